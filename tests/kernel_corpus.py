@@ -195,7 +195,7 @@ def _recording_opencl(kept: Collection, form: str) -> Any:
     class Recording(GridBackend):
         name = form
         dtypes = tuple(d for d in ALL if not d.is_complex)
-        taken_apart = OpenCL.taken_apart
+        decomposed = taken_apart = getattr(OpenCL, "decomposed", None) or OpenCL.taken_apart
 
         def available(self) -> None:
             return None

@@ -1,6 +1,13 @@
-"""Builders of attention and its gradient, on operands of any layout and of few or many heads of
-keys.
+"""Kernel builders of attention and its gradient.
+
+Operands may have any layout of `duograph.backend.attention_layouts`, fewer key heads than query
+heads, and a mask. The kernels are in native/attention.c.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from duograph.backend.attention_layouts import AXES
 
@@ -8,9 +15,15 @@ from ._native import lib
 from .kernels import call, kernel, plan
 from .native_program import NativeCall
 
+if TYPE_CHECKING:
+    from duograph.types import Shape, TensorType
 
-def _strides(shape, axes):
-    """Of axes of a dense array, in elements, 0 where there is but one."""
+    from ._native import CFunction
+    from .kernels import Types
+
+
+def _strides(shape: Shape, axes: Iterable[int]) -> list[int]:
+    """Return the strides of some axes of a dense array, in elements; 0 for axes of size 1."""
     steps, step = [], 1
     for n in reversed(shape):
         steps.append(0 if n == 1 else step)
@@ -19,38 +32,71 @@ def _strides(shape, axes):
     return [steps[i] for i in axes]
 
 
-def _prepared(name, plain, masked, types, results, out, scale, low, high, layout):
-    query, key, value, mask = types[:4]
+def _prepare(
+    name: str,
+    function: CFunction,
+    types: tuple[TensorType | None, ...],
+    mask: TensorType | None,
+    results: Types,
+    **fields: object,
+) -> NativeCall:
+    """Return the call of a kernel whose mask operand may be absent."""
+    query = types[0]
+    assert query is not None
+    constants = plan(
+        "dg_attention",
+        type=query.dtype.index,
+        mask_type=-1 if mask is None else mask.dtype.index,
+        mask_stride=[0] * 4 if mask is None else _strides(mask.shape, range(4)),
+        **fields,
+    )
+    present = tuple([t for t in types if t is not None])
+    made = call(name, function, constants, present, results)
+    if len(present) == len(types):
+        return made
+    run = made.run
+    return NativeCall(
+        lambda *handles: run(*[h for h in handles if h is not None]), native=made.native
+    )
+
+
+def _separate(
+    name: str,
+    function: CFunction,
+    types: Types,
+    results: Types,
+    out: TensorType,
+    attributes: Mapping[str, object],
+    layout: str,
+) -> NativeCall | None:
+    """Prepare a kernel of separate operands query, key, value, mask and possibly more."""
+    query, key, value = types[:3]
     axes = AXES[layout][:3]
     batch, heads, queries = (query.shape[i] for i in axes)
     if 0 in (*query.shape, *key.shape, *value.shape):
         return None
-    constants = plan(
-        "dg_attention",
-        type=query.dtype.index,
-        **_masked(mask),
-        batch=batch,
-        heads=heads,
-        key_heads=key.shape[axes[1]],
-        queries=queries,
-        keys=key.shape[axes[2]],
-        depth=query.shape[3],
-        value_depth=value.shape[3],
-        low=low,
-        high=high,
-        scale=scale,
-        q=_strides(query.shape, axes),
-        k=_strides(key.shape, axes),
-        v=_strides(value.shape, axes),
-        o=_strides(out.shape, axes),
-    )
-    return _call(name, masked if mask is not None else plain, constants, types, results)
+    return _prepare(
+        name, function, types, types[3], results,
+        batch=batch, heads=heads, key_heads=key.shape[axes[1]],
+        queries=queries, keys=key.shape[axes[2]],
+        depth=query.shape[3], value_depth=value.shape[3],
+        q=_strides(query.shape, axes), k=_strides(key.shape, axes),
+        v=_strides(value.shape, axes), o=_strides(out.shape, axes), **attributes,
+    )  # fmt: skip
 
 
-def _of_one(name, plain, masked, types, results, out, heads, own, scale, low, high, layout):
-    """The same where query, key and value lie beside one another in the features of the first
-    operand.
-    """
+def _joint(
+    name: str,
+    function: CFunction,
+    types: Types,
+    results: Types,
+    out: TensorType,
+    attributes: Mapping[str, object],
+    heads: int,
+    own: int,
+    layout: str,
+) -> NativeCall | None:
+    """Prepare a kernel whose first operand holds query, key and value side by side in each row."""
     x, mask = types[:2]
     if not x.size:
         return None
@@ -59,112 +105,50 @@ def _of_one(name, plain, masked, types, results, out, heads, own, scale, low, hi
     depth = x.shape[2] // (heads + 2 * own)
     rows = _strides(x.shape, (axes[0], axes[2]))
     strides = [rows[0], depth, rows[1]]
-    constants = plan(
-        "dg_attention",
-        type=x.dtype.index,
-        **_masked(mask),
-        batch=batch,
-        heads=heads,
-        key_heads=own,
-        queries=length,
-        keys=length,
-        depth=depth,
-        value_depth=depth,
-        low=low,
-        high=high,
-        scale=scale,
-        q=strides,
-        k=strides,
-        v=strides,
-        o=_strides(out.shape, axes),
-    )
-    return _call(name, masked if mask is not None else plain, constants, types, results)
-
-
-def _masked(mask):
-    """Fields of the plan that say how a mask is read."""
-    if mask is None:
-        return {"mask_type": -1, "mask_stride": [0] * 4}
-    return {"mask_type": mask.dtype.index, "mask_stride": _strides(mask.shape, range(4))}
-
-
-def _call(name, function, constants, types, results):
-    if None not in types:
-        return call(name, function, constants, types, results)
-    made = call(name, function, constants, [t for t in types if t is not None], results)
-    run = made.run
-    return NativeCall(
-        lambda *handles: run(*[h for h in handles if h is not None]), native=made.native
-    )
+    return _prepare(
+        name, function, types, mask, results,
+        batch=batch, heads=heads, key_heads=own, queries=length, keys=length,
+        depth=depth, value_depth=depth,
+        q=strides, k=strides, v=strides, o=_strides(out.shape, axes), **attributes,
+    )  # fmt: skip
 
 
 @kernel("attention")
-def attention(types, results, *, scale, low, high, layout):
-    """softmax(scale * query @ key.T + mask) @ value, with the logarithms of its sums."""
-    return _prepared(
-        "attention",
-        lib.dg_attention_forward,
-        lib.dg_attention_masked,
-        types,
-        results,
-        results[0],
-        scale,
-        low,
-        high,
-        layout,
-    )
+def attention(
+    types: Types, results: Types, *, layout: str, **attributes: float
+) -> NativeCall | None:
+    """softmax(scale * query @ key.T + mask) @ value, and the logarithms of the softmax sums."""
+    masked = types[3] is not None
+    function = lib.dg_attention_masked if masked else lib.dg_attention_forward
+    return _separate("attention", function, types, results, results[0], attributes, layout)
 
 
 @kernel("attention_grad")
-def attention_grad(types, results, *, scale, low, high, layout):
+def attention_grad(
+    types: Types, results: Types, *, layout: str, **attributes: float
+) -> NativeCall | None:
     """Gradients of query, key and value."""
-    return _prepared(
-        "attention_grad",
-        lib.dg_attention_grad,
-        lib.dg_attention_grad_masked,
-        types,
-        results,
-        types[4],
-        scale,
-        low,
-        high,
-        layout,
-    )
+    masked = types[3] is not None
+    function = lib.dg_attention_grad_masked if masked else lib.dg_attention_grad
+    return _separate("attention_grad", function, types, results, types[4], attributes, layout)
 
 
 @kernel("self_attention")
-def self_attention(types, results, *, heads, own, scale, low, high, layout):
-    """`attention` of what one projection leaves."""
-    return _of_one(
-        "self_attention",
-        lib.dg_self_attention,
-        lib.dg_self_attention_masked,
-        types,
-        results,
-        results[0],
-        heads,
-        own,
-        scale,
-        low,
-        high,
-        layout,
-    )
+def self_attention(
+    types: Types, results: Types, *, heads: int, own: int, layout: str, **attributes: float
+) -> NativeCall | None:
+    """`attention` of one operand that holds query, key and value."""
+    function = lib.dg_self_attention_masked if types[1] is not None else lib.dg_self_attention
+    out = results[0]
+    return _joint("self_attention", function, types, results, out, attributes, heads, own, layout)
 
 
 @kernel("self_attention_grad")
-def self_attention_grad(types, results, *, heads, own, scale, low, high, layout):
-    """The gradient of what one projection leaves."""
-    return _of_one(
-        "self_attention_grad",
-        lib.dg_self_attention_grad,
-        lib.dg_self_attention_grad_masked,
-        types,
-        results,
-        types[2],
-        heads,
-        own,
-        scale,
-        low,
-        high,
-        layout,
-    )
+def self_attention_grad(
+    types: Types, results: Types, *, heads: int, own: int, layout: str, **attributes: float
+) -> NativeCall | None:
+    """The gradient of the operand of `self_attention`."""
+    masked = types[1] is not None
+    function = lib.dg_self_attention_grad_masked if masked else lib.dg_self_attention_grad
+    name, out = "self_attention_grad", types[2]
+    return _joint(name, function, types, results, out, attributes, heads, own, layout)

@@ -26,18 +26,19 @@ from . import (  # noqa: F401  (each module enters its kernels into the table)
 )
 from ._native import ffi, lib
 from .elementwise import prepare_elementwise
-from .kernels import KERNELS, PRODUCTS
+from .kernels import EPILOGUE_OPS, KERNELS
 from .native_program import link
 
 if TYPE_CHECKING:
+    from duograph.backend.prepared import LinkedProgram
     from duograph.backend.program import Program
-    from duograph.backend.protocol import Call
     from duograph.ir.graph import Graph
     from duograph.op import Op
     from duograph.types import Shape
 
     from ._native import CData
     from .kernels import Types
+    from .native_program import NativeCall
 
 # Measured on x86-64 with AVX2 and AVX-512.
 COSTS = Costs(
@@ -53,7 +54,7 @@ class CPU(Backend):
     """All cores of this machine as one device."""
 
     name = "CPU"
-    epilogues = PRODUCTS
+    epilogues = EPILOGUE_OPS
 
     def devices(self) -> list[DeviceInfo]:
         """One device: the cores that this process may use share their memory."""
@@ -97,7 +98,7 @@ class CPU(Backend):
 
     def prepare(
         self, op: Op, types: Types, attributes: Mapping[str, Any], device_id: int
-    ) -> Call | None:
+    ) -> NativeCall | None:
         """A call for this op on these types, or None when there is no kernel."""
         builder = KERNELS.get(op.name)
         if builder is not None:
@@ -113,7 +114,7 @@ class CPU(Backend):
 
         return toolchain.problem()
 
-    def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
+    def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[NativeCall | str]:
         """C for all regions of a program, built at once."""
         from .fused_regions import compile_regions
 
@@ -135,7 +136,7 @@ class CPU(Backend):
         """None: programs run in native/program.c, which needs no compiler."""
         return None
 
-    def link(self, program: Program, device_id: int) -> Call | str:
+    def link(self, program: Program, device_id: int) -> LinkedProgram | str:
         """One call for a whole program."""
         return link(program)
 

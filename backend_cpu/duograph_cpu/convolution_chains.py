@@ -2,13 +2,24 @@
 native/conv_chain.c.
 """
 
+from __future__ import annotations
+
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from . import memory
 from ._native import ffi, lib
 from .kernels import fail
 from .native_program import LIST, Native, NativeCall, keep
+
+if TYPE_CHECKING:
+    from duograph.backend.prepared import PreparedCall
+    from duograph.types import TensorType
+
+    from ._native import CData
+
+# The fields of `dg_affine`: which operands are scale, bias and summand (-1: none), and the limits.
+Affine = tuple[int, int, int, float, float]
 
 # The C struct has as many; and the places of a stage.
 STAGES, PLACES = 3, 12
@@ -24,7 +35,7 @@ class Stage(NamedTuple):
             `reads`.
         operands: where the input and the weights are among the operands of the call.
         reads: where the function finds its other operands.
-        count: of the operands of the call.
+        operand_count: number of operands of the call.
         result: the type of its result, which has as many bytes as the value.
         name: for messages.
         affine: the fields of `dg_affine` when the function is one.
@@ -32,17 +43,17 @@ class Stage(NamedTuple):
     """
 
     native: Native
-    address: Any
+    address: int
     operands: tuple[int, int]
     reads: tuple[int, ...]
-    count: int
-    result: Any
+    operand_count: int
+    result: TensorType
     name: str
-    affine: Any
+    affine: Affine | None
     linked: int = -1
 
 
-def join(stages, other, k):
+def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall | None:
     """One call of these stages and of another prepared call, whose operand `k` is their result; or
     None.
     """
@@ -60,12 +71,12 @@ def join(stages, other, k):
     return _call(stages) if all(len(s.reads) + 2 <= PLACES for s in stages) else None
 
 
-def _call(stages):
+def _call(stages: tuple[Stage, ...]) -> NativeCall:
     """The operands of all stages in order, without those that are the result of the stage before."""
-    places = [[] for _ in stages]
+    places: list[list[int]] = [[] for _ in stages]
     count = 0
     for of, stage in zip(places, stages):
-        for k in range(stage.count):
+        for k in range(stage.operand_count):
             of.append(-1 if k == stage.linked else count)
             count += k != stage.linked
     parts = []
@@ -86,7 +97,7 @@ def _call(stages):
     failed = functools.partial(fail, name)
     run = lib.dg_conv_chain
 
-    def call(*handles):
+    def call(*handles: CData) -> CData:
         out = make()
         code = run(chain, (*handles, out))
         if code:

@@ -1,21 +1,48 @@
-"""Calls of the elementwise kernels: every op with a `scalar` slot, through rows printed at build
-time.
+"""Prepared calls of the elementwise kernels: one for every op with a `scalar` slot.
 
-Prepared once per operand types: what is left for a call is to make the result and to cross into C.
+`build.py` prints the kernels; each computes one row of elements. `prepare_elementwise` collapses
+the broadcast axes and fills in a plan once per operand types, so a call only allocates its result
+and crosses into C.
 """
 
-from duograph.backend.codegen.scalar_kernels import collapse, grain_of, kernel_name, parameter_names
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from duograph.backend.codegen.scalar_kernels import (
+    collapse,
+    grain_of,
+    kernel_name,
+    parameter_names,
+)
 
 from . import memory
 from ._native import ffi, lib
 from .native_program import Native, NativeCall
 
+if TYPE_CHECKING:
+    from duograph.backend.prepared import HandleFunction
+    from duograph.op import Op
+    from duograph.types import TensorType
+
+    from ._native import CData
+    from .kernels import Types
+
 MAX_OPERANDS = 5
 
 
-def prepare_plan(row, heavy, types, result, parameters):
-    """The plan of a call: constants that the C driver reads. Also used by kernels with rows of
-    their own.
+def prepare_plan(
+    row: CData, heavy: int, types: Types, result: TensorType, parameters: Iterable[float]
+) -> CData:
+    """Return the `dg_elementwise_plan` of a call.
+
+    Args:
+        row: the C function that computes one row.
+        heavy: whether an element costs much more than arithmetic.
+        types: operand types.
+        result: result type.
+        parameters: values of the op's float attributes.
     """
     sizes, steps = collapse(result.shape, [t.shape for t in types])
     if result.size == 0 or not sizes:
@@ -42,8 +69,10 @@ def prepare_plan(row, heavy, types, result, parameters):
     return plan
 
 
-def prepare_elementwise(op, types, result, attributes):
-    """A call of the op's kernel, or None when none was printed for these dtypes."""
+def prepare_elementwise(
+    op: Op, types: Types, result: TensorType, attributes: Mapping[str, Any]
+) -> NativeCall | None:
+    """Return a call of the op's kernel, or None if none was printed for these dtypes."""
     if None in types or len(types) > MAX_OPERANDS:
         return None
     name = kernel_name(op, [t.dtype for t in types], attributes)
@@ -65,23 +94,24 @@ def prepare_elementwise(op, types, result, attributes):
     return NativeCall(made, tuple((k, 0) for k in same), True, native=native)
 
 
-def _call(name, plan, types, result):
+def _call(name: str, plan: CData, types: Types, result: TensorType) -> HandleFunction:
+    """Return the closure of a call: one variant per arity, because eager ops run it each time."""
     make = memory.maker(result.nbytes, name)
     small = result.nbytes <= memory.SMALL
     function = getattr(lib, f"dg_elementwise{len(types)}")
     if small and len(types) <= 2:
-        # the hottest calls of all: no step between here and the allocator
+        # the most frequent calls: allocate directly
         new, ctype = memory.new_small, ffi.typeof(f"char[{max(result.nbytes, 1)}]")
         if len(types) == 1:
 
-            def unary_small(x):
+            def unary_small(x: CData) -> CData:
                 out = new(ctype)
                 function(plan, out, x)
                 return out
 
             return unary_small
 
-        def binary_small(x, y):
+        def binary_small(x: CData, y: CData) -> CData:
             out = new(ctype)
             function(plan, out, x, y)
             return out
@@ -89,7 +119,7 @@ def _call(name, plan, types, result):
         return binary_small
     if len(types) == 1:
 
-        def unary(x):
+        def unary(x: CData) -> CData:
             out = make()
             function(plan, out, x)
             return out
@@ -97,14 +127,14 @@ def _call(name, plan, types, result):
         return unary
     if len(types) == 2:
 
-        def binary(x, y):
+        def binary(x: CData, y: CData) -> CData:
             out = make()
             function(plan, out, x, y)
             return out
 
         return binary
 
-    def several(*operands):
+    def several(*operands: CData) -> CData:
         out = make()
         function(plan, out, *operands)
         return out

@@ -5,9 +5,13 @@ equal sources come from the disk cache. Of a region that goes on from a product 
 compiled: the product's own kernel calls it on every piece of its result that is done.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import math
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from duograph.backend.codegen import C
 from duograph.backend.codegen.c_regions import print_region
@@ -15,10 +19,21 @@ from duograph.backend.codegen.region_plan import gathered_in, overwrites, plan_r
 from duograph.dtype import float32
 from duograph.ir.epilogue import epilogue_of
 from duograph.ir.text import to_text
+from duograph.types import TensorType
 
 from . import toolchain
-from .kernels import KERNELS, PRODUCTS
+from .kernels import EPILOGUE_OPS, KERNELS
 from .region_calls import MOST_INDICES, make_call, make_product_call, make_staged_call
+
+if TYPE_CHECKING:
+    from duograph.backend.codegen.c_regions import PrintedRegion
+    from duograph.backend.codegen.region_plan import RegionPlan
+    from duograph.ir.epilogue import Epilogue
+    from duograph.ir.graph import Graph
+
+    from .convolution_chains import Affine
+    from .native_program import NativeCall
+    from .region_calls import Index
 
 # Of what follows a product: its operand is in a cache already, piece by piece, so nothing is asked
 # for ahead.
@@ -28,15 +43,15 @@ AFTER = dataclasses.replace(C, fetch="")
 PER_FILE = 8
 
 
-def compile_regions(graphs):
+def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
     """For each region a call, or the reason why there is none."""
-    epilogues = [epilogue_of(graph, PRODUCTS) for graph in graphs]
+    epilogues = [epilogue_of(graph, EPILOGUE_OPS) for graph in graphs]
     tails = [graph if e is None else e.tail for graph, e in zip(graphs, epilogues)]
     # what follows several products is one function; whole graphs differ from each other
     keys = [
         graph if e is None else to_text(e.tail, places=False) for graph, e in zip(graphs, epilogues)
     ]
-    printed = {}
+    printed: dict[Graph | str, tuple[str, PrintedRegion, RegionPlan]] = {}
     for key, tail, epilogue in zip(keys, tails, epilogues):
         plan = None if key in printed else plan_region(tail)
         if plan is not None:
@@ -48,27 +63,41 @@ def compile_regions(graphs):
     for file in files:
         text = "\n".join(printed[key][1].text for key in file)
         sources.append(toolchain.Source(text, C.prelude_for, C.version()))
-    libraries = {}
+    libraries: dict[Graph | str, toolchain.Library | toolchain.BuildFailure] = {}
     for file, library in zip(files, toolchain.build_all(sources), strict=True):
         if isinstance(library, toolchain.BuildFailure):
             _say(library.reason)
         libraries.update(dict.fromkeys(file, library))
-    found = []
+    found: list[NativeCall | str] = []
     for graph, epilogue, key in zip(graphs, epilogues, keys):
-        library = libraries.get(key)
-        if library is None:
+        built = libraries.get(key)
+        if built is None:
             found.append("its operands do not fit one loop nest")
-        elif isinstance(library, toolchain.BuildFailure):
-            found.append(library.reason)
+        elif isinstance(built, toolchain.BuildFailure):
+            found.append(built.reason)
         else:
             name, function, plan = printed[key]
-            found.append(_call(graph, epilogue, library, name, function, plan))
+            found.append(_call(graph, epilogue, built, name, function, plan))
     return found
 
 
-def _call(graph, epilogue, library, name, function, plan):
+def _tensor_type(graph: Graph, value: int) -> TensorType:
+    """Return the type of a value of a region; all of them are tensors."""
+    type_ = graph.types[value]
+    assert isinstance(type_, TensorType)
+    return type_
+
+
+def _call(
+    graph: Graph,
+    epilogue: Epilogue | None,
+    library: toolchain.Library,
+    name: str,
+    function: PrintedRegion,
+    plan: RegionPlan,
+) -> NativeCall | str:
     address = library.address(name)
-    results = [graph.types[i] for i in graph.outputs]
+    results = tuple([_tensor_type(graph, i) for i in graph.outputs])
     if epilogue is None:
         indices = _indices(graph, plan)
         if len(indices) > MOST_INDICES:
@@ -87,8 +116,9 @@ def _call(graph, epilogue, library, name, function, plan):
             infallible=True,
         )
     node = epilogue.product
-    types = tuple([graph.types[i] for i in node.operands])
-    value = graph.types[node.results[0]]
+    operands = [i for i in node.operands if i is not None]
+    types = tuple([_tensor_type(graph, i) for i in operands])
+    value = _tensor_type(graph, node.results[0])
     product = KERNELS[node.op.name](types, (value,), **node.attributes)
     if product is None:
         return f"{node.op.name} has no kernel for these operands"
@@ -96,7 +126,7 @@ def _call(graph, epilogue, library, name, function, plan):
         address,
         function,
         product,
-        node.operands,
+        operands,
         value,
         epilogue.reads,
         graph.n_params,
@@ -110,18 +140,19 @@ def _call(graph, epilogue, library, name, function, plan):
 LIMITS = {"relu": math.inf, "relu6": 6.0}
 
 
-def _affine(tail):
+def _affine(tail: Graph) -> Affine | None:
     """The fields of `dg_affine` when what follows a convolution is min(max(value * scale + bias +
     more, low), high).
 
     Scale and bias are for each of the last axis, the channels; every part of it may be absent.
     """
-    value = tail.types[0]
-    at, found, low, high = 0, {}, -math.inf, math.inf
+    value = _tensor_type(tail, 0)
+    found: dict[str, int] = {}
+    at, low, high = 0, -math.inf, math.inf
     if value.dtype is not float32 or len(tail.outputs) != 1:
         return None
     for node in tail.nodes:
-        name, others = node.op.name, [i for i in node.operands if i != at]
+        name, others = node.op.name, [i for i in node.operands if i is not None and i != at]
         if low == 0 or len(others) != len(node.operands) - 1:
             return None
         if name in LIMITS:
@@ -129,9 +160,9 @@ def _affine(tail):
         elif (
             len(others) == 1
             and 0 < others[0] < tail.n_params
-            and tail.types[others[0]].dtype is float32
+            and _tensor_type(tail, others[0]).dtype is float32
         ):
-            type_ = tail.types[others[0]]
+            type_ = _tensor_type(tail, others[0])
             whole = type_.shape == value.shape
             part = {"mul": "scale", "add": "more" if whole else "bias"}.get(name)
             each = type_.shape[-1:] == value.shape[-1:] and type_.size == value.shape[-1]
@@ -146,22 +177,22 @@ def _affine(tail):
         (at,) = node.results
     if tail.outputs != (at,):
         return None
-    return (*(found.get(p, -1) for p in ("scale", "bias", "more")), low, high)
+    return found.get("scale", -1), found.get("bias", -1), found.get("more", -1), low, high
 
 
-def _indices(graph, plan):
+def _indices(graph: Graph, plan: RegionPlan) -> list[Index]:
     """What `make_staged_call` must know of the operands with indices."""
     found = {}
     for g in gathered_in(plan):
         place = plan.accesses[g.label].operand
-        found[place, g.op, g.axis, g.n] = (place, graph.types[place], g.op, g.axis, g.n)
+        found[place, g.op, g.axis, g.n] = (place, _tensor_type(graph, place), g.op, g.axis, g.n)
     return list(found.values())
 
 
-_said = set()
+_said: set[str] = set()
 
 
-def _say(reason):
+def _say(reason: str) -> None:
     """Warn once of a reason why something was not built; the program goes on with the kernels of
     its ops.
     """
@@ -174,7 +205,7 @@ def _say(reason):
         )
 
 
-def _hint(graph):
+def _hint(graph: Graph) -> str:
     """The last op that does something, for readers of the source and of profiles."""
     names = [
         node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")

@@ -1,14 +1,20 @@
-"""The kernel table and what kernel builders share: a call allocates its outputs and crosses into C
-once.
+"""The kernel table of the CPU backend, and the helpers that kernel builders share.
 
-A builder takes operand types, result types and the op's attributes by keyword, and returns a call,
-or None when there is no kernel for this combination:
+`backend.CPU.prepare` looks builders up by op name. A builder takes operand types, result types and
+the op's attributes by keyword. It returns a prepared call, or None if it has no kernel for these
+types:
 
     @kernel("gather")
     def gather(types, results, *, axis): ...
+
+A prepared call allocates its results and crosses into C once. It must not convert or copy operands.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from duograph.backend.prepared import Packing
 from duograph.errors import IndexRangeError
@@ -17,15 +23,28 @@ from . import memory
 from ._native import ffi, lib
 from .native_program import CALL, Native, NativeCall
 
-KERNELS = {}
-# Ops whose kernels give what they have computed to an epilogue, piece by piece.
-PRODUCTS = frozenset({"matmul", "conv", "conv_channels_last"})
+if TYPE_CHECKING:
+    from duograph.backend.prepared import HandleFunction
+    from duograph.types import TensorType
+
+    from ._native import CData, CFunction
+    from .memory import Maker
+
+    Types = tuple[TensorType, ...]
+    Padding = Sequence[tuple[int, int]]
+    Builder = Callable[..., NativeCall | None]
+
+B = TypeVar("B", bound="Builder")
+
+KERNELS: dict[str, Builder] = {}
+# Ops whose kernels run an element-wise epilogue on each part of the result that is complete.
+EPILOGUE_OPS = frozenset({"matmul", "conv", "conv_channels_last"})
 
 
-def kernel(*names):
-    """Enter a builder into the table under the names of the ops it serves."""
+def kernel(*names: str) -> Callable[[B], B]:
+    """Enter a builder into the table under the names of its ops."""
 
-    def enter(builder):
+    def enter(builder: B) -> B:
         for name in names:
             KERNELS[name] = builder
         return builder
@@ -33,8 +52,8 @@ def kernel(*names):
     return enter
 
 
-def fail(name, code, axis=0):
-    """Raise what the code that a kernel returned stands for."""
+def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
+    """Raise the exception for a kernel's return code (native/common.h)."""
     if code == 1:
         raise memory.no_memory(name)
     if code == 2:
@@ -48,17 +67,25 @@ def fail(name, code, axis=0):
     raise RuntimeError(f"{name}: the kernel returned code {code}")
 
 
-def plan(struct, **fields):
-    """A C struct of constants for a kernel, owned by the returned pointer."""
+def plan(struct: str, **fields: object) -> CData:
+    """Allocate a C struct of kernel constants; the returned pointer owns it."""
     return ffi.new(f"{struct} *", fields)
 
 
-def call(name, function, constants, types, results, axis=None, overwrites=(), infallible=False):
-    """The call `function(constants, *outputs, *operands)`; `axis` is for the message of an
-    IndexError.
+def call(
+    name: str,
+    function: CFunction,
+    constants: CData,
+    types: Types,
+    results: Types,
+    axis: int | None = None,
+    overwrites: Iterable[tuple[int, int]] = (),
+    infallible: bool = False,
+) -> NativeCall:
+    """Return the prepared call `function(constants, *results, *operands)`.
 
-    A kernel is not run to compute nothing, unless it has indices to check. `overwrites` and
-    `infallible`: see `PreparedCall`.
+    A kernel without result elements does not run, unless it has indices to check: then `axis` is
+    the indexed axis, for the error message. `overwrites` and `infallible`: see `PreparedCall`.
     """
     makers = [memory.maker(r.nbytes, name) for r in results]
     if axis is None and not any(r.size for r in results):
@@ -69,23 +96,32 @@ def call(name, function, constants, types, results, axis=None, overwrites=(), in
     return NativeCall(made, tuple(overwrites), infallible, native=native)
 
 
-def packing(name, nbytes, layout, pack, packed, constants, types, results):
-    """How a call of two operands takes one of them packed; see `Packing`.
+def packing(
+    name: str,
+    nbytes: int,
+    layout: Hashable,
+    pack: CFunction,
+    packed: CFunction,
+    constants: CData,
+    types: Types,
+    results: Types,
+) -> Packing:
+    """Describe how a call of two operands takes one of them packed.
 
     Args:
-        name: of the op.
-        nbytes: what is packed.
+        name: the op, for error messages.
+        nbytes: size of the packed operand.
         layout: see `Packing`.
-        pack: function(constants, out, operand).
-        packed: function(constants, *outputs, *operands), with one that has an epilogue beside it:
-            its name and "_then".
-        constants: of both.
-        types: of the operands of the call.
-        results: their types.
+        pack: function(constants, packed, operand).
+        packed: function(constants, *results, *operands) on the packed operand. The C module has a
+            second function of this name plus "_then", which runs an epilogue too.
+        constants: first argument of both functions.
+        types: operand types of the call.
+        results: result types of the call.
     """
     make = memory.maker(nbytes, name)
 
-    def lay_out(x):
+    def pack_operand(x: CData) -> CData:
         out = make()
         code = pack(constants, out, x)
         if code:
@@ -94,13 +130,23 @@ def packing(name, nbytes, layout, pack, packed, constants, types, results):
 
     native = Native(pack.__name__, constants, CALL, functools.partial(fail, name))
     with_packed = call(name, packed, constants, types, results)
-    return Packing(NativeCall(lay_out, native=native), nbytes, with_packed, (pack.__name__, layout))
+    return Packing(
+        NativeCall(pack_operand, native=native), nbytes, with_packed, (pack.__name__, layout)
+    )
 
 
-def _call(name, function, constants, types, makers, axis):
+def _call(
+    name: str,
+    function: CFunction,
+    constants: CData,
+    types: Types,
+    makers: Sequence[Maker],
+    axis: int | None,
+) -> HandleFunction:
+    """Return the closure of a call: one variant per arity, because a call is the hot path."""
     if len(makers) > 1:
 
-        def several(*operands):
+        def several(*operands: CData) -> tuple[CData, ...]:
             outputs = tuple([make() for make in makers])
             code = function(constants, *outputs, *operands)
             if code:
@@ -111,7 +157,7 @@ def _call(name, function, constants, types, makers, axis):
     make = makers[0]
     if len(types) == 1:
 
-        def unary(x):
+        def unary(x: CData) -> CData:
             out = make()
             code = function(constants, out, x)
             if code:
@@ -121,7 +167,7 @@ def _call(name, function, constants, types, makers, axis):
         return unary
     if len(types) == 2:
 
-        def binary(x, y):
+        def binary(x: CData, y: CData) -> CData:
             out = make()
             code = function(constants, out, x, y)
             if code:
@@ -130,7 +176,7 @@ def _call(name, function, constants, types, makers, axis):
 
         return binary
 
-    def several_operands(*operands):
+    def several_operands(*operands: CData) -> CData:
         out = make()
         code = function(constants, out, *operands)
         if code:
@@ -140,21 +186,22 @@ def _call(name, function, constants, types, makers, axis):
     return several_operands
 
 
-def _nothing(makers):
+def _nothing(makers: Sequence[Maker]) -> HandleFunction:
+    """Return a call that only allocates empty results."""
     if len(makers) == 1:
         make = makers[0]
         return lambda *operands: make()
     return lambda *operands: tuple([make() for make in makers])
 
 
-def product(values):
-    """The product of ints, 1 of none."""
+def product(values: Iterable[int]) -> int:
+    """Return the product of ints; 1 of none."""
     n = 1
     for v in values:
         n *= v
     return n
 
 
-def split(shape, axis):
-    """(outer, n, inner): the sizes before, at and after an axis."""
+def split(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
+    """Return (outer, n, inner): the number of elements before, along and after an axis."""
     return product(shape[:axis]), shape[axis], product(shape[axis + 1 :])

@@ -1,7 +1,14 @@
-"""Builders of matrix products and convolutions."""
+"""Kernel builders of matmul and convolution.
+
+The kernels are in native/matmul.c, conv.c and conv_last.c. Matmul and forward convolution can take
+an operand packed in advance, and run an epilogue (`region_calls`).
+"""
+
+from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import TYPE_CHECKING
 
 from duograph.dtype import float32
 
@@ -9,13 +16,22 @@ from ._native import ffi, lib
 from .blas import open_blas
 from .kernels import call, kernel, packing, plan, product
 
-# Outputs of a group, from which on vectors of them are full enough.
+if TYPE_CHECKING:
+    from duograph.types import Shape, TensorType
+
+    from ._native import CData, CFunction
+    from .kernels import Padding, Types
+    from .native_program import NativeCall
+
+# Output channels of a group from which on vectors of channels are full enough.
 NARROW = 16
 
 
 @kernel("matmul")
-def matmul(types, results, *, transpose_a=False, transpose_b=False):
-    """Batched products; a batch of rows against one matrix becomes one product."""
+def matmul(
+    types: Types, results: Types, *, transpose_a: bool = False, transpose_b: bool = False
+) -> NativeCall:
+    """Batched matmul; a batch of rows times one matrix becomes a single matmul."""
     x, y = types
     m, n = results[0].shape[-2:]
     k = x.shape[-2] if transpose_a else x.shape[-1]
@@ -25,14 +41,14 @@ def matmul(types, results, *, transpose_a=False, transpose_b=False):
     b_shape = (1,) * (ones - len(y.shape) + 2) + y.shape[:-2]
     if product(b_shape) == 1 and not transpose_a:
         m, batch, a_shape, b_shape = m * product(batch), (), (), ()
-    # on AVX-512 our own kernels are ahead of it but for vectors; opening it takes 7 ms and some MB
+    # On AVX-512 our own GEMM is faster except for vectors; opening BLAS takes 7 ms and some MB.
     if lib.dg_isa() < 2 or m == 1 or n == 1 or x.dtype.kind == "c":
         open_blas()
     constants = plan(
         "dg_product",
         type=x.dtype.index, ta=bool(transpose_a), tb=bool(transpose_b), m=m, n=n, k=k,
         ndim=len(batch), batches=product(batch), shape=batch,
-        a_stride=_strides(a_shape), b_stride=_strides(b_shape),
+        a_stride=_batch_strides(a_shape), b_stride=_batch_strides(b_shape),
     )  # fmt: skip
     made = call("matmul", lib.dg_matmul, constants, types, results)
     sides = (
@@ -49,8 +65,8 @@ def matmul(types, results, *, transpose_a=False, transpose_b=False):
     return dataclasses.replace(made, packings=packings)
 
 
-def _strides(shape):
-    """Strides of batch axes in whole matrices, 0 where an axis is broadcast."""
+def _batch_strides(shape: Shape) -> list[int]:
+    """Return the strides of batch axes, in matrices; 0 for broadcast axes."""
     strides, step = [], 1
     for n in reversed(shape):
         strides.append(0 if n == 1 else step)
@@ -58,39 +74,51 @@ def _strides(shape):
     return strides[::-1]
 
 
-def _convolution(name, function, types, results, x, w, y, stride, padding, dilation, groups):
-    """x, w, y: the types of input, weights and output, whichever of them is computed."""
-    if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
-        return None
-    if (
-        lib.dg_isa() < 2
-    ):  # convolutions of kernels of one are products; it decides whether these pack weights
-        open_blas()
-    constants = _geometry(
-        x, w, x.shape[2:], w.shape[2:], y.shape[2:], stride, padding, dilation, groups
-    )
-    if name == "conv":
-        packs = lib.dg_conv_packs, lib.dg_conv_pack, lib.dg_conv_packed
-        return _with_packed_weights(name, (function, *packs), constants, types, results)
-    return call(name, function, constants, types, results)
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """The window attributes of a convolution, as the op has them."""
+
+    stride: Shape
+    padding: Padding
+    dilation: Shape
+    groups: int
 
 
-def _geometry(x, w, size, kernel, out_size, stride, padding, dilation, groups):
-    """The constants of a convolution of inputs of type x with weights of type w."""
+def _geometry(
+    x: TensorType, w: TensorType, size: Shape, kernel: Shape, out_size: Shape, window: Window
+) -> CData:
+    """Return the `dg_convolution` of inputs x and weights w; missing spatial axes have size 1."""
     lead = (1,) * (5 - len(x.shape))
     return plan(
         "dg_convolution",
-        type=x.dtype.index, batch=x.shape[0], groups=groups,
-        **{"in": w.shape[1], "out": w.shape[0] // groups},
+        type=x.dtype.index, batch=x.shape[0], groups=window.groups,
+        **{"in": w.shape[1], "out": w.shape[0] // window.groups},
         size=lead + size, kernel=lead + kernel, out_size=lead + out_size,
-        stride=lead + tuple(stride), dilation=lead + tuple(dilation),
-        pad=(0,) * len(lead) + tuple(low for low, high in padding),
+        stride=lead + tuple(window.stride), dilation=lead + tuple(window.dilation),
+        pad=(0,) * len(lead) + tuple(low for low, high in window.padding),
     )  # fmt: skip
 
 
-def _with_packed_weights(name, functions, constants, types, results):
-    """A convolution and how it takes packed weights; functions: it, their bytes, packing, it with
-    them.
+def _channels_first(x: TensorType, w: TensorType, y: TensorType, window: Window) -> CData | None:
+    """Return the plan for types x, w and y of input, weights and output, or None if unsupported."""
+    if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
+        return None
+    if lib.dg_isa() < 2:  # 1x1 convolutions call BLAS, and whether it is open decides on packing
+        open_blas()
+    return _geometry(x, w, x.shape[2:], w.shape[2:], y.shape[2:], window)
+
+
+def _with_packed_weights(
+    name: str,
+    functions: tuple[CFunction, CFunction, CFunction, CFunction],
+    constants: CData,
+    types: Types,
+    results: Types,
+) -> NativeCall:
+    """Return a convolution that can take packed weights.
+
+    `functions`: the convolution, the size of its packed weights, how to pack them, and the
+    convolution with packed weights.
     """
     function, packs, pack, packed = functions
     made = call(name, function, constants, types, results)
@@ -105,55 +133,73 @@ def _with_packed_weights(name, functions, constants, types, results):
 
 
 @kernel("conv")
-def conv(types, results, *, stride, padding, dilation, groups):
-    """Convolution of 1 to 3 spatial axes."""
+def conv(
+    types: Types,
+    results: Types,
+    *,
+    stride: Shape,
+    padding: Padding,
+    dilation: Shape,
+    groups: int,
+) -> NativeCall | None:
+    """Convolution with 1 to 3 spatial axes, channels first."""
     x, w = types
-    return _convolution(
-        "conv", lib.dg_conv, types, results, x, w, results[0], stride, padding, dilation, groups
-    )
+    constants = _channels_first(x, w, results[0], Window(stride, padding, dilation, groups))
+    if constants is None:
+        return None
+    functions = lib.dg_conv, lib.dg_conv_packs, lib.dg_conv_pack, lib.dg_conv_packed
+    return _with_packed_weights("conv", functions, constants, types, results)
 
 
 @kernel("conv_input_grad")
-def conv_input_grad(types, results, *, input_shape, stride, padding, dilation, groups):
+def conv_input_grad(
+    types: Types,
+    results: Types,
+    *,
+    input_shape: Shape,
+    stride: Shape,
+    padding: Padding,
+    dilation: Shape,
+    groups: int,
+) -> NativeCall | None:
     """The gradient of conv with respect to its input; also the transposed convolution."""
     y, w = types
-    return _convolution(
-        "conv_input_grad",
-        lib.dg_conv_input_grad,
-        types,
-        results,
-        results[0],
-        w,
-        y,
-        stride,
-        padding,
-        dilation,
-        groups,
-    )
+    constants = _channels_first(results[0], w, y, Window(stride, padding, dilation, groups))
+    if constants is None:
+        return None
+    return call("conv_input_grad", lib.dg_conv_input_grad, constants, types, results)
 
 
 @kernel("conv_weight_grad")
-def conv_weight_grad(types, results, *, weight_shape, stride, padding, dilation, groups):
+def conv_weight_grad(
+    types: Types,
+    results: Types,
+    *,
+    weight_shape: Shape,
+    stride: Shape,
+    padding: Padding,
+    dilation: Shape,
+    groups: int,
+) -> NativeCall | None:
     """The gradient of conv with respect to its weights."""
     x, y = types
-    return _convolution(
-        "conv_weight_grad",
-        lib.dg_conv_weight_grad,
-        types,
-        results,
-        x,
-        results[0],
-        y,
-        stride,
-        padding,
-        dilation,
-        groups,
-    )
+    constants = _channels_first(x, results[0], y, Window(stride, padding, dilation, groups))
+    if constants is None:
+        return None
+    return call("conv_weight_grad", lib.dg_conv_weight_grad, constants, types, results)
 
 
 @kernel("conv_channels_last")
-def conv_channels_last(types, results, *, stride, padding, dilation, groups):
-    """Convolution of float32 whose channels lie innermost."""
+def conv_channels_last(
+    types: Types,
+    results: Types,
+    *,
+    stride: Shape,
+    padding: Padding,
+    dilation: Shape,
+    groups: int,
+) -> NativeCall | None:
+    """Channels-last convolution of float32."""
     x, w = types
     if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
         return None
@@ -165,6 +211,6 @@ def conv_channels_last(types, results, *, stride, padding, dilation, groups):
         lib.dg_conv_last_pack,
         lib.dg_conv_last_packed,
     )
-    sizes = x.shape[1:-1], w.shape[2:], results[0].shape[1:-1]
-    constants = _geometry(x, w, *sizes, stride, padding, dilation, groups)
+    window = Window(stride, padding, dilation, groups)
+    constants = _geometry(x, w, x.shape[1:-1], w.shape[2:], results[0].shape[1:-1], window)
     return _with_packed_weights("conv_channels_last", functions, constants, types, results)

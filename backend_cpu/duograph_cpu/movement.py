@@ -1,23 +1,39 @@
-"""Builders of the movement kernels: constants, strided copies, slices, concatenation."""
+"""Kernel builders of data movement: constants, strided copies, slices and concatenation.
+
+The kernels are in native/movement.c and never look at the values that they move.
+"""
+
+from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import memory
 from ._native import ffi, lib
-from .kernels import call, fail, kernel, plan, product, split
+from .kernels import call, fail, kernel, plan, split
 from .native_program import JOIN, Native, NativeCall
 
+if TYPE_CHECKING:
+    from duograph.dtype import DType
+    from duograph.types import Shape, TensorType
 
-def _value(value, dtype):
-    """The bytes of a constant."""
+    from ._native import CData, CFunction
+    from .kernels import Types
+
+
+def _value(value: float, dtype: DType) -> bytes:
+    """Return the bytes of a constant."""
     return np.array(value).astype(dtype.np).tobytes()
 
 
 @kernel("fill")
-def fill(types, results, *, shape, value, dtype):
-    """All elements the same."""
+def fill(
+    types: Types, results: Types, *, shape: Shape, value: float, dtype: DType
+) -> NativeCall | None:
+    """A constant tensor."""
     constants = plan(
         "dg_filling",
         bytes=results[0].nbytes, itemsize=dtype.itemsize, value=_value(value, dtype),
@@ -26,29 +42,31 @@ def fill(types, results, *, shape, value, dtype):
 
 
 @kernel("iota")
-def iota(types, results, *, shape, axis, dtype):
-    """Counts along one axis; the types without C arithmetic are counted once, by NumPy."""
+def iota(
+    types: Types, results: Types, *, shape: Shape, axis: int, dtype: DType
+) -> NativeCall | None:
+    """Indices along one axis; types without C integer conversion are computed once, by NumPy."""
     if dtype.name in ("bool", "float16", "bfloat16", "complex64", "complex128"):
         counts = np.arange(shape[axis]).reshape([-1] + [1] * (len(shape) - axis - 1))
         array = np.ascontiguousarray(np.broadcast_to(counts.astype(dtype.np), shape))
         make, nbytes = memory.maker(array.nbytes, "iota"), array.nbytes
         bytes_ = ffi.from_buffer(array.reshape(-1).view(np.uint8))
 
-        def copied():
+        def copy() -> CData:
             out = make()
             lib.dg_copy(out, bytes_, nbytes)
             return out
 
-        return copied
+        return NativeCall(copy)
     outer, n, inner = split(shape, axis)
     constants = plan("dg_axis", type=dtype.index, outer=outer, n=n, inner=inner)
     return _constant(lib.dg_iota, constants, results[0])
 
 
-def _constant(function, constants, result):
+def _constant(function: CFunction, constants: CData, result: TensorType) -> NativeCall:
     make = memory.maker(result.nbytes, "fill")
 
-    def run():
+    def run() -> CData:
         out = make()
         function(constants, out)
         return out
@@ -56,8 +74,8 @@ def _constant(function, constants, result):
     return NativeCall(run, infallible=True, native=Native(function.__name__, constants))
 
 
-def dense(shape):
-    """C-order strides, in elements."""
+def dense(shape: Sequence[int]) -> Shape:
+    """Return C-order strides, in elements."""
     strides, step = [], 1
     for n in reversed(shape):
         strides.append(step)
@@ -65,9 +83,21 @@ def dense(shape):
     return tuple(reversed(strides))
 
 
-def nd(shape, dst, src, itemsize, dst_offset=0, src_offset=0, nbytes=0, value=b""):
-    """A `dg_nd`: axes of size 1 dropped, axes that lie behind one another on both sides merged."""
-    axes = []
+def nd(
+    shape: Sequence[int],
+    dst: Sequence[int],
+    src: Sequence[int],
+    itemsize: int,
+    dst_offset: int = 0,
+    src_offset: int = 0,
+    nbytes: int = 0,
+    value: bytes = b"",
+) -> CData | None:
+    """Return a `dg_nd`, or None if it has too many axes.
+
+    Axes of size 1 are dropped, and axes that are contiguous on both sides are merged.
+    """
+    axes: list[tuple[int, int, int]] = []
     for n, d, s in zip(shape, dst, src):
         if n == 1:
             continue
@@ -77,15 +107,16 @@ def nd(shape, dst, src, itemsize, dst_offset=0, src_offset=0, nbytes=0, value=b"
             axes.append((n, d, s))
     if len(axes) > 16:
         return None
-    n, d, s = zip(*axes) if axes else ((), (), ())
     return plan(
         "dg_nd",
         ndim=len(axes), itemsize=itemsize, dst_offset=dst_offset, src_offset=src_offset,
-        bytes=nbytes, shape=n, dst=d, src=s, value=value,
+        bytes=nbytes, shape=[a[0] for a in axes], dst=[a[1] for a in axes], src=[a[2] for a in axes], value=value,
     )  # fmt: skip
 
 
-def _copy(name, types, results, strides, offset):
+def _copy(
+    name: str, types: Types, results: Types, strides: Sequence[int], offset: int
+) -> NativeCall | None:
     out = results[0]
     constants = nd(out.shape, dense(out.shape), strides, out.dtype.itemsize, src_offset=offset)
     if constants is None:
@@ -94,29 +125,31 @@ def _copy(name, types, results, strides, offset):
 
 
 @kernel("strided_copy")
-def strided_copy(types, results, *, shape, strides, offset):
-    """Any view of a dense buffer, made dense."""
+def strided_copy(
+    types: Types, results: Types, *, shape: Shape, strides: Sequence[int], offset: int
+) -> NativeCall | None:
+    """A dense copy of any strided view of a dense buffer."""
     return _copy("strided_copy", types, results, strides, offset)
 
 
 @kernel("transpose")
-def transpose(types, results, *, perm):
-    """Axes permuted."""
+def transpose(types: Types, results: Types, *, perm: Sequence[int]) -> NativeCall | None:
+    """Permute axes."""
     strides = dense(types[0].shape)
     return _copy("transpose", types, results, [strides[p] for p in perm], 0)
 
 
 @kernel("broadcast_to")
-def broadcast_to(types, results, *, shape):
-    """Axes repeated."""
+def broadcast_to(types: Types, results: Types, *, shape: Shape) -> NativeCall | None:
+    """Repeat axes of size 1."""
     x, out = types[0].shape, results[0].shape
     strides = [0 if n == 1 else s for n, s in zip(x, dense(x))]
     return _copy("broadcast_to", types, results, [0] * (len(out) - len(x)) + strides, 0)
 
 
 @kernel("flip")
-def flip(types, results, *, axes):
-    """Axes reversed."""
+def flip(types: Types, results: Types, *, axes: Sequence[int]) -> NativeCall | None:
+    """Reverse axes."""
     x = types[0].shape
     strides = list(dense(x))
     offset = sum((x[a] - 1) * strides[a] for a in axes if x[a])
@@ -126,15 +159,29 @@ def flip(types, results, *, axes):
 
 
 @kernel("strided_slice")
-def strided_slice(types, results, *, begin, end, strides):
-    """One (begin, end, stride) an axis."""
+def strided_slice(
+    types: Types,
+    results: Types,
+    *,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int],
+) -> NativeCall | None:
+    """One (begin, end, stride) per axis."""
     steps = dense(types[0].shape)
     offset = sum(b * s for b, s in zip(begin, steps)) if results[0].size else 0
     return _copy("strided_slice", types, results, [t * s for t, s in zip(strides, steps)], offset)
 
 
 @kernel("slice_update")
-def slice_update(types, results, *, begin, end, strides):
+def slice_update(
+    types: Types,
+    results: Types,
+    *,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int],
+) -> NativeCall | None:
     """A copy of x with one slice replaced."""
     x, v = types
     steps = dense(x.shape)
@@ -148,8 +195,10 @@ def slice_update(types, results, *, begin, end, strides):
 
 
 @kernel("pad_constant")
-def pad_constant(types, results, *, low, high, value):
-    """x in the middle of a constant."""
+def pad_constant(
+    types: Types, results: Types, *, low: Sequence[int], high: Sequence[int], value: float
+) -> NativeCall | None:
+    """Pad x with a constant."""
     x, out = types[0], results[0]
     steps = dense(out.shape)
     constants = nd(
@@ -163,8 +212,8 @@ def pad_constant(types, results, *, low, high, value):
 
 
 @kernel("concat")
-def concat(types, results, *, axis):
-    """Operands one behind the other."""
+def concat(types: Types, results: Types, *, axis: int) -> NativeCall | None:
+    """Concatenate operands along an axis."""
     out = results[0]
     outer, _, inner = split(out.shape, axis)
     step = inner * out.dtype.itemsize
@@ -175,7 +224,7 @@ def concat(types, results, *, axis):
     make = memory.maker(out.nbytes, "concat")
     pointers = ffi.typeof(f"void *[{len(types)}]")
 
-    def run(*operands):
+    def run(*operands: CData) -> CData:
         out, _keep = make(), rows
         code = lib.dg_concat(constants, out, ffi.new(pointers, operands))
         if code:
@@ -184,6 +233,3 @@ def concat(types, results, *, axis):
 
     native = Native("dg_concat", constants, JOIN, functools.partial(fail, "concat"))
     return NativeCall(run, native=native)
-
-
-__all__ = ["dense", "nd", "product"]

@@ -5,17 +5,28 @@ A `NativeCall` that can be linked names the C function that it calls; see `Nativ
 operand is left out: the builder knew of it, and named a function that does without.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from duograph.backend.prepared import LinkedProgram, PreparedCall
 from duograph.backend.program import Alias, Copy, HostStep, Loop, NeedsSteps, Step, steps_in
-from duograph.types import BOOL, FLOAT, INT, STACK
+from duograph.types import BOOL, FLOAT, INT, STACK, TensorType
 
 from . import memory
 from ._native import ffi, lib
+
+if TYPE_CHECKING:
+    from duograph.backend.prepared import HandleFunction
+    from duograph.backend.program import Choice, Instruction, Program
+    from duograph.types import HostType, ValueType
+
+    from ._native import CData
+    from .convolution_chains import Stage
+    from .memory import Maker
 
 (
     CALL,
@@ -83,17 +94,17 @@ class Native(NamedTuple):
     """
 
     function: str
-    constants: Any
+    constants: CData
     form: int = CALL
-    failed: Callable[[int], None] | None = None
+    failed: Callable[[int], NoReturn] | None = None
 
 
-def keep(pointer, owner):
+def keep(pointer: CData, owner: object) -> CData:
     """The pointer, which keeps what it points into alive."""
     return ffi.gc(pointer, functools.partial(_drop, owner))
 
 
-def _drop(owner, pointer):
+def _drop(owner: object, pointer: CData) -> None:
     """The end of what an owner was kept for."""
 
 
@@ -107,16 +118,17 @@ class NativeCall(PreparedCall):
     """
 
     native: Native | None = None
-    stage: Any = None
+    stage: Stage | None = None
 
 
 class _Writer:
-    def __init__(self):
-        self.code = []
-        self.kernels = []
-        self.index = {}
+    def __init__(self) -> None:
+        self.code: list[int] = []
+        self.kernels: list[Native] = []
+        self.index: dict[int, int] = {}
 
-    def step(self, step):
+    def step(self, step: Step) -> None:
+        assert isinstance(step.call, NativeCall) and step.call.native is not None  # `_obstacle`
         native = step.call.native
         k = self.index.setdefault(id(native), len(self.kernels))
         if k == len(self.kernels):
@@ -125,7 +137,7 @@ class _Writer:
         slots = (*given, *step.results) if native.form == LIST else (*step.results, *given)
         self.code += (native.form, k, len(slots), *slots)
 
-    def host(self, each):
+    def host(self, each: HostStep) -> None:
         name, operands, results = each.name, each.operands, each.results
         if name == "stack_new":
             self.code += (EMPTY, *results)
@@ -143,23 +155,22 @@ class _Writer:
             self.code += (CALL, len(self.kernels), 1 + len(twice), *results, *twice)
             self.kernels.append(native)
 
-    def block(self, instructions):
+    def block(self, instructions: Sequence[Instruction]) -> None:
         for each in instructions:
-            kind = type(each)
-            if kind is Step:
+            if isinstance(each, Step):
                 self.step(each)
-            elif kind is HostStep:
+            elif isinstance(each, HostStep):
                 self.host(each)
-            elif kind is Copy:
+            elif isinstance(each, Copy):
                 self.code += (COPY, each.source, each.target)
-            elif kind is Alias:
+            elif isinstance(each, Alias):
                 self.code += (ALIAS, each.source, each.target)
-            elif kind is Loop:
+            elif isinstance(each, Loop):
                 self.loop(each)
             else:
                 self.choice(each)
 
-    def loop(self, each):
+    def loop(self, each: Loop) -> None:
         for _, following, spare in each.carries:  # a loop inside of a loop begins more than once
             self.code += (RESET, following, RESET, spare)
         start = len(self.code)
@@ -170,7 +181,7 @@ class _Writer:
         self.code += (AGAIN, start)
         self.code[start + 2] = len(self.code)
 
-    def choice(self, each):
+    def choice(self, each: Choice) -> None:
         start = len(self.code)
         n = len(each.branches)
         self.code += (CHOOSE, each.index, each.dtype.index, n, *[0] * n)
@@ -184,30 +195,32 @@ class _Writer:
             self.code[at] = len(self.code)
 
 
-def _scalar_plan(each):
+def _kind(type_: ValueType | None) -> int:
+    """Return the code of a Python number's type, or the dtype code of a tensor."""
+    if isinstance(type_, TensorType):
+        return type_.dtype.index
+    assert type_ is not None
+    return KINDS[type_]
+
+
+def _scalar_plan(each: HostStep) -> CData:
     """The `dg_scalar_plan` of a step on numbers."""
     *types, result = each.types
+    function = 0
     if each.name == "scalar":
-        function, kinds, made = (
-            FUNCTIONS.index(each.attributes["function"]),
-            [KINDS[t] for t in types],
-            KINDS[result],
-        )
-    elif each.name == "to_host":
-        function, kinds, made = 0, [types[0].dtype.index], KINDS[result]
-    else:
-        function, kinds, made = 0, [KINDS[types[0]]], result.dtype.index
+        function = FUNCTIONS.index(each.attributes["function"])
+    kinds = [_kind(t) for t in types]
     return ffi.new(
         "dg_scalar_plan *",
-        {"function": function, "count": len(kinds), "kinds": kinds, "result": made},
+        {"function": function, "count": len(kinds), "kinds": kinds, "result": _kind(result)},
     )
 
 
-def _needs_steps(code):
+def _needs_steps(code: int) -> NoReturn:
     raise NeedsSteps
 
 
-def _obstacle(program):
+def _obstacle(program: Program) -> str | None:
     """Why a program cannot be linked, or None."""
     for step in steps_in(program.instructions):
         if isinstance(step, HostStep):
@@ -223,7 +236,7 @@ def _obstacle(program):
     return None
 
 
-def link(program):
+def link(program: Program) -> LinkedProgram | str:
     """The call of a program, or the reason why there is none."""
     reason = _obstacle(program)
     if reason is not None:
@@ -269,13 +282,13 @@ def link(program):
     if any(slot in hosts for slot in (*program.params, *program.outputs)):
         return LinkedProgram(_with_numbers(program, call))
 
-    def bound(last):
+    def bound(last: Sequence[CData]) -> HandleFunction:
         """What takes the parameters in front of these; its pointers to them are constants of
         another program.
         """
         n, first = len(last), n_params - len(last)
 
-        def moved(place):
+        def moved(place: int) -> int:
             k = -1 - place
             if place >= 0 or k < first:
                 return place
@@ -291,7 +304,7 @@ def link(program):
     return LinkedProgram(call, bind=bound if can_bind else None)
 
 
-def _number(kind, value):
+def _number(kind: HostType, value: object) -> CData | None:
     """A pointer to a number of Python, or None when it does not fit."""
     try:
         return ffi.new(C_TYPES[kind], [value])
@@ -299,14 +312,20 @@ def _number(kind, value):
         return None
 
 
-def _start(program, parts, n_given, keep, kernels):
+def _start(
+    program: Program,
+    parts: tuple[CData, ...],
+    n_given: int,
+    keep: object,
+    kernels: Sequence[Native],
+) -> Callable[[Sequence[object]], None]:
     """What runs a program once pointers are there; `keep` is what the parts point to."""
     native = ffi.new("dg_program *", (*parts, len(program.sizes), n_given))
     new_slots = ffi.typeof(f"void *[{len(program.sizes) + 1}]")
     new_arena = memory.maker(program.arena, "jit")
     run, end, n = lib.dg_program_run, lib.dg_program_end, len(program.sizes)
 
-    def start(given, _keep=(parts, keep)):
+    def start(given: Sequence[object], _keep: object = (parts, keep)) -> None:
         slots = ffi.new(new_slots)
         arena = new_arena()
         at = run(native, slots, given, arena, 0)
@@ -323,7 +342,12 @@ def _start(program, parts, n_given, keep, kernels):
     return start
 
 
-def _call(program, start, makers, where):
+def _call(
+    program: Program,
+    start: Callable[[Sequence[object]], None],
+    makers: Sequence[Maker],
+    where: Sequence[int],
+) -> HandleFunction:
     single, n_params = program.single, len(program.params)
     (first, *_) = where or [0]
     donors = [
@@ -332,9 +356,9 @@ def _call(program, start, makers, where):
     ]
     typeof = ffi.typeof
 
-    def run(handles, taken=()):
+    def run(handles: Sequence[Any], taken: Sequence[bool] = ()) -> Any:
         if taken:
-            made = [None] * len(makers)
+            made: list[CData | None] = [None] * len(makers)
             for (k, p, owned), give in zip(donors, taken):
                 if give and typeof(handles[p]) is owned:  # not an array of the user's
                     made[k] = handles[p]
@@ -348,7 +372,7 @@ def _call(program, start, makers, where):
     return run
 
 
-def _with_numbers(program, call):
+def _with_numbers(program: Program, call: HandleFunction) -> HandleFunction:
     """A call that takes and gives numbers of Python where the program has some."""
     into = [
         (k, program.hosts[slot]) for k, slot in enumerate(program.params) if slot in program.hosts
@@ -357,7 +381,7 @@ def _with_numbers(program, call):
         (k, program.hosts[slot]) for k, slot in enumerate(program.outputs) if slot in program.hosts
     ]
 
-    def given(handles):
+    def given(handles: Sequence[Any]) -> list[Any]:
         handles = list(handles)
         for k, kind in into:
             handles[k] = _number(kind, handles[k])
@@ -365,7 +389,7 @@ def _with_numbers(program, call):
                 raise NeedsSteps
         return handles
 
-    def found(results):
+    def found(results: Any) -> Any:
         if not out:
             return results
         results = [results] if program.single else list(results)

@@ -1,4 +1,4 @@
-"""Builders of softmax, layer_norm, batch_norm and their gradients."""
+"""Kernel builders of softmax, layer_norm, batch_norm and their gradients (native/normalise.c)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from ._native import lib
 from .kernels import call, kernel, plan, product, split
 
 if TYPE_CHECKING:
-    from duograph.backend.protocol import Call
     from duograph.types import TensorType
 
     from ._native import CFunction
-    from .kernels import Builder, Types
+    from .kernels import Types
+    from .native_program import NativeCall
 
 
-def _along(name: str, function: CFunction) -> Builder:
+def _softmax(name: str, function: CFunction) -> None:
+    """Enter a builder of softmax, log_softmax or one of their gradients."""
+
     @kernel(name)
-    def along(types: Types, results: Types, *, axis: int) -> Call | None:
+    def along_axis(types: Types, results: Types, *, axis: int) -> NativeCall | None:
         x = types[0]
         if x.dtype.kind != "f":
             return None
@@ -25,13 +27,11 @@ def _along(name: str, function: CFunction) -> Builder:
         constants = plan("dg_axis", type=x.dtype.index, outer=outer, n=n, inner=inner)
         return call(name, function, constants, types, results)
 
-    return along
 
-
-_along("softmax", lib.dg_softmax)
-_along("log_softmax", lib.dg_log_softmax)
-_along("softmax_grad", lib.dg_softmax_grad)
-_along("log_softmax_grad", lib.dg_log_softmax_grad)
+_softmax("softmax", lib.dg_softmax)
+_softmax("log_softmax", lib.dg_log_softmax)
+_softmax("softmax_grad", lib.dg_softmax_grad)
+_softmax("log_softmax_grad", lib.dg_log_softmax_grad)
 
 
 def _normalise(
@@ -39,73 +39,56 @@ def _normalise(
     function: CFunction,
     types: Types,
     results: Types,
-    x: TensorType,
-    weight: TensorType,
     stat: TensorType,
-    outer: int,
-    n: int,
-    inner: int,
+    shape: tuple[int, int, int],
     eps: float = 0.0,
-) -> Call | None:
+) -> NativeCall | None:
+    """Prepare a normalisation of x and gamma, the first two operands.
+
+    Args:
+        stat: type of the mean.
+        shape: (outer, n, inner) of `dg_normalisation`.
+    """
+    outer, n, inner = shape
     if any(t is None or t.dtype.kind != "f" for t in types) or n == 0:
         return None
+    x, gamma = types[:2]
     constants = plan(
         "dg_normalisation",
-        type=x.dtype.index, weight_type=weight.dtype.index, stat_type=stat.dtype.index,
+        type=x.dtype.index, weight_type=gamma.dtype.index, stat_type=stat.dtype.index,
         outer=outer, n=n, inner=inner, eps=eps,
     )  # fmt: skip
     return call(name, function, constants, types, results)
 
 
+def _rows(x: TensorType, axis: int) -> tuple[int, int, int]:
+    """Return (rows, elements of a row, 1), where a row spans the axes from `axis` on."""
+    return product(x.shape[:axis]), product(x.shape[axis:]), 1
+
+
 @kernel("layer_norm_core")
-def layer_norm_core(types: Types, results: Types, *, axis: int, eps: float) -> Call | None:
-    """Axes axis.. to the end, with mean and rstd for the gradient."""
-    x, gamma, _ = types
-    outer, n = product(x.shape[:axis]), product(x.shape[axis:])
-    return _normalise(
-        "layer_norm", lib.dg_layer_norm, types, results, x, gamma, results[1], outer, n, 1, eps
-    )
+def layer_norm_core(types: Types, results: Types, *, axis: int, eps: float) -> NativeCall | None:
+    """layer_norm over the axes from `axis` on, and mean and rstd for the gradient."""
+    function, shape = lib.dg_layer_norm, _rows(types[0], axis)
+    return _normalise("layer_norm", function, types, results, results[1], shape, eps)
 
 
 @kernel("layer_norm_grad")
-def layer_norm_grad(types: Types, results: Types, *, axis: int) -> Call | None:
+def layer_norm_grad(types: Types, results: Types, *, axis: int) -> NativeCall | None:
     """Gradients of x, gamma and beta."""
-    x, gamma, mean, _, _ = types
-    outer, n = product(x.shape[:axis]), product(x.shape[axis:])
-    return _normalise(
-        "layer_norm_grad", lib.dg_layer_norm_grad, types, results, x, gamma, mean, outer, n, 1
-    )
+    function, shape = lib.dg_layer_norm_grad, _rows(types[0], axis)
+    return _normalise("layer_norm_grad", function, types, results, types[2], shape)
 
 
 @kernel("batch_norm_train")
-def batch_norm_train(types: Types, results: Types, *, eps: float) -> Call | None:
-    """Channel axis 1, with the mean and the biased variance of the batch."""
-    x, gamma, _ = types
-    return _normalise(
-        "batch_norm",
-        lib.dg_batch_norm,
-        types,
-        results,
-        x,
-        gamma,
-        results[1],
-        *split(x.shape, 1),
-        eps,
-    )
+def batch_norm_train(types: Types, results: Types, *, eps: float) -> NativeCall | None:
+    """batch_norm over channel axis 1, and the mean and biased variance of the batch."""
+    function, shape = lib.dg_batch_norm, split(types[0].shape, 1)
+    return _normalise("batch_norm", function, types, results, results[1], shape, eps)
 
 
 @kernel("batch_norm_grad")
-def batch_norm_grad(types: Types, results: Types, *, eps: float) -> Call | None:
+def batch_norm_grad(types: Types, results: Types, *, eps: float) -> NativeCall | None:
     """Gradients of x, gamma and beta."""
-    x, gamma, mean, _, _ = types
-    return _normalise(
-        "batch_norm_grad",
-        lib.dg_batch_norm_grad,
-        types,
-        results,
-        x,
-        gamma,
-        mean,
-        *split(x.shape, 1),
-        eps,
-    )
+    function, shape = lib.dg_batch_norm_grad, split(types[0].shape, 1)
+    return _normalise("batch_norm_grad", function, types, results, types[2], shape, eps)

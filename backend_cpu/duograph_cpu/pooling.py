@@ -1,9 +1,9 @@
-"""Builders of pooling, and of random bits."""
+"""Kernel builders of pooling and of random bits (native/pooling.c, pooling_last.c, random.c)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from duograph.dtype import float32
 
@@ -11,94 +11,87 @@ from ._native import lib
 from .kernels import call, kernel, plan, product
 
 if TYPE_CHECKING:
-    from duograph.backend.protocol import Call
     from duograph.types import Shape, TensorType
 
     from ._native import CData, CFunction
-    from .kernels import Types
+    from .kernels import Padding, Types
+    from .native_program import NativeCall
 
 
-def _pooling(
+class Window(NamedTuple):
+    """The window attributes of a pooling op."""
+
+    kernel: Shape
+    stride: Shape
+    padding: Padding
+    dilation: Shape
+
+
+def _plan(size: Shape, out_size: Shape, window: Window, **fields: int | None) -> CData:
+    """Return the `dg_pooling` for these spatial sizes; missing axes have size 1."""
+    lead = (1,) * (3 - len(size))
+    return plan(
+        "dg_pooling",
+        size=lead + size, kernel=lead + tuple(window.kernel), out_size=lead + out_size,
+        stride=lead + tuple(window.stride), dilation=lead + tuple(window.dilation),
+        pad=(0,) * len(lead) + tuple(low for low, high in window.padding),
+        **fields,
+    )  # fmt: skip
+
+
+def _pool(
     name: str,
     function: CFunction,
     types: Types,
     results: Types,
     x: TensorType,
     y: TensorType,
-    kernel_size: Shape,
-    stride: Shape,
-    padding: Sequence[tuple[int, int]],
-    dilation: Shape,
+    window: Window,
     include_pad: bool = True,
     divisor: int | None = None,
-) -> Call | None:
-    """x, y: the types of the input and the output of the pooling, whichever of them is computed."""
-    spatial = len(x.shape) - 2
-    if x.dtype.kind != "f" or not 1 <= spatial <= 3:
+) -> NativeCall | None:
+    """Prepare channels-first pooling. x, y: input and output of the forward direction."""
+    if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
         return None
-    constants = _windows(
-        x.shape[2:],
-        y.shape[2:],
-        kernel_size,
-        stride,
-        padding,
-        dilation,
-        type=x.dtype.index,
-        planes=product(x.shape[:2]),
-        include_pad=include_pad,
+    constants = _plan(
+        x.shape[2:], y.shape[2:], window,
+        type=x.dtype.index, planes=product(x.shape[:2]), include_pad=include_pad,
         divisor=divisor or 0,
-    )
+    )  # fmt: skip
     return call(name, function, constants, types, results)
 
 
-def _windows(
-    size: Shape,
-    out_size: Shape,
-    kernel_size: Shape,
-    stride: Shape,
-    padding: Sequence[tuple[int, int]],
-    dilation: Shape,
-    **others: object,
-) -> CData:
-    """The constants of pooling over axes of these sizes."""
-    lead = (1,) * (3 - len(size))
-    return plan(
-        "dg_pooling",
-        size=lead + size, kernel=lead + tuple(kernel_size), out_size=lead + out_size,
-        stride=lead + tuple(stride), dilation=lead + tuple(dilation),
-        pad=(0,) * len(lead) + tuple(low for low, high in padding),
-        **others,
+def _pool_channels_last(
+    name: str,
+    function: CFunction,
+    types: Types,
+    results: Types,
+    window: Window,
+    **fields: int | None,
+) -> NativeCall | None:
+    """Prepare channels-last pooling of float32."""
+    (x,), (y,) = types, results
+    if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
+        return None
+    constants = _plan(
+        x.shape[1:-1], y.shape[1:-1], window,
+        planes=x.shape[0], channels=x.shape[-1], **fields,
     )  # fmt: skip
+    return call(name, function, constants, types, results)
 
 
 @kernel("max_pool")
 def max_pool(
-    types: Types,
-    results: Types,
-    *,
-    kernel: Shape,
-    stride: Shape,
-    padding: Sequence[tuple[int, int]],
-    dilation: Shape,
-) -> Call | None:
-    """Values, and where in the flattened spatial input each was found."""
-    return _pooling(
-        "max_pool",
-        lib.dg_max_pool,
-        types,
-        results,
-        types[0],
-        results[0],
-        kernel,
-        stride,
-        padding,
-        dilation,
-    )
+    types: Types, results: Types, *, kernel: Shape, stride: Shape, padding: Padding, dilation: Shape
+) -> NativeCall | None:
+    """Maxima of windows, and the index of each maximum in its flattened spatial input."""
+    window = Window(kernel, stride, padding, dilation)
+    return _pool("max_pool", lib.dg_max_pool, types, results, types[0], results[0], window)
 
 
 @kernel("max_pool_grad")
-def max_pool_grad(types: Types, results: Types, *, input_shape: Shape) -> Call | None:
-    """The gradient goes to the cells that won."""
+def max_pool_grad(types: Types, results: Types, *, input_shape: Shape) -> NativeCall | None:
+    """Add each gradient to the input element that was the maximum."""
     y, x = types[0], results[0]
     if x.dtype.kind != "f" or types[1].dtype.name != "int64":
         return None
@@ -110,6 +103,10 @@ def max_pool_grad(types: Types, results: Types, *, input_shape: Shape) -> Call |
     return call("max_pool_grad", lib.dg_max_pool_grad, constants, types, results)
 
 
+def _average(kernel: Shape, stride: Shape, padding: Padding) -> Window:
+    return Window(kernel, stride, padding, (1,) * len(kernel))
+
+
 @kernel("avg_pool")
 def avg_pool(
     types: Types,
@@ -117,96 +114,14 @@ def avg_pool(
     *,
     kernel: Shape,
     stride: Shape,
-    padding: Sequence[tuple[int, int]],
+    padding: Padding,
     count_include_pad: bool,
     divisor: int | None,
-) -> Call | None:
+) -> NativeCall | None:
     """Means of windows."""
-    return _pooling(
-        "avg_pool",
-        lib.dg_avg_pool,
-        types,
-        results,
-        types[0],
-        results[0],
-        kernel,
-        stride,
-        padding,
-        (1,) * len(kernel),
-        count_include_pad,
-        divisor,
-    )
-
-
-def _pooling_last(
-    name: str,
-    function: CFunction,
-    types: Types,
-    results: Types,
-    kernel_size: Shape,
-    stride: Shape,
-    padding: Sequence[tuple[int, int]],
-    dilation: Shape,
-    **others: object,
-) -> Call | None:
-    """Pooling of float32 whose channels lie innermost."""
-    (x,), (y,) = types, results
-    if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
-        return None
-    constants = _windows(
-        x.shape[1:-1], y.shape[1:-1], kernel_size, stride, padding, dilation,
-        planes=x.shape[0], channels=x.shape[-1], **others,
-    )  # fmt: skip
-    return call(name, function, constants, types, results)
-
-
-@kernel("max_pool_channels_last")
-def max_pool_channels_last(
-    types: Types,
-    results: Types,
-    *,
-    kernel: Shape,
-    stride: Shape,
-    padding: Sequence[tuple[int, int]],
-    dilation: Shape,
-) -> Call | None:
-    """The largest of each window."""
-    return _pooling_last(
-        "max_pool_channels_last",
-        lib.dg_max_pool_last,
-        types,
-        results,
-        kernel,
-        stride,
-        padding,
-        dilation,
-    )
-
-
-@kernel("avg_pool_channels_last")
-def avg_pool_channels_last(
-    types: Types,
-    results: Types,
-    *,
-    kernel: Shape,
-    stride: Shape,
-    padding: Sequence[tuple[int, int]],
-    count_include_pad: bool,
-    divisor: int | None,
-) -> Call | None:
-    """Means of windows."""
-    return _pooling_last(
-        "avg_pool_channels_last",
-        lib.dg_avg_pool_last,
-        types,
-        results,
-        kernel,
-        stride,
-        padding,
-        (1,) * len(kernel),
-        include_pad=count_include_pad,
-        divisor=divisor,
-    )
+    x, y, window = types[0], results[0], _average(kernel, stride, padding)
+    name, function = "avg_pool", lib.dg_avg_pool
+    return _pool(name, function, types, results, x, y, window, count_include_pad, divisor)
 
 
 @kernel("avg_pool_grad")
@@ -217,30 +132,46 @@ def avg_pool_grad(
     input_shape: Shape,
     kernel: Shape,
     stride: Shape,
-    padding: Sequence[tuple[int, int]],
+    padding: Padding,
     count_include_pad: bool,
     divisor: int | None,
-) -> Call | None:
-    """Each gradient is shared among the cells of its window."""
-    return _pooling(
-        "avg_pool_grad",
-        lib.dg_avg_pool_grad,
-        types,
-        results,
-        results[0],
-        types[0],
-        kernel,
-        stride,
-        padding,
-        (1,) * len(kernel),
-        count_include_pad,
-        divisor,
-    )
+) -> NativeCall | None:
+    """Distribute each gradient evenly over the elements of its window."""
+    x, y, window = results[0], types[0], _average(kernel, stride, padding)
+    name, function = "avg_pool_grad", lib.dg_avg_pool_grad
+    return _pool(name, function, types, results, x, y, window, count_include_pad, divisor)
+
+
+@kernel("max_pool_channels_last")
+def max_pool_channels_last(
+    types: Types, results: Types, *, kernel: Shape, stride: Shape, padding: Padding, dilation: Shape
+) -> NativeCall | None:
+    """Maxima of windows, channels last."""
+    window = Window(kernel, stride, padding, dilation)
+    name, function = "max_pool_channels_last", lib.dg_max_pool_last
+    return _pool_channels_last(name, function, types, results, window)
+
+
+@kernel("avg_pool_channels_last")
+def avg_pool_channels_last(
+    types: Types,
+    results: Types,
+    *,
+    kernel: Shape,
+    stride: Shape,
+    padding: Padding,
+    count_include_pad: bool,
+    divisor: int | None,
+) -> NativeCall | None:
+    """Means of windows, channels last."""
+    return _pool_channels_last(
+        "avg_pool_channels_last", lib.dg_avg_pool_last, types, results,
+        _average(kernel, stride, padding), include_pad=count_include_pad, divisor=divisor,
+    )  # fmt: skip
 
 
 @kernel("random_bits")
-def random_bits(types: Types, results: Types, *, shape: Shape) -> Call | None:
+def random_bits(types: Types, results: Types, *, shape: Sequence[int]) -> NativeCall:
     """Philox words for a state (key, offset)."""
-    return call(
-        "random_bits", lib.dg_random_bits, plan("dg_bits", n=results[0].size), types, results
-    )
+    constants = plan("dg_bits", n=results[0].size)
+    return call("random_bits", lib.dg_random_bits, constants, types, results)

@@ -1,4 +1,7 @@
-"""Builders of reductions, argmax and argmin, scans, sort and topk."""
+"""Kernel builders of reductions, argmax, argmin, scans, sort and topk.
+
+The kernels are in native/reduce.c, scan.c and sort.c.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,19 @@ from .kernels import call, kernel, plan, split
 from .movement import dense
 
 if TYPE_CHECKING:
-    from duograph.backend.protocol import Call
-    from duograph.types import Shape
-
     from ._native import CFunction
-    from .kernels import Builder, Types
+    from .kernels import Types
+    from .native_program import NativeCall
 
 OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "all": 4, "any": 5}
 
 
-def merged(shape: Shape, axis: Sequence[int]) -> list[list[int]]:
-    """[size, stride, reduced] of the axes, neighbours of one kind merged and sizes of 1 dropped."""
+def merged(shape: Sequence[int], axis: Sequence[int]) -> list[list[int]]:
+    """Merge neighbouring axes that are all reduced or all kept, and drop axes of size 1.
+
+    Returns:
+        [size, stride, whether it is reduced] of the merged axes, in order.
+    """
     axes: list[list[int]] = []
     for i, (n, stride) in enumerate(zip(shape, dense(shape))):
         if n == 1:
@@ -33,58 +38,56 @@ def merged(shape: Shape, axis: Sequence[int]) -> list[list[int]]:
     return axes
 
 
-def _reduction(name: str) -> Builder:
+def _reduction(name: str) -> None:
+    """Enter the builder of one reduction."""
+
     @kernel(f"reduce_{name}")
-    def reduce(types: Types, results: Types, *, axis: Sequence[int], keepdims: bool) -> Call | None:
-        """Any axes; float16 and bfloat16 accumulate in float32."""
+    def reduce(
+        types: Types, results: Types, *, axis: Sequence[int], keepdims: bool
+    ) -> NativeCall | None:
+        """Reduce any axes; float16 and bfloat16 accumulate in float32."""
         x = types[0]
         if x.dtype.kind == "c" and name in ("max", "min"):
             return None
         axes = merged(x.shape, axis)
         inner, _, reduced = axes.pop() if axes else (1, 1, True)
         kept = [a for a in axes if not a[2]]
-        rest = [a for a in axes if a[2]]
+        others = [a for a in axes if a[2]]
         constants = plan(
             "dg_reduction",
-            type=x.dtype.index,
-            op=OPS[name],
-            inner=inner,
-            inner_kept=not reduced,
-            nk=len(kept),
-            kshape=[a[0] for a in kept],
-            kstride=[a[1] for a in kept],
-            nr=len(rest) or 1,
-            rshape=[a[0] for a in rest] or [1],
-            rstride=[a[1] for a in rest] or [0],
-        )
+            type=x.dtype.index, op=OPS[name], inner=inner, inner_kept=not reduced,
+            nk=len(kept), kshape=[a[0] for a in kept], kstride=[a[1] for a in kept],
+            nr=len(others) or 1,
+            rshape=[a[0] for a in others] or [1], rstride=[a[1] for a in others] or [0],
+        )  # fmt: skip
         return call(f"reduce_{name}", lib.dg_reduce, constants, types, results)
-
-    return reduce
 
 
 for _name in OPS:
     _reduction(_name)
 
 
-@kernel("argmax")
-def argmax(types: Types, results: Types, *, axis: int) -> Call | None:
-    """Index of the first largest element."""
-    return _arg("argmax", lib.dg_argmax, types, results, axis)
-
-
-@kernel("argmin")
-def argmin(types: Types, results: Types, *, axis: int) -> Call | None:
-    """Index of the first smallest element."""
-    return _arg("argmin", lib.dg_argmin, types, results, axis)
-
-
-def _arg(name: str, function: CFunction, types: Types, results: Types, axis: int) -> Call | None:
+def _arg(
+    name: str, function: CFunction, types: Types, results: Types, axis: int
+) -> NativeCall | None:
     x = types[0]
     if x.dtype.kind == "c":
         return None
     outer, n, inner = split(x.shape, axis)
     constants = plan("dg_axis", type=x.dtype.index, outer=outer, n=n, inner=inner)
     return call(name, function, constants, types, results)
+
+
+@kernel("argmax")
+def argmax(types: Types, results: Types, *, axis: int) -> NativeCall | None:
+    """Index of the first largest element."""
+    return _arg("argmax", lib.dg_argmax, types, results, axis)
+
+
+@kernel("argmin")
+def argmin(types: Types, results: Types, *, axis: int) -> NativeCall | None:
+    """Index of the first smallest element."""
+    return _arg("argmin", lib.dg_argmin, types, results, axis)
 
 
 def _scan(
@@ -95,7 +98,7 @@ def _scan(
     axis: int,
     exclusive: bool = False,
     reverse: bool = False,
-) -> Call | None:
+) -> NativeCall | None:
     x = types[0]
     index = results[-1].dtype
     if len(results) == 2 and (x.dtype.kind == "c" or index.name not in ("int32", "int64")):
@@ -112,57 +115,53 @@ def _scan(
 @kernel("cumsum")
 def cumsum(
     types: Types, results: Types, *, axis: int, exclusive: bool = False, reverse: bool = False
-) -> Call | None:
-    """Running sums."""
+) -> NativeCall | None:
+    """Cumulative sums."""
     return _scan("cumsum", lib.dg_cumsum, types, results, axis, exclusive, reverse)
 
 
 @kernel("cumprod")
 def cumprod(
     types: Types, results: Types, *, axis: int, exclusive: bool = False, reverse: bool = False
-) -> Call | None:
-    """Running products."""
+) -> NativeCall | None:
+    """Cumulative products."""
     return _scan("cumprod", lib.dg_cumprod, types, results, axis, exclusive, reverse)
 
 
 @kernel("cummax")
-def cummax(types: Types, results: Types, *, axis: int) -> Call | None:
-    """Running maxima and the last index that each was seen at."""
+def cummax(types: Types, results: Types, *, axis: int) -> NativeCall | None:
+    """Cumulative maxima, and the last index at which each occurs."""
     return _scan("cummax", lib.dg_cummax, types, results, axis)
 
 
 @kernel("cummin")
-def cummin(types: Types, results: Types, *, axis: int) -> Call | None:
-    """Running minima and the last index that each was seen at."""
+def cummin(types: Types, results: Types, *, axis: int) -> NativeCall | None:
+    """Cumulative minima, and the last index at which each occurs."""
     return _scan("cummin", lib.dg_cummin, types, results, axis)
 
 
 def _sort(
     name: str, types: Types, results: Types, axis: int, k: int | None, descending: bool
-) -> Call | None:
+) -> NativeCall | None:
     x = types[0]
     if x.dtype.kind == "c" or results[1].dtype.name != "int64":
         return None
     outer, n, inner = split(x.shape, axis) if x.shape else (1, 1, 1)
     constants = plan(
         "dg_sorting",
-        type=x.dtype.index,
-        outer=outer,
-        n=n,
-        inner=inner,
-        k=n if k is None else k,
-        descending=descending,
-    )
+        type=x.dtype.index, outer=outer, n=n, inner=inner,
+        k=n if k is None else k, descending=descending,
+    )  # fmt: skip
     return call(name, lib.dg_sort, constants, types, results)
 
 
 @kernel("sort")
-def sort(types: Types, results: Types, *, axis: int, descending: bool) -> Call | None:
-    """Stable, with indices; NaN last."""
+def sort(types: Types, results: Types, *, axis: int, descending: bool) -> NativeCall | None:
+    """Stable sort, and the indices; NaN last."""
     return _sort("sort", types, results, axis, None, descending)
 
 
 @kernel("topk")
-def topk(types: Types, results: Types, *, k: int, axis: int, largest: bool) -> Call | None:
-    """The first k of the sorted axis."""
+def topk(types: Types, results: Types, *, k: int, axis: int, largest: bool) -> NativeCall | None:
+    """The first k elements of the sorted axis, and their indices."""
     return _sort("topk", types, results, axis, k, largest)

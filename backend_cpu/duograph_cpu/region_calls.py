@@ -1,7 +1,11 @@
 """Calls of functions that were compiled at run time: what a fused region of a graph runs as."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from duograph.errors import IndexRangeError
 
@@ -10,6 +14,21 @@ from ._native import ffi, lib
 from .convolution_chains import Stage, join
 from .kernels import fail as fail_kernel
 from .native_program import LIST, Native, NativeCall, keep
+
+if TYPE_CHECKING:
+    from duograph.backend.codegen.c_regions import PrintedRegion
+    from duograph.backend.prepared import HandleFunction, Packing, PreparedCall
+    from duograph.types import TensorType
+
+    from ._native import CData
+    from .convolution_chains import Affine
+    from .kernels import Types
+    from .memory import Maker
+    from .toolchain import Library
+
+    Failed = Callable[[int, tuple[CData, ...]], Any]
+    # operand, its type, and op, axis and size of what it counts
+    Index = tuple[int, TensorType, str, int, int]
 
 # Up to so many operands have an entry point of their own, dg_region0 ...; more go as a list.
 MOST = 6
@@ -20,8 +39,16 @@ INDEX, WRONG_INDEX = 2, 16
 
 
 def make_call(
-    address, n, grain, operand_count, results, name, failed=None, overwrites=(), infallible=False
-):
+    address: int,
+    n: int,
+    grain: int,
+    operand_count: int,
+    results: Types,
+    name: str,
+    failed: Failed | None = None,
+    overwrites: Iterable[tuple[int, int]] = (),
+    infallible: bool = False,
+) -> NativeCall:
     """A call from operand handles to a result handle, or to a tuple of handles when there are
     several results.
 
@@ -48,7 +75,15 @@ def make_call(
     return NativeCall(made, tuple(overwrites), infallible, native=native)
 
 
-def make_staged_call(library, function, indices, operand_count, results, name, overwrites):
+def make_staged_call(
+    library: Library,
+    function: PrintedRegion,
+    indices: Sequence[Index],
+    operand_count: int,
+    results: Types,
+    name: str,
+    overwrites: Iterable[tuple[int, int]],
+) -> NativeCall:
     """A call of a generated function that reads through indices, or has a second one after it.
 
     Args:
@@ -61,7 +96,10 @@ def make_staged_call(library, function, indices, operand_count, results, name, o
         name: of the function.
         overwrites: pairs (operand, result) that may share memory.
     """
-    generated = lambda symbol: ffi.cast("dg_generated", library.address(symbol))  # noqa: E731
+
+    def generated(symbol: str) -> CData:
+        return ffi.cast("dg_generated", library.address(symbol))
+
     second = function.second
     wanted = [(place, type_.dtype.index, type_.size, n) for place, type_, _, _, n in indices]
     staged = ffi.new(
@@ -74,7 +112,7 @@ def make_staged_call(library, function, indices, operand_count, results, name, o
         },
     )  # fmt: skip
 
-    def failed(code):
+    def failed(code: int) -> NoReturn:
         if code < WRONG_INDEX:
             fail(name, code)
         _, _, op, axis, _ = indices[code - WRONG_INDEX]
@@ -83,7 +121,7 @@ def make_staged_call(library, function, indices, operand_count, results, name, o
     makers = [memory.maker(r.nbytes, name) for r in results]
     run, single = lib.dg_staged_run, len(results) == 1
 
-    def call(*handles):
+    def call(*handles: CData) -> Any:
         outputs = tuple([make() for make in makers])
         code = run(staged, (*handles, *outputs))
         if code:
@@ -95,8 +133,17 @@ def make_staged_call(library, function, indices, operand_count, results, name, o
 
 
 def make_product_call(
-    address, function, product, operands, value, reads, operand_count, results, name, affine=None
-):
+    address: int,
+    function: PrintedRegion,
+    product: NativeCall,
+    operands: Sequence[int],
+    value: TensorType,
+    reads: Sequence[int],
+    operand_count: int,
+    results: Types,
+    name: str,
+    affine: Affine | None = None,
+) -> NativeCall:
     """A call of a product and what follows it element by element: a generated function like those
     of `make_call`.
 
@@ -119,6 +166,7 @@ def make_product_call(
     places = [operand_count + k for k, r in enumerate(results) if r.nbytes == value.nbytes]
     own = [-1, *reads, *range(operand_count, operand_count + len(results))]
     native = product.native
+    assert native is not None and native.failed is not None  # of contractions
     symbol = ffi.addressof(lib, native.function + "_then")
     fused = ffi.new(
         "dg_fused *",
@@ -143,19 +191,20 @@ def make_product_call(
     failed = native.failed
     run, single = lib.dg_fused_run, len(results) == 1
 
-    def again(other):
+    def again(other: PreparedCall) -> NativeCall:
+        assert isinstance(other, NativeCall)
         return make_product_call(
             address, function, other, operands, value, reads, operand_count, results, name, affine
         )
 
-    def call(*handles):
+    def call(*handles: CData) -> Any:
         outputs = tuple([make() for make in makers])
         code = run(fused, (*handles, *outputs))
         if code:
             failed(code)
         return outputs[0] if single else outputs
 
-    over = ()
+    over: tuple[tuple[int, int], ...] = ()
     if affine is not None and affine[2] > 0 and native.function == "dg_conv_last_packed":
         more = reads[affine[2] - 1]
         # each element is written once, when what is added to it was read
@@ -164,7 +213,14 @@ def make_product_call(
     stage = None
     if native.function == "dg_conv_last_packed" and [r.nbytes for r in results] == [value.nbytes]:
         stage = Stage(
-            native, address, tuple(operands), tuple(reads), operand_count, results[0], name, affine
+            native,
+            address,
+            (operands[0], operands[1]),
+            tuple(reads),
+            operand_count,
+            results[0],
+            name,
+            affine,
         )
     packings = {
         operands[k]: functools.partial(_fused_packing, offer, again)
@@ -176,13 +232,17 @@ def make_product_call(
     return NativeCall(call, over, packings=packings, fuse_consumer=fuse, native=native, stage=stage)
 
 
-def _fused_packing(offer, again):
+def _fused_packing(
+    offer: Callable[[], Packing | None], again: Callable[[PreparedCall], NativeCall]
+) -> Packing | None:
     """The packing of a product, for the call of the product and what follows it."""
     packing = offer()
     return packing and dataclasses.replace(packing, call=again(packing.call))
 
 
-def _call(region, operand_count, results, makers, failed):
+def _call(
+    region: CData, operand_count: int, results: Types, makers: Sequence[Maker], failed: Failed
+) -> HandleFunction:
     if len(results) == 1:
         if operand_count <= MOST:
             nbytes = results[0].nbytes
@@ -190,7 +250,7 @@ def _call(region, operand_count, results, makers, failed):
         return _many(region, makers[0], failed)
     run = lib.dg_region_run
 
-    def several(*operands):
+    def several(*operands: CData) -> Any:
         outputs = tuple([make() for make in makers])
         code = run(region, operands + outputs)
         if code:
@@ -200,28 +260,28 @@ def _call(region, operand_count, results, makers, failed):
     return several
 
 
-def _few(region, count, make, nbytes, failed):
+def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) -> HandleFunction:
     """The calls that happen most: no step that they do not need."""
     function = getattr(lib, f"dg_region{count}")
     if nbytes <= memory.SMALL and count in (1, 2):
         new, ctype = memory.new_small, ffi.typeof(f"char[{max(nbytes, 1)}]")
         if count == 1:
 
-            def unary_small(x):
+            def unary_small(x: CData) -> Any:
                 out = new(ctype)
                 code = function(region, out, x)
                 return failed(code, (x,)) if code else out
 
             return unary_small
 
-        def binary_small(x, y):
+        def binary_small(x: CData, y: CData) -> Any:
             out = new(ctype)
             code = function(region, out, x, y)
             return failed(code, (x, y)) if code else out
 
         return binary_small
 
-    def few(*operands):
+    def few(*operands: CData) -> Any:
         out = make()
         code = function(region, out, *operands)
         return failed(code, operands) if code else out
@@ -229,13 +289,13 @@ def _few(region, count, make, nbytes, failed):
     return few
 
 
-def _many(region, make, failed):
+def _many(region: CData, make: Maker, failed: Failed) -> HandleFunction:
     """cffi makes a C array of the tuple in each call: safe for threads, and cheaper than to fill
     one that is kept.
     """
     run = lib.dg_region_run
 
-    def many(*operands):
+    def many(*operands: CData) -> Any:
         out = make()
         code = run(region, (*operands, out))
         return failed(code, operands) if code else out
@@ -243,7 +303,7 @@ def _many(region, make, failed):
     return many
 
 
-def fail(name, code):
+def fail(name: str, code: int) -> NoReturn:
     """Raise what a code stands for."""
     if code == 1:
         raise memory.no_memory(name)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from duograph.dtype import float32
 from duograph.types import TensorType
-from duograph_cpu import regions, toolchain
+from duograph_cpu import region_calls, toolchain
 from duograph_cpu.toolchain import Library
 from harness import CPU_BACKEND
 
@@ -51,6 +51,6 @@ def run(call, *arrays):
 def doubles(library):
     """Whether the library of DOUBLE works."""
     assert isinstance(library, Library), library
-    call = regions.make_call(library.address("f"), 3, 1000, 1, [floats(3)], "double")
+    call = region_calls.make_call(library.address("f"), 3, 1000, 1, [floats(3)], "double")
     (found,) = run(call, np.array([1, -2, np.inf], np.float32))
     return found.tolist() == [2, -4, np.inf]

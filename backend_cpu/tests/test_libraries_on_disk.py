@@ -52,11 +52,11 @@ def test_eight_processes_at_once(tmp_path):
         import numpy as np
         from duograph.dtype import float32
         from duograph.types import TensorType
-        from duograph_cpu import backend, regions, toolchain
+        from duograph_cpu import backend, region_calls, toolchain
         time.sleep(max(0, float(sys.argv[1]) - time.time()))
         library = toolchain.build(sys.argv[2])
         assert isinstance(library, toolchain.Library), library
-        call = regions.make_call(library.address("f"), 3, 9, 1, [TensorType.of((3,), float32)], "f")
+        call = region_calls.make_call(library.address("f"), 3, 9, 1, [TensorType.of((3,), float32)], "f")
         cpu = backend.CPU()
         out = call(cpu.copy_in(np.array([1, 2, 3], np.float32), 0))
         assert cpu.copy_out(out, (3,), np.dtype(np.float32), 0).tolist() == [2, 4, 6]

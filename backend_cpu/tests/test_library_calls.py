@@ -8,7 +8,7 @@ from compiling import EXPORT, floats, needs_compiler, source
 from duograph.dtype import bool_, float64
 from duograph.errors import IndexRangeError
 from duograph.types import TensorType
-from duograph_cpu import regions, toolchain
+from duograph_cpu import region_calls, toolchain
 from harness import CPU_BACKEND
 
 pytestmark = pytest.mark.usefixtures("fresh")
@@ -21,7 +21,9 @@ pytestmark = pytest.mark.usefixtures("fresh")
 def test_calls(operands, results, n):
     terms = " + ".join(f"x{i}[i] * {i + 1}" for i in range(operands)) or "i"
     library = toolchain.build(source(terms, operands, results))
-    call = regions.make_call(library.address("f"), n, 1000, operands, [floats(n)] * results, "sum")
+    call = region_calls.make_call(
+        library.address("f"), n, 1000, operands, [floats(n)] * results, "sum"
+    )
     arrays = [
         np.random.default_rng(i).integers(0, 9, n).astype(np.float32) for i in range(operands)
     ]
@@ -49,7 +51,7 @@ def test_codes_become_errors(operands):
 
     def make(name, n, **more):
         address = library.address(name)
-        return regions.make_call(address, n, 10, operands, [floats(3)], "region", **more)
+        return region_calls.make_call(address, n, 10, operands, [floats(3)], "region", **more)
 
     for _ in range(20):
         with pytest.raises(IndexRangeError, match="region: an index is out of range"):
@@ -77,7 +79,7 @@ def test_results_of_several_types():
         "    for (long i = begin; i < end; i++) { y[i] = x[i]; z[i] = x[i] > 0; }\n    return 0;\n}\n"
     )
     results = [TensorType.of((2, 1), float64), TensorType.of((2,), bool_)]
-    call = regions.make_call(library.address("f"), 2, 9, 1, results, "two")
+    call = region_calls.make_call(library.address("f"), 2, 9, 1, results, "two")
     y, z = call(CPU_BACKEND.copy_in(np.array([-1.5, 2], np.float32), 0))
     assert CPU_BACKEND.copy_out(y, (2, 1), np.dtype(float), 0).tolist() == [[-1.5], [2]]
     assert CPU_BACKEND.copy_out(z, (2,), np.dtype(bool), 0).tolist() == [False, True]
@@ -87,7 +89,7 @@ def test_results_of_several_types():
 def test_calls_from_threads():
     library = toolchain.build(source(" + ".join(f"x{i}[i]" for i in range(20)), 20))
     n = 50_000
-    call = regions.make_call(library.address("f"), n, 1000, 20, [floats(n)], "sum")
+    call = region_calls.make_call(library.address("f"), n, 1000, 20, [floats(n)], "sum")
     wrong = []
 
     def work(number):

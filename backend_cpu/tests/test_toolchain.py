@@ -15,7 +15,7 @@ import pytest
 from compiling import COMPILER, DOUBLE, doubles, floats, forget, needs_compiler, run, source
 from duograph.backend.codegen import C
 from duograph.cli import main
-from duograph_cpu import generate, regions, toolchain
+from duograph_cpu import generate, region_calls, toolchain
 from duograph_cpu._native import lib
 from duograph_cpu.toolchain import BuildFailure, Library
 
@@ -118,7 +118,7 @@ def test_bits_are_those_of_the_prebuilt_kernels(function):
             library = toolchain.build(text)
             assert isinstance(library, Library), library
             n = x.size
-            call = regions.make_call(library.address("f"), n, 4096, 1, [floats(n)], function)
+            call = region_calls.make_call(library.address("f"), n, 4096, 1, [floats(n)], function)
             (found,) = run(call, x)
             if limit == lib.dg_isa() and limit == 2:
                 want = getattr(ops, function)(duograph.Tensor(x)).asnumpy()
@@ -176,7 +176,7 @@ def test_a_library_may_need_the_mathematical_one_and_memcpy():
         "extern double lgamma(double); extern void *memcpy(void *, const void *, unsigned long);\n"
         + source("(float)lgamma(x0[i]) + 0 * *(float *)memcpy(y0 + i, x0 + i, 4)")
     )
-    call = regions.make_call(library.address("f"), 3, 9, 1, [floats(3)], "lgamma")
+    call = region_calls.make_call(library.address("f"), 3, 9, 1, [floats(3)], "lgamma")
     (found,) = run(call, np.array([1, 3, 5], np.float32))
     np.testing.assert_allclose(found, [0, np.log(2), np.log(24)], rtol=1e-6)
 

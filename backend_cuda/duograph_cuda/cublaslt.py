@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from duograph.backend.grid import Launch
-from duograph.backend.grid.matmul import Matmul, Matrices
+from duograph.backend.grid.matmul_operands import Matmul, Matrices
 from duograph.backend.grid.strides import merged
 from duograph.dtype import DType, bfloat16, float16, float32, float64
 

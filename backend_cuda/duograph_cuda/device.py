@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 from duograph.backend.grid import GridDevice, Launch, Scalar
-from duograph.backend.grid.matmul import Matmul, few_lines, tiles
+from duograph.backend.grid.matmul_operands import Matmul
+from duograph.backend.grid.matmul_tiled import few_lines, tiles
 from duograph.backend.locks import new_lock
 from duograph.errors import DeviceError, DeviceMemoryError
 

@@ -12,7 +12,7 @@ from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.grid import Kernel, Launch
 from duograph.backend.grid.device import GridDevice
 from duograph.backend.grid.kernel_writer import ceil_div
-from duograph.backend.grid.matmul import Matmul, Matrices, Operand, matrix_numbers
+from duograph.backend.grid.matmul_operands import Matmul, Matrices, Operand, matrix_numbers
 from duograph.dtype import DType, bfloat16, float16, float32
 
 from .sources import text

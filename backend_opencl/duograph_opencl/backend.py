@@ -27,7 +27,7 @@ class OpenCL(GridBackend):
 
     name = "OpenCL"
     dtypes = tuple(d for d in ALL if not d.is_complex)
-    taken_apart = normalisation.OPS
+    decomposed = normalisation.OPS
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ MindSpore: `str(float32)` is ``Float32`` and the module is also served as ``duog
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -78,6 +78,7 @@ class DType:
         np: the NumPy dtype that holds such elements on the host.
         itemsize: bytes of one element.
         kind: ``b`` bool, ``i`` signed, ``u`` unsigned, ``f`` floating, ``c`` complex.
+        is_floating, is_complex, is_integer: whether the kind is one of these.
 
     Examples:
         >>> import duograph as ms
@@ -85,13 +86,26 @@ class DType:
         ('Float32', 4)
     """
 
-    __slots__ = ("name", "np", "itemsize", "kind", "index", "_display")
+    __slots__ = (
+        "name",
+        "np",
+        "itemsize",
+        "kind",
+        "is_floating",
+        "is_complex",
+        "is_integer",
+        "index",
+        "_display",
+    )
 
     def __init__(self, name: str, host: Any, kind: str, index: int) -> None:
         self.name = name
         self.np = np.dtype(host)
         self.itemsize = self.np.itemsize
         self.kind = kind
+        self.is_floating = kind == "f"
+        self.is_complex = kind == "c"
+        self.is_integer = kind in "iu"
         self.index = index
         display = {"bool": "Bool", "uint": "UInt", "bfloat": "BFloat"}
         stem = name.rstrip("0123456789")
@@ -106,18 +120,6 @@ class DType:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return as_dtype, (self.name,)
-
-    @property
-    def is_floating(self) -> bool:
-        return self.kind == "f"
-
-    @property
-    def is_complex(self) -> bool:
-        return self.kind == "c"
-
-    @property
-    def is_integer(self) -> bool:
-        return self.kind in "iu"
 
 
 _SPEC = [
@@ -178,6 +180,9 @@ string = Type("String")
 list_ = Type("List")
 tuple_ = Type("Tuple")
 type_none = Type("None")
+
+
+DTypeLike: TypeAlias = "DType | np.dtype[Any] | type | str"  # the arguments of as_dtype
 
 
 def as_dtype(value: Any) -> DType:

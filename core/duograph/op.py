@@ -71,7 +71,7 @@ class Op:
 
     Attributes:
         name: unique name, by which backends know the op.
-        public: the function that users call; it applies the `arguments` rule where there is one.
+        public: the function that users call; it applies the `normaliser` where there is one.
         primitives: spellings of the primitive classes; see `ops.primitive`.
         result_dtype: dtype of the result of an element-wise op: a dtype, a function of the first
             operand's dtype, or None for the dtype of the last operand.
@@ -156,13 +156,13 @@ class Op:
         )
         self._index = {p.name: i for i, p in enumerate(self.parameters)}
         self.function = self._make_function(kinds)
-        # what users call under the op's name; `arguments` replaces it
+        # what users call under the op's name; `normaliser` replaces it
         self.public: Callable[..., Any] = self.function
-        self.has_arguments_rule = False
+        self.has_normaliser = False
 
     # ---- rule slots -----------------------------------------------------------------------------
 
-    def arguments(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def normaliser(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Slot: the signature that users call, where it differs from that of the definition.
 
         `rule(*args, **kwargs)` takes the user's arguments. It returns those of the op as a tuple,
@@ -175,7 +175,7 @@ class Op:
             found = rule(*args, **kwargs)
             return call_op(*found) if found.__class__ is tuple else found
 
-        self.has_arguments_rule = True
+        self.has_normaliser = True
         self.public = _documented(public, self, rule)
         return rule
 
@@ -467,7 +467,7 @@ class Op:
 
     # ---- types ----------------------------------------------------------------------------------
 
-    def packed(self, operands: Sequence[Any]) -> tuple[Any, ...]:
+    def arguments(self, operands: Sequence[Any]) -> tuple[Any, ...]:
         """Return flat operands as the rules take them: one sequence for a variadic op."""
         return (tuple(operands),) if self.variadic else tuple(operands)
 
@@ -476,7 +476,7 @@ class Op:
     ) -> Any:
         """Return the type of the result, or a tuple of types, for promoted and plain operands."""
         if self.infer_rule is not None:
-            return self.infer_rule(*self.packed(types), **attributes)
+            return self.infer_rule(*self.arguments(types), **attributes)
         if (self.elementwise or self.result_dtype) and not self._computes_in_float(types):
             result = self.result_dtype
             if result is not None and not isinstance(result, DType):
@@ -546,7 +546,9 @@ def _documented(
     function.__doc__ = of.__doc__
     function.__module__ = of.__module__
     function.__wrapped__ = signature or of.__wrapped__  # type: ignore[attr-defined]
-    if signature is None:
+    if signature is not None:
+        function.__annotations__ = signature.__annotations__
+    else:
         function.op = of  # type: ignore[attr-defined]
     return function
 

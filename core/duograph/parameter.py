@@ -11,8 +11,9 @@ from .common.initializer import initializer
 from .errors import ArgumentError, ArgumentValueError, ShapeError
 from .ir.basic_ops import cast_to
 from .ops.movement import stop_gradient
+from .placement import materialise
 from .runtime_state import runtime_state, staged_builder
-from .tensor import Tensor, host_array, materialise
+from .tensor import Tensor, host_array
 
 __all__ = ["Parameter", "ParameterTuple"]
 

@@ -7,20 +7,20 @@ both modes the same.
 
 from __future__ import annotations
 
-import operator
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ._locks import new_lock
-from ._text import tensor_text
 from .backend import registry
-from .dtype import DType, as_dtype, bool_, complex128, float32, int64, uint64
-from .errors import ArgumentError, ArgumentValueError, DeviceError, DTypeError, ShapeError
+from .dtype import DType, as_dtype, float32
+from .errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
+from .host_arrays import Array, array_of, python_number, shape_tuple
+from .placement import commit, commit_lock, device_of, materialise, release, watched
 from .runtime_state import runtime_state, staged_builder, thread_state
-from .types import Device, TensorType
+from .tensor_printing import tensor_text
+from .types import TensorType
 
 if TYPE_CHECKING:
     from ._tensor_methods import TensorMethods
@@ -28,23 +28,6 @@ else:
     TensorMethods = object  # the methods are installed from the op table
 
 __all__ = ["Tensor", "tensor", "from_numpy", "is_tensor"]
-
-_commit_lock = new_lock()
-
-# By id, handles that something was computed from which is kept (`runtime.still`), and weak
-# references to what is kept.
-watched: dict[int, tuple[weakref.ref[Any], ...]] = {}
-
-
-def release(handle: Any) -> None:
-    """End what was computed from a watched handle: its memory may be written from now on, or has
-    been.
-    """
-    for ref in watched.get(id(handle), ()):
-        kept = ref()
-        if kept is not None:
-            kept.drop()
-
 
 Initializer: TypeAlias = Callable[[np.ndarray[Any, Any]], object]
 _named_initializer: Callable[[object, tuple[int, ...]], Initializer] | None = None
@@ -107,9 +90,9 @@ class Tensor(TensorMethods):
             if init is not None:
                 raise ArgumentValueError("Tensor: got both input_data and init; wanted one of them")
             array = host_array(input_data, wanted)
-            if shape is not None and _shape_tuple(shape) != array.shape:
+            if shape is not None and shape_tuple(shape) != array.shape:
                 raise ShapeError(
-                    f"Tensor: got shape={tuple(_shape_tuple(shape))} and data of shape "
+                    f"Tensor: got shape={tuple(shape_tuple(shape))} and data of shape "
                     f"{array.shape}; wanted the same, or shape with init"
                 )
             self._buf = array
@@ -139,7 +122,7 @@ class Tensor(TensorMethods):
             raise ArgumentValueError(
                 "Tensor: got a shape without init; wanted init, such as duograph.common.initializer.One()"
             )
-        dims = _shape_tuple(shape)
+        dims = shape_tuple(shape)
         if any(n < 0 for n in dims):
             raise ArgumentValueError(f"Tensor: got shape={dims}; wanted lengths of at least 0")
         if not callable(init):  # a name or a number stands for an Initializer
@@ -283,7 +266,7 @@ class Tensor(TensorMethods):
             builder.look_at(self)
         type_ = self._type
         if type_.device is None:
-            with _commit_lock:
+            with commit_lock:
                 if self._type.device is None:
                     materialise(self)
                     return self._buf
@@ -311,10 +294,8 @@ class Tensor(TensorMethods):
                 raise ArgumentValueError(
                     f"item: got a tensor of shape {array.shape}; wanted one element, or an index"
                 )
-            return _python_number(array.reshape(())[()])
-        return _python_number(
-            array[index] if isinstance(index, tuple) else array.reshape(-1)[index]
-        )
+            return python_number(array.reshape(())[()])
+        return python_number(array[index] if isinstance(index, tuple) else array.reshape(-1)[index])
 
     def tolist(self) -> Any:
         """The values as nested Python lists; a number for a 0-d tensor."""
@@ -384,7 +365,7 @@ class Tensor(TensorMethods):
                 f"{what}: got a tensor of shape {self.shape}; the truth or value of several "
                 f"elements is ambiguous, wanted one element (use .any(), .all() or an index)"
             )
-        return _python_number(self.asnumpy().reshape(())[()])
+        return python_number(self.asnumpy().reshape(())[()])
 
     def __len__(self) -> int:
         if not self._type.shape:
@@ -476,178 +457,25 @@ class Placeholder:
         return f"placeholder of shape {self.shape}"
 
 
-def _shape_tuple(shape: Any) -> tuple[int, ...]:
-    """A shape given as an int or a sequence of ints.
-
-    Raises:
-        TypeError: it is neither.
-    """
-    try:
-        if isinstance(shape, (tuple, list, np.ndarray)):
-            return tuple(operator.index(n) for n in shape)
-        return (operator.index(shape),)
-    except TypeError:
-        raise ArgumentError(f"shape: got {shape!r}; wanted an int or a tuple of ints") from None
-
-
-def _python_number(value: Any) -> Any:
-    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
-        return value.item()
-    return float(value)
-
-
-def host_array(data: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
-    """A fresh C-contiguous array of `data`, by the rules of `Tensor`.
+def host_array(data: object, dtype: DType | None) -> Array:
+    """Return a new C-contiguous array of `data`, which may be or contain tensors.
 
     Raises:
         DTypeError: `data` is not made of numbers.
+        ArgumentValueError: a ragged sequence, or an int of more than 64 bits.
     """
     if isinstance(data, Tensor):
         return np.array(data.asnumpy(), dtype=None if dtype is None else dtype.np, order="C")
-    if isinstance(data, np.ndarray):
-        found = data
-    elif isinstance(data, (bool, np.bool_)):
-        found = np.array(data, bool_.np)
-    elif isinstance(data, np.generic):
-        found = np.asarray(data)
-    elif isinstance(data, int):
-        return _array_of_int(data, dtype)
-    elif isinstance(data, float):
-        found, dtype = np.array(data, np.float64), dtype or float32
-    elif isinstance(data, complex):
-        found, dtype = np.array(data, np.complex128), dtype or complex128
-    else:
-        found = _array_of_sequence(data)
-        if dtype is None:
-            dtype = _sequence_dtype(data, found)
-    if found.dtype.kind not in "biufcV" or (
-        found.dtype.kind == "V" and found.dtype.name != "bfloat16"
-    ):
-        raise DTypeError(
-            f"Tensor: got {type(data).__name__} of element type {found.dtype}; "
-            f"wanted numbers: a number, nested lists of numbers, a NumPy array or a Tensor"
-        )
-    target = dtype or as_dtype(found.dtype)
-    with np.errstate(invalid="ignore", over="ignore"):
-        # np.array keeps 0-d arrays 0-d, ascontiguousarray does not
-        return np.array(found, dtype=target.np, order="C")
+    return array_of(_with_arrays(data), dtype, type(data).__name__)
 
 
-def _array_of_int(value: int, dtype: DType | None) -> np.ndarray[Any, Any]:
-    """A Python int of any size that an integer dtype of 64 bits can hold; narrower ones wrap
-    around.
-    """
-    if not -(2**63) <= value < 2**64:
-        raise ArgumentValueError(f"Tensor: got {value}; wanted an int of at most 64 bits")
-    natural = int64 if value < 2**63 else uint64
-    dtype = dtype or natural
-    return np.array(value, (natural if dtype.is_integer else dtype).np).astype(dtype.np)
-
-
-def _array_of_sequence(data: Any) -> np.ndarray[Any, Any]:
-    if isinstance(data, (list, tuple)):
-        data = _plain(data)
-    try:
-        return np.array(data)
-    except (ValueError, TypeError) as error:
-        raise ArgumentValueError(
-            f"Tensor: got {type(data).__name__} that is no rectangular array of numbers: {error}"
-        ) from None
-
-
-def _plain(data: Any) -> Any:
+def _with_arrays(data: object) -> object:
+    """Return nested sequences with arrays in place of the tensors."""
     if isinstance(data, Tensor):
         return data.asnumpy()
     if isinstance(data, (list, tuple)):
-        return [_plain(v) for v in data]
+        return [_with_arrays(v) for v in data]
     return data
-
-
-def _sequence_dtype(data: Any, array: np.ndarray[Any, Any]) -> DType | None:
-    """Python floats give float32 though NumPy would say float64; arrays inside keep their own."""
-    if array.dtype == np.float64 and not _has_numpy(data):
-        return float32
-    if array.size == 0 and not _has_numpy(data):
-        return float32
-    return None
-
-
-def _has_numpy(data: Any) -> bool:
-    if isinstance(data, (list, tuple)):
-        return any(_has_numpy(v) for v in data)
-    return isinstance(data, (np.ndarray, np.generic, Tensor))
-
-
-def materialise(t: Tensor) -> None:
-    """Run the initializer of a tensor made with `init`, if it has not run."""
-    if hasattr(t, "_init"):
-        init = t._init
-        array = np.empty(t._type.shape, t._type.dtype.np)
-        made = init(array) if callable(init) else array
-        t._buf = np.ascontiguousarray(array if made is None else made, t._type.dtype.np).reshape(
-            t._type.shape
-        )
-        del t._init
-
-
-def commit(t: Tensor, device: Device, own: bool = False) -> None:
-    """Send host data to a device; the tensor lives there from now on.
-
-    Args:
-        own: in memory of the device's even where it could use the array's. A program can write over
-            that.
-    """
-    with _commit_lock:
-        if t._type.device is not None:
-            return
-        materialise(t)
-        where = registry.backend(device.name)
-        dtype = t._type.dtype
-        if dtype not in where.dtypes:
-            raise DTypeError(
-                f"{device}: got a {dtype.name} tensor; this device has "
-                f"{', '.join(d.name for d in where.dtypes)}"
-            )
-        array = t._buf
-        handle = None if own else where.from_host(array, device.index)
-        if handle is None:
-            handle = where.copy_in(array, device.index)
-        t._buf = handle  # before the type: who sees the new type sees the new buffer
-        t._type = t._type.on(device, t._type.level)
-        runtime_state.bindings_version = object()
-
-
-def device_of(text: str) -> Device:
-    """The Device of ``"NAME"`` or ``"NAME:INDEX"``, checked.
-
-    Raises:
-        DeviceError: no such backend, or it has no device of that index.
-    """
-    if not isinstance(text, str):
-        raise DeviceError(f"device: got {text!r}; wanted the name of one, such as 'CPU' or 'CPU:0'")
-    name, _, index = text.partition(":")
-    known = registry.check_target(name)
-    if index and not index.isdigit():
-        raise DeviceError(f"device: got {text!r}; wanted NAME or NAME:INDEX")
-    number = int(index or 0)
-    check_index(known, number)
-    return Device(known, number)
-
-
-_checked_devices: set[tuple[str, int]] = set()
-
-
-def check_index(name: str, index: int) -> None:
-    """Raise DeviceError when the backend has no device of that index."""
-    if (name, index) in _checked_devices:
-        return
-    found = registry.backend(name).devices()
-    if index not in [d.index for d in found]:
-        raise DeviceError(
-            f"device_id: got {index} for {name}; it has "
-            + (", ".join(f"{d.index} ({d.name})" for d in found) or "no devices")
-        )
-    _checked_devices.add((name, index))
 
 
 def _unpickle(array: np.ndarray[Any, Any], dtype: str) -> Tensor:

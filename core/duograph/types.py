@@ -47,12 +47,13 @@ class TensorType:
         device: `Device`, or None for host data not yet sent anywhere and for graph values.
         level: 0 nobody records the tensor; 1 a tape does; 2 a tape inside another derivative does.
         size: number of elements.
+        nbytes: number of bytes of the data.
 
     Two equal types are one object. `TensorType.of(shape, dtype)` gives the plain type, `on` the
     same with a device and a level.
     """
 
-    __slots__ = ("shape", "dtype", "device", "level", "size", "plain", "_variants")
+    __slots__ = ("shape", "dtype", "device", "level", "size", "nbytes", "plain", "_variants")
     _lock = new_lock()
     _plain: dict[tuple[Shape, DType], TensorType] = {}
 
@@ -61,6 +62,7 @@ class TensorType:
     device: Device | None
     level: int
     size: int
+    nbytes: int
     plain: TensorType
     _variants: dict[tuple[Device | None, int], TensorType]
 
@@ -73,7 +75,8 @@ class TensorType:
         made = object.__new__(TensorType)
         made.shape, made.dtype, made.device, made.level = shape, dtype, None, 0
         made.size = size_of(shape)
-        if made.size * dtype.itemsize >= 2**63:
+        made.nbytes = made.size * dtype.itemsize
+        if made.nbytes >= 2**63:
             raise ShapeError(f"shape: got {shape}; wanted less than 2**63 bytes in all")
         made.plain = made
         made._variants = {(None, 0): made}
@@ -88,7 +91,7 @@ class TensorType:
             return found
         made = object.__new__(TensorType)
         made.shape, made.dtype, made.device, made.level = self.shape, self.dtype, device, level
-        made.size = self.size
+        made.size, made.nbytes = self.size, self.nbytes
         made.plain = self.plain
         made._variants = variants
         with TensorType._lock:
@@ -103,10 +106,6 @@ class TensorType:
     @property
     def ndim(self) -> int:
         return len(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
 
     def with_(self, shape: Shape | None = None, dtype: DType | None = None) -> TensorType:
         """The plain type with another shape or dtype."""

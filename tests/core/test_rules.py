@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from duograph import nn, ops
 from duograph.autodiff.linearize import linearize
-from duograph.autodiff.tape import interpret
+from duograph.autodiff.replay import replay
 from duograph.ir.builder import trace
 
 
@@ -66,10 +66,10 @@ def test_graph_and_tape(name: str) -> None:
     x, y = (ms.Tensor(rand(2, 3, seed=s)) for s in (0, 1))
     by_tape = ms.grad(f, (0, 1))(x, y)
     both = linearize(trace(f, [x._type, y._type]), (True, True), (True,))
-    values = interpret(both.forward, (x, y))
+    values = replay(both.forward, (x, y))
     env = dict(enumerate([x, y])) | dict(zip(both.forward.outputs, values, strict=True))
     residuals = [env[i] for i in both.residuals]
-    by_graph = interpret(both.backward, [*residuals, ops.ones_like(values[0])])
+    by_graph = replay(both.backward, [*residuals, ops.ones_like(values[0])])
     assert both.wrt == (0, 1)
     for a, b in zip(by_tape, by_graph, strict=True):
         np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-12)

@@ -307,12 +307,12 @@ def test_one_tensor_on_two_threads() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_child_finds_locks_free() -> None:
     """A thread that holds a lock of ours while another one forks leaves it free in the child."""
-    from duograph.tensor import _commit_lock
+    from duograph.placement import commit_lock
 
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with _commit_lock:
+        with commit_lock:
             held.set()
             done.wait(20)
 

@@ -1,9 +1,8 @@
-"""The form of the syntax corpus: small programs, each tied to a row of the list of accepted syntax.
+"""The syntax corpus: small programs, each tied to a row of the list of supported syntax.
 
 A program is a function, or a factory that makes a fresh callable with the state around it, and the
-arguments of several calls. Its oracle is Python itself: the same calls made line by line. Compiled
-calls must give the same results, exceptions, arguments and state afterwards, the second time from
-the cache too.
+arguments of several calls. The oracle is Python itself: compiled calls must have the same results,
+exceptions, arguments and state afterwards, at the first call and from the cache.
 """
 
 from __future__ import annotations
@@ -23,37 +22,38 @@ from frontend.syntax_rows import ROWS
 
 CASES: list[Case] = []
 
-# The plan of O0 calls the kernels that line-by-line execution calls: the bits are the same.
+# At O0 compiled code calls the kernels of eager execution: results are equal to the bit.
 OPTIONS = {"jit_level": "O0"}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One program. A call is a tuple of arguments, or makes one; arrays become Tensors, fresh for
-    each.
+    """One program and its calls.
+
+    A call is a tuple of arguments, or a function that makes one; arrays become fresh Tensors.
     """
 
     row: str
     name: str
-    level: str  # "S": also with fullgraph=True; "L": there right or refused
+    level: str  # "S": supported with fullgraph=True; "L": there right or refused
     fn: Callable[..., Any]
     calls: Sequence[Any]
-    make: bool = False  # `fn` is a factory: of a callable, or of a callable and state to compare
+    make: bool = False  # `fn` is a factory of a callable, or of a callable and the state to compare
     raises: type[Exception] | Sequence[type[Exception] | None] | None = (
-        None  # of all calls, or call by call
+        None  # by all calls, or per call
     )
     refused: tuple[type[Exception], str] | None = (
         None  # the compiled calls are refused: type and pattern
     )
     compiled: tuple[Callable[[Any], Any], str] | None = (
-        None  # what compiled code returns instead, and why
+        None  # another result of compiled code, and the reason
     )
-    prints: bool = False  # what it prints is compared
+    prints: bool = False  # printed text is compared
     line_by_line: bool = (
         False  # at the extended level the function may run uncompiled, with a warning
     )
-    recompiles: bool = False  # each call changes what the function reads
-    want: Sequence[Any] | None = None  # what Python means, where ops could be wrong in both modes
+    recompiles: bool = False  # each call changes a captured value
+    want: Sequence[Any] | None = None  # expected results, for ops that could be wrong in both modes
     grad: int | tuple[int, ...] | None = None
     grad_close: bool = False  # sums of cotangents may be ordered differently
 
@@ -62,24 +62,24 @@ class Case:
         return f"{self.row}-{self.name}"
 
     def fresh(self) -> tuple[Any, Any]:
-        """The callable with new state around it, and what shows that state."""
+        """Return the callable with fresh state around it, and the state to compare."""
         made = self.fn() if self.make else self.fn
         return made if isinstance(made, tuple) else (made, made)
 
     def arguments(self, index: int) -> tuple[Any, ...]:
-        """New arguments for call number `index`."""
+        """Return fresh arguments for call `index`."""
         call = self.calls[index]
         return fresh_value(call() if callable(call) else call)
 
     def error_of(self, index: int) -> type[Exception] | None:
-        """What call number `index` raises."""
+        """Return the class of error that call `index` raises."""
         if isinstance(self.raises, Sequence):
             return self.raises[index]
         return self.raises
 
 
 class _Corpus:
-    """The decorators of programs: `case` for functions, `case.factory` for factories."""
+    """The decorators that add programs: `case` for functions, `case.factory` for factories."""
 
     def __call__(self, row: str, level: str, calls: Sequence[Any] = ((),), **options: Any) -> Any:
         assert row in ROWS, f"{row} is no row of the list"
@@ -99,14 +99,14 @@ case = _Corpus()
 
 
 class Plain:
-    """An argument that stays what it is, e.g. an ndarray."""
+    """An argument that is passed unchanged, such as a NumPy array."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
 def f(*values: Any) -> np.ndarray:
-    """A float32 argument: f(1.0) is a scalar, f(1, 2) a vector, f([[1]]) what the list says."""
+    """A float32 argument: f(1.0) is a scalar, f(1, 2) a vector, f([[1]]) a matrix."""
     return np.array(values[0] if len(values) == 1 else values, np.float32)
 
 
@@ -121,7 +121,7 @@ def b(*values: Any) -> np.ndarray:
 
 
 def fresh_value(value: Any) -> Any:
-    """A deep copy in which arrays are Tensors."""
+    """Return a deep copy in which arrays are Tensors."""
     if isinstance(value, Plain):
         return value.value.copy() if isinstance(value.value, np.ndarray) else value.value
     if isinstance(value, np.ndarray):
@@ -135,17 +135,17 @@ def fresh_value(value: Any) -> Any:
 
 @dataclass
 class Outcome:
-    """What one call did."""
+    """The result and side effects of one call."""
 
     result: Any  # None when it raised
     error: BaseException | None
-    shown: Any  # the description of the result
+    shown: Any  # `describe` of the result
     after: Any  # of the arguments and the watched state, after the call
     printed: list[str]
 
 
 def run(case: Case, target: Any, state: Any, index: int) -> Outcome:
-    """One call of `target`, and what `state` is after it."""
+    """Make one call of `target` and record its outcome."""
     arguments = case.arguments(index)
     text = io.StringIO()
     error, result = None, None
@@ -163,7 +163,7 @@ def run(case: Case, target: Any, state: Any, index: int) -> Outcome:
 
 
 def describe(value: Any) -> Any:
-    """A value as nested tuples that are equal when type, structure, dtype, shape and bits are."""
+    """Return a value as nested tuples that are equal if type, shape, dtype and bits are equal."""
     if isinstance(value, ms.Tensor):
         array = value.asnumpy()
         kind = "Parameter" if isinstance(value, ms.Parameter) else "Tensor"
@@ -192,7 +192,7 @@ def describe(value: Any) -> Any:
 
 
 def tokens(text: str) -> list[str]:
-    """The words and numbers of a printed text, whose layout of Tensors is another in compiled code."""
+    """Return the words and numbers of printed text; compiled code prints Tensors differently."""
     text = re.sub(r"Tensor\(shape=\[[^\]]*\], dtype=\w+, value=", " ", text)
     found = re.findall(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)|[A-Za-z_]\w*", text)
     return [repr(float(w)) if re.match(r"[-+.\d]", w) else w for w in found]
@@ -201,7 +201,7 @@ def tokens(text: str) -> list[str]:
 def gradient_of(
     function: Callable[..., Any], positions: int | tuple[int, ...]
 ) -> Callable[..., Any]:
-    """A plain function that asks for gradients, to be called as it is or compiled."""
+    """Return a plain function that computes gradients, to be compiled or not."""
 
     def gradient(*arguments: Any) -> Any:
         return ms.grad(function, positions)(*arguments)

@@ -1,7 +1,5 @@
 # ruff: noqa
-"""Programs about conditions: which branch is taken, and what both leave behind (sections 8.6 to
-8.8).
-"""
+"""Programs about conditions: the branch taken, the variables after it (sections 8.6 to 8.8)."""
 
 import duograph as ms
 import numpy as np

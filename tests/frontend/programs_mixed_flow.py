@@ -1,5 +1,5 @@
 # ruff: noqa
-"""Loops, branches, functions and errors that meet in one program."""
+"""Programs that combine loops, branches, functions and errors."""
 
 import functools
 

@@ -1,5 +1,5 @@
 # ruff: noqa
-"""Derivatives of programs in which several constructs meet."""
+"""Derivatives of programs that combine several constructs."""
 
 import duograph as ms
 import numpy as np

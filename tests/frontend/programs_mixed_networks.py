@@ -1,5 +1,5 @@
 # ruff: noqa
-"""Layers with state, options and loops: what users write when a network grows."""
+"""Layers with state, options and loops, as in growing networks."""
 
 import math
 

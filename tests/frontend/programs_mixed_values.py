@@ -1,5 +1,5 @@
 # ruff: noqa
-"""Containers, numbers, texts and indices that meet control flow."""
+"""Containers, numbers, strings and indices combined with control flow."""
 
 import collections
 import enum

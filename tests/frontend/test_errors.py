@@ -1,5 +1,6 @@
-"""A corpus of wrong programs: the message about each names the construct, the line, and what was
-got and wanted.
+"""Errors of compiled code: each wrong program must raise a message that names construct and line.
+
+The corpus is in the modules `wrong_*`; valid neighbours of wrong programs must compile.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ CHAIN = re.compile(r"^  \S.*?:(\d+)( in \S+)?$")
 
 
 def text_of(error: BaseException) -> str:
-    """What a user sees of an exception: the message and its notes."""
+    """Return the message of an exception and its notes, as a user sees them."""
     return "\n".join([str(error), *getattr(error, "__notes__", [])])
 
 
@@ -42,7 +43,7 @@ def compiled(program: Wrong | Right, level: str) -> Any:
 
 
 def settle(value: Any) -> Any:
-    """A result with every tensor's data."""
+    """Return a result after all its tensors were computed."""
     if isinstance(value, ms.Tensor):
         return value.asnumpy()
     if isinstance(value, (tuple, list)) or inspect.isgenerator(value):
@@ -51,10 +52,10 @@ def settle(value: Any) -> Any:
 
 
 def provoke(program: Wrong, run: Any) -> Exception:
-    """The exception of a program that must raise one."""
+    """Return the exception that a wrong program raises."""
     try:
         result = settle(run())
-    except Exception as error:  # noqa: BLE001  (which one is the test)
+    except Exception as error:  # noqa: BLE001  (the test checks which)
         return error
     pytest.fail(f"{program.id}: gave {result!r}; wanted {program.error}")
 
@@ -72,17 +73,17 @@ def test_size() -> None:
     "program", [w for w in WRONG if w.eager], ids=lambda w: f"{w.group}-{w.id}"
 )
 def test_line_by_line(program: Wrong) -> None:
-    """What the corpus says about Python is so."""
+    """Python raises the error that the program states."""
     error = provoke(program, lambda: program.make()(*program.arguments()))
     assert isinstance(error, program.error), repr(error)
-    if program.group not in ("options",):  # they say more when compiled
+    if program.group not in ("options",):  # compiled, the message says more
         assert re.search(program.match, text_of(error)), text_of(error)
 
 
 @pytest.mark.parametrize(("program", "level"), CASES, ids=IDS)
 def test_wrong(program: Wrong, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if program.id in ("endless_loop", "endless_iterator") and level == "LAX":
-        monkeypatch.setattr(loop_statements, "UNROLL_LIMIT", 1000)  # STRICT waits for the real one
+        monkeypatch.setattr(loop_statements, "UNROLL_LIMIT", 1000)  # the real limit takes longer
     began = time.perf_counter()
     run: list[Any] = []
 
@@ -96,7 +97,7 @@ def test_wrong(program: Wrong, level: str, monkeypatch: pytest.MonkeyPatch) -> N
     text = text_of(error)
     assert isinstance(error, program.error), f"{type(error).__mro__}\n{text}"
     assert re.search(program.match, text), f"wanted {program.match!r}; got\n{text}"
-    check_place(program, text)
+    check_location(program, text)
     if isinstance(error, UnsupportedSyntaxError):
         assert error.construct, f"names no construct:\n{text}"
         assert error.remedy, f"names no remedy:\n{text}"
@@ -110,9 +111,9 @@ def test_wrong(program: Wrong, level: str, monkeypatch: pytest.MonkeyPatch) -> N
             assert (str(error), len(error.args)) == (
                 str(other),
                 len(other.args),
-            )  # as it was raised
+            )  # the location as it was raised
     assert spent < program.seconds, f"took {spent:.1f} s"
-    # nothing is left behind: the next op runs line by line, the next call fails in the same words
+    # no state is left: the next op is eager, and the next call raises the same message
     assert float(ms.Tensor(1.0) + 1) == 2.0
     assert text_of(provoke(program, once)) == text
 
@@ -122,19 +123,19 @@ FALLING_BACK = [w for w in WRONG if w.falls_back]
 
 @pytest.mark.parametrize("program", FALLING_BACK, ids=lambda w: w.id)
 def test_line_by_line_at_lax(program: Wrong) -> None:
-    """What STRICT refuses for its syntax runs at LAX, and a warning says what and where."""
+    """Syntax that STRICT refuses runs in Python at LAX, with one warning that names it."""
     want = settle(program.make()(*program.arguments()))
     fn = compiled(program, "LAX")
     with pytest.warns(RuntimeWarning, match="line by line") as caught:
         same(settle(fn(*program.arguments())), want)
     text = str(caught[0].message)
     assert re.search(program.match, text)
-    check_place(program, text)
-    same(settle(fn(*program.arguments())), want)  # and warns once
+    check_location(program, text)
+    same(settle(fn(*program.arguments())), want)  # only one warning
 
 
-def check_place(program: Wrong, text: str) -> None:
-    """The message points where the program says."""
+def check_location(program: Wrong, text: str) -> None:
+    """Check that a message points at the line and column that the program states."""
     lines = text.splitlines()
     assert len(lines) <= 15, f"{len(lines)} lines:\n{text}"
     assert PACKAGE not in text, f"shows duograph's own files:\n{text}"
@@ -163,12 +164,12 @@ def check_place(program: Wrong, text: str) -> None:
 
 
 def wide(text: str) -> int:
-    """Columns that a text takes."""
+    """Return the number of terminal columns of a text."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def unpadded(line: str, start: int, end: int) -> str:
-    """The part of a line between two columns of the terminal."""
+    """Return the part of a line between two terminal columns."""
     column, part = 0, ""
     for c in line:
         if start <= column < end:
@@ -184,7 +185,7 @@ RIGHT_CASES = [(r, level) for r in RIGHT for level in r.levels]
     ("program", "level"), RIGHT_CASES, ids=[f"{r.group}-{r.id}-{v}" for r, v in RIGHT_CASES]
 )
 def test_right(program: Right, level: str) -> None:
-    """A valid neighbour compiles and gives what it gives line by line."""
+    """A valid neighbour of a wrong program compiles, with the same result as in Python."""
     want = settle(program.make()(*program.arguments()))
     fn = compiled(program, level)
     for _ in range(2):
@@ -211,7 +212,7 @@ CELLS = [w for w in WRONG if w.id in (
 
 @pytest.mark.parametrize("program", CELLS, ids=lambda w: w.id)
 def test_graph_mode(program: Wrong) -> None:
-    """A Cell that GRAPH_MODE compiles says the same as one given to jit."""
+    """A Cell compiled by GRAPH_MODE raises the same message as one compiled by jit."""
     ms.set_context(mode=ms.GRAPH_MODE)
     try:
         net = program.make()
@@ -220,10 +221,10 @@ def test_graph_mode(program: Wrong) -> None:
         ms.set_context(mode=ms.PYNATIVE_MODE)
     assert isinstance(error, program.error)
     assert re.search(program.match, text_of(error))
-    check_place(program, text_of(error))
+    check_location(program, text_of(error))
 
 
-def test_traceback_shows_the_place(capsys: pytest.CaptureFixture[str]) -> None:
+def test_traceback_shows_the_location(capsys: pytest.CaptureFixture[str]) -> None:
     import traceback
 
     def wrong(x: Any) -> Any:
@@ -233,7 +234,7 @@ def test_traceback_shows_the_place(capsys: pytest.CaptureFixture[str]) -> None:
         ms.jit(wrong)(ms.Tensor(np.ones((2, 3), np.float32)))
     except ValueError as error:
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-    assert len(text.splitlines()) < 40, text  # the frames of the evaluation are left out
+    assert len(text.splitlines()) < 40, text  # no frames of the evaluation
     tail = text.splitlines()[-4:]
     assert "matmul" in tail[0]
     assert "test_errors.py" in tail[1] and "in wrong" in tail[1]
@@ -245,7 +246,7 @@ SCALE = 2
 
 
 def test_stale_capture_as_an_error() -> None:
-    """With stale_captures="error" a changed global stops the call and is named, with both values."""
+    """With stale_captures="error" a changed global raises an error with both values."""
     global SCALE
     fn = ms.jit(lambda x: x * SCALE)
     x = ms.Tensor([1.0])
@@ -267,7 +268,7 @@ def test_stale_capture_as_an_error() -> None:
 
 
 def test_source_from_exec_without_linecache() -> None:
-    """Where there is no source, STRICT says so; LAX says so and runs it line by line."""
+    """Without source STRICT raises an error; LAX warns and runs Python."""
     space: dict[str, Any] = {}
     exec(compile("def f(x):\n    return x + 1\n", "<made up>", "exec"), space)
     with pytest.raises(UnsupportedSyntaxError) as caught:
@@ -279,7 +280,7 @@ def test_source_from_exec_without_linecache() -> None:
 
 
 def test_source_from_exec_with_linecache() -> None:
-    """What notebooks and shells do: the text of a cell is in `linecache`."""
+    """Source registered in `linecache` is found, as in notebooks and shells."""
     source = "def f(x, y):\n    z = x + 1\n    return z @ y\n"
     name = "<ipython-input-7-abc>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
@@ -297,7 +298,7 @@ def test_source_from_exec_with_linecache() -> None:
 
 
 def test_source_that_changed_on_disk(tmp_path: Any) -> None:
-    """A message shows the line that was compiled."""
+    """A message shows the line as it was compiled."""
     path = tmp_path / "user_model.py"
     path.write_text(
         textwrap.dedent("""
@@ -329,7 +330,7 @@ class OddError(Exception):
         return "odd"
 
 
-def test_a_message_of_ours_is_rewritten() -> None:
+def test_framework_message_is_rewritten() -> None:
     error = ms.errors.ShapeError("matmul: got this; wanted that")
     assert located(error, SPANS) is error
     assert str(error).splitlines() == [
@@ -355,7 +356,7 @@ def test_a_message_of_ours_is_rewritten() -> None:
     ],
     ids=lambda e: type(e).__name__,
 )
-def test_a_users_exception_keeps_its_arguments(error: Exception) -> None:
+def test_user_exception_keeps_its_arguments(error: Exception) -> None:
     args, message = error.args, str(error)
     assert located(error, SPANS) is error
     assert (error.args, str(error)) == (args, message)
@@ -367,7 +368,7 @@ def test_a_users_exception_keeps_its_arguments(error: Exception) -> None:
         assert pickle.loads(pickle.dumps(error)).__notes__ == notes
 
 
-def test_a_long_chain_and_a_long_message_are_cut() -> None:
+def test_long_chain_and_long_message_are_cut() -> None:
     spans = [SPANS[0]] * 500 + [SPANS[1]]
     error = located(DuographError("\n".join(f"line {i}" for i in range(40))), spans)
     lines = str(error).splitlines()
@@ -377,7 +378,7 @@ def test_a_long_chain_and_a_long_message_are_cut() -> None:
     assert lines[-1].strip() == "^^^^^^^^^^"
 
 
-def test_duographs_own_files_are_left_out() -> None:
+def test_framework_files_are_omitted() -> None:
     inner = Span(os.path.join(PACKAGE, "nn", "layer", "basic.py"), 10, 0, 4, "x @ w", "construct")
     error = located(DuographError("dense: no"), [*SPANS, inner])
     assert "basic.py" not in str(error)
@@ -392,7 +393,7 @@ def test_caret_under_wide_characters_and_tabs() -> None:
     assert unpadded(shown, caret.index("^"), len(caret)) == "x @ y"
 
 
-def test_a_very_long_line_is_cut_around_the_caret() -> None:
+def test_long_line_is_cut_around_the_caret() -> None:
     line = "y = " + "x + " * 200 + "(x @ w)" + " + x" * 200
     start = line.index("x @ w")
     error = located(DuographError("no"), [Span("/m.py", 1, start, start + 5, line)])

@@ -1,6 +1,4 @@
-"""A function is parsed alone, and is what it is in the syntax tree of its whole file, places
-included.
-"""
+"""A function parsed on its own has the same syntax tree, with the same positions, as in its file."""
 
 from __future__ import annotations
 
@@ -49,7 +47,7 @@ def shown(node: Any) -> str:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_function_alone_is_what_it_is_in_its_file(name: str) -> None:
+def test_function_parsed_alone_equals_the_one_in_its_file(name: str) -> None:
     lines = FILES[name].splitlines(keepends=True)
     whole: dict[tuple[int, str], list[Any]] = {}
     source._collect(ast.parse(FILES[name]), whole)

@@ -1,4 +1,4 @@
-"""The syntax corpus, line by line and compiled: one answer."""
+"""Every program of the syntax corpus has the same result in Python and compiled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from duograph import nn
 from duograph.errors import JoinError, UnsupportedSyntaxError
-from frontend import (  # each adds its programs to CASES
+from frontend import (  # each module adds its programs to CASES
     programs_builtins,  # noqa: F401
     programs_conditions,  # noqa: F401
     programs_containers,  # noqa: F401
@@ -27,6 +27,7 @@ from frontend import (  # each adds its programs to CASES
     programs_python,  # noqa: F401
     programs_statements,  # noqa: F401
     programs_values,  # noqa: F401
+    programs_while_loops,  # noqa: F401
 )
 from frontend.corpus import CASES, OPTIONS, Case, Outcome, describe, gradient_of, run
 from frontend.syntax_rows import ROWS
@@ -49,7 +50,7 @@ gradient_cases = pytest.mark.parametrize(
 
 
 def order_of_calls(case: Case) -> list[int]:
-    """Every call in turn, then all again: the second round finds what the first compiled."""
+    """Indices of all calls, twice: the second time they hit the cache."""
     return list(range(len(case.calls))) * 2
 
 
@@ -65,7 +66,7 @@ def compiled_outcomes(case: Case, **options: Any) -> list[Outcome]:
 
 
 def check(case: Case, got: Outcome, want: Outcome, call: int) -> None:
-    """The compiled outcome is the eager one, or what the case says instead."""
+    """Compare a compiled outcome with the eager one, or with the expectation of the case."""
     where = f"call {call} of {case.id}"
     if case.refused is not None:
         kind, pattern = case.refused
@@ -88,7 +89,7 @@ def check(case: Case, got: Outcome, want: Outcome, call: int) -> None:
 
 @every_case
 def test_eager(case: Case) -> None:
-    """The programs mean what their rows say, line by line."""
+    """Without compilation each program has the result that its case states."""
     outcomes = eager_outcomes(case)
     for index, outcome in zip(order_of_calls(case), outcomes, strict=True):
         expected = case.error_of(index)
@@ -100,7 +101,7 @@ def test_eager(case: Case) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Tensors and tuples as lists."""
+    """Return nested tensors and tuples as lists."""
     if isinstance(value, (ms.Tensor, np.ndarray)):
         return value.tolist()
     if isinstance(value, (list, tuple)):
@@ -110,7 +111,7 @@ def plain(value: Any) -> Any:
 
 @every_case
 def test_extended(case: Case) -> None:
-    """Everything works at the extended level, which is the default."""
+    """Each program has the same outcomes compiled at the default level."""
     wanted = eager_outcomes(case)
     with warnings.catch_warnings():
         if case.line_by_line:
@@ -122,7 +123,7 @@ def test_extended(case: Case) -> None:
 
 @every_case
 def test_cache(case: Case) -> None:
-    """The second time around nothing is compiled again, and at the extended level all is compiled."""
+    """The second round of calls compiles nothing, and no call falls back to Python."""
     target, state = case.fresh()
     compiled = ms.jit(target, **OPTIONS)
     info = (compiled._compiled if isinstance(compiled, nn.Cell) else compiled).cache_info
@@ -141,7 +142,7 @@ def test_cache(case: Case) -> None:
 
 @cell_cases
 def test_graph_mode(case: Case) -> None:
-    """Cells are compiled as a whole in GRAPH_MODE."""
+    """GRAPH_MODE compiles Cells as a whole, with the same outcomes."""
     wanted = eager_outcomes(case)
     target, state = case.fresh()
     ms.set_context(mode=ms.GRAPH_MODE)
@@ -155,7 +156,7 @@ def test_graph_mode(case: Case) -> None:
 
 @basic_cases
 def test_basic(case: Case) -> None:
-    """What is marked S works with fullgraph=True."""
+    """Programs of level S have the same outcomes with fullgraph=True."""
     wanted = eager_outcomes(case)
     outcomes = compiled_outcomes(case, fullgraph=True)
     for call, (got, want) in enumerate(zip(outcomes, wanted, strict=True)):
@@ -164,9 +165,7 @@ def test_basic(case: Case) -> None:
 
 @extended_cases
 def test_basic_is_right_or_refuses(case: Case) -> None:
-    """What is marked L gives the same with fullgraph=True, or says that it needs the extended
-    level.
-    """
+    """Programs of level L have the same outcomes with fullgraph=True, or are refused."""
     target, state = case.fresh()
     compiled = ms.jit(target, fullgraph=True, **OPTIONS)
     plain_target, plain_state = case.fresh()
@@ -180,9 +179,7 @@ def test_basic_is_right_or_refuses(case: Case) -> None:
 @gradient_cases
 @pytest.mark.parametrize("way", ["grad_of_jit", "jit_of_grad", "jit_of_grad_of_jit"])
 def test_gradient(case: Case, way: str) -> None:
-    """Differentiated compiled code and compiled differentiation give the gradient of the plain
-    function.
-    """
+    """The gradient of compiled code, and compiled gradients, equal the eager gradient."""
     assert case.grad is not None
     target, _ = case.fresh()
     plain_gradient = gradient_of(target, case.grad)
@@ -206,16 +203,16 @@ def test_gradient(case: Case, way: str) -> None:
 
 
 def flat(value: Any) -> list[Any]:
-    """The Tensors of a gradient."""
+    """Return the Tensors of a nested gradient."""
     return [t for v in value for t in flat(v)] if isinstance(value, tuple) else [value]
 
 
 @pytest.mark.parametrize("row", ROWS)
 def test_row_has_a_program(row: str) -> None:
-    """Every row of the list has a program."""
+    """Each row of the feature list has a program."""
     assert any(case.row == row for case in CASES), ROWS[row]
 
 
 def test_programs_have_names_of_their_own() -> None:
-    """Two programs of one row and name would hide each other in reports."""
+    """No two programs of a row have the same name."""
     assert len({case.id for case in CASES}) == len(CASES)

@@ -1,4 +1,4 @@
-"""Calls with wrong arguments, calls of what cannot be called, and calls without end."""
+"""Calls with wrong arguments, calls of objects that are not callable, and endless calls."""
 
 from __future__ import annotations
 

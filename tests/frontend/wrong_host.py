@@ -1,4 +1,4 @@
-"""What only Python can run: refused at STRICT, with its place and a way out; run by Python at LAX."""
+"""Code that only Python can run: refused at STRICT with its location, run by Python at LAX."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Branches, and turns of a loop, that leave different types behind: compiled code refuses what
-Python does not.
-"""
+"""Branches and loop iterations that end with different types under one name."""
 
 # ruff: noqa: SIM102 (nested conditions are the point)
 

@@ -1,6 +1,4 @@
-"""Functions that cannot be compiled, options that jit does not have, hooks, and definitions that
-are wrong.
-"""
+"""Functions that cannot be compiled, unknown options of jit, hooks, and unsupported definitions."""
 
 from __future__ import annotations
 

@@ -1,16 +1,4 @@
-"""The form of the corpus of wrong programs: what a message about each must say, and where it must
-point.
-
-A program is a function, or a factory that makes the callable (`made=True`): for helpers, classes
-and Cells. Comments in it say where the message has to point:
-
-- `# <- here`: the line of the mistake. `# <- here: x @ y` demands that the caret marks just that
-  text.
-- `# <- called here`: a line of the call chain that leads there, outermost first.
-
-A program without such a comment is one whose mistake is in the call from outside, which has a
-traceback of its own.
-"""
+"""The corpus of wrong programs: the message and the location that each must produce."""
 
 from __future__ import annotations
 
@@ -28,7 +16,7 @@ WRONG: list[Wrong] = []
 RIGHT: list[Right] = []
 
 MODULES = (
-    "wrong_shapes", "wrong_places", "wrong_names", "wrong_joins", "wrong_syntax", "wrong_host",
+    "wrong_shapes", "wrong_locations", "wrong_names", "wrong_joins", "wrong_syntax", "wrong_host",
     "wrong_calls", "wrong_values", "wrong_running", "wrong_options",
 )  # fmt: skip
 
@@ -40,16 +28,15 @@ class Wrong:
     """A wrong program.
 
     Attributes:
-        error: what MindSpore or Python raises there.
+        error: the class that MindSpore or Python raises.
         match: a pattern of the message: what was got, and what was wanted.
         levels: syntax levels at which it is wrong.
-        eager: line by line it is wrong as well, and raises the very class that compiled code
-            raises.
-        line: that the message must point at, None for none.
-        under: the text that the caret must mark, "" for any part of the line.
+        eager: whether it raises the same class without compilation.
+        line: the line that the message must point at; None for none.
+        under: the text that the caret must mark; "" for any part of the line.
         calls: lines of the calls that lead there.
-        falls_back: at LAX it is no mistake: it runs line by line, and a warning says the same.
-        seconds: in which the message must be there.
+        falls_back: whether LAX runs it in Python, with a warning of the same content.
+        seconds: time limit for the message.
     """
 
     id: str
@@ -73,7 +60,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Right:
-    """A valid neighbour of a wrong program: compiled, it gives what it gives line by line."""
+    """A valid neighbour of a wrong program: it must compile, with the same result as in Python."""
 
     id: str
     group: str
@@ -90,7 +77,7 @@ def F(*shape: int) -> Any:
     return (np.arange(np.prod(shape, dtype=int)) + 1).astype(np.float32).reshape(shape)
 
 
-def I(*shape: int) -> Any:  # noqa: E743 (it stands beside F)
+def I(*shape: int) -> Any:  # noqa: E743 (a counterpart of F)
     """An array of int32 that becomes a Tensor."""
     return F(*shape).astype(np.int32)
 
@@ -120,7 +107,7 @@ def wrong(
     falls_back: bool = False,
     seconds: float = 20.0,
 ) -> Callable[[Any], Any]:
-    """Enter the decorated function, or what the decorated factory makes, as a wrong program."""
+    """Add a function, or the result of a factory, as a wrong program."""
     if falls_back:
         levels, eager = ("STRICT",), False
 
@@ -149,7 +136,7 @@ def wrong(
 
 
 def right(*args: Any, made: bool = False, levels: tuple[str, ...] = BOTH) -> Callable[[Any], Any]:
-    """Enter the decorated function, or what the decorated factory makes, as a valid program."""
+    """Add a function, or the result of a factory, as a valid program."""
 
     def enter(function: Any) -> Any:
         group = function.__module__.rsplit("wrong_", 1)[-1]
@@ -161,6 +148,6 @@ def right(*args: Any, made: bool = False, levels: tuple[str, ...] = BOTH) -> Cal
 
 
 def load() -> None:
-    """Read the modules of the corpus, once."""
+    """Import the modules of the corpus, once."""
     for name in MODULES:
         importlib.import_module(f"frontend.{name}")

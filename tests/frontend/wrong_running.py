@@ -1,6 +1,4 @@
-"""Mistakes that show only when the graph runs: they lead to the same lines as those found while
-compiling.
-"""
+"""Mistakes that show only when the graph runs, reported at the same lines."""
 
 # ruff: noqa: F841 (what a program does not use is not what it is about)
 

@@ -1,6 +1,4 @@
-"""Constructs that compiled code cannot have; every message names the construct and what to write
-instead.
-"""
+"""Constructs that compiled code does not support; each message names a remedy."""
 
 # ruff: noqa: B033, F841 (what a program does not use is not what it is about)
 

@@ -1,4 +1,4 @@
-"""Indices and constants: what Python or an op refuses while compiling, as it does line by line."""
+"""Invalid indices and constants, refused while compiling as in Python."""
 
 # ruff: noqa: B016, F522, F524, F841, PLE1307, RUF059, UP031 (that is what is wrong with them)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from duograph.autodiff.tape import call_op
+from duograph.autodiff.replay import call_op
 from duograph.ir.builder import GraphBuilder
 from duograph.ir.control import (
     SCALAR_FUNCTIONS,

@@ -20,14 +20,14 @@ from duograph.ir.control import HostCall, custom_call, host_call, to_host, to_te
 from duograph.ir.graph import Graph, NamedGraph
 from duograph.ir.verify import verify
 from duograph.ops.activation import sigmoid, tanhshrink
-from duograph.ops.combinations import addcmul_scaled, lerp
+from duograph.ops.combinations import addcmul, lerp
 from duograph.ops.comparison import equal, greater, less
 from duograph.ops.elementwise import add, sub
 from duograph.ops.exponential import exp, logaddexp
 from duograph.ops.hyperbolic import tanh
 from duograph.ops.powers import sqrt
 from duograph.ops.rounding import remainder
-from duograph.ops.shape_primitives import broadcast_by
+from duograph.ops.shape_primitives import broadcast_to
 from duograph.ops.trigonometry import cos, sin
 from duograph.types import BOOL, FLOAT, INT, TensorType
 from ir.graphs import branch, here, host, invoke, loop, number, run, write
@@ -462,7 +462,7 @@ HALF = TensorType.of((3,), float16)
 
 def test_promotion_casts_give_cotangents_in_operand_order(backend: str) -> None:
     def of(x: Any, w: Any) -> Any:
-        return (addcmul_scaled(x, x, w) * x + lerp(x, w, x) * w,)
+        return (addcmul(x, x, w) * x + lerp(x, w, x) * w,)
 
     graph = write([HALF, V], of)
     found = derivative(graph, [True, True])
@@ -620,6 +620,6 @@ def test_constants_are_no_residuals() -> None:
     """What is cheap to make again does not cross from the forward to the backward, nor go on a
     stack.
     """
-    graph = write([V], lambda x: exp(x) * broadcast_by(number(2.0, float32), (3,)))
+    graph = write([V], lambda x: exp(x) * broadcast_to(number(2.0, float32), (3,)))
     lin = linearize(graph, [True], [True])
     assert len(lin.residuals) == 1

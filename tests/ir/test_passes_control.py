@@ -21,7 +21,7 @@ from duograph.ops.elementwise import add, mul, neg, sub
 from duograph.ops.exponential import exp
 from duograph.ops.logic import logical_and, select_by
 from duograph.ops.movement import concat_by, identity
-from duograph.ops.shape_primitives import broadcast_by, reduce_sum, reshape_to, transpose_by
+from duograph.ops.shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by
 from duograph.ops.trigonometry import cos, sin
 from duograph.passes.common_subexpressions import merge_common_subexpressions
 from duograph.passes.dead_code import remove_dead_code
@@ -195,7 +195,7 @@ FOLDED: list[tuple[str, Callable[[], Any], str]] = [
     ("transpose", lambda: transpose_by(constant([[1, 2]], float32), (1, 0)), "[[1.0], [2.0]]"),
     (
         "broadcast",
-        lambda: broadcast_by(constant([1, 2], float32), (2, 2)),
+        lambda: broadcast_to(constant([1, 2], float32), (2, 2)),
         "[[1.0, 2.0], [1.0, 2.0]]",
     ),
     (
@@ -236,7 +236,7 @@ def test_constants_are_folded(case: tuple[str, Callable[[], Any], str]) -> None:
             constant([1e10, 0], float32), int32
         ),  # what comes of it is the device's affair
         lambda: cast_to(constant([0.1, 0.2], float64), float32),
-        lambda: broadcast_by(constant([1, 2], float32), (1000, 2)),
+        lambda: broadcast_to(constant([1, 2], float32), (1000, 2)),
     ],
 )
 def test_what_is_not_folded(program: Callable[[], Any]) -> None:

@@ -12,10 +12,10 @@ import pytest
 from duograph import Parameter, Tensor, nn, ops, passes
 from duograph.backend import registry
 from duograph.backend.costs import DEFAULT_COSTS
+from duograph.ir.control import SUBGRAPH_OPS
 from duograph.ir.graph import Graph
 from duograph.ir.verify import verify
 from duograph.passes import channels_last
-from duograph.passes.subgraphs import HOLDERS
 from duograph.types import TensorType
 
 CPU = pytest.importorskip("duograph_cpu")
@@ -328,7 +328,7 @@ def check(want, got):
 def count(graph, name):
     """How many nodes have an op, those of graphs inside included."""
     inside = sum(
-        count(g, name) for node in graph.nodes if node.op.name in HOLDERS for g in node.graphs
+        count(g, name) for node in graph.nodes if node.op in SUBGRAPH_OPS for g in node.graphs
     )
     return inside + sum(node.op.name == name for node in graph.nodes)
 

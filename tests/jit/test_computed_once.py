@@ -312,7 +312,7 @@ def test_memory_is_counted_does_not_grow_and_is_freed():
         assert in_use() - before < 5 << 20
     del f
     assert in_use() - before < 1 << 20, "freed with the program"
-    from duograph.tensor import watched
+    from duograph.placement import watched
 
     assert id(net.w._buf) not in watched
 

@@ -2,6 +2,7 @@
 planned.
 """
 
+import dataclasses
 import os
 import signal
 import threading
@@ -169,15 +170,14 @@ def test_no_kernel_is_called_from_python(monkeypatch):
 
     def poisoned(self, op, types, attributes, device_id):
         found = prepare(self, op, types, attributes, device_id)
-        if found is None or not hasattr(found, "native"):
+        if found is None or found.native is None:
             return found
 
         def call(*handles):
             assert not running, f"{op.name} was called by Python"
             return found(*handles)  # a constant, while compiling
 
-        call.__dict__.update(found.__dict__)
-        return call
+        return dataclasses.replace(found, run=call)
 
     x, y = floats(4, 4), floats(4, 4, seed=1)
     want = flat(nested(x, y))

@@ -1,10 +1,9 @@
-"""Loss scale managers: what `Model` and `build_train_network` take."""
+"""Loss scale managers, the objects that `Model` and `build_train_network` scale losses with."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..nn import _check
+from ..nn.cell import Cell
 from ..nn.wrap.loss_scale import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 
 __all__ = ["LossScaleManager", "FixedLossScaleManager", "DynamicLossScaleManager"]
@@ -14,28 +13,28 @@ class LossScaleManager:
     """Base class (`mindspore.amp.LossScaleManager`)."""
 
     def get_loss_scale(self) -> float:
-        """The present scale."""
+        """Return the current scale."""
         raise NotImplementedError(f"{type(self).__name__}: has no get_loss_scale()")
 
     def update_loss_scale(self, overflow: bool) -> None:
-        """Take note of a step."""
+        """Adjust the scale after a step; `overflow` says whether a gradient was not finite."""
         raise NotImplementedError(f"{type(self).__name__}: has no update_loss_scale(overflow)")
 
-    def get_update_cell(self) -> Any:
-        """The Cell that updates the scale, or None."""
+    def get_update_cell(self) -> Cell | None:
+        """Return the Cell that updates the scale, or None."""
         raise NotImplementedError(f"{type(self).__name__}: has no get_update_cell()")
 
 
 class FixedLossScaleManager(LossScaleManager):
-    """One scale for good (`mindspore.amp.FixedLossScaleManager`).
+    """A constant loss scale (`mindspore.amp.FixedLossScaleManager`).
 
     Args:
         loss_scale: the scale, 1 or more.
-        drop_overflow_update: skip updates when a gradient overflowed; with False the optimiser must
+        drop_overflow_update: skip the update if a gradient overflows; if False, the optimiser must
             have the same `loss_scale`.
 
     Raises:
-        ValueError: a scale below 1.
+        ValueError: the scale is below 1.
 
     Examples:
         >>> from duograph import amp
@@ -54,24 +53,24 @@ class FixedLossScaleManager(LossScaleManager):
         return self._loss_scale
 
     def get_drop_overflow_update(self) -> bool:
-        """Whether updates are skipped on overflow."""
+        """Return whether updates are skipped on overflow."""
         return self._drop_overflow_update
 
     def update_loss_scale(self, overflow: bool) -> None:
-        """Nothing: the scale is fixed."""
+        """Do nothing: the scale is constant."""
 
-    def get_update_cell(self) -> Any:
+    def get_update_cell(self) -> Cell | None:
         return FixedLossScaleUpdateCell(self._loss_scale) if self._drop_overflow_update else None
 
 
 class DynamicLossScaleManager(LossScaleManager):
-    """A scale that falls on overflow and grows after good steps
+    """A loss scale that shrinks on overflow and grows after steps without overflow
     (`mindspore.amp.DynamicLossScaleManager`).
 
     Args:
-        init_loss_scale: first scale, 1 or more.
+        init_loss_scale: initial scale, 1 or more.
         scale_factor: factor of a change, above 0.
-        scale_window: good steps before it grows.
+        scale_window: number of steps without overflow before the scale grows.
 
     Raises:
         ValueError: an argument out of range.
@@ -108,8 +107,8 @@ class DynamicLossScaleManager(LossScaleManager):
         self.cur_iter += 1
 
     def get_drop_overflow_update(self) -> bool:
-        """True."""
+        """Return True: updates are skipped on overflow."""
         return True
 
-    def get_update_cell(self) -> Any:
+    def get_update_cell(self) -> Cell | None:
         return DynamicLossScaleUpdateCell(self.loss_scale, self.scale_factor, self.scale_window)

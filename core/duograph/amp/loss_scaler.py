@@ -1,7 +1,11 @@
-"""Scaling of losses and gradients in functional training, and the test for overflow."""
+"""Loss scaling for functional training, and the test for overflow.
+
+User code calls `scale` on the loss, `unscale` on the gradients, and `adjust` after each step.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import ops
@@ -13,14 +17,15 @@ from ..tensor import Tensor
 __all__ = ["LossScaler", "StaticLossScaler", "DynamicLossScaler", "all_finite", "init_status"]
 
 
-def _mapped(value: Any, function: Any) -> Any:
+def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """Apply `function` to the Tensors of nested tuples and lists."""
     if isinstance(value, (tuple, list)):
         return type(value)(_mapped(v, function) for v in value)
     return function(value)
 
 
 def all_finite(inputs: Any) -> Tensor:
-    """Whether every element of every Tensor is finite: a 0-d bool Tensor
+    """Return whether every element of every Tensor is finite, as a 0-d bool Tensor
     (`mindspore.amp.all_finite`).
 
     Args:
@@ -47,35 +52,35 @@ def all_finite(inputs: Any) -> Tensor:
 
 
 def init_status() -> Tensor:
-    """What older scripts pass to `all_finite`: nothing is needed here
+    """Return the status that older scripts pass to `all_finite`; it has no effect
     (`mindspore.amp.init_status`).
     """
     return Tensor([0.0] * 8, float32)
 
 
 class LossScaler:
-    """Base class: `scale`, `unscale` and `adjust` (`mindspore.amp.LossScaler`)."""
+    """Base class of loss scalers (`mindspore.amp.LossScaler`)."""
 
-    scale_value: Any
+    scale_value: Parameter
 
     def scale(self, inputs: Any) -> Any:
-        """Tensors times the scale."""
+        """Multiply a Tensor, or nested Tensors, by the scale."""
         return _mapped(inputs, lambda t: t * ops.cast(self.scale_value, t.dtype))
 
     def unscale(self, inputs: Any) -> Any:
-        """Tensors divided by the scale."""
+        """Divide a Tensor, or nested Tensors, by the scale."""
         return _mapped(inputs, lambda t: t * ops.cast(1.0 / self.scale_value, t.dtype))
 
-    def adjust(self, grads_finite: Any) -> Any:
-        """Take note of a step."""
+    def adjust(self, grads_finite: Tensor | bool) -> bool:
+        """Adjust the scale after a step; return whether it may have changed."""
         raise NotImplementedError(f"{type(self).__name__}: has no adjust(grads_finite)")
 
 
 class StaticLossScaler(LossScaler):
-    """One scale for good (`mindspore.amp.StaticLossScaler`).
+    """A constant loss scale (`mindspore.amp.StaticLossScaler`).
 
     Raises:
-        ValueError: a scale of 0 or less.
+        ValueError: the scale is 0 or less.
 
     Examples:
         >>> import duograph as ms
@@ -90,18 +95,18 @@ class StaticLossScaler(LossScaler):
             Tensor(value, float32), name="scale_value", requires_grad=False
         )
 
-    def adjust(self, grads_finite: Any) -> bool:
+    def adjust(self, grads_finite: Tensor | bool) -> bool:
         return False
 
 
 class DynamicLossScaler(LossScaler):
-    """A scale that falls when gradients are not finite and grows after good steps
+    """A loss scale that shrinks when gradients are not finite and grows after finite steps
     (`mindspore.amp.DynamicLossScaler`).
 
     Args:
-        scale_value: first scale, above 0.
+        scale_value: initial scale, above 0.
         scale_factor: factor of a change, above 0.
-        scale_window: good steps before it grows.
+        scale_window: number of finite steps before the scale grows.
 
     Raises:
         ValueError: an argument out of range.
@@ -124,7 +129,7 @@ class DynamicLossScaler(LossScaler):
         self.scale_window = _check.positive_int(owner, "scale_window", scale_window)
         self.counter = Parameter(Tensor(0, "int32"), name="counter", requires_grad=False)
 
-    def adjust(self, grads_finite: Any) -> bool:
+    def adjust(self, grads_finite: Tensor | bool) -> bool:
         scale = float(self.scale_value.asnumpy())
         count = int(self.counter.asnumpy())
         if bool(grads_finite):

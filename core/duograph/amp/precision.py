@@ -1,15 +1,16 @@
-"""Casting networks to short float types, and the training step in mixed precision."""
+"""Casting of networks to 16-bit floats, and the training step in mixed precision."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import ops
-from ..dtype import bfloat16, float16, float32
+from ..dtype import DType, bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
 from ..nn.cell import Cell
 from ..nn.layer import basic, conv, normalization
+from ..nn.optim.optimizer import Optimizer
 from ..nn.wrap.cell_wrapper import TrainOneStepCell, WithLossCell
 from ..nn.wrap.loss_scale import TrainOneStepWithLossScaleCell
 from ..tensor import Tensor
@@ -42,6 +43,7 @@ class _OutputTo32(Cell):
 
 
 def _to_32(value: Any) -> Any:
+    """Cast the 16-bit floats of a pytree of results to float32."""
     if isinstance(value, Tensor):
         return ops.cast(value, float32) if value.dtype in (float16, bfloat16) else value
     if isinstance(value, (tuple, list)):
@@ -52,7 +54,7 @@ def _to_32(value: Any) -> Any:
 
 
 def get_white_list() -> list[type[Cell]]:
-    """The layers that level O1 runs in the short type, as a new list
+    """Return a new list of the layers that level O1 runs in a 16-bit float
     (`mindspore.amp.get_white_list`).
 
     Examples:
@@ -64,7 +66,8 @@ def get_white_list() -> list[type[Cell]]:
 
 
 def get_black_list() -> list[type[Cell]]:
-    """The layers that level O2 keeps in float32, as a new list (`mindspore.amp.get_black_list`).
+    """Return a new list of the layers that level O2 keeps in float32
+    (`mindspore.amp.get_black_list`).
 
     Examples:
         >>> import duograph as ms
@@ -74,31 +77,33 @@ def get_black_list() -> list[type[Cell]]:
     return list(_BLACK)
 
 
-def _cast_cells(network: Cell, chosen: tuple[type[Cell], ...], dtype: Any) -> None:
+def _cast_cells(network: Cell, chosen: tuple[type[Cell], ...], dtype: DType) -> None:
+    """Cast the Cells of these classes, unless they are cast already."""
     for _, cell in network.cells_and_names():
         if isinstance(cell, chosen) and cell._float_type is None:
             cell.to_float(dtype)
 
 
-def _cast_all_but(network: Cell, kept: tuple[type[Cell], ...], dtype: Any) -> None:
+def _cast_all_but(network: Cell, kept: tuple[type[Cell], ...], dtype: DType) -> None:
+    """Cast all Cells but those of these classes, which run in float32."""
     network.to_float(dtype)
     for _, cell in network.cells_and_names():
         if isinstance(cell, kept):
             cell.to_float(float32)
 
 
-def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = float16) -> Cell:
-    """Run a network partly in a short float type (`mindspore.amp.auto_mixed_precision`).
+def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: DType = float16) -> Cell:
+    """Run part of a network in a 16-bit float type (`mindspore.amp.auto_mixed_precision`).
 
     Args:
-        network: Cell; it is changed.
-        amp_level: ``"O0"`` nothing; ``"O1"`` and ``"auto"`` the layers of the white list; ``"O2"``
-            all but those of the black list; ``"O3"`` everything. Results come back in float32,
-            except with ``"O0"``.
+        network: Cell; it is modified in place.
+        amp_level: the part to cast. ``"O0"``: nothing; ``"O1"`` and ``"auto"``: the layers of the
+            white list; ``"O2"``: all but those of the black list; ``"O3"``: everything. Results
+            are cast to float32, except with ``"O0"``.
         dtype: float16 or bfloat16.
 
     Raises:
-        TypeError: `network` is no Cell.
+        TypeError: `network` is not a Cell.
         ValueError: an unknown level or type.
 
     Examples:
@@ -130,14 +135,23 @@ def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: Any = floa
 
 
 def custom_mixed_precision(
-    network: Cell, *, white_list: Any = None, black_list: Any = None, dtype: Any = float16
+    network: Cell,
+    *,
+    white_list: Sequence[type[Cell]] | None = None,
+    black_list: Sequence[type[Cell]] | None = None,
+    dtype: DType = float16,
 ) -> Cell:
-    """`auto_mixed_precision` with a list of one's own: one of the two
-    (`mindspore.amp.custom_mixed_precision`).
+    """`auto_mixed_precision` with a user-supplied list (`mindspore.amp.custom_mixed_precision`).
+
+    Args:
+        network: Cell; it is modified in place.
+        white_list: the Cell classes to cast.
+        black_list: the Cell classes to keep in float32; all others are cast.
+        dtype: float16 or bfloat16.
 
     Raises:
-        ValueError: no list, or both.
-        TypeError: a list of something else than Cell classes.
+        ValueError: not exactly one of the two lists.
+        TypeError: an item of the list is not a Cell class.
 
     Examples:
         >>> import duograph as ms
@@ -149,7 +163,7 @@ def custom_mixed_precision(
         raise ArgumentValueError(
             "custom_mixed_precision: wanted exactly one of white_list and black_list"
         )
-    chosen: Sequence[Any] = white_list if black_list is None else black_list
+    chosen: Sequence[type[Cell]] = (white_list if black_list is None else black_list) or ()
     if not all(isinstance(c, type) and issubclass(c, Cell) for c in chosen):
         raise ArgumentError("custom_mixed_precision: wanted a list of Cell classes")
     if black_list is None:
@@ -161,24 +175,25 @@ def custom_mixed_precision(
 
 def build_train_network(
     network: Cell,
-    optimizer: Any,
-    loss_fn: Any = None,
+    optimizer: Optimizer,
+    loss_fn: Callable[..., Any] | None = None,
     level: str = "O0",
     boost_level: str = "O0",
     **kwargs: Any,
 ) -> Cell:
-    """A Cell that does a training step, in mixed precision (`mindspore.amp.build_train_network`).
+    """Return a Cell that runs a training step in mixed precision
+    (`mindspore.amp.build_train_network`).
 
     Args:
-        network: Cell; without `loss_fn` its result is the loss.
+        network: Cell; without `loss_fn`, its result is the loss.
         optimizer: Optimizer.
         loss_fn: Cell or function of (predictions, labels).
         level: see `auto_mixed_precision`.
-        loss_scale_manager: keyword; by default a dynamic one with O2, else none.
+        loss_scale_manager: keyword; by default a dynamic one with O2, none otherwise.
         keep_batchnorm_fp32: keyword; with O3: keep batch normalisation in float32.
 
     Raises:
-        TypeError: arguments of the wrong kind.
+        TypeError: an argument has the wrong type.
         ValueError: an unknown level.
 
     Examples:

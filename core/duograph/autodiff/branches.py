@@ -9,7 +9,7 @@ from ..ir.control import switch
 from ..ir.graph import Graph, GraphNode
 from ..types import ValueType
 from .activity import has_cotangent
-from .presence import ABSENT, GARBAGE, NEUTRAL, PRESENT, Cotangent
+from .optional_cotangents import ABSENT, GARBAGE, NEUTRAL, PRESENT, Cotangent
 from .subgraphs import Ids, answering, filler, inputs, reopened, rewired
 
 if TYPE_CHECKING:

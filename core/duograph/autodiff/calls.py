@@ -17,13 +17,13 @@ from ..ir.graph import Graph, GraphNode, NamedGraph
 from ..types import BOOL, STACK
 from .activity import has_cotangent
 from .host_rules import nothing
-from .presence import ABSENT, GARBAGE, PRESENT, Cotangent
+from .optional_cotangents import ABSENT, GARBAGE, PRESENT, Cotangent
 from .subgraphs import Ids, answers, inputs, reopened, spliced
 from .sweep import missing
 
 if TYPE_CHECKING:
+    from .control_flow import Session
     from .linearize import Joint
-    from .structured import Session
     from .sweep import Sweep
 
 __all__ = ["RecursivePair", "plan_call", "plan_custom"]

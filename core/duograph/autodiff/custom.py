@@ -7,10 +7,13 @@ from typing import Any
 
 from ..backend import registry
 from ..errors import ArgumentError, GradientError, RefusedError
+from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder
-from ..tensor import Tensor, commit
-from .tape import Node, Output, PythonPlan, edge_of
-from .transforms import as_result, detached, mapped, ones_of, tensors_of
+from ..tensor import Tensor
+from .node_plans import PythonPlan
+from .pytrees import mapped, tensors_of
+from .recording import detached, ones_of, with_present_edge
+from .tape import Node, Output, edge_of
 
 __all__ = ["custom_gradient", "Hook", "add_hook"]
 
@@ -41,7 +44,7 @@ def custom_gradient(
         if t._type.device is None:
             commit(t, registry.current_device())
     first = next(x for x, r in zip(args, recorded, strict=True) if r)
-    kept = tuple(as_result(x) if isinstance(x, Tensor) else x for x in args)
+    kept = tuple(with_present_edge(x) if isinstance(x, Tensor) else x for x in args)
 
     def run(create_graph: bool, *douts: Any) -> Sequence[Any]:
         given = kept if create_graph else plain

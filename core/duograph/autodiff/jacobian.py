@@ -12,7 +12,8 @@ from ..ops.joining import stack
 from ..ops.movement import reshape
 from ..ops.shape_primitives import transpose_by
 from ..tensor import Tensor
-from .transforms import _positions, jvp, tensors_of, vjp
+from .pytrees import tensors_of
+from .transforms import jvp, positions_of, vjp
 
 __all__ = ["jacrev", "jacfwd"]
 
@@ -66,7 +67,7 @@ def jacrev(
         [[2. 0.]
          [0. 4.]]
     """
-    positions, single = _positions(grad_position)
+    positions, single = positions_of(grad_position)
 
     def run(*args: Any) -> Any:
         chosen = tuple(args[i] for i in positions)
@@ -101,7 +102,7 @@ def jacfwd(
         [[2. 0.]
          [0. 4.]]
     """
-    positions, single = _positions(grad_position)
+    positions, single = positions_of(grad_position)
 
     def run(*args: Any) -> Any:
         columns = []

@@ -1,7 +1,7 @@
 """From a graph to its derivative: a forward graph that also returns residuals, and a backward
 graph.
 
-The nodes are copied first, structured ones (`structured.py`) with what their backward will need;
+The nodes are copied first, structured ones (`control_flow.py`) with what their backward will need;
 then the bprop rules are traced behind them, in reverse order. What the live part of the backward
 uses of the forward are the residuals. So a shape that a rule asks for costs nothing, and a rule
 that uses only its output keeps only its output.
@@ -23,8 +23,8 @@ from ..op import Op
 from ..ops.movement import identity
 from ..types import OBJECT, TensorType, ValueType
 from .activity import expandable, has_cotangent, passes_on
-from .presence import ABSENT
-from .structured import PLANS, Session
+from .control_flow import PLANS, Session
+from .optional_cotangents import ABSENT
 from .sweep import Linearized, Sweep
 
 __all__ = ["Linearized", "linearize"]

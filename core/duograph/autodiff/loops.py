@@ -25,7 +25,7 @@ from ..ir.graph import Graph, GraphNode
 from ..types import BOOL, INT, STACK, ValueType
 from .activity import has_cotangent
 from .host_rules import nothing
-from .presence import (
+from .optional_cotangents import (
     ABSENT,
     GARBAGE,
     NEUTRAL,

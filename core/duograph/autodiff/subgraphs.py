@@ -11,7 +11,7 @@ from ..ir.graph import Graph, GraphNode
 from ..runtime_state import thread_state
 from ..types import BOOL, INT, OBJECT, STACK, HostType, ValueType
 from .host_rules import full, nothing
-from .presence import PRESENT
+from .optional_cotangents import PRESENT
 
 if TYPE_CHECKING:
     from .sweep import Linearized, Sweep

@@ -17,7 +17,7 @@ from ..ir.values import number_of
 from ..op import NO_GRAD, Op
 from ..types import BOOL, HostType, TensorType, ValueType
 from .host_rules import RULES, full, nothing
-from .presence import ABSENT, GARBAGE, PRESENT, Cotangent, added, either, settled
+from .optional_cotangents import ABSENT, GARBAGE, PRESENT, Cotangent, added, either, settled
 
 if TYPE_CHECKING:
     from .linearize import Joint
@@ -41,7 +41,7 @@ class Linearized:
         wrt: for each output of `backward`, the parameter it belongs to.
         keys: names of the residuals that two linearizations of one graph share.
         statuses: inside of a derivative, for each of `wrt` whether it is there in every run; see
-            `presence.py`.
+            `optional_cotangents.py`.
     """
 
     forward: Graph
@@ -165,7 +165,7 @@ class Sweep:
         outs = [builder.tensor(i) for i in node.results]
         status, flag = self.joined(node.results)
         found = getter(node.attributes)(
-            *op.packed(values),
+            *op.arguments(values),
             outs[0] if node.single else tuple(outs),
             filled[0] if node.single else tuple(filled),
         )

@@ -1,257 +1,30 @@
-"""Functions of functions: grad, value_and_grad, vjp, jvp and GradOperation, over the tape."""
+"""Function transforms of the public API: grad, value_and_grad, vjp, jvp and GradOperation.
+
+They check arguments and arrange results; `recording` runs the function and pulls cotangents back.
+The same functions work inside a compiled function, where `recording` hands over to the front end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..backend import registry
 from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
-from ..ir.basic_ops import cast_to, fill, zeros_of
 from ..parameter import Parameter
-from ..runtime_state import runtime_state, staged_builder, thread_state
-from ..tensor import Tensor, commit
-from .tape import Leaf, Node, PythonPlan, backward, edge_of, handle_of, next_sequence, recording
+from ..tensor import Tensor
+from .pytrees import mapped, tensors_of
+from .recording import Recording, ones_of, record
 
-__all__ = ["grad", "value_and_grad", "vjp", "jvp", "GradOperation"]
+__all__ = ["GradOperation", "grad", "jvp", "value_and_grad", "vjp"]
 
-
-# ---- structures ---------------------------------------------------------------------------------
-
-
-def tensors_of(value: Any) -> Iterator[Tensor]:
-    """The tensors of a nest of tuples, lists and dicts, in order."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for v in value:
-            yield from tensors_of(v)
-    elif isinstance(value, dict):
-        for v in value.values():
-            yield from tensors_of(v)
+Position: TypeAlias = "int | Sequence[int] | None"
+Weights: TypeAlias = "Parameter | Iterable[Parameter] | None"
 
 
-def mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
-    """The same nest with every tensor replaced."""
-    if isinstance(value, Tensor):
-        return function(value)
-    if isinstance(value, tuple):
-        items = [mapped(v, function) for v in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, list):
-        return [mapped(v, function) for v in value]
-    if isinstance(value, dict):
-        return {k: mapped(v, function) for k, v in value.items()}
-    return value
-
-
-def detached(t: Tensor) -> Tensor:
-    """The same value, recorded by nobody."""
-    type_ = t._type
-    if not type_.level and type(t) is Tensor:
-        return t
-    if type_.device is None:
-        return t
-    return Tensor._make(type_.on(type_.device), t._buf)
-
-
-# ---- one derivative -----------------------------------------------------------------------------
-
-
-class _Recorded:
-    """What a forward run under the tape left: output tensors with edges, leaves, where it started."""
-
-    def __init__(self, start: int) -> None:
-        self.start = start
-        self.leaves: list[Any] = []
-        self.leaf_types: list[Any] = []
-        self.outputs: list[Tensor] = []
-        self.result: Any = None
-
-    def add_leaf(self, edge: Any, type_: Any) -> None:
-        self.leaves.append(edge)
-        self.leaf_types.append(type_)
-
-    def pull(self, seeds: Sequence[Tensor | None]) -> list[Tensor]:
-        """Gradients of the leaves for these cotangents of the outputs (None: ones)."""
-        create_graph = thread_state.derivative_depth >= 1
-        pairs = []
-        for out, seed in zip(self.outputs, seeds, strict=True):
-            type_ = out._type
-            if not type_.level:
-                continue
-            cot = ones_of(out) if seed is None else seed
-            if create_graph:
-                if cot._type.device is None:
-                    commit(cot, type_.place)
-                if cot._type.dtype is not type_.dtype:
-                    cot = cast_to(cot, type_.dtype)
-                pairs.append((out._edge, cot))
-            else:
-                pairs.append((out._edge, handle_of(cot, type_)))
-        found = backward(pairs, self.leaves, create_graph, self.start)
-        result = []
-        for value, type_ in zip(found, self.leaf_types, strict=True):
-            plain = type_.on(type_.device)
-            if value is None:
-                value = zeros_of(plain)
-                if value._type.device is not plain.device:
-                    value = value.move_to(repr(plain.device))
-                result.append(value)
-            else:
-                result.append(value if create_graph else Tensor._make(plain, value))
-        return result
-
-
-def ones_of(out: Tensor) -> Tensor:
-    one: Any = True if out._type.dtype.kind == "b" else 1
-    made = fill(out._type.shape, one, out._type.dtype)
-    if made._type.device is not out._type.device:
-        made = made.move_to(repr(out._type.device))
-    return made
-
-
-def _alias(t: Tensor, level: int) -> Tensor:
-    """A recorded second name of `t`, from which a derivative starts."""
-    if t._type.device is None:
-        commit(t, registry.current_device())
-    type_ = t._type
-    made = Tensor._make(type_.on(type_.device, level), t._buf)
-    made._edge = _start_edge(t)
-    hooks = getattr(t, "_hooks", None)
-    if hooks and not type_.level:
-        made._edge.hooks = hooks
-    return made
-
-
-def _start_edge(t: Tensor) -> Any:
-    type_ = t._type
-    if (
-        type_.level and runtime_state.derivatives > 1
-    ):  # an outer derivative records it: stay joined to that one
-        plan = PythonPlan(
-            lambda create_graph, dout: (dout,),
-            (type_.plain,),
-            (type_.plain,),
-            type_.place,
-            "alias",
-        )
-        return Node(plan, (edge_of(t),), (), True)
-    return Leaf(type_.on(type_.device))
-
-
-@contextmanager
-def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list[Any]]:
-    """Parameters as leaves while the forward runs; yields their edges."""
-    edges: list[Any] = []
-    before: list[tuple[Parameter, Any, Any]] = []
-    try:
-        for p in weights:
-            if p._type.device is None:
-                commit(p, registry.current_device())
-            old_type = p._type
-            old_edge = getattr(p, "_edge", None)
-            nested = old_type.level and level > 1
-            if nested:
-                edge = _start_edge(p)
-            else:
-                edge = p.__dict__.get("_leaf")
-                if edge is None or edge.type.plain is not old_type.plain:
-                    edge = p.__dict__["_leaf"] = Leaf(old_type.on(old_type.device))
-                    edge.hooks = getattr(p, "_hooks", None)
-                edge.seq = next_sequence()  # part of this derivative
-                if hasattr(p, "_hooks"):
-                    edge.hooks = p._hooks
-                p._recording += 1
-            before.append((p, old_type if nested else None, old_edge))
-            p._edge = edge
-            p._type = old_type.on(old_type.device, level)
-            runtime_state.bindings_version = object()
-            edges.append(edge)
-        yield edges
-    finally:
-        for (p, outer_type, outer_edge), edge in zip(before, edges, strict=False):
-            if outer_type is not None:
-                if p._edge is edge:
-                    p._type, p._edge = outer_type, outer_edge
-                    runtime_state.bindings_version = object()
-                continue
-            p._recording -= 1
-            if p._recording == 0:
-                p._type = p._type.on(p._type.device)
-                runtime_state.bindings_version = object()
-                if hasattr(p, "_edge"):
-                    del p._edge
-
-
-def _record(
-    fn: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    positions: Sequence[int],
-    weights: Sequence[Parameter],
-    has_aux: bool,
-) -> _Recorded:
-    """Run `fn` with the chosen inputs and weights recorded."""
-    builder = staged_builder()
-    if builder is not None:  # inside compiled code the derivative is part of the graph
-        recorded: Any = builder.evaluation.record(fn, args, kwargs, positions, weights, has_aux)
-        return recorded
-    start = next_sequence()
-    run = _Recorded(start)
-    with recording() as d:
-        level = 1 if d == 1 else 2
-        given = list(args)
-        for i in positions:
-
-            def enter(t: Tensor) -> Tensor:
-                made = _alias(t, level)
-                run.add_leaf(made._edge, made._type)
-                return made
-
-            given[i] = mapped(given[i], enter)
-        with _recorded_weights(weights, level) as edges:
-            for p, edge in zip(weights, edges, strict=True):
-                run.add_leaf(edge, p._type)
-            result = fn(*given, **kwargs)
-            main = result
-            if has_aux:
-                if not isinstance(result, tuple) or len(result) < 2:
-                    raise ArgumentError(
-                        f"has_aux: got {type(result).__name__} from the function; wanted a tuple "
-                        f"of the value to differentiate and at least one more item"
-                    )
-                main = result[0]
-            # a parameter that is returned loses its edge below: keep what it is now
-            run.outputs = [as_result(t) for t in tensors_of(main)]
-            if not run.outputs:
-                raise GradientError(
-                    f"grad: the function returned {type(main).__name__} without a Tensor; "
-                    f"wanted at least one Tensor to differentiate"
-                )
-            outermost = d == 1
-            run.result = mapped(result, detached) if outermost else result
-    return run
-
-
-def as_result(t: Tensor) -> Tensor:
-    made = Tensor._make(t._type, t._buf)
-    if t._type.level:
-        made._edge = t._edge
-    elif t._type.device is None:
-        commit(t, registry.current_device())
-        made = Tensor._make(t._type, t._buf)
-    return made
-
-
-# ---- public functions ---------------------------------------------------------------------------
-
-
-def _positions(grad_position: Any) -> tuple[tuple[int, ...], bool]:
-    """Positions as a tuple, and whether one bare gradient was asked for."""
+def positions_of(grad_position: object) -> tuple[tuple[int, ...], bool]:
+    """Return `grad_position` as a tuple, and True if a single bare gradient was asked for."""
     if grad_position is None:
         return (), False
     if isinstance(grad_position, bool) or not isinstance(grad_position, (int, tuple, list)):
@@ -269,8 +42,8 @@ def _positions(grad_position: Any) -> tuple[tuple[int, ...], bool]:
     return found, isinstance(grad_position, int)
 
 
-def _weights(weights: Any) -> tuple[list[Parameter], bool]:
-    """Weights as a list, and whether one bare Parameter was given."""
+def _weights(weights: Weights) -> tuple[list[Parameter], bool]:
+    """Return the weights as a list, and True if a single bare Parameter was given."""
     if weights is None:
         return [], False
     if isinstance(weights, Parameter):
@@ -278,7 +51,7 @@ def _weights(weights: Any) -> tuple[list[Parameter], bool]:
     try:
         found = list(weights)
     except TypeError:
-        found = [weights]  # refused below
+        found = [weights]  # type: ignore[list-item]  # refused below
     for w in found:
         if not isinstance(w, Parameter):
             raise ArgumentError(
@@ -287,15 +60,15 @@ def _weights(weights: Any) -> tuple[list[Parameter], bool]:
     return found, False
 
 
-def _check_callable(name: str, fn: Any) -> None:
+def _check_callable(name: str, fn: object) -> None:
     if not callable(fn):
         raise ArgumentError(f"{name}: got {type(fn).__name__}; wanted a function or a Cell")
 
 
 def value_and_grad(
     fn: Callable[..., Any],
-    grad_position: Any = 0,
-    weights: Any = None,
+    grad_position: Position = 0,
+    weights: Weights = None,
     has_aux: bool = False,
     return_ids: bool = False,
     sens_param: bool = False,
@@ -325,7 +98,7 @@ def value_and_grad(
         (Tensor(shape=[], dtype=Float32, value= 9), Tensor(shape=[], dtype=Float32, value= 6))
     """
     _check_callable("value_and_grad", fn)
-    positions, single = _positions(grad_position)
+    positions, single = positions_of(grad_position)
     params, one_weight = _weights(weights)
     if not positions and weights is None:
         raise ArgumentValueError(
@@ -333,65 +106,76 @@ def value_and_grad(
         )
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        sens = None
+        cotangent = None
         if sens_param:
             if not args:
                 raise ArgumentError(
                     "grad: got no arguments with sens_param=True; wanted the cotangent of the "
                     "result as the last one"
                 )
-            *args, sens = args  # type: ignore[assignment]
+            args, cotangent = args[:-1], args[-1]
         for i in positions:
             if i >= len(args):
                 raise ArgumentValueError(
                     f"grad: got grad_position {i} and {len(args)} positional arguments; "
                     f"wanted a position below {len(args)}"
                 )
-        recorded = _record(fn, args, kwargs, positions, params, has_aux)
-        found = recorded.pull(_seeds(recorded.outputs, sens))
+        recorded = record(fn, args, kwargs, positions, params, has_aux)
+        found = recorded.pull(_cotangents(recorded.outputs, cotangent))
         n_inputs = len(found) - len(params)
-        inputs = iter(found[:n_inputs])
-        by_position = []
-        for i in positions:
-            if any(True for _ in tensors_of(args[i])):
-                g = mapped(args[i], lambda _: next(inputs))
-                by_position.append((i, g) if return_ids else g)
-        by_weight: list[Any] = found[n_inputs:]
+        by_weight: list[Any] = list(found[n_inputs:])
         if return_ids:
             by_weight = [(p.name, g) for p, g in zip(params, by_weight, strict=True)]
-        of_inputs: Any = None
-        if positions:
-            if single and not by_position:
-                raise GradientError(
-                    f"grad: argument {positions[0]} is {type(args[positions[0]]).__name__}; "
-                    f"wanted a Tensor to differentiate with respect to"
-                )
-            of_inputs = by_position[0] if single else tuple(by_position)
-        of_weights: Any = by_weight[0] if one_weight else tuple(by_weight)
-        if weights is None:
-            grads = of_inputs
-        elif not positions:
-            grads = of_weights
-        else:
-            grads = (of_inputs, of_weights)
-        return recorded.result, grads
+        of_weights = by_weight[0] if one_weight else tuple(by_weight)
+        if not positions:
+            return recorded.result, of_weights
+        by_position = _by_position(args, positions, iter(found[:n_inputs]), return_ids)
+        if single and not by_position:
+            raise GradientError(
+                f"grad: argument {positions[0]} is {type(args[positions[0]]).__name__}; "
+                f"wanted a Tensor to differentiate with respect to"
+            )
+        of_inputs = by_position[0] if single else tuple(by_position)
+        return recorded.result, of_inputs if weights is None else (of_inputs, of_weights)
 
     return run
 
 
-def _seeds(outputs: Sequence[Tensor], sens: Any) -> list[Tensor | None]:
-    if sens is None:
+def _by_position(
+    args: Sequence[Any], positions: Sequence[int], gradients: Iterator[Tensor], return_ids: bool
+) -> list[Any]:
+    """Return the gradients by argument; arguments without a tensor have no entry."""
+    found: list[Any] = []
+    for i in positions:
+        if has_tensor(args[i]):
+            gradient = mapped(args[i], lambda _: next(gradients))
+            found.append((i, gradient) if return_ids else gradient)
+    return found
+
+
+def has_tensor(value: object) -> bool:
+    """Return whether a pytree has a tensor among its leaves."""
+    return any(True for _ in tensors_of(value))
+
+
+def _cotangents(outputs: Sequence[Tensor], given: object) -> list[Tensor | None]:
+    """Return the cotangent of each output as the caller gave it; None stands for ones."""
+    if given is None:
         return [None] * len(outputs)
-    if isinstance(sens, (int, float, np.ndarray, np.generic)):
-        sens = Tensor(sens)
-    given = list(tensors_of(sens))
-    if len(given) != len(outputs):
-        what = f"{len(given)} Tensors as" if given else f"{type(sens).__name__} without a Tensor as"
+    if isinstance(given, (int, float, np.ndarray, np.generic)):
+        given = Tensor(given)
+    tensors = list(tensors_of(given))
+    if len(tensors) != len(outputs):
+        what = (
+            f"{len(tensors)} Tensors as"
+            if tensors
+            else f"{type(given).__name__} without a Tensor as"
+        )
         raise ArgumentError(
             f"grad: got {what} cotangents of {len(outputs)} results; wanted one Tensor each"
         )
-    seeds: list[Tensor | None] = []
-    for s, out in zip(given, outputs, strict=True):
+    found: list[Tensor | None] = []
+    for s, out in zip(tensors, outputs, strict=True):
         if s.shape != out.shape:
             if s.size != 1:
                 raise ShapeError(
@@ -399,14 +183,14 @@ def _seeds(outputs: Sequence[Tensor], sens: Any) -> list[Tensor | None]:
                     f"wanted the result's shape"
                 )
             s = ones_of(out) * s
-        seeds.append(s)
-    return seeds
+        found.append(s)
+    return found
 
 
 def grad(
     fn: Callable[..., Any],
-    grad_position: Any = 0,
-    weights: Any = None,
+    grad_position: Position = 0,
+    weights: Weights = None,
     has_aux: bool = False,
     return_ids: bool = False,
     sens_param: bool = False,
@@ -440,7 +224,7 @@ def grad(
 
 
 def vjp(
-    fn: Callable[..., Any], *inputs: Any, weights: Any = None, has_aux: bool = False
+    fn: Callable[..., Any], *inputs: Any, weights: Weights = None, has_aux: bool = False
 ) -> tuple[Any, ...]:
     """Value of `fn` and its pullback (`mindspore.vjp`).
 
@@ -463,13 +247,13 @@ def vjp(
     """
     _check_callable("vjp", fn)
     params, one_weight = _weights(weights)
-    positions = [i for i, x in enumerate(inputs) if any(True for _ in tensors_of(x))]
+    positions = [i for i, x in enumerate(inputs) if has_tensor(x)]
     if not positions and weights is None:
         raise ArgumentError("vjp: got no Tensor among the inputs; wanted at least one, or weights")
-    recorded = _record(fn, inputs, {}, positions, params, has_aux)
+    recorded: Recording = record(fn, inputs, {}, positions, params, has_aux)
 
     def pullback(*cotangents: Any) -> Any:
-        found = recorded.pull(_seeds(recorded.outputs, cotangents))
+        found = recorded.pull(_cotangents(recorded.outputs, cotangents))
         n_inputs = len(found) - len(params)
         items = iter(found[:n_inputs])
         of_inputs = tuple(mapped(inputs[i], lambda _: next(items)) for i in positions)
@@ -570,7 +354,7 @@ class GradOperation:
         self.get_by_list = get_by_list
         self.sens_param = sens_param
 
-    def __call__(self, fn: Callable[..., Any], weights: Any = None) -> Callable[..., Any]:
+    def __call__(self, fn: Callable[..., Any], weights: Weights = None) -> Callable[..., Any]:
         _check_callable("GradOperation", fn)
         if self.get_by_list and weights is None:
             own = getattr(fn, "trainable_params", None)
@@ -583,7 +367,7 @@ class GradOperation:
 
         def run(*args: Any, **kwargs: Any) -> Any:
             n = len(args) - (1 if self.sens_param else 0)
-            tensors = tuple(i for i in range(n) if any(True for _ in tensors_of(args[i])))
+            tensors = tuple(i for i in range(n) if has_tensor(args[i]))
             position: Any
             if self.get_all:
                 position = tensors

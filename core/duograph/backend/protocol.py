@@ -1,19 +1,24 @@
-"""What a backend is. Tier 1 is all that both modes need; a backend is right with it alone.
+"""The protocol of a backend: the methods that the core calls, and the data that it exchanges.
 
-A *handle* is whatever the backend likes; the core keeps it, passes it back and never looks inside.
-Device memory lives as long as its handle: a backend frees it when the last reference goes.
+A backend subclasses `Backend`. Tier 1 (`devices`, `copy_in`, `copy_out`, `prepare`) is all that
+eager and compiled execution need; tier 2 adds compilation, linking and tuning. This module must not
+import a backend.
+
+A *handle* is an object of the backend's choice. The core stores it, passes it back and never looks
+inside. Device memory lives as long as its handle: the backend frees it with the last reference.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..dtype import ALL, DType
 from .costs import DEFAULT_COSTS, Costs
+from .prepared import HandleFunction, LinkedProgram, PreparedCall
 
 if TYPE_CHECKING:
     from ..ir.graph import Graph
@@ -26,13 +31,14 @@ __all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Hand
 # (major, minor): a plugin built for another major version is refused, naming both.
 SEAM_VERSION = (1, 0)
 
-Handle = Any
-Call = Callable[..., Any]
+Handle: TypeAlias = Any  # only the backend knows what it is
+# A plain function from operand handles to result handles is a prepared call without optional facts.
+Call: TypeAlias = PreparedCall | HandleFunction
 
 
 @dataclasses.dataclass(frozen=True)
 class DeviceInfo:
-    """One device, as `duograph devices` shows it. `memory_bytes` is 0 when unknown."""
+    """One device, as `duograph devices` prints it. `memory_bytes` is 0 if unknown."""
 
     index: int
     name: str
@@ -42,14 +48,14 @@ class DeviceInfo:
 
 @dataclasses.dataclass(frozen=True)
 class BackendSpec:
-    """What a plugin's `duograph_backend` hook returns: a name and how to make the backend.
+    """The name of a backend and how to make it: what a plugin's `duograph_backend` hook returns.
 
     Attributes:
         name: the device_target, such as ``"CPU"``.
-        factory: called once, at first use; imports and set-up belong in it, not in the plugin
-        module.
-        priority: with no device_target named, the available backend of highest priority is taken;
-            None: only when named.
+        factory: makes the backend; called once, at first use. Imports and set-up belong here, not
+            in the plugin module.
+        priority: without a device_target, the core uses the available backend of highest priority.
+            None: the backend is used only by name.
         seam_version: the `SEAM_VERSION` that the plugin was written for.
         aliases: other spellings of the device_target.
     """
@@ -62,62 +68,64 @@ class BackendSpec:
 
 
 class Backend:
-    """Base class of backends: tier 1.
+    """Base class of backends.
 
-    A subclass sets `name` and must write `devices`, `copy_in`, `copy_out` and `prepare`.
+    A subclass sets `name` and implements `devices`, `copy_in`, `copy_out` and `prepare`. All other
+    methods are optional.
+
+    Attributes:
+        name: the device_target.
+        dtypes: dtypes that tensors may have on this backend.
+        host_fallback: how an op without kernel and decomposition runs. ``"off"``: it raises;
+            ``"warn"``: its reference runs on the host, with one warning per op; ``"on"``: the same
+            without warnings. Fallbacks are counted.
+        epilogues: tier 2: ops that may start a region of `compile`, followed by element-wise ops on
+            their result.
+        decomposed: ops that have kernels for eager calls, but are decomposed in compiled functions
+            so that their parts are fused.
     """
 
     name: str = ""
-    # dtypes that tensors may have here
     dtypes: tuple[DType, ...] = ALL
-    # what an op without kernel and decomposition does: "off" raises, "warn" runs the reference on
-    # the host and warns once per op, "on" runs it and only counts
     host_fallback: str = "off"
-    # tier 2: ops that `compile` takes as the first step of a region, which goes on from their
-    # result element by element
     epilogues: frozenset[str] = frozenset()
-
-    # ops with a kernel for single calls that compiled functions take apart all the same, to fuse
-    # what they are made of
-    taken_apart: frozenset[str] = frozenset()
+    decomposed: frozenset[str] = frozenset()
 
     def available(self) -> str | None:
-        """None when this backend can run here, else the reason why not. Must be cheap."""
+        """Return None if this backend can run here, else the reason. Must be cheap."""
         return None
 
     def devices(self) -> list[DeviceInfo]:
-        """The devices, at least one when `available()` is None."""
+        """List the devices, at least one if `available()` is None."""
         raise NotImplementedError(f"{type(self).__name__}: has no devices()")
 
     def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Handle:
-        """A handle to a device copy of a C-contiguous array."""
+        """Copy a C-contiguous array to the device."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_in()")
 
     def copy_out(
         self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        """The values as a C-contiguous array; it may share memory with the handle and then keeps it
-        alive.
+        """Return the values as a C-contiguous array.
+
+        The array may share memory with the handle; it must then keep the handle alive.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
     def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> Handle | None:
-        """A handle that shares memory with the array and keeps it alive, or None when that cannot
-        be.
-        """
+        """Return a handle that shares memory with the array and keeps it alive, or None."""
         return None
 
     def exclusive(self, handle: Handle, device_id: int) -> bool:
-        """Whether only who holds the handle can change its memory; arrays that `copy_out` gave of
-        it hold it.
+        """Return whether only holders of the handle can change its memory.
 
-        Compiled functions compute once what follows from such handles alone (`runtime.still`).
-        False where that is not known.
+        Arrays that `copy_out` returned count as holders. Compiled functions cache values computed
+        from exclusive handles. Return False if it is not known.
         """
         return False
 
     def synchronize(self, device_id: int) -> None:
-        """Return when everything launched so far has finished."""
+        """Wait until all launched work has finished."""
 
     def prepare(
         self,
@@ -126,75 +134,69 @@ class Backend:
         attributes: Mapping[str, Any],
         device_id: int,
     ) -> Call | None:
-        """A call from operand handles to result handles, or None when there is no kernel for this.
+        """Return a call from operand handles to result handles, or None if there is no kernel.
 
-        The call allocates its outputs; it returns one handle, or a tuple when the op has several
-        results. `op.name` names the op, `op.infer_types(types, attributes)` gives its result types.
+        The call allocates its results. It returns one handle, or a tuple if the op has several
+        results. `op.infer_types(types, attributes)` returns the result types. An absent optional
+        operand has None in place of a type and of a handle.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no prepare()")
 
     # ---- tier 2: optional -----------------------------------------------------------------------
 
     def compiles(self, device_id: int) -> str | None:
-        """None when `compile` makes kernels here, else why it does not. Must be cheap."""
+        """Return None if `compile` works here, else the reason. Must be cheap."""
         return "the backend has no compiler of its own"
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
-        """For each fused region (`passes.fusion`) a call from operand handles to result handles.
+        """Compile fused regions (`passes.fusion`); called once for all regions of a program.
 
-        A region is a graph of elementwise ops, reductions over trailing axes and reshapes. It may
-        read operands through indices (gathers of operands), and end in reductions over other axes
-        or in a scatter; the modules of `backend.codegen` plan and print one. Where the backend
-        names ops in `epilogues`, a region may have one of these too (`ir.epilogue.epilogue_of`
-        takes it apart). A text instead of a call says why there is none: then the nodes of the
-        region run one by one. Called once for all regions of a program, to build them together.
+        A region is a graph of element-wise ops, reductions over trailing axes and reshapes. It may
+        gather from operands through indices, and end in reductions over other axes or in a scatter.
+        If `epilogues` is not empty, a region may also start with one of these ops
+        (`ir.epilogue.epilogue_of` splits it off). The modules of `backend.codegen` plan and print
+        regions.
+
+        Returns:
+            For each region a call from operand handles to result handles, or the reason why there
+            is none. Without a call the nodes of the region run one by one.
         """
         return [self.compiles(device_id) or ""] * len(regions)
 
     def costs(self, device_id: int) -> Costs:
-        """Costs and limits that decide which rewrites of graph passes pay on a device."""
+        """Return the costs and limits by which graph passes decide which rewrites pay."""
         return DEFAULT_COSTS
 
     def compiler(self, device_id: int) -> str | None:
-        """What compiles here, with version and flags, or why nothing can: a line for `duograph
-        devices`.
-        """
+        """Describe the compiler with version and flags, for `duograph devices`; None if none."""
         return None
 
     def tune(self, device_id: int) -> Iterator[str]:
-        """Measure what is best chosen by measuring, and keep it for this and later processes:
-        `duograph tune`.
+        """Measure and store tuning parameters, for `duograph tune`.
 
-        Yields a line for each thing that was measured, and for what was chosen; nothing where there
-        is no choice.
+        Yields a line for each measurement and each choice; nothing if there is no choice.
         """
         return iter(())
 
     def links(self, device_id: int) -> str | None:
-        """None when `link` makes calls of whole programs here, else why it does not. Must be cheap."""
+        """Return None if `link` works here, else the reason. Must be cheap."""
         return "the backend links no programs"
 
-    def link(self, program: Program, device_id: int) -> Call | str:
-        """One call for a whole lowered graph, crossed into once, or why there is none: then its
-        steps run one by one.
+    def link(self, program: Program, device_id: int) -> LinkedProgram | HandleFunction | str:
+        """Return one call for a whole lowered graph, or the reason why there is none.
 
-        The call is `run(handles, taken=())`, from handles of parameters to handles of results,
-        which outlive it; all other values lie in an arena that the core has planned. Prepared calls
-        of the backend may have an attribute `overwrites`: pairs (operand, result) of equal size
-        that may share memory; `sure`: they cannot fail; and `packs`: how they would have an operand
-        laid out that stays the same (`backend.program.Packing`). `taken` says for each of the
-        program's `donations`, in order, whether the caller gives the memory of the parameter away;
-        the call may then use it for the result. The call may have an attribute `bound`: from
-        handles of the last parameters, which stay the same for many calls, to a call like it that
-        is given the others alone.
+        The call takes the parameter handles as a tuple and returns result handles, which outlive
+        it; all other values are in an arena that the core has planned (`Program`). A plain function
+        `run(handles, donated=())` may be returned in place of a `LinkedProgram`. Without a call the
+        steps of the program run one by one.
         """
         return self.links(device_id) or ""
 
     # ---- memory ---------------------------------------------------------------------------------
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
-        """Bytes: `in_use`, `cached`, `peak`, `limit`, and counts, as far as the backend knows them."""
+        """Return `in_use`, `cached`, `peak` and `limit` in bytes, and counts, as far as known."""
         return {}
 
     def empty_cache(self, device_id: int) -> None:
-        """Give cached free memory back to the system."""
+        """Return cached free memory to the system."""

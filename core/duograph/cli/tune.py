@@ -6,7 +6,7 @@ import sys
 
 from ..backend import registry
 from ..errors import DuographError
-from ..tensor import device_of
+from ..placement import device_of
 
 __all__ = ["tune"]
 

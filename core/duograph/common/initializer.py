@@ -14,7 +14,8 @@ import numpy as np
 
 from ..dtype import as_dtype, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
-from ..tensor import Tensor, _shape_tuple, install_named_initializers
+from ..host_arrays import shape_tuple
+from ..tensor import Tensor, install_named_initializers
 from ._stream import Stream
 
 __all__ = [
@@ -111,15 +112,15 @@ def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
         (3, 4)
     """
     if isinstance(init, Tensor):
-        if shape is not None and _shape_tuple(shape) != init.shape:
+        if shape is not None and shape_tuple(shape) != init.shape:
             raise ShapeError(
-                f"initializer: got a Tensor of shape {init.shape} and shape={_shape_tuple(shape)}; "
+                f"initializer: got a Tensor of shape {init.shape} and shape={shape_tuple(shape)}; "
                 f"wanted the same"
             )
         return init
     if shape is None:
         raise ArgumentValueError("initializer: got no shape; wanted an int or a tuple of ints")
-    dims = _shape_tuple(shape)
+    dims = shape_tuple(shape)
     if any(n < 1 for n in dims):
         raise ArgumentValueError(f"initializer: got shape={dims}; wanted lengths of at least 1")
     if isinstance(init, str):

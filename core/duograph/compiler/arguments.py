@@ -1,4 +1,8 @@
-"""Arguments of a compiled function: their tensors, and the rest, which is part of the key by value."""
+"""Takes the arguments of a compiled function apart: tensors are inputs, the rest is part of the key.
+
+`compiler.key` calls `signature` at every call without a fast route, and `compiler.evaluate` rebuilds
+the same arguments around graph values with `ArgumentReader`. Both must visit leaves in one order.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,13 @@ import collections
 import enum
 import functools
 import sys
-from typing import Any
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
+from ..frontend.types import Value
 from ..tensor import Tensor
-from ..types import BOOL, FLOAT, INT
+from ..types import BOOL, FLOAT, INT, HostType
 from .options import (
     MutableBool,
     MutableDict,
@@ -21,26 +26,35 @@ from .options import (
     MutableTuple,
 )
 
-__all__ = ["Identity", "Slots", "entering", "signature"]
+__all__ = ["Identity", "ArgumentReader", "Slots", "signature"]
 
+# The class of a marked number -> its type in a graph, and the class of its value.
 _HOST = {MutableInt: (INT, int), MutableFloat: (FLOAT, float), MutableBool: (BOOL, bool)}
 
 
 class Slots:
-    """What the arguments hold that is read at each call: tensors, numbers marked mutable, and
-    containers.
+    """What each call reads from its arguments.
+
+    Attributes:
+        leaves: tensors.
+        numbers: numbers marked mutable.
+        containers: lists and dicts.
     """
 
     __slots__ = ("leaves", "numbers", "containers")
 
     def __init__(self) -> None:
         self.leaves: list[Tensor] = []
-        self.numbers: list[Any] = []
-        self.containers: list[Any] = []
+        self.numbers: list[object] = []
+        self.containers: list[object] = []
 
 
-def signature(value: Any, slots: Slots, mutable: bool = False) -> Any:
-    """The part of the key that an argument is; its tensors and containers go to `slots`."""
+def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
+    """Return what an argument contributes to the key; append its tensors and containers to `slots`.
+
+    Args:
+        mutable: numbers inside are inputs; see `options.mutable`.
+    """
     kind = value.__class__
     if isinstance(value, Tensor):
         slots.leaves.append(value)
@@ -75,9 +89,7 @@ def signature(value: Any, slots: Slots, mutable: bool = False) -> Any:
         return (kind, *[signature(v, slots) for v in (value.start, value.stop, value.step)])
     if isinstance(value, (set, frozenset)):
         return (kind, frozenset(value))
-    if isinstance(
-        value, (dict, list, collections.deque)
-    ):  # of another class: what it holds is constant
+    if isinstance(value, (dict, list, collections.deque)):  # a subclass: its items are constants
         held = value.items() if isinstance(value, dict) else enumerate(value)
         parts = [
             (k, Identity(v) if isinstance(v, Tensor) else signature(v, Slots())) for k, v in held
@@ -88,16 +100,17 @@ def signature(value: Any, slots: Slots, mutable: bool = False) -> Any:
 
 @functools.cache
 def _by_value(kind: type) -> bool:
-    """Whether objects of a class that compare equal are the same to a program.
+    """Return whether a program may treat equal objects of a class as the same constant.
 
-    Others count by identity: a class may leave out of its `==` what the program reads.
+    Objects of other classes count by identity: a class may leave out of its `==` what the program
+    reads.
     """
     if kind.__hash__ is None:
         return False
     parameters = getattr(kind, "__dataclass_params__", None)
     if parameters is not None and "__dataclass_params__" in vars(kind):
         return bool(parameters.frozen and parameters.eq)
-    own: Any = kind.__eq__
+    own: object = kind.__eq__
     if own is object.__eq__ or issubclass(kind, enum.Enum):
         return True
     top = kind.__module__.split(".")[0]
@@ -105,11 +118,11 @@ def _by_value(kind: type) -> bool:
 
 
 class Identity:
-    """An object by identity."""
+    """A key part that equals another one of the very same object, which it keeps alive."""
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
@@ -119,15 +132,27 @@ class Identity:
         return id(self.value)
 
 
-class entering:
-    """Rebuilds arguments with graph values in place of what `Slots` holds, in the same order."""
+class ArgumentReader:
+    """Rebuilds arguments with graph values instead of what `Slots` holds, in the same order.
 
-    def __init__(self, tensor: Any, number: Any, container: Any) -> None:
+    Args:
+        tensor: from a tensor to its graph value.
+        number: from the type of a mutable number to its graph value.
+        container: from a list or dict to the empty one that stands for it.
+    """
+
+    def __init__(
+        self,
+        tensor: Callable[[Tensor], Value],
+        number: Callable[[HostType], Value],
+        container: Callable[[Value], Value],
+    ) -> None:
         self.tensor = tensor
         self.number = number
         self.container = container
 
-    def __call__(self, value: Any, mutable: bool = False) -> Any:
+    def __call__(self, value: Value, mutable: bool = False) -> Value:
+        """Return the rebuilt argument; see `signature`."""
         kind = value.__class__
         if isinstance(value, Tensor):
             return self.tensor(value)
@@ -139,8 +164,7 @@ class entering:
             items = [self(v, mutable or kind is MutableTuple) for v in value]
             return kind(*items) if hasattr(value, "_fields") else tuple(items)
         if kind in (list, MutableList):
-            place = self.container(value)
-            made: Any = place
+            made = self.container(value)
             made.extend(self(v, mutable or kind is MutableList) for v in value)
             return made
         if kind in (dict, MutableDict):

@@ -20,13 +20,14 @@ from ..frontend.diagnostics import located
 from ..frontend.state.evaluation import Evaluation
 from ..ir.dump import dump_of
 from ..ir.graph import Graph
+from ..placement import commit
 from ..runtime.cached_values import CachedValues
 from ..runtime.executable import Executable
 from ..runtime.lower import lower, lower_program
 from ..runtime.ownership import owns_buffer
 from ..runtime.source_spans import source_of
 from ..runtime_state import runtime_state
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import Device, TensorType
 from .guards import Guard
 from .inputs import Input, read_input

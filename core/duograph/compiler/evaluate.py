@@ -1,53 +1,66 @@
-"""Compiling a function: a call of it is evaluated into a graph, and that becomes a program."""
+"""Compiles one call of a function: the front end evaluates it into a graph, which is then lowered.
+
+`compiler.function` and `conformance.parity` call `compile_program`. Evaluation starts over when it
+turns out that something read as a constant is written; nothing of the user's runs twice for that.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from ..errors import UnsupportedSyntaxError
 from ..frontend.diagnostics import located
 from ..frontend.evaluation.dispatch import Dead
 from ..frontend.evaluation.evaluator import Evaluator
 from ..frontend.evaluation.spans import error_spans
+from ..frontend.state.journal import Key
 from ..frontend.state.outside import Restart
+from ..frontend.types import Args, GraphValue, Kwargs, Value
 from ..nn.cell import Cell
+from ..placement import commit
 from ..runtime_state import runtime_state, thread_state
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import Device, HostType
-from .arguments import entering
+from .arguments import ArgumentReader
 from .compiled_program import CompiledProgram
 from .results import ArgumentContainer, template_of
 
 __all__ = ["compile_program"]
 
-# Evaluations of one call: each starts over with one more thing known that it writes.
+# The most evaluations of one call; each knows of one more location that the call writes.
 _RESTARTS = 50
 
 
 def compile_program(
-    target: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    target: Value,
+    args: Args,
+    kwargs: Kwargs,
     strict: bool,
     device: Device,
     name: str,
     level: str = "O0",
     shared: Mapping[int, int | None] | None = None,
 ) -> CompiledProgram:
-    """Evaluate a call of `target` into a graph, and make it runnable at this level
-    (`runtime.lower`).
+    """Evaluate a call of `target` into a graph, and lower it.
 
     Args:
+        target: the function, Cell or callable object.
+        args: all arguments, a receiver included.
+        kwargs: keyword arguments.
+        strict: refuse code that only Python can run.
+        device: where the program will run.
+        name: of the function, for messages.
+        level: see `runtime.lower`.
         shared: see `CompiledProgram.shared`.
 
     Raises:
-        UnsupportedSyntaxError: something that compiled code cannot have.
+        UnsupportedSyntaxError: the code has something that compiled code cannot have.
+        NeedsValue: the code needs a value that is known only when it runs.
     """
     start = time.perf_counter()
-    written: set[Any] = set()
-    keep: list[Any] = []
+    written: set[Key] = set()
+    keep: list[Value] = []
     for _ in range(_RESTARTS):
         ev = Evaluator(strict, written)
         ev.keep.append(keep)
@@ -55,7 +68,9 @@ def compile_program(
         before = thread_state.builder
         thread_state.builder = ev.root
         try:
-            program = _evaluate(ev, target, args, kwargs, device, name, level, shared or {})
+            traced = _Tracing(ev, shared or {})
+            traced.call(target, args, kwargs)
+            program = traced.program(device, name, level)
             program.seconds = time.perf_counter() - start
             return program
         except Restart:
@@ -77,6 +92,7 @@ def compile_program(
 
 
 def _too_deep(error: RecursionError) -> RecursionError:
+    """Return the error of a recursion without end, with its source lines."""
     chain = error_spans(error)
     if "maximum recursion depth" in str(error):  # Python's own
         error = RecursionError(
@@ -85,91 +101,117 @@ def _too_deep(error: RecursionError) -> RecursionError:
     return located(error, chain)
 
 
-def _evaluate(
-    ev: Evaluator,
-    target: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    device: Device,
-    name: str,
-    level: str,
-    shared: Mapping[int, int | None],
-) -> CompiledProgram:
-    root = ev.root
-    leaves: list[Any] = []
-    containers: list[Any] = []
-    count = [0]
+class _Tracing:
+    """One evaluation of a call into a graph.
 
-    def tensor(value: Tensor) -> Any:
-        first = shared.get(len(leaves), -1)
+    Args:
+        ev: the state of the evaluation.
+        shared: see `CompiledProgram.shared`.
+
+    Attributes:
+        leaves: per tensor of the arguments, its graph value and the id that this had at first; the
+            tensor itself and None where it is state.
+        containers: copies of the lists and dicts among the arguments.
+        outputs: of the graph.
+        template: the result; see `results.template_of`.
+    """
+
+    def __init__(self, ev: Evaluator, shared: Mapping[int, int | None]) -> None:
+        self.ev = ev
+        self.shared = shared
+        self.leaves: list[tuple[Value, int | None]] = []
+        self.containers: list[Value] = []
+        self.numbers = 0
+        self.outputs: list[GraphValue] = []
+        self.template: Value = None
+        self._index: dict[int, int] = {}  # value id -> position of the output
+
+    def call(self, target: Value, args: Args, kwargs: Kwargs) -> None:
+        """Evaluate the call; it may end without a result, by an exception that the graph raises."""
+        enter = ArgumentReader(self._tensor, self._number, self._container)
+        given = tuple(enter(v) for v in args)
+        named = {k: enter(v) for k, v in kwargs.items()}
+        if args and isinstance(args[0], Cell):  # the receiver of a compiled method
+            self.ev.captures.members(args[0])
+        try:
+            result = self.ev.call(target, given, named)
+            self.template = template_of(self.ev, result, self._put, self.leaves, self.containers)
+        except Dead:
+            self.template = None
+
+    def program(self, device: Device, name: str, level: str) -> CompiledProgram:
+        """Finish the graph and lower it."""
+        ev = self.ev
+        writes = self._writes()
+        for owner in ev.outside.changed_containers.values():
+            for capture in ev.captures.items.values():
+                if capture.owner is owner:
+                    capture.exact = True
+        graph = ev.root.whole(self.outputs)
+        entries = ev.inputs.entries
+        written = {id(v) for kind, v, _ in writes if kind == "state"}
+        for tensor in [v for kind, v in entries if kind == "state"]:
+            if tensor._type.device is None:
+                commit(tensor, device, own=id(tensor) in written)
+        thread_state.builder = None
+        runtime_state.leave_staging()
+        try:
+            return CompiledProgram(
+                graph, entries, self.template, writes, ev, device, name, level, bool(self.shared)
+            )
+        finally:
+            runtime_state.enter_staging()
+
+    def _writes(self) -> list[tuple[str, Value, int]]:
+        """Return the tensors that the call writes; see `CompiledProgram.writes`."""
+        writes: list[tuple[str, Value, int]] = []
+        for i, (made, first) in enumerate(self.leaves):
+            if i not in self.shared and made._id != first:
+                writes.append(("arg", i, self._put(made)))
+        for slot in self.ev.inputs.slots.values():
+            if not slot.fresh and slot.current._id != slot.incoming._id:
+                writes.append(("state", slot.tensor, self._put(slot.current)))
+        return writes
+
+    def _put(self, value: Value) -> int:
+        """Make a value an output of the graph; return its position."""
+        root = self.ev.root
+        found = root.value(value)
+        k = self._index.get(found._id)
+        if k is None:
+            k = self._index[found._id] = len(self.outputs)
+            self.outputs.append(root.tensor(found._id))
+        return k
+
+    def _tensor(self, value: Tensor) -> Value:
+        """Return the graph value of a tensor argument."""
+        leaves, inputs = self.leaves, self.ev.inputs
+        first = self.shared.get(len(leaves), -1)
         if first is None:
             leaves.append((value, None))
             return value
         if first >= 0:
             leaves.append(leaves[first])
             return leaves[first][0]
-        made = root.parameter(value._type.plain)
-        ev.inputs.entries.append(("arg", len(leaves)))
-        ev.inputs.arguments.append((made, made._id, len(leaves)))
+        made = self.ev.root.parameter(value._type.plain)
+        inputs.entries.append(("arg", len(leaves)))
+        inputs.arguments.append((made, made._id, len(leaves)))
         leaves.append((made, made._id))
         return made
 
-    def number(kind: HostType) -> Any:
-        made = root.parameter(kind)
-        ev.inputs.entries.append(("number", count[0]))
-        count[0] += 1
+    def _number(self, kind: HostType) -> Value:
+        """Return the graph value of a mutable number argument."""
+        made = self.ev.root.parameter(kind)
+        self.ev.inputs.entries.append(("number", self.numbers))
+        self.numbers += 1
         return made
 
-    def container(value: Any) -> Any:
-        copy: Any = [] if isinstance(value, list) else {}
+    def _container(self, value: Value) -> Value:
+        """Return the copy that stands for a list or dict argument; it is still empty."""
+        ev = self.ev
+        copy: Value = [] if isinstance(value, list) else {}
         ev.owned.objects[id(copy)] = copy
-        ev.copies.originals[id(copy)] = ArgumentContainer(ev, len(containers))
+        ev.copies.originals[id(copy)] = ArgumentContainer(ev, len(self.containers))
         ev.keep.append(copy)
-        containers.append(copy)
+        self.containers.append(copy)
         return copy
-
-    enter = entering(tensor, number, container)
-    given = tuple(enter(v) for v in args)
-    named = {k: enter(v) for k, v in kwargs.items()}
-    outputs: list[Any] = []
-    index: dict[int, int] = {}
-
-    def put(value: Any) -> int:
-        found = root.value(value)
-        k = index.get(found._id)
-        if k is None:
-            k = index[found._id] = len(outputs)
-            outputs.append(root.tensor(found._id))
-        return k
-
-    if args and isinstance(args[0], Cell):  # the receiver of a compiled method
-        ev.captures.members(args[0])
-    try:
-        result = ev.call(target, given, named)
-        template = template_of(ev, result, put, leaves, containers, 0)
-    except Dead:
-        template = None
-    writes: list[tuple[str, Any, int]] = []
-    for i, (made, first) in enumerate(leaves):
-        if i not in shared and made._id != first:
-            writes.append(("arg", i, put(made)))
-    for slot in ev.inputs.slots.values():
-        if not slot.fresh and slot.current._id != slot.incoming._id:
-            writes.append(("state", slot.tensor, put(slot.current)))
-    for owner in ev.outside.changed_containers.values():
-        for capture in ev.captures.items.values():
-            if capture.owner is owner:
-                capture.exact = True
-    graph = root.whole(outputs)
-    written = {id(v) for kind, v, _ in writes if kind == "state"}
-    for tensor_ in [v for kind, v in ev.inputs.entries if kind == "state"]:
-        if tensor_._type.device is None:
-            commit(tensor_, device, own=id(tensor_) in written)
-    thread_state.builder = None
-    runtime_state.leave_staging()
-    try:
-        return CompiledProgram(
-            graph, ev.inputs.entries, template, writes, ev, device, name, level, bool(shared)
-        )
-    finally:
-        runtime_state.enter_staging()

@@ -37,7 +37,7 @@ from .explain import Explanation
 from .guards import callers_level
 from .key import JitKey, bind_call
 from .options import JitConfig
-from .program_cache import LIMIT, Compiled, FastCall, Interpreted, ProgramCache, ReceiverCaches
+from .program_cache import LIMIT, Compiled, Interpreted, ProgramCache, ReceiverCaches
 
 __all__ = ["CacheInfo", "JitFunction", "jit_stats"]
 
@@ -51,6 +51,8 @@ _all: weakref.WeakSet[JitFunction] = weakref.WeakSet()
 _collected: dict[str, float] = dict.fromkeys(("compiles", "hits", "fallbacks", "seconds"), 0)
 _compiling = threading.RLock()
 _new = object.__new__
+# What the fast route finds for arguments without a program: no settings version is None.
+_NO_CALL: Any = (None, None, None)
 
 
 class JitFunction:
@@ -99,41 +101,32 @@ class JitFunction:
             try:
                 if len(args) == 2:
                     x, y = args
-                    fast = self._fast.get((x._type, y._type))
+                    run, type_, version = self._fast.get((x._type, y._type), _NO_CALL)
                     if (
-                        fast is not None
-                        and fast.settings_version is runtime_state.settings_version
+                        version is runtime_state.settings_version
                         and x.__class__ is y.__class__ is Tensor
                     ):
                         self._hits += 1
                         made = _new(Tensor)
-                        made._buf = fast.run(x._buf, y._buf)
-                        made._type = fast.type
+                        made._buf = run(x._buf, y._buf)
+                        made._type = type_
                         return made
                 elif len(args) == 1:
                     (x,) = args
-                    fast = self._fast.get((x._type,))
-                    if (
-                        fast is not None
-                        and fast.settings_version is runtime_state.settings_version
-                        and x.__class__ is Tensor
-                    ):
+                    run, type_, version = self._fast.get((x._type,), _NO_CALL)
+                    if version is runtime_state.settings_version and x.__class__ is Tensor:
                         self._hits += 1
                         made = _new(Tensor)
-                        made._buf = fast.run(x._buf)
-                        made._type = fast.type
+                        made._buf = run(x._buf)
+                        made._type = type_
                         return made
                 else:
-                    fast = self._fast.get(tuple([x._type for x in args]))
-                    if (
-                        fast is not None
-                        and fast.settings_version is runtime_state.settings_version
-                        and _plain_tensors(args)
-                    ):
+                    run, type_, version = self._fast.get(tuple([x._type for x in args]), _NO_CALL)
+                    if version is runtime_state.settings_version and _plain_tensors(args):
                         self._hits += 1
                         made = _new(Tensor)
-                        made._buf = fast.run(*[x._buf for x in args])
-                        made._type = fast.type
+                        made._buf = run(*[x._buf for x in args])
+                        made._type = type_
                         return made
             except (AttributeError, TypeError, IndexRangeError, StateChanged):
                 pass  # the long route says where in the source an index was out of range
@@ -229,8 +222,7 @@ class JitFunction:
                 self._fast.clear()
             (type_,) = program.result_types
             assert type_ is not None  # a fast call has one result, a Tensor
-            made = FastCall(run, type_, version)
-            self._fast[tuple([x._type for x in args])] = made
+            self._fast[tuple([x._type for x in args])] = (run, type_, version)
 
     def _call_recorded(
         self, entry: Compiled, slots: Slots, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..backend import registry
-from ..tensor import Tensor, commit
+from ..placement import commit
+from ..tensor import Tensor
 from ..types import Device
 
 __all__ = ["Input", "read_input"]

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autodiff.custom import custom_gradient
-from ..autodiff.tape import _constants, call_op
+from ..autodiff.replay import call_op, constants_of
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph, GraphNode
+from ..placement import commit
 from ..runtime.source_spans import mark_source
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import Device, HostType
 
 __all__ = ["interpret"]
@@ -44,7 +45,7 @@ def interpret(
             if run is not None:
                 found = run(node, operands, again, device)
             elif not operands:
-                found = tuple(_constants(node, graph, device))
+                found = tuple(constants_of(node, graph, device))
             else:
                 out = call_op(node.op, tuple(operands), node.attributes)
                 found = (out,) if node.single else out

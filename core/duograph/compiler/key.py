@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from ..backend import registry
 from ..context import settings
+from ..placement import check_index, commit
 from ..runtime_state import runtime_state
-from ..tensor import check_index, commit
 from ..types import Device
 from .arguments import Identity, Slots, signature
 

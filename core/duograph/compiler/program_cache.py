@@ -7,10 +7,9 @@ copied or pickled with the Cell that holds them: programs know their tensors by 
 from __future__ import annotations
 
 import collections
-import dataclasses
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..backend.prepared import HandleFunction
 from ..types import TensorType
@@ -72,22 +71,11 @@ class Interpreted:
         return True
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class FastCall:
-    """A program that runs on handles, for arguments that are all plain Tensors.
-
-    Attributes:
-        run: from handles of the arguments to the handle of the result.
-        type: of the result.
-        settings_version: see `RuntimeState`; the call is stale under another one.
-    """
-
-    run: HandleFunction
-    type: TensorType
-    settings_version: object
-
-
-ArgumentTypes = tuple[TensorType, ...]
+# A program that runs on handles, for arguments that are all plain Tensors: a function from their
+# handles to the handle of the result, the type of the result, and the settings version that it is
+# right for. A plain tuple, since a call unpacks it.
+FastCall: TypeAlias = tuple[HandleFunction, TensorType, object]
+ArgumentTypes: TypeAlias = tuple[TensorType, ...]
 
 
 class ProgramCache:

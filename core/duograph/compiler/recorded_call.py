@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .. import passes
-from ..autodiff.tape import GraphPlan, Node, Output, edge_of
+from ..autodiff.node_plans import GraphPlan
+from ..autodiff.tape import Node, Output, edge_of
 from ..backend.prepared import HandleFunction
 from ..runtime.lower import lower
 from ..tensor import Tensor

@@ -1,18 +1,20 @@
-"""What a compiled function returns: a nest of Python values with places for what is known only when
-it runs.
+"""Templates of results: the Python structure that a compiled function returns, with placeholders.
+
+`compiler.evaluate` makes a template of the evaluated result once; `compiled_program` fills the
+placeholders at every call. Rebuilding never evaluates user code.
 """
 
 from __future__ import annotations
 
 import collections
 import copy
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..errors import ArgumentError, UnsupportedSyntaxError
 from ..frontend.state.evaluation import Evaluation
+from ..frontend.types import GraphValue, Value
 from ..frontend.values.functions import Function
 from ..ir.builder import GraphTensor
 from ..ir.values import HostValue
@@ -23,16 +25,15 @@ __all__ = ["Argument", "ArgumentContainer", "Out", "rebuilt", "template_of"]
 
 
 class ArgumentContainer:
-    """A list or dict among the arguments, for writes to it: an input of the graph once one is
-    needed.
-    """
+    """A list or dict among the arguments; it becomes an input of the graph at the first write."""
 
     def __init__(self, ev: Evaluation, index: int) -> None:
         self.ev = ev
         self.index = index
-        self._value: Any = None
+        self._value: Value = None
 
-    def value(self) -> Any:
+    def value(self) -> Value:
+        """Return the graph value of the container itself."""
         if self._value is None:
             made = self.ev.root.parameter(OBJECT)
             self.ev.inputs.entries.append(("container", self.index))
@@ -41,7 +42,7 @@ class ArgumentContainer:
 
 
 class Out:
-    """Stands for output `index` of the graph in the result."""
+    """Placeholder for output `index` of the graph."""
 
     __slots__ = ("index",)
 
@@ -50,7 +51,7 @@ class Out:
 
 
 class Argument:
-    """Stands for tensor `index` of the arguments, which the function returns as it is."""
+    """Placeholder for tensor `index` of the arguments, which the function returns unchanged."""
 
     __slots__ = ("index",)
 
@@ -59,145 +60,188 @@ class Argument:
 
 
 class _Container(Argument):
-    """Stands for container `index` of the arguments."""
+    """Placeholder for container `index` of the arguments."""
 
 
 class _Copy:
-    """Stands for a value that was made while compiling, and that each call gets its own of."""
+    """Placeholder for a fresh copy, per call, of a mutable value that the evaluation made."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = copy.deepcopy(value)
 
-    def made(self) -> Any:
+    def made(self) -> Value:
+        """Return a copy."""
         return copy.deepcopy(self.value)
 
 
 class _Made:
-    """Stands for an object that the function made: its class, and its attributes."""
+    """Placeholder for an object that the function made: its class and attributes."""
 
-    def __init__(self, cls: Any, attributes: dict[str, Any]) -> None:
+    def __init__(self, cls: type, attributes: dict[str, Value]) -> None:
         self.cls = cls
         self.attributes = attributes
 
 
 def rebuilt(
-    nest: Any, values: Sequence[Any], leaves: Sequence[Tensor], containers: Sequence[object]
-) -> Any:
-    """The result of a call: `nest` with what its places stand for."""
-    kind = nest.__class__
+    template: Value,
+    values: Sequence[Value],
+    leaves: Sequence[Tensor],
+    containers: Sequence[object],
+) -> Value:
+    """Return the result of a call: the template with its placeholders filled.
+
+    Args:
+        values: outputs of the graph.
+        leaves: tensors among the arguments.
+        containers: lists and dicts among the arguments.
+    """
+    kind = template.__class__
     if kind is Out:
-        return values[nest.index]
+        return values[template.index]
     if kind is Argument:
-        return leaves[nest.index]
+        return leaves[template.index]
     if kind is _Container:
-        return containers[nest.index]
-    if kind is tuple or hasattr(nest, "_fields"):
-        items = [rebuilt(v, values, leaves, containers) for v in nest]
+        return containers[template.index]
+    if kind is tuple or hasattr(template, "_fields"):
+        items = [rebuilt(v, values, leaves, containers) for v in template]
         return kind(*items) if kind is not tuple else tuple(items)
     if kind is list:
-        return [rebuilt(v, values, leaves, containers) for v in nest]
+        return [rebuilt(v, values, leaves, containers) for v in template]
     if kind is dict:
-        return {k: rebuilt(v, values, leaves, containers) for k, v in nest.items()}
+        return {k: rebuilt(v, values, leaves, containers) for k, v in template.items()}
     if kind is _Copy:
-        return nest.made()
+        return template.made()
     if kind is _Made:
-        made = object.__new__(nest.cls)
-        for k, v in nest.attributes.items():
+        made = object.__new__(template.cls)
+        for k, v in template.attributes.items():
             made.__dict__[k] = rebuilt(v, values, leaves, containers)
         return made
-    return nest
+    return template
 
 
 _ITERATORS = (zip, map, filter, enumerate, range, reversed)
+# Types of Python without a public name: iterators and views of containers, by what they become.
+_AS_TUPLE = ("tuple_iterator", "dict_keys", "dict_values")
+_AS_LIST = ("list_iterator", "generator", "dict_items")
+_MAX_DEPTH = 50
 
 
 def template_of(
-    ev: Evaluation, value: Any, put: Any, leaves: Any, containers: Any, depth: int
-) -> Any:
-    """The result with its graph values replaced by places to find them."""
-    if isinstance(value, GraphTensor):
-        for i, (made, first) in enumerate(leaves):
-            if value is made or (value._id == first and made._id == first):
-                return Argument(i)
-        return Out(put(value))
-    if isinstance(value, HostValue):
-        return Out(put(value))
-    if isinstance(value, Tensor):
-        slot = ev.inputs.slots.get(id(value))
-        if id(value) in ev.owned.tensors and slot is not None and slot.current is not slot.incoming:
-            return Out(put(slot.current))
-        if id(value) in ev.owned.tensors:
-            return Out(put(value))  # a fresh buffer at every call
-        return value
-    if isinstance(value, (list, dict, set)):
-        ev.copies.observe(value)
-        for i, c in enumerate(containers):
-            if c is value:
-                return _Container(i)
-        outside = ev.copies.originals.get(id(value))
-        if outside is not None and not isinstance(outside, ArgumentContainer):
-            return outside
-    if depth > 50:
-        raise ArgumentError("jit: got a result that contains itself; wanted a tree")
+    ev: Evaluation,
+    value: Value,
+    put: Callable[[Value], int],
+    leaves: Sequence[tuple[Value, int | None]],
+    containers: Sequence[Value],
+) -> Value:
+    """Return the template of an evaluated result.
 
-    def again(v: Any) -> Any:
-        return template_of(ev, v, put, leaves, containers, depth + 1)
+    Args:
+        ev: the evaluation.
+        value: the result.
+        put: makes a value an output of the graph, and returns its position.
+        leaves: graph values of the tensor arguments, with the ids that they had at first.
+        containers: copies of the lists and dicts among the arguments.
 
-    if isinstance(value, tuple):
-        items = [again(v) for v in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if type(value) is list:
-        return [again(v) for v in value]
-    if type(value) is dict:
-        return {k: again(v) for k, v in value.items()}
-    if isinstance(value, _ITERATORS):
-        items = [again(v) for v in value]
-        return tuple(items) if isinstance(value, (zip, enumerate, range)) else items
-    if type(value).__name__ in (
-        "list_iterator",
-        "tuple_iterator",
-        "generator",
-        "dict_keys",
-        "dict_values",
-    ):
-        items = [again(v) for v in value]
-        return (
-            tuple(items)
-            if type(value).__name__ in ("tuple_iterator", "dict_keys", "dict_values")
-            else items
-        )
-    if type(value).__name__ == "dict_items":
-        return [again(v) for v in value]
-    if isinstance(value, Function):
-        if value.original is not None:
-            return value.original
-        raise UnsupportedSyntaxError(
-            f"return: got the function {value.__name__}, which the compiled function defines; wanted Tensors and "
-            f"Python values",
-            construct="Return",
-            remedy="Define the function outside the compiled one",
-        )
-    if isinstance(value, (dict, set, frozenset, collections.deque)):
-        held = value.values() if isinstance(value, dict) else value
-        if any(map(_of_graph, held)):
-            raise UnsupportedSyntaxError(
-                f"return: got a {type(value).__name__} that holds what is known only when the function runs; wanted a "
-                f"list, tuple or dict",
-                construct="Return",
-                remedy="Return list(...) or dict(...) of it",
-            )
-    if _own_data(ev, value):
-        return _Copy(value)
-    plain = isinstance(value, (type, np.ndarray)) or type(value).__module__ == "builtins"
-    if id(value) in ev.owned.objects and hasattr(value, "__dict__") and not plain:
-        return _Made(type(value), {k: again(v) for k, v in vars(value).items()})
-    return value
-
-
-def _own_data(ev: Evaluation, value: Any) -> bool:
-    """Whether a value is data that can change, and that the function made: not one that is there
-    outside of it.
+    Raises:
+        UnsupportedSyntaxError: the result holds a function of the evaluated code, or a set or deque
+            of graph values.
     """
+    return _TemplateMaker(ev, put, leaves, containers).template(value, 0)
+
+
+class _TemplateMaker:
+    """Makes the template of one result; the arguments are those of `template_of`."""
+
+    def __init__(
+        self,
+        ev: Evaluation,
+        put: Callable[[Value], int],
+        leaves: Sequence[tuple[Value, int | None]],
+        containers: Sequence[Value],
+    ) -> None:
+        self.ev = ev
+        self.put = put
+        self.leaves = leaves
+        self.containers = containers
+
+    def template(self, value: Value, depth: int) -> Value:
+        """Return the template of a part of the result, `depth` levels down."""
+        if isinstance(value, (GraphTensor, HostValue)):
+            return self.of_graph_value(value)
+        if isinstance(value, Tensor):
+            return self.of_tensor(value)
+        if isinstance(value, (list, dict, set)):
+            self.ev.copies.observe(value)
+            for i, c in enumerate(self.containers):
+                if c is value:
+                    return _Container(i)
+            outside = self.ev.copies.originals.get(id(value))
+            if outside is not None and not isinstance(outside, ArgumentContainer):
+                return outside
+        if depth > _MAX_DEPTH:
+            raise ArgumentError("jit: got a result that contains itself; wanted a tree")
+        if isinstance(value, tuple):
+            items = [self.template(v, depth + 1) for v in value]
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        if type(value) is list:
+            return [self.template(v, depth + 1) for v in value]
+        if type(value) is dict:
+            return {k: self.template(v, depth + 1) for k, v in value.items()}
+        name = type(value).__name__
+        if isinstance(value, (zip, enumerate, range)) or name in _AS_TUPLE:
+            return tuple([self.template(v, depth + 1) for v in value])
+        if isinstance(value, _ITERATORS) or name in _AS_LIST:
+            return [self.template(v, depth + 1) for v in value]
+        return self.of_object(value, depth)
+
+    def of_graph_value(self, value: GraphValue) -> Out | Argument:
+        """Return an argument that is returned unchanged as such, anything else as an output."""
+        if isinstance(value, GraphTensor):
+            for i, (made, first) in enumerate(self.leaves):
+                if value is made or (value._id == first and made._id == first):
+                    return Argument(i)
+        return Out(self.put(value))
+
+    def of_tensor(self, value: Tensor) -> Out | Tensor:
+        """Return a tensor that the evaluation made as an output, so that each call has a fresh one."""
+        if id(value) not in self.ev.owned.tensors:
+            return value
+        slot = self.ev.inputs.slots.get(id(value))
+        if slot is not None and slot.current is not slot.incoming:
+            return Out(self.put(slot.current))
+        return Out(self.put(value))
+
+    def of_object(self, value: Value, depth: int) -> Value:
+        """Return the template of any other object."""
+        if isinstance(value, Function):
+            if value.original is not None:
+                return value.original
+            raise UnsupportedSyntaxError(
+                f"return: got the function {value.__name__}, which the compiled function defines; wanted Tensors and "
+                f"Python values",
+                construct="Return",
+                remedy="Define the function outside the compiled one",
+            )
+        if isinstance(value, (dict, set, frozenset, collections.deque)):
+            held = value.values() if isinstance(value, dict) else value
+            if any(map(_of_graph, held)):
+                raise UnsupportedSyntaxError(
+                    f"return: got a {type(value).__name__} that holds what is known only when the function "
+                    f"runs; wanted a list, tuple or dict",
+                    construct="Return",
+                    remedy="Return list(...) or dict(...) of it",
+                )
+        if _own_data(self.ev, value):
+            return _Copy(value)
+        plain = isinstance(value, (type, np.ndarray)) or type(value).__module__ == "builtins"
+        if id(value) in self.ev.owned.objects and hasattr(value, "__dict__") and not plain:
+            attributes = {k: self.template(v, depth + 1) for k, v in vars(value).items()}
+            return _Made(type(value), attributes)
+        return value
+
+
+def _own_data(ev: Evaluation, value: Value) -> bool:
+    """Return whether a value is mutable data that the evaluated function made."""
     base = value
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
@@ -209,7 +253,8 @@ def _own_data(ev: Evaluation, value: Any) -> bool:
     )
 
 
-def _of_graph(value: Any) -> bool:
+def _of_graph(value: Value) -> bool:
+    """Return whether a value is, or a container in it holds, a value of the graph."""
     if isinstance(value, (tuple, list, dict, set)):
         return any(map(_of_graph, value.values() if isinstance(value, dict) else value))
     return isinstance(value, (GraphTensor, HostValue))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,10 +15,12 @@ from ..dtype import ALL, DType, bool_, float32, int64
 from ..op import Op
 
 __all__ = [
-    "KINDS", "Bad", "Make", "OpCase", "Sample", "binary", "reduction", "ternary", "unary", "of_op",
+    "CUBE", "FOUR", "KINDS", "NUMBER", "ROWS", "Oracle", "Array", "Bad", "Make", "OpCase", "Sample", "Samples",
+    "binary", "by_shape", "of_op", "reduction", "ternary", "unary",
 ]  # fmt: skip
 
-Array = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray[Any, Any]
+Oracle: TypeAlias = Callable[..., Any]  # a NumPy function with the arguments of a case's function
 
 # What a sample exercises. An op needs one of each kind that makes sense for it (test_coverage.py).
 KINDS = ("normal", "broadcast", "zero_d", "empty", "odd", "noncontiguous", "nan", "error", "edge")
@@ -135,6 +137,12 @@ class Make:
 
 Samples = Callable[[Make], Iterable[Sample]]
 
+# Arrays for the calls in `OpCase.errors`.
+NUMBER = np.ones((), np.float32)
+FOUR = np.ones(4, np.float32)
+ROWS = np.ones((2, 3), np.float32)
+CUBE = np.ones((2, 3, 4), np.float32)
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class OpCase:
@@ -165,7 +173,7 @@ class OpCase:
     function: Callable[..., Any]
     samples: Samples
     dtypes: Sequence[DType] | None = None
-    oracle: Callable[..., Any] | None = None
+    oracle: Oracle | None = None
     errors: Sequence[Bad] = ()
     grad: bool | tuple[int, ...] = True
     second: bool = True
@@ -227,6 +235,19 @@ def of_op(function: Any) -> Op | None:
 
 
 # ---- samples of the standard kinds --------------------------------------------------------------
+
+
+def by_shape(*rows: tuple[Any, ...], **kwargs: Any) -> Samples:
+    """Samples from rows of (kind, shape of the first operand, further arguments...)."""
+
+    def samples(make: Make) -> Iterator[Sample]:
+        for kind, shape, *args in rows:
+            if kind == "nan" and not make.inexact:
+                continue
+            array_of = {"nan": make.special, "noncontiguous": make.strided}.get(kind, make)
+            yield Sample((array_of(*shape), *args), kwargs, kind)
+
+    return samples
 
 
 def unary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:

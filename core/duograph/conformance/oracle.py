@@ -63,7 +63,7 @@ class Oracle(Backend):
                 None if s is None else h.reshape(s) for h, s in zip(handles, shapes, strict=True)
             ]
             with np.errstate(all="ignore"):
-                found = reference(*op.packed(arrays), **attributes)
+                found = reference(*op.arguments(arrays), **attributes)
             parts = found if isinstance(found, tuple) else (found,)
             made = tuple(_as_inferred(op, p, t) for p, t in zip(parts, results, strict=True))
             return made if isinstance(found, tuple) else made[0]

@@ -29,9 +29,10 @@ from ..ir.graph import Graph, GraphNode
 from ..nn.cell import Cell
 from ..op import Op
 from ..parameter import Parameter
+from ..placement import commit
 from ..random_state import get_rng_state, set_rng_state
 from ..runtime_state import runtime_state, thread_state
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import TensorType
 from .compare import difference_of, plain, same_words, unplaced, words
 from .tolerance import forward_tolerance

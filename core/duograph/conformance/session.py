@@ -11,8 +11,8 @@ import numpy as np
 from .. import __version__, context
 from ..backend import registry
 from ..dtype import DType, bool_, complex64, float32, float64, int32
+from ..placement import device_of
 from ..runtime.kernel_choice import fallback_counts
-from ..tensor import device_of
 from . import oracle
 from .case import OpCase
 from .cases import all_cases

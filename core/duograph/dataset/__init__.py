@@ -1,4 +1,7 @@
-"""Datasets: rows of NumPy arrays through a chain of steps (`mindspore.dataset`)."""
+"""Datasets: sources of rows of NumPy arrays and a chain of steps over them (`mindspore.dataset`).
+
+User code and `Model` iterate over datasets. Rows are produced lazily in the calling thread.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Settings of datasets: the seed of shuffling, and options that are accepted and recorded."""
+"""Settings of datasets: the seed of shuffling, and options of MindSpore that are only recorded."""
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
 
 import numpy as np
 
@@ -21,25 +21,35 @@ __all__ = [
     "random_numbers",
 ]
 
-_options: dict[str, Any] = {"seed": None, "workers": 1, "prefetch": 16, "drawn": 0}
+
+@dataclasses.dataclass
+class _Settings:
+    """The settings; `passes` counts the random passes since the seed was set."""
+
+    seed: int | None = None
+    workers: int = 1
+    prefetch: int = 16
+    passes: int = 0
+
+
+_settings = _Settings()
 
 
 def set_seed(seed: int) -> None:
-    """Seed of shuffling and random transforms (`mindspore.dataset.config.set_seed`).
+    """Set the seed of shuffling and random transforms (`mindspore.dataset.config.set_seed`).
 
     Raises:
-        TypeError: no int of 0 or more.
+        TypeError: `seed` is not an int of 0 or more.
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ArgumentError(f"dataset.config.set_seed: got {seed!r}; wanted an int of 0 or more")
-    _options["seed"] = seed
-    _options["drawn"] = 0
+    _settings.seed, _settings.passes = seed, 0
 
 
 def get_seed() -> int:
-    """The seed set here, else the global one, else 5489."""
-    if _options["seed"] is not None:
-        return int(_options["seed"])
+    """Return the seed set here, else the global seed, else 5489."""
+    if _settings.seed is not None:
+        return _settings.seed
     found = _global_seed()
     return 5489 if found is None else found
 
@@ -49,47 +59,48 @@ def _global_seed() -> int | None:
     return None if found is None else int(found)
 
 
-def _start_over(_: int) -> None:
-    """`mindspore.set_seed` was called: it is the seed of datasets too, and passes are counted anew."""
-    _options.update(seed=None, drawn=0)
+def _on_global_seed(_: int) -> None:
+    """Reset the seed of datasets after `mindspore.set_seed`, whose seed they then use."""
+    _settings.seed, _settings.passes = None, 0
 
 
-random_state.on_seed.append(_start_over)
+random_state.on_seed.append(_on_global_seed)
 
 
 def random_numbers() -> np.random.Generator:
-    """A generator for one pass: by the seed and the number of passes before; unseeded when no seed
-    was set.
+    """Return the generator of one pass, seeded with the seed and the number of earlier passes.
+
+    Without any seed the generator is seeded by the system.
     """
-    _options["drawn"] += 1
-    if _options["seed"] is None and _global_seed() is None:
+    _settings.passes += 1
+    if _settings.seed is None and _global_seed() is None:
         return np.random.default_rng()
-    return np.random.Generator(np.random.Philox(key=[get_seed(), _options["drawn"]]))
+    return np.random.Generator(np.random.Philox(key=[get_seed(), _settings.passes]))
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Recorded: rows are made in the calling thread."""
-    _options["workers"] = num
+    """Record a number of workers; rows are always produced in the calling thread."""
+    _settings.workers = num
 
 
 def get_num_parallel_workers() -> int:
-    """What `set_num_parallel_workers` recorded."""
-    return int(_options["workers"])
+    """Return the number recorded by `set_num_parallel_workers`."""
+    return int(_settings.workers)
 
 
 def set_prefetch_size(size: int) -> None:
-    """Recorded: nothing is fetched ahead."""
-    _options["prefetch"] = size
+    """Record a prefetch size; rows are never prefetched."""
+    _settings.prefetch = size
 
 
 def get_prefetch_size() -> int:
-    """What `set_prefetch_size` recorded."""
-    return int(_options["prefetch"])
+    """Return the size recorded by `set_prefetch_size`."""
+    return int(_settings.prefetch)
 
 
 def set_auto_num_workers(enable: bool) -> None:
-    """Accepted without effect."""
+    """Accept and ignore an option of MindSpore."""
 
 
 def set_enable_shared_mem(enable: bool) -> None:
-    """Accepted without effect."""
+    """Accept and ignore an option of MindSpore."""

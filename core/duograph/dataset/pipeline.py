@@ -1,7 +1,7 @@
-"""Dataset: a chain of steps over rows, each a generator over the one before it.
+"""Dataset, the base class of sources and of the steps of a pipeline, and all steps.
 
-A row is a tuple of NumPy arrays, one per column. A pass over the chain is an *epoch*; nothing is
-computed before a row is asked for.
+Each step is a generator over the rows of its parents; nothing is computed before a row is
+requested. One pass over the pipeline is an *epoch*.
 """
 
 from __future__ import annotations
@@ -9,103 +9,28 @@ from __future__ import annotations
 import builtins
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..errors import ArgumentError, ArgumentValueError, DuographError, ShapeError
-from ..tensor import Tensor
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from . import config
+from .rows import Array, BatchInfo, DatasetError, Row, RowIterator, as_array
 
-__all__ = ["Dataset", "zip", "BatchInfo", "DatasetError"]
+__all__ = ["Dataset", "zip"]
 
-Row = tuple[Any, ...]
 _zip = builtins.zip  # `zip` below is MindSpore's
 
-
-class DatasetError(DuographError, RuntimeError):
-    """Something went wrong while rows were made."""
-
-
-def as_array(value: Any) -> Any:
-    """What a source or a transform returned, as a NumPy array."""
-    if isinstance(value, np.ndarray):
-        return value
-    if isinstance(value, Tensor):
-        return value.asnumpy()
-    return np.array(value)
-
-
-class BatchInfo:
-    """What `per_batch_map` gets last: the number of the batch and of the epoch."""
-
-    def __init__(self, batch: int, epoch: int) -> None:
-        self._batch, self._epoch = batch, epoch
-
-    def get_batch_num(self) -> int:
-        """Number of the batch in its epoch, from 0."""
-        return self._batch
-
-    def get_epoch_num(self) -> int:
-        """Number of the epoch, from 0."""
-        return self._epoch
-
-
-class _Iterator:
-    """Rows as tuples or dictionaries of Tensors (or arrays); every `for` over it is an epoch."""
-
-    def __init__(
-        self,
-        dataset: Dataset,
-        columns: Sequence[str] | None,
-        epochs: int,
-        as_numpy: bool,
-        as_dict: bool,
-    ) -> None:
-        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < -1 or epochs == 0:
-            raise ArgumentValueError(f"num_epochs: got {epochs!r}; wanted -1, or 1 or more")
-        self.dataset = dataset
-        names = dataset.get_col_names()
-        self._columns = list(names if columns is None else columns)
-        for c in self._columns:
-            if c not in names:
-                raise ArgumentValueError(f"columns: got {c!r}; the dataset has {', '.join(names)}")
-        self._picks = [names.index(c) for c in self._columns]
-        self._left = epochs
-        self._as_numpy, self._as_dict = as_numpy, as_dict
-        self._rows: Iterator[Row] | None = None
-
-    def __iter__(self) -> _Iterator:
-        self._rows = None
-        return self
-
-    def __next__(self) -> Any:
-        if self._rows is None:
-            if self._left == 0:
-                raise StopIteration
-            self._left -= self._left > 0
-            self._rows = self.dataset.rows()
-        row = next(self._rows)
-        items = [self._out(row[i]) for i in self._picks]
-        return dict(_zip(self._columns, items)) if self._as_dict else items
-
-    def _out(self, array: Any) -> Any:
-        if self._as_numpy or array.dtype.kind in "SUO":
-            return array
-        return Tensor(array)
-
-    def get_next(self) -> Any:
-        """The next row."""
-        return next(self)
-
-    def release(self) -> None:
-        """Drop what is left."""
-        self._left, self._rows = 0, iter(())
+Columns: TypeAlias = "str | Sequence[str] | None"
+Datasets: TypeAlias = "Dataset | Sequence[Dataset]"
+Operation: TypeAlias = Callable[..., Any]  # a user's function of arrays
+BatchSize: TypeAlias = "int | Callable[[BatchInfo], int]"
 
 
 class Dataset:
-    """Base class of datasets (`mindspore.dataset.Dataset`); made by its subclasses and by its own
-    methods.
+    """Base class of datasets (`mindspore.dataset.Dataset`).
+
+    Subclasses are sources; the methods return datasets with one more step.
 
     Examples:
         >>> from duograph import dataset
@@ -120,17 +45,18 @@ class Dataset:
         self._parents = tuple(parents)
         self._epoch = -1
 
-    # ---- what a step writes ---------------------------------------------------------------------
+    # ---- implemented by each step ---------------------------------------------------------------
 
     def _generate(self) -> Iterator[Row]:
+        """Yield the rows of one pass."""
         raise NotImplementedError(f"{type(self).__name__}: has no rows")
 
     def _size(self) -> int | None:
-        """Rows of a pass, or None when only counting can tell."""
+        """Return the number of rows in a pass, or None if it is unknown before the pass."""
         return None
 
     def rows(self) -> Iterator[Row]:
-        """One pass over the rows, as tuples of NumPy arrays."""
+        """Start a pass over the rows, which are tuples of NumPy arrays."""
         self._epoch += 1
         return self._generate()
 
@@ -138,87 +64,87 @@ class Dataset:
 
     def create_tuple_iterator(
         self,
-        columns: Any = None,
+        columns: Sequence[str] | None = None,
         num_epochs: int = -1,
         output_numpy: bool = False,
         do_copy: bool = False,
-    ) -> _Iterator:
-        """Rows as lists of Tensors, or of arrays with `output_numpy`.
+    ) -> RowIterator:
+        """Iterate over rows as lists of Tensors, or of arrays with `output_numpy`.
 
         Raises:
             ValueError: an unknown column.
         """
         del do_copy
-        return _Iterator(self, columns, num_epochs, output_numpy, False)
+        return RowIterator(self, columns, num_epochs, output_numpy, False)
 
     def create_dict_iterator(
         self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
-    ) -> _Iterator:
-        """Rows as dictionaries from column names to Tensors, or arrays with `output_numpy`."""
+    ) -> RowIterator:
+        """Iterate over rows as dictionaries of Tensors, or of arrays with `output_numpy`."""
         del do_copy
-        return _Iterator(self, None, num_epochs, output_numpy, True)
+        return RowIterator(self, None, num_epochs, output_numpy, True)
 
-    def __iter__(self) -> _Iterator:
+    def __iter__(self) -> RowIterator:
         return self.create_tuple_iterator(num_epochs=1)
 
     def __len__(self) -> int:
         return self.get_dataset_size()
 
     def get_dataset_size(self) -> int:
-        """Rows (batches, after `batch`) of a pass; counted by running one when nothing else tells."""
+        """Return the number of rows (or batches) in a pass; runs a pass if it is unknown."""
         known = self._size()
         return sum(1 for _ in self.rows()) if known is None else known
 
     def get_col_names(self) -> list[str]:
-        """Names of the columns."""
+        """Return the names of the columns."""
         return list(self._columns)
 
     def get_batch_size(self) -> int:
-        """Rows of a batch; 1 without `batch`."""
+        """Return the number of rows in a batch; 1 without `batch`."""
         return self._parents[0].get_batch_size() if self._parents else 1
 
     def get_repeat_count(self) -> int:
-        """How often `repeat` repeats."""
+        """Return the count of `repeat`; 1 without it."""
         return self._parents[0].get_repeat_count() if self._parents else 1
 
     def output_shapes(self, estimate: bool = False) -> list[list[int]]:
-        """Shape of every column of the first row."""
+        """Return the shape of every column of the first row."""
         del estimate
         return [list(a.shape) for a in next(self.rows())]
 
-    def output_types(self) -> list[Any]:
-        """NumPy dtype of every column of the first row."""
+    def output_types(self) -> list[np.dtype[Any]]:
+        """Return the NumPy dtype of every column of the first row."""
         return [a.dtype for a in next(self.rows())]
 
     def num_classes(self) -> int | None:
-        """Number of classes, when the source knows."""
+        """Return the number of classes, or None if the source does not know it."""
         return self._parents[0].num_classes() if self._parents else None
 
     def reset(self) -> None:
-        """Accepted: every pass starts anew."""
+        """Accept and ignore a reset: every pass starts at the first row."""
 
     # ---- steps ----------------------------------------------------------------------------------
 
     def batch(
         self,
-        batch_size: Any,
+        batch_size: BatchSize,
         drop_remainder: bool = False,
         num_parallel_workers: int | None = None,
         per_batch_map: Callable[..., Any] | None = None,
-        input_columns: Any = None,
-        output_columns: Any = None,
+        input_columns: Columns = None,
+        output_columns: Columns = None,
         **kwargs: Any,
     ) -> Dataset:
-        """Stack rows.
+        """Stack rows into batches.
 
         Args:
-            batch_size: rows of a batch, or a function from BatchInfo to it.
+            batch_size: number of rows in a batch, or a function from BatchInfo to it.
             drop_remainder: leave out a last, smaller batch.
             per_batch_map: function of the lists of the `input_columns` and BatchInfo.
-            output_columns: names of what it returns.
+            output_columns: names of its results.
 
         Raises:
-            ValueError: `batch_size` below 1; while reading: rows of different shapes.
+            ValueError: `batch_size` is below 1; while reading: rows differ in shape.
         """
         del num_parallel_workers, kwargs
         return _Batch(
@@ -232,27 +158,28 @@ class Dataset:
         num_parallel_workers: int | None = None,
         pad_info: dict[str, Any] | None = None,
     ) -> Dataset:
-        """Pad and stack rows; `pad_info` maps columns to (shape, value), None in a shape is the
-        longest there is.
+        """Pad rows to one shape and stack them.
+
+        `pad_info` maps columns to (shape, value); None in a shape is the longest of the batch.
         """
         del num_parallel_workers
         return _Batch(self, batch_size, drop_remainder, None, None, None, pad_info or {})
 
     def shuffle(self, buffer_size: int) -> Dataset:
-        """Draw each row from the next `buffer_size` ones.
+        """Draw each row at random from a buffer of the next `buffer_size` rows.
 
         Raises:
-            ValueError: `buffer_size` below 2.
+            ValueError: `buffer_size` is below 2.
         """
         if isinstance(buffer_size, bool) or not isinstance(buffer_size, int) or buffer_size < 2:
             raise ArgumentValueError(f"shuffle: got buffer_size={buffer_size!r}; wanted 2 or more")
         return _Shuffle(self, buffer_size)
 
     def repeat(self, count: int | None = None) -> Dataset:
-        """Run through the rows `count` times; None or -1 once more for every epoch asked for.
+        """Repeat the rows `count` times; None or -1 leaves repetition to the number of epochs.
 
         Raises:
-            ValueError: a count of 0 or below -1.
+            ValueError: the count is 0 or below -1.
         """
         if count in (None, -1):
             count = 1
@@ -262,24 +189,23 @@ class Dataset:
 
     def map(
         self,
-        operations: Any,
-        input_columns: Any = None,
-        output_columns: Any = None,
+        operations: Operation | Sequence[Operation],
+        input_columns: Columns = None,
+        output_columns: Columns = None,
         num_parallel_workers: int | None = None,
         **kwargs: Any,
     ) -> Dataset:
         """Apply functions to columns.
 
         Args:
-            operations: a function of one array per input column, or a list of them, each on what
-                the last returned.
-            input_columns: name, or list of names; the first columns, as many as the function takes,
-                by default.
-            output_columns: names of what comes out, when they differ.
+            operations: a function of one array per input column, or a list of functions, each
+                applied to the results of the one before it.
+            input_columns: name, or list of names; by default the first column.
+            output_columns: names of the results, if they differ.
 
         Raises:
-            TypeError: no functions.
-            ValueError: unknown columns; while reading: another number of results than
+            TypeError: an operation is not a function.
+            ValueError: an unknown column; while reading: a number of results other than that of
                 `output_columns`.
         """
         del num_parallel_workers, kwargs
@@ -287,8 +213,8 @@ class Dataset:
 
     def filter(
         self,
-        predicate: Callable[..., Any],
-        input_columns: Any = None,
+        predicate: Operation,
+        input_columns: Columns = None,
         num_parallel_workers: int | None = None,
     ) -> Dataset:
         """Keep the rows for which `predicate` of the input columns is true."""
@@ -296,31 +222,31 @@ class Dataset:
         return _Filter(self, predicate, _names(self, input_columns))
 
     def skip(self, count: int) -> Dataset:
-        """Leave out the first rows."""
+        """Skip the first rows."""
         return _Slice(self, count, None)
 
     def take(self, count: int = -1) -> Dataset:
         """Keep the first rows; -1 keeps all."""
         return self if count == -1 else _Slice(self, 0, count)
 
-    def zip(self, datasets: Any) -> Dataset:
-        """Rows side by side; as many as the shortest dataset has."""
+    def zip(self, datasets: Datasets) -> Dataset:
+        """Combine rows side by side, up to the length of the shortest dataset."""
         others = datasets if isinstance(datasets, (tuple, list)) else (datasets,)
         return _Zip((self, *others))
 
-    def concat(self, datasets: Any) -> Dataset:
-        """Rows one after the other."""
+    def concat(self, datasets: Datasets) -> Dataset:
+        """Append the rows of other datasets."""
         others = datasets if isinstance(datasets, (tuple, list)) else (datasets,)
         return _Concat((self, *others))
 
     __add__ = concat
 
-    def project(self, columns: Any) -> Dataset:
+    def project(self, columns: Columns) -> Dataset:
         """Keep these columns, in this order."""
         names = _names(self, columns)
         return _Project(self, names, names)
 
-    def rename(self, input_columns: Any, output_columns: Any) -> Dataset:
+    def rename(self, input_columns: Columns, output_columns: str | Sequence[str]) -> Dataset:
         """Rename columns."""
         old, new = _names(self, input_columns), _listed(output_columns)
         if len(old) != len(new):
@@ -329,10 +255,14 @@ class Dataset:
         return _Project(self, self._columns, [table.get(c, c) for c in self._columns])
 
     def split(self, sizes: Sequence[Any], randomize: bool = True) -> list[Dataset]:
-        """Parts of given sizes: counts, or shares that sum to 1; `randomize` shuffles first, once.
+        """Split into parts.
+
+        Args:
+            sizes: numbers of rows, or fractions that sum to 1.
+            randomize: shuffle the rows once before splitting.
 
         Raises:
-            ValueError: sizes that do not add up.
+            ValueError: the sizes do not add up.
         """
         n = self.get_dataset_size()
         if all(isinstance(s, float) for s in sizes):
@@ -349,16 +279,16 @@ class Dataset:
         return [_Pick(self, order[a:b].tolist()) for a, b in itertools.pairwise(edges)]
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """What `apply_func` makes of this dataset."""
+        """Return `apply_func(self)`."""
         return apply_func(self)
 
 
-def _listed(names: Any) -> list[str]:
+def _listed(names: str | Sequence[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
-def _names(dataset: Dataset, columns: Any) -> list[str]:
-    """Columns as a checked list; all when None."""
+def _names(dataset: Dataset, columns: Columns) -> list[str]:
+    """Return columns as a checked list; None means all."""
     own = dataset.get_col_names()
     if columns is None:
         return own
@@ -370,14 +300,16 @@ def _names(dataset: Dataset, columns: Any) -> list[str]:
 
 
 class _Batch(Dataset):
+    """Stacks rows into batches; `pad` is the `pad_info` of `padded_batch`."""
+
     def __init__(
         self,
         parent: Dataset,
-        size: Any,
+        size: BatchSize,
         drop: bool,
-        function: Any,
-        inputs: Any,
-        outputs: Any,
+        function: Callable[..., Any] | None,
+        inputs: Columns,
+        outputs: Columns,
         pad: dict[str, Any] | None = None,
     ) -> None:
         if not callable(size) and (isinstance(size, bool) or not isinstance(size, int)):
@@ -407,15 +339,15 @@ class _Batch(Dataset):
 
     def _generate(self) -> Iterator[Row]:
         parent = self._parents[0]
-        whole = getattr(parent, "row_groups", None)
+        row_groups = getattr(parent, "row_groups", None)  # a source that gathers batches itself
         if (
-            whole is not None
+            row_groups is not None
             and self.function is None
             and self.pad is None
             and not callable(self.batch_size)
         ):
             parent._epoch += 1
-            yield from whole(self.batch_size, self.drop)
+            yield from row_groups(self.batch_size, self.drop)
             return
         rows = parent.rows()
         for number in itertools.count():
@@ -424,9 +356,10 @@ class _Batch(Dataset):
             group = list(itertools.islice(rows, size))
             if not group or (self.drop and len(group) < size):
                 return
-            yield self._joined(group, info)
+            yield self._batched(group, info)
 
-    def _joined(self, group: list[Row], info: BatchInfo) -> Row:
+    def _batched(self, group: list[Row], info: BatchInfo) -> Row:
+        """Apply per_batch_map to a group of rows and stack each column."""
         own = self._parents[0].get_col_names()
         columns: dict[str, Any] = dict(_zip(own, [list(c) for c in _zip(*group)]))
         if self.function is not None:
@@ -439,25 +372,29 @@ class _Batch(Dataset):
             columns.update(_zip(self.outputs, found))
         return tuple(self._stacked(c, columns[c]) for c in self._columns)
 
-    def _stacked(self, name: str, values: Any) -> Any:
-        arrays: Any = values if isinstance(values, np.ndarray) else [as_array(v) for v in values]
+    def _stacked(self, name: str, values: Array | Sequence[object]) -> Array:
+        """Stack the values of a column, padded if asked for."""
+        arrays = list(values) if isinstance(values, np.ndarray) else [as_array(v) for v in values]
         if self.pad is not None and (not self.pad or name in self.pad):
             arrays = _padded(arrays, *self.pad.get(name, (None, 0)))
         try:
             return np.stack(arrays)
         except ValueError:
             shapes = sorted({a.shape for a in arrays})
-            raise _BadRows(
+            raise BatchShapeError(
                 f"batch: column {name!r} has rows of the shapes {shapes}; wanted one shape "
                 f"(padded_batch pads them)"
             ) from None
 
 
-class _BadRows(DatasetError, ShapeError):
+class BatchShapeError(DatasetError, ShapeError):
     """Rows of different shapes in one batch."""
 
 
-def _padded(arrays: Sequence[Any], shape: Any, value: Any) -> list[Any]:
+def _padded(
+    arrays: Sequence[Array], shape: Sequence[int | None] | None, value: float | None
+) -> list[Array]:
+    """Pad arrays with `value` to `shape`; None, or an axis of None, is the longest of them."""
     largest = tuple(max(sizes) for sizes in _zip(*[a.shape for a in arrays]))
     if shape is not None:
         largest = tuple(big if n is None else n for n, big in _zip(shape, largest))
@@ -471,6 +408,8 @@ def _padded(arrays: Sequence[Any], shape: Any, value: Any) -> list[Any]:
 
 
 class _Shuffle(Dataset):
+    """Draws rows at random from a buffer."""
+
     def __init__(self, parent: Dataset, size: int) -> None:
         super().__init__(parent.get_col_names(), (parent,))
         self.buffer_size = size
@@ -491,6 +430,8 @@ class _Shuffle(Dataset):
 
 
 class _Repeat(Dataset):
+    """Runs several passes over its parent."""
+
     def __init__(self, parent: Dataset, count: int) -> None:
         super().__init__(parent.get_col_names(), (parent,))
         self.count = count
@@ -508,7 +449,15 @@ class _Repeat(Dataset):
 
 
 class _Map(Dataset):
-    def __init__(self, parent: Dataset, operations: Any, inputs: Any, outputs: Any) -> None:
+    """Applies functions to columns."""
+
+    def __init__(
+        self,
+        parent: Dataset,
+        operations: Operation | Sequence[Operation],
+        inputs: Columns,
+        outputs: Columns,
+    ) -> None:
         several = operations if isinstance(operations, (list, tuple)) else [operations]
         for f in several:
             if not callable(f):
@@ -547,7 +496,9 @@ class _Map(Dataset):
 
 
 class _Filter(Dataset):
-    def __init__(self, parent: Dataset, predicate: Callable[..., Any], inputs: list[str]) -> None:
+    """Keeps the rows that satisfy a predicate."""
+
+    def __init__(self, parent: Dataset, predicate: Operation, inputs: list[str]) -> None:
         super().__init__(parent.get_col_names(), (parent,))
         self.predicate = predicate
         self._picks = [self._columns.index(c) for c in inputs]
@@ -559,6 +510,8 @@ class _Filter(Dataset):
 
 
 class _Slice(Dataset):
+    """Keeps `count` rows from row `start`."""
+
     def __init__(self, parent: Dataset, start: int, count: int | None) -> None:
         super().__init__(parent.get_col_names(), (parent,))
         for n in (start, count):
@@ -579,7 +532,7 @@ class _Slice(Dataset):
 
 
 class _Pick(Dataset):
-    """The rows of another dataset with these numbers, in this order; they are all kept."""
+    """Reads the rows of its parent with these numbers, in this order; holds them all in memory."""
 
     def __init__(self, parent: Dataset, numbers: list[int]) -> None:
         super().__init__(parent.get_col_names(), (parent,))
@@ -595,12 +548,14 @@ class _Pick(Dataset):
 
 
 def _in_order(dataset: Dataset) -> Iterator[Row]:
-    """A pass that does not shuffle at its source, so that parts of a split never overlap."""
-    plain = getattr(dataset, "rows_in_order", None)
-    return plain() if plain is not None else dataset.rows()
+    """Start a pass without shuffling at the source, so that parts of a split never overlap."""
+    rows_in_order = getattr(dataset, "rows_in_order", None)
+    return rows_in_order() if rows_in_order is not None else dataset.rows()
 
 
 class _Zip(Dataset):
+    """Combines rows side by side."""
+
     def __init__(self, parents: Sequence[Dataset]) -> None:
         columns = [c for p in parents for c in p.get_col_names()]
         if len(set(columns)) != len(columns):
@@ -618,6 +573,8 @@ class _Zip(Dataset):
 
 
 class _Concat(Dataset):
+    """Reads its parents one after the other."""
+
     def __init__(self, parents: Sequence[Dataset]) -> None:
         for p in parents[1:]:
             if len(p.get_col_names()) != len(parents[0].get_col_names()):
@@ -635,6 +592,8 @@ class _Concat(Dataset):
 
 
 class _Project(Dataset):
+    """Selects, orders and renames columns."""
+
     def __init__(self, parent: Dataset, old: list[str], new: list[str]) -> None:
         super().__init__(new, (parent,))
         own = parent.get_col_names()
@@ -649,9 +608,9 @@ class _Project(Dataset):
 
 
 def zip(datasets: Iterable[Dataset]) -> Dataset:
-    """Datasets side by side (`mindspore.dataset.zip`).
+    """Combine the rows of datasets side by side (`mindspore.dataset.zip`).
 
     Raises:
-        ValueError: a column name twice.
+        ValueError: two columns have the same name.
     """
     return _Zip(tuple(datasets))

@@ -1,8 +1,8 @@
-"""Samplers: which rows of a source come, in what order."""
+"""Samplers: which rows of a source a pass reads, and in which order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ __all__ = [
 
 
 class Sampler:
-    """Base class (`mindspore.dataset.Sampler`): `__iter__` yields row numbers; `dataset_size` is
-    set before.
+    """Base class of samplers (`mindspore.dataset.Sampler`).
+
+    A subclass implements `__iter__`, which yields row numbers; `dataset_size` is set before it.
     """
 
     def __init__(self, num_samples: int | None = None) -> None:
@@ -29,14 +30,14 @@ class Sampler:
         raise NotImplementedError(f"{type(self).__name__}: has no __iter__")
 
     def indices(self, size: int) -> list[int]:
-        """The row numbers of one pass over `size` rows."""
+        """Return the row numbers of one pass over `size` rows."""
         self.dataset_size = size
         found = [int(i) for i in self]
         limit = getattr(self, "num_samples", None)
         return found if limit is None else found[:limit]
 
     def length(self, size: int) -> int:
-        """How many rows a pass has."""
+        """Return the number of rows in a pass."""
         return len(self.indices(size))
 
 
@@ -82,7 +83,7 @@ class RandomSampler(Sampler):
 
 
 class SubsetSampler(Sampler):
-    """The rows of a list, in its order (`mindspore.dataset.SubsetSampler`).
+    """The rows with the listed numbers, in this order (`mindspore.dataset.SubsetSampler`).
 
     Examples:
         >>> from duograph import dataset
@@ -99,7 +100,7 @@ class SubsetSampler(Sampler):
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """The rows of a list, in random order (`mindspore.dataset.SubsetRandomSampler`).
+    """The rows with the listed numbers, in random order (`mindspore.dataset.SubsetRandomSampler`).
 
     Examples:
         >>> from duograph import dataset
@@ -117,7 +118,8 @@ class SubsetRandomSampler(SubsetSampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Rows drawn by weight (`mindspore.dataset.WeightedRandomSampler`).
+    """Rows drawn with probabilities proportional to weights
+    (`mindspore.dataset.WeightedRandomSampler`).
 
     Examples:
         >>> from duograph import dataset
@@ -144,10 +146,10 @@ class WeightedRandomSampler(Sampler):
 class DistributedSampler(Sampler):
     """Every `num_shards`-th row, from `shard_id` (`mindspore.dataset.DistributedSampler`).
 
-    Shards have the same length: the first rows come again where rows are missing.
+    All shards have the same length; the first rows are repeated where rows are missing.
 
     Raises:
-        ValueError: `shard_id` outside the shards.
+        ValueError: `shard_id` is not in [0, num_shards).
 
     Examples:
         >>> from duograph import dataset
@@ -178,24 +180,24 @@ class DistributedSampler(Sampler):
 
 
 def as_sampler(value: Any) -> Any:
-    """A sampler as it is, or a list of row numbers as a SubsetSampler."""
+    """Return a sampler: `value` itself, or a SubsetSampler of a list of row numbers."""
     if value is None or isinstance(value, Sampler) or hasattr(value, "indices"):
         return value
     if hasattr(value, "__iter__"):
         return (
             SubsetSampler(list(value))
             if isinstance(value, (list, tuple, range))
-            else _Wrapped(value)
+            else _IterableSampler(value)
         )
     raise ArgumentValueError(
         f"sampler: got {type(value).__name__}; wanted a Sampler or a list of ints"
     )
 
 
-class _Wrapped(Sampler):
-    """Any iterable of row numbers."""
+class _IterableSampler(Sampler):
+    """A sampler over any iterable of row numbers."""
 
-    def __init__(self, rows: Any) -> None:
+    def __init__(self, rows: Iterable[int]) -> None:
         super().__init__()
         self._rows = rows
 

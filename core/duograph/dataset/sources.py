@@ -1,4 +1,4 @@
-"""Where rows come from: generators, arrays, and files of images."""
+"""Sources of rows: Python objects, arrays, and files of images."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import os
 import pathlib
 import pickle
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..dtype import as_dtype
+from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError
 from . import samplers
-from .pipeline import Dataset, DatasetError, Row, as_array
+from .pipeline import Columns, Dataset
+from .rows import Array, DatasetError, Row, as_array
+from .vision import Decode
+
+SamplerLike: TypeAlias = "samplers.Sampler | Iterable[int] | None"
 
 __all__ = [
     "GeneratorDataset",
@@ -27,17 +31,26 @@ __all__ = [
 
 
 class _Source(Dataset):
-    """A source with numbered rows, sampled."""
+    """Base of the sources with numbered rows, which a sampler selects.
+
+    A subclass implements `_count` and `_row`.
+    """
 
     _random_by_default = True
 
     def _set_sampler(
-        self, sampler: Any, shuffle: Any, num_samples: Any, num_shards: Any, shard_id: Any
+        self,
+        sampler: SamplerLike,
+        shuffle: bool | None,
+        num_samples: int | None,
+        num_shards: int | None,
+        shard_id: int | None,
     ) -> None:
+        """Choose the sampler from the arguments of the constructor."""
         owner = type(self).__name__
         if num_samples is not None and (isinstance(num_samples, bool) or num_samples < 0):
             raise ArgumentValueError(f"{owner}: got num_samples={num_samples!r}; wanted 0 or more")
-        if (num_shards is None) != (shard_id is None):
+        if (num_shards is None) != (shard_id is None):  # both or neither
             raise ArgumentValueError(f"{owner}: wanted num_shards and shard_id together")
         if sampler is not None and shuffle is not None:
             raise ArgumentValueError(f"{owner}: got sampler and shuffle; wanted one of them")
@@ -47,7 +60,7 @@ class _Source(Dataset):
             found = samplers.as_sampler(sampler)
             if limit is not None:
                 found.num_samples = limit
-        elif num_shards is not None:
+        elif num_shards is not None and shard_id is not None:
             found = samplers.DistributedSampler(num_shards, shard_id, random, limit)
         elif random:
             found = samplers.RandomSampler(num_samples=limit)
@@ -69,7 +82,7 @@ class _Source(Dataset):
             yield self._row(i)
 
     def rows_in_order(self) -> Iterator[Row]:
-        """The rows, unsampled."""
+        """Return all rows in order, without the sampler."""
         return (self._row(i) for i in range(self._count()))
 
 
@@ -80,16 +93,16 @@ class GeneratorDataset(_Source):
         source: object with `__getitem__` and `__len__`, an iterable, or a function that returns an
             iterator; a row is a tuple of arrays or numbers.
         column_names: name, or list of names.
-        column_types: list of dtypes that rows are checked against.
-        num_samples: rows of a pass at most.
-        shuffle: by default sources with numbered rows are shuffled, others not.
+        column_types: list of dtypes to check the rows against.
+        num_samples: largest number of rows in a pass.
+        shuffle: by default, sources with numbered rows are shuffled and others are not.
         sampler: Sampler, or list of row numbers.
-        num_shards, shard_id: take one of several equal parts.
+        num_shards, shard_id: read one of several equal parts.
 
     Raises:
-        TypeError: a source that cannot be iterated.
-        ValueError: no column names; shuffling or sampling of a source without numbered rows.
-        RuntimeError: while reading: rows with another number of columns.
+        TypeError: the source is not iterable.
+        ValueError: no column names, or shuffling or sampling of a source without numbered rows.
+        RuntimeError: while reading: a row with another number of columns.
 
     Examples:
         >>> from duograph import dataset
@@ -101,18 +114,18 @@ class GeneratorDataset(_Source):
     def __init__(
         self,
         source: Any,
-        column_names: Any = None,
-        column_types: Any = None,
-        schema: Any = None,
+        column_names: Columns = None,
+        column_types: Sequence[DTypeLike] | None = None,
+        schema: object = None,
         num_samples: int | None = None,
         num_parallel_workers: int = 1,
         shuffle: bool | None = None,
-        sampler: Any = None,
+        sampler: SamplerLike = None,
         num_shards: int | None = None,
         shard_id: int | None = None,
         python_multiprocessing: bool = True,
-        max_rowsize: Any = None,
-        batch_sampler: Any = None,
+        max_rowsize: object = None,
+        batch_sampler: object = None,
         collate_fn: Callable[..., Any] | None = None,
     ) -> None:
         del schema, num_parallel_workers, python_multiprocessing, max_rowsize
@@ -174,7 +187,8 @@ class GeneratorDataset(_Source):
     def rows_in_order(self) -> Iterator[Row]:
         return super().rows_in_order() if self._numbered else self.rows()
 
-    def _checked(self, row: Any) -> Row:
+    def _checked(self, row: object) -> Row:
+        """Convert a row of the source to arrays; check the number of columns and their dtypes."""
         items = row if isinstance(row, tuple) else (row,)
         if len(items) != len(self._columns):
             raise DatasetError(
@@ -202,7 +216,7 @@ class NumpySlicesDataset(_Source):
             default.
 
     Raises:
-        ValueError: columns of different lengths, or another number of names.
+        ValueError: the columns differ in length, or there is not one name for each.
 
     Examples:
         >>> from duograph import dataset
@@ -214,11 +228,11 @@ class NumpySlicesDataset(_Source):
     def __init__(
         self,
         data: Any,
-        column_names: Any = None,
+        column_names: Columns = None,
         num_samples: int | None = None,
         num_parallel_workers: int = 1,
         shuffle: bool | None = None,
-        sampler: Any = None,
+        sampler: SamplerLike = None,
         num_shards: int | None = None,
         shard_id: int | None = None,
     ) -> None:
@@ -252,7 +266,7 @@ class NumpySlicesDataset(_Source):
         return tuple(np.asarray(a[index]) for a in self._arrays)
 
     def row_groups(self, size: int, drop: bool) -> Iterator[Row]:
-        """Batches of rows, picked from the arrays at once."""
+        """Yield batches of rows, each gathered from the arrays at once."""
         order = self._sampler.indices(self._count())
         end = len(order) - len(order) % size if drop else len(order)
         for first in range(0, end, size):
@@ -260,7 +274,8 @@ class NumpySlicesDataset(_Source):
             yield tuple(a[picked] for a in self._arrays)
 
 
-def _folder(owner: str, path: Any) -> pathlib.Path:
+def _folder(owner: str, path: str | os.PathLike[str]) -> pathlib.Path:
+    """Return a folder that exists."""
     found = pathlib.Path(os.fspath(path))
     if not found.is_dir():
         raise ArgumentValueError(
@@ -269,8 +284,8 @@ def _folder(owner: str, path: Any) -> pathlib.Path:
     return found
 
 
-def _idx(path: pathlib.Path) -> np.ndarray[Any, Any]:
-    """An array in the IDX format of MNIST, plain or gzipped."""
+def _idx(path: pathlib.Path) -> Array:
+    """Read an array in the IDX format of MNIST, plain or gzipped."""
     opened: Any = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rb") as f:
         head = f.read(4)
@@ -293,28 +308,28 @@ class MnistDataset(_Source):
     Columns: image, uint8 (28, 28, 1); label, uint32 ().
 
     Args:
-        dataset_dir: folder with ``train-images-idx3-ubyte`` and its three companions, plain or
+        dataset_dir: folder with ``train-images-idx3-ubyte`` and the other three files, plain or
             ``.gz``.
         usage: ``"train"``, ``"test"`` or ``"all"`` (the default).
         num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
             default.
 
     Raises:
-        ValueError: no such folder, another usage.
-        RuntimeError: no files in it, or damaged ones.
+        ValueError: the folder does not exist, or another usage.
+        RuntimeError: the folder has no such files, or damaged ones.
     """
 
     def __init__(
         self,
-        dataset_dir: Any,
+        dataset_dir: str | os.PathLike[str],
         usage: str | None = None,
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,
         shuffle: bool | None = None,
-        sampler: Any = None,
+        sampler: SamplerLike = None,
         num_shards: int | None = None,
         shard_id: int | None = None,
-        cache: Any = None,
+        cache: object = None,
     ) -> None:
         del num_parallel_workers, cache
         super().__init__(["image", "label"])
@@ -356,7 +371,7 @@ class MnistDataset(_Source):
 
 
 class _NumbersOnly(pickle.Unpickler):
-    """Reads the pickles of CIFAR: containers and NumPy arrays, nothing that runs."""
+    """An unpickler for CIFAR's files that admits containers and NumPy arrays only."""
 
     _allowed = {
         ("numpy.core.multiarray", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype"),
@@ -385,21 +400,21 @@ class Cifar10Dataset(_Source):
             default.
 
     Raises:
-        ValueError: no such folder, another usage.
-        RuntimeError: no files in it.
+        ValueError: the folder does not exist, or another usage.
+        RuntimeError: the folder has no such files.
     """
 
     def __init__(
         self,
-        dataset_dir: Any,
+        dataset_dir: str | os.PathLike[str],
         usage: str | None = None,
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,
         shuffle: bool | None = None,
-        sampler: Any = None,
+        sampler: SamplerLike = None,
         num_shards: int | None = None,
         shard_id: int | None = None,
-        cache: Any = None,
+        cache: object = None,
     ) -> None:
         del num_parallel_workers, cache
         super().__init__(["image", "label"])
@@ -432,7 +447,8 @@ class Cifar10Dataset(_Source):
         return 10
 
 
-def _cifar(folder: pathlib.Path, stem: str) -> tuple[Any, Any] | None:
+def _cifar(folder: pathlib.Path, stem: str) -> tuple[Array, Array] | None:
+    """Read images and labels of one file, binary or pickled, or None if there is none."""
     binary = folder / f"{stem}.bin"
     if binary.is_file():
         rows = np.fromfile(binary, np.uint8).reshape(-1, 3073)
@@ -453,31 +469,31 @@ class ImageFolderDataset(_Source):
 
     Args:
         dataset_dir: folder of folders.
-        extensions: endings of the files, by default of common images.
-        class_indexing: from folder names to labels, by default numbered in order.
-        decode: decode the files.
+        extensions: suffixes of the files; by default those of common image formats.
+        class_indexing: dictionary from folder names to labels; by default numbered in order.
+        decode: whether to decode the files.
         num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
             default.
 
     Raises:
-        ValueError: no such folder.
-        RuntimeError: no images in it.
+        ValueError: the folder does not exist.
+        RuntimeError: the folder has no images.
     """
 
     def __init__(
         self,
-        dataset_dir: Any,
+        dataset_dir: str | os.PathLike[str],
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,
         shuffle: bool | None = None,
-        sampler: Any = None,
+        sampler: SamplerLike = None,
         extensions: Sequence[str] | None = None,
         class_indexing: dict[str, int] | None = None,
         decode: bool = False,
         num_shards: int | None = None,
         shard_id: int | None = None,
-        cache: Any = None,
-        decrypt: Any = None,
+        cache: object = None,
+        decrypt: object = None,
     ) -> None:
         del num_parallel_workers, cache, decrypt
         super().__init__(["image", "label"])
@@ -502,8 +518,6 @@ class ImageFolderDataset(_Source):
         path, label = self._files[index]
         raw = np.fromfile(path, np.uint8)
         if self.decode:
-            from .vision import Decode
-
             raw = Decode()(raw)
         return raw, np.array(label, np.int32)
 
@@ -511,5 +525,5 @@ class ImageFolderDataset(_Source):
         return len(self.class_indexing)
 
     def get_class_indexing(self) -> dict[str, int]:
-        """From folder names to labels."""
+        """Return the labels by folder name."""
         return dict(self.class_indexing)

@@ -1,15 +1,17 @@
-"""Transforms of arrays of any kind (`mindspore.dataset.transforms`)."""
+"""Transforms of arrays of any kind, for `Dataset.map` (`mindspore.dataset.transforms`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..dtype import as_dtype
+from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError
 from . import config
+from .rows import Array
 
 __all__ = [
     "TypeCast",
@@ -22,7 +24,7 @@ __all__ = [
     "RandomChoice",
 ]
 
-Array = np.ndarray[Any, Any]
+T = TypeVar("T")
 
 
 class TypeCast:
@@ -36,19 +38,19 @@ class TypeCast:
         dtype('int32')
     """
 
-    def __init__(self, output_type: Any) -> None:
+    def __init__(self, output_type: DTypeLike) -> None:
         self.output_type = as_dtype(output_type)
 
-    def __call__(self, data: Any) -> Array:
+    def __call__(self, data: ArrayLike) -> Array:
         return np.asarray(data).astype(self.output_type.np)
 
 
 class Compose:
-    """Transforms one after the other (`mindspore.dataset.transforms.Compose`).
+    """Applies transforms one after the other (`mindspore.dataset.transforms.Compose`).
 
     Raises:
-        TypeError: something that is no function.
-        ValueError: no transforms.
+        TypeError: a transform is not a function.
+        ValueError: the list is empty.
 
     Examples:
         >>> import numpy as np
@@ -57,7 +59,7 @@ class Compose:
         np.int64(1)
     """
 
-    def __init__(self, transforms: Sequence[Any]) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
         self.transforms = list(transforms)
         if not self.transforms:
             raise ArgumentValueError("Compose: got no transforms; wanted at least one")
@@ -73,10 +75,10 @@ class Compose:
 
 
 class OneHot:
-    """A row of zeros with a one at the label (`mindspore.dataset.transforms.OneHot`).
+    """One-hot encoding of labels (`mindspore.dataset.transforms.OneHot`).
 
     Raises:
-        ValueError: `num_classes` below 1, a label outside.
+        ValueError: `num_classes` is below 1, or a label is not in [0, num_classes).
 
     Examples:
         >>> import numpy as np
@@ -90,7 +92,7 @@ class OneHot:
             raise ArgumentValueError(f"OneHot: got num_classes={num_classes!r}; wanted 1 or more")
         self.num_classes, self.smoothing_rate = num_classes, smoothing_rate
 
-    def __call__(self, label: Any) -> Array:
+    def __call__(self, label: ArrayLike) -> Array:
         label = np.asarray(label)
         if label.size and (label.min() < 0 or label.max() >= self.num_classes):
             raise ArgumentValueError(f"OneHot: got {label} for {self.num_classes} classes")
@@ -101,7 +103,7 @@ class OneHot:
 
 
 class Fill:
-    """Sets every element (`mindspore.dataset.transforms.Fill`).
+    """Sets every element to a value (`mindspore.dataset.transforms.Fill`).
 
     Examples:
         >>> import numpy as np
@@ -110,15 +112,15 @@ class Fill:
         array([3, 3])
     """
 
-    def __init__(self, fill_value: Any) -> None:
+    def __init__(self, fill_value: float) -> None:
         self.fill_value = fill_value
 
-    def __call__(self, data: Any) -> Array:
+    def __call__(self, data: ArrayLike) -> Array:
         return np.full_like(np.asarray(data), self.fill_value)
 
 
 class Concatenate:
-    """Puts arrays before and after (`mindspore.dataset.transforms.Concatenate`).
+    """Concatenates arrays before and after (`mindspore.dataset.transforms.Concatenate`).
 
     Examples:
         >>> import numpy as np
@@ -127,16 +129,18 @@ class Concatenate:
         array([1, 2])
     """
 
-    def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None) -> None:
+    def __init__(
+        self, axis: int = 0, prepend: ArrayLike | None = None, append: ArrayLike | None = None
+    ) -> None:
         self.axis, self.prepend, self.append = axis, prepend, append
 
-    def __call__(self, data: Any) -> Array:
+    def __call__(self, data: ArrayLike) -> Array:
         parts = [p for p in (self.prepend, data, self.append) if p is not None]
         return np.concatenate(parts, axis=self.axis)
 
 
 class Duplicate:
-    """The same array twice, as two columns (`mindspore.dataset.transforms.Duplicate`).
+    """Returns an array twice, as two columns (`mindspore.dataset.transforms.Duplicate`).
 
     Examples:
         >>> import numpy as np
@@ -145,12 +149,13 @@ class Duplicate:
         (array([2]), array([2]))
     """
 
-    def __call__(self, data: Any) -> tuple[Any, Any]:
+    def __call__(self, data: T) -> tuple[T, T]:
         return data, data
 
 
 class RandomApply:
-    """Applies transforms, all or none (`mindspore.dataset.transforms.RandomApply`).
+    """Applies all transforms with a probability, else none
+    (`mindspore.dataset.transforms.RandomApply`).
 
     Examples:
         >>> import numpy as np
@@ -159,7 +164,7 @@ class RandomApply:
         np.int64(1)
     """
 
-    def __init__(self, transforms: Sequence[Any], prob: float = 0.5) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., Any]], prob: float = 0.5) -> None:
         self.transforms, self.prob = Compose(transforms), prob
 
     def __call__(self, *args: Any) -> Any:
@@ -169,7 +174,8 @@ class RandomApply:
 
 
 class RandomChoice:
-    """Applies one of several transforms (`mindspore.dataset.transforms.RandomChoice`).
+    """Applies one of several transforms, chosen at random
+    (`mindspore.dataset.transforms.RandomChoice`).
 
     Examples:
         >>> import numpy as np
@@ -178,7 +184,7 @@ class RandomChoice:
         np.int64(1)
     """
 
-    def __init__(self, transforms: Sequence[Any]) -> None:
+    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
         self.transforms = list(transforms)
 
     def __call__(self, *args: Any) -> Any:

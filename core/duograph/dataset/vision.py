@@ -1,15 +1,23 @@
-"""Transforms of images, (H, W, C) or (H, W) arrays (`mindspore.dataset.vision`)."""
+"""Transforms of images, which are (H, W, C) or (H, W) arrays, for `Dataset.map`
+(`mindspore.dataset.vision`).
+"""
 
 from __future__ import annotations
 
 import enum
 import io
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from . import config
+from .rows import Array
+
+Ints: TypeAlias = "int | Sequence[int]"
 
 __all__ = [
     "Inter",
@@ -31,11 +39,9 @@ __all__ = [
     "Decode",
 ]
 
-Array = np.ndarray[Any, Any]
-
 
 class Inter(enum.IntEnum):
-    """How `Resize` finds values between pixels."""
+    """The interpolation of `Resize`."""
 
     NEAREST = 0
     ANTIALIAS = 1
@@ -46,7 +52,7 @@ class Inter(enum.IntEnum):
 
 
 class Border(str, enum.Enum):
-    """What `Pad` and `RandomCrop` put around an image."""
+    """The kind of border that `Pad` and `RandomCrop` add."""
 
     CONSTANT = "constant"
     EDGE = "edge"
@@ -54,7 +60,8 @@ class Border(str, enum.Enum):
     SYMMETRIC = "symmetric"
 
 
-def _image(owner: str, image: Any) -> Array:
+def _image(owner: str, image: ArrayLike) -> Array:
+    """Return an image as an array of two or three axes."""
     array = np.asarray(image)
     if array.ndim not in (2, 3):
         raise ShapeError(
@@ -76,7 +83,7 @@ class Rescale:
     def __init__(self, rescale: float, shift: float) -> None:
         self.rescale, self.shift = np.float32(rescale), np.float32(shift)
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         return np.asarray(image).astype(np.float32) * self.rescale + self.shift
 
 
@@ -84,11 +91,11 @@ class Normalize:
     """`(image - mean) / std` per channel, float32 (`mindspore.dataset.vision.Normalize`).
 
     Args:
-        mean, std: number per channel, or one for all.
-        is_hwc: channels are the last axis; else the first.
+        mean, std: one number per channel, or one for all.
+        is_hwc: whether channels are the last axis rather than the first.
 
     Raises:
-        ValueError: another number of channels, or a std of 0 or less.
+        ValueError: an image with another number of channels, or a std of 0 or less.
 
     Examples:
         >>> import numpy as np
@@ -97,21 +104,21 @@ class Normalize:
         (4, 4, 3)
     """
 
-    def __init__(self, mean: Any, std: Any, is_hwc: bool = True) -> None:
+    def __init__(self, mean: ArrayLike, std: ArrayLike, is_hwc: bool = True) -> None:
         self.mean, self.std = (np.atleast_1d(np.asarray(v, np.float32)) for v in (mean, std))
         if self.mean.shape != self.std.shape or (self.std <= 0).any():
             raise ArgumentValueError(
-                f"Normalize: got mean={mean} and std={std}; wanted the same number, std above 0"
+                f"Normalize: got mean={mean!r} and std={std!r}; wanted the same number, std above 0"
             )
         self.is_hwc = is_hwc
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         array = _image("Normalize", image).astype(np.float32)
         if array.ndim == 2:
-            channels, shape = 1, (1, 1)
+            channels, shape = 1, [1, 1]
         else:
             channels = array.shape[2 if self.is_hwc else 0]
-            shape = (1, 1, -1) if self.is_hwc else (-1, 1, 1)  # type: ignore[assignment]
+            shape = [1, 1, -1] if self.is_hwc else [-1, 1, 1]
         if len(self.mean) not in (1, channels):
             raise ShapeError(
                 f"Normalize: got an image of shape {array.shape} and {len(self.mean)} means; "
@@ -130,7 +137,7 @@ class HWC2CHW:
         (3, 4, 4)
     """
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         array = _image("HWC2CHW", image)
         return np.ascontiguousarray(array.transpose(2, 0, 1)) if array.ndim == 3 else array
 
@@ -145,12 +152,10 @@ class ToTensor:
         (3, 4, 4)
     """
 
-    def __init__(self, output_type: Any = np.float32) -> None:
-        from ..dtype import as_dtype
-
+    def __init__(self, output_type: DTypeLike = np.float32) -> None:
         self.output_type = as_dtype(output_type).np
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         array = _image("ToTensor", image)
         array = array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
         return np.ascontiguousarray(array.astype(np.float32) / np.float32(255)).astype(
@@ -168,24 +173,22 @@ class ToType:
         dtype('float32')
     """
 
-    def __init__(self, data_type: Any) -> None:
-        from ..dtype import as_dtype
-
+    def __init__(self, data_type: DTypeLike) -> None:
         self.data_type = as_dtype(data_type).np
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         return np.asarray(image).astype(self.data_type)
 
 
 class Resize:
-    """Another height and width (`mindspore.dataset.vision.Resize`).
+    """Resizes an image (`mindspore.dataset.vision.Resize`).
 
     Args:
         size: (height, width), or an int for the shorter side.
         interpolation: `Inter.LINEAR` (pixel centres at halves) or `Inter.NEAREST`.
 
     Raises:
-        ValueError: a size below 1, another interpolation.
+        ValueError: a size below 1, or another interpolation.
 
     Examples:
         >>> import numpy as np
@@ -194,7 +197,7 @@ class Resize:
         (4, 6, 3)
     """
 
-    def __init__(self, size: Any, interpolation: Inter = Inter.LINEAR) -> None:
+    def __init__(self, size: Ints, interpolation: Inter = Inter.LINEAR) -> None:
         several = (size,) if isinstance(size, int) else tuple(size)
         if len(several) not in (1, 2) or any(isinstance(n, bool) or n < 1 for n in several):
             raise ArgumentValueError(f"Resize: got size={size!r}; wanted an int or two, above 0")
@@ -204,7 +207,7 @@ class Resize:
             )
         self.size, self.interpolation = several, interpolation
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         array = _image("Resize", image)
         h, w = array.shape[:2]
         if len(self.size) == 2:
@@ -220,34 +223,37 @@ class Resize:
         found = _linear(_linear(array.astype(np.float64), out_h, 0), out_w, 1)
         if array.dtype.kind in "iu":
             info = np.iinfo(array.dtype)
-            found = np.clip(np.ceil(found - 0.5), info.min, info.max)  # halves go down
+            found = np.clip(np.ceil(found - 0.5), info.min, info.max)  # round half down
         return found.astype(array.dtype)
 
 
 def _linear(array: Array, out: int, axis: int) -> Array:
+    """Interpolate linearly along one axis to the length `out`."""
     n = array.shape[axis]
     at = np.clip((np.arange(out) + 0.5) * (n / out) - 0.5, 0, n - 1)
     low = np.floor(at).astype(np.int64)
     high = np.minimum(low + 1, n - 1)
     shape = [1] * array.ndim
     shape[axis] = out
-    share = (at - low).reshape(shape)
-    return np.take(array, low, axis) * (1 - share) + np.take(array, high, axis) * share
+    weight = (at - low).reshape(shape)
+    return np.take(array, low, axis) * (1 - weight) + np.take(array, high, axis) * weight
 
 
-def _sides(owner: str, padding: Any) -> tuple[int, int, int, int]:
-    """Left, top, right, bottom."""
+def _sides(owner: str, padding: Ints) -> tuple[int, int, int, int]:
+    """Return a padding of 1, 2 or 4 ints as (left, top, right, bottom)."""
     several = (padding,) if isinstance(padding, int) else tuple(padding)
     if len(several) not in (1, 2, 4) or any(p < 0 for p in several):
         raise ArgumentValueError(f"{owner}: got padding={padding!r}; wanted 1, 2 or 4 ints")
-    if len(several) == 1:
-        return several * 4
-    return several if len(several) == 4 else (several[0], several[1], several[0], several[1])
+    if len(several) == 4:
+        return several
+    x, y = several * 2 if len(several) == 1 else several
+    return x, y, x, y
 
 
 class Pad:
-    """Puts a border around (`mindspore.dataset.vision.Pad`); padding as int, (x, y) or (left, top,
-    right, bottom).
+    """Adds a border around an image (`mindspore.dataset.vision.Pad`).
+
+    The padding is an int, (x, y) or (left, top, right, bottom).
 
     Examples:
         >>> import numpy as np
@@ -257,12 +263,12 @@ class Pad:
     """
 
     def __init__(
-        self, padding: Any, fill_value: Any = 0, padding_mode: Border = Border.CONSTANT
+        self, padding: Ints, fill_value: ArrayLike = 0, padding_mode: Border = Border.CONSTANT
     ) -> None:
         self.sides = _sides("Pad", padding)
         self.fill_value, self.mode = fill_value, Border(padding_mode).value
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         array = _image("Pad", image)
         left, top, right, bottom = self.sides
         width = [(top, bottom), (left, right)] + [(0, 0)] * (array.ndim - 2)
@@ -271,7 +277,8 @@ class Pad:
         return np.pad(array, width, mode=self.mode)  # type: ignore[call-overload]
 
 
-def _pair(owner: str, size: Any) -> tuple[int, int]:
+def _pair(owner: str, size: Ints) -> tuple[int, int]:
+    """Return a size as (height, width)."""
     several = (size, size) if isinstance(size, int) else tuple(size)
     if len(several) != 2 or any(isinstance(n, bool) or n < 1 for n in several):
         raise ArgumentValueError(f"{owner}: got size={size!r}; wanted an int or two, above 0")
@@ -279,7 +286,7 @@ def _pair(owner: str, size: Any) -> tuple[int, int]:
 
 
 class CenterCrop:
-    """The middle of an image, padded with 0 where it is too small
+    """Crops the centre of an image; a smaller image is padded with 0
     (`mindspore.dataset.vision.CenterCrop`).
 
     Examples:
@@ -289,10 +296,10 @@ class CenterCrop:
         (2, 2, 3)
     """
 
-    def __init__(self, size: Any) -> None:
+    def __init__(self, size: Ints) -> None:
         self.size = _pair("CenterCrop", size)
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         array = _image("CenterCrop", image)
         h, w = self.size
         more_h, more_w = max(h - array.shape[0], 0), max(w - array.shape[1], 0)
@@ -305,10 +312,10 @@ class CenterCrop:
 
 
 class RandomCrop:
-    """A random part of an image, padded first (`mindspore.dataset.vision.RandomCrop`).
+    """Pads an image and crops it at a random position (`mindspore.dataset.vision.RandomCrop`).
 
     Raises:
-        ValueError: at use: the image is smaller than the size, without `pad_if_needed`.
+        ValueError: when called: the image is smaller than the size, without `pad_if_needed`.
 
     Examples:
         >>> import numpy as np
@@ -319,17 +326,17 @@ class RandomCrop:
 
     def __init__(
         self,
-        size: Any,
-        padding: Any = None,
+        size: Ints,
+        padding: Ints | None = None,
         pad_if_needed: bool = False,
-        fill_value: Any = 0,
+        fill_value: ArrayLike = 0,
         padding_mode: Border = Border.CONSTANT,
     ) -> None:
         self.size = _pair("RandomCrop", size)
         self.pad = None if padding is None else Pad(padding, fill_value, padding_mode)
         self.pad_if_needed, self.fill_value, self.mode = pad_if_needed, fill_value, padding_mode
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         array = _image("RandomCrop", image)
         if self.pad is not None:
             array = self.pad(array)
@@ -348,7 +355,7 @@ class RandomCrop:
 
 
 class HorizontalFlip:
-    """Left becomes right (`mindspore.dataset.vision.HorizontalFlip`).
+    """Mirrors an image left to right (`mindspore.dataset.vision.HorizontalFlip`).
 
     Examples:
         >>> import numpy as np
@@ -357,12 +364,12 @@ class HorizontalFlip:
         (4, 4, 3)
     """
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         return np.ascontiguousarray(_image("HorizontalFlip", image)[:, ::-1])
 
 
 class VerticalFlip:
-    """Top becomes bottom (`mindspore.dataset.vision.VerticalFlip`).
+    """Mirrors an image top to bottom (`mindspore.dataset.vision.VerticalFlip`).
 
     Examples:
         >>> import numpy as np
@@ -371,26 +378,29 @@ class VerticalFlip:
         (4, 4, 3)
     """
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         return np.ascontiguousarray(_image("VerticalFlip", image)[::-1])
 
 
 class _RandomFlip:
-    _flip: Any = HorizontalFlip
+    """Base of the random flips."""
+
+    _flip: type[HorizontalFlip] | type[VerticalFlip] = HorizontalFlip
 
     def __init__(self, prob: float = 0.5) -> None:
         if not 0 <= prob <= 1:
             raise ArgumentValueError(f"{type(self).__name__}: got prob={prob!r}; wanted 0 to 1")
         self.prob = prob
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         if config.random_numbers().random() < self.prob:
             return self._flip()(image)
         return np.asarray(image)
 
 
 class RandomHorizontalFlip(_RandomFlip):
-    """Left becomes right, with a probability (`mindspore.dataset.vision.RandomHorizontalFlip`).
+    """Mirrors an image left to right with a probability
+    (`mindspore.dataset.vision.RandomHorizontalFlip`).
 
     Examples:
         >>> import numpy as np
@@ -401,7 +411,8 @@ class RandomHorizontalFlip(_RandomFlip):
 
 
 class RandomVerticalFlip(_RandomFlip):
-    """Top becomes bottom, with a probability (`mindspore.dataset.vision.RandomVerticalFlip`).
+    """Mirrors an image top to bottom with a probability
+    (`mindspore.dataset.vision.RandomVerticalFlip`).
 
     Examples:
         >>> import numpy as np
@@ -414,7 +425,8 @@ class RandomVerticalFlip(_RandomFlip):
 
 
 class Grayscale:
-    """One (or three equal) channels of brightness (`mindspore.dataset.vision.Grayscale`).
+    """Converts to grey levels, in one or three equal channels
+    (`mindspore.dataset.vision.Grayscale`).
 
     Examples:
         >>> import numpy as np
@@ -430,25 +442,24 @@ class Grayscale:
             )
         self.channels = num_output_channels
 
-    def __call__(self, image: Any) -> Array:
+    def __call__(self, image: ArrayLike) -> Array:
         array = _image("Grayscale", image)
         grey = np.rint(array[..., :3] @ np.array([0.299, 0.587, 0.114])).astype(array.dtype)
         return np.repeat(grey[..., None], self.channels, axis=2)
 
 
 class Decode:
-    """The pixels of an encoded image, (H, W, 3) uint8 (`mindspore.dataset.vision.Decode`); needs
-    Pillow.
+    """Decodes an image file to (H, W, 3) uint8 (`mindspore.dataset.vision.Decode`); needs Pillow.
 
     Raises:
-        TypeError: no bytes.
+        TypeError: the input is not a 1-D array of bytes.
         ImportError: Pillow is not installed.
     """
 
     def __init__(self, to_pil: bool = False) -> None:
         self.to_pil = to_pil
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: ArrayLike) -> Any:
         try:
             from PIL import Image
         except ImportError:

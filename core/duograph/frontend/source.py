@@ -104,8 +104,9 @@ def _find(function: FunctionType, code: CodeType) -> Source:
     node = found[0] if len(found) == 1 else _closest(found, code)
     if node is None:
         raise UnsupportedSyntaxError(
-            f"jit: got {function.__qualname__}, and {len(found)} of that name begin on line {code.co_firstlineno} of "
-            f"{code.co_filename}, which this Python cannot tell apart; wanted each on a line of its own",
+            f"jit: got {function.__qualname__}, and {len(found)} of that name begin on line "
+            f"{code.co_firstlineno} of {code.co_filename}, which this Python cannot tell apart; "
+            "wanted each on a line of its own",
             construct="source",
             remedy="Give each function a line of its own",
         )
@@ -117,8 +118,8 @@ def _find(function: FunctionType, code: CodeType) -> Source:
 def _missing(function: FunctionType, code: CodeType) -> UnsupportedSyntaxError:
     return UnsupportedSyntaxError(
         f"jit: got {function.__qualname__}, whose source cannot be found (it was compiled from "
-        f"{code.co_filename!r}); wanted a function from a file, a notebook or a shell that keeps its "
-        f"source in `linecache`",
+        f"{code.co_filename!r}); wanted a function from a file, a notebook or a shell that keeps "
+        "its source in `linecache`",
         construct="source",
         remedy="Put the function into a file",
     )
@@ -127,8 +128,8 @@ def _missing(function: FunctionType, code: CodeType) -> UnsupportedSyntaxError:
 def _defined(lines: list[str], code: CodeType) -> list[Any]:
     """Parse the `def` at the first line of the code on its own, with its positions in the file.
 
-    Returns an empty list if the line holds no `def`, or if the block of deeper indented lines does not
-    parse (a string or a bracket is still open).
+    Returns an empty list if the line holds no `def`, or if the block of deeper indented lines does
+    not parse (a string or a bracket is still open).
     """
     first = code.co_firstlineno - 1
     if not 0 <= first < len(lines):
@@ -221,7 +222,9 @@ def _closest(nodes: list[Any], code: CodeType) -> Any:
 def _compiles_to(node: Any, code: CodeType) -> bool:
     """Return whether a function compiles to this code."""
     module = ast.parse(f"def around({', '.join(code.co_freevars)}): pass")
-    module.body[0].body = [ast.Expr(node) if isinstance(node, ast.Lambda) else node]  # type: ignore[attr-defined]
+    around = module.body[0]
+    assert isinstance(around, ast.FunctionDef)
+    around.body = [ast.Expr(node) if isinstance(node, ast.Lambda) else node]
     ast.fix_missing_locations(module)
     outer = _code_in(compile(module, code.co_filename, "exec", dont_inherit=True), "around")
     made = outer and _code_in(outer, code.co_name)

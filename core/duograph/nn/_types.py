@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..common.initializer import Initializer
-from ..dtype import DType
+from ..dtype import DTypeLike
 from ..parameter import Parameter
 from ..tensor import Tensor
 
@@ -23,7 +23,6 @@ __all__ = [
 ]  # fmt: skip
 
 Array: TypeAlias = np.ndarray[Any, Any]
-DTypeLike: TypeAlias = "DType | np.dtype[Any] | type | str"
 Ints: TypeAlias = "int | Sequence[int]"  # one int for all spatial axes, or one per axis
 Axis: TypeAlias = "int | Sequence[int] | None"
 Init: TypeAlias = "Initializer | Tensor | str | float | None"

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import compat as _compat
 from .. import op as _op
-from ..autodiff.rules import bprop_getters as _rules
+from ..autodiff.bprop_registry import bprop_getters as _rules
 from ..backend import registry as _registry
 from ..runtime import eager as _eager
 from ..tensor import Tensor
@@ -172,7 +172,7 @@ FAMILIES = (
 for _family in FAMILIES:
     for _name in _family.__all__:
         _value = getattr(_family, _name)
-        if isinstance(_value, _op.Op) and _value.has_arguments_rule:
+        if isinstance(_value, _op.Op) and _value.has_normaliser:
             _value = _value.public
         globals()[_name] = refusing(_value) if isinstance(_value, FunctionType) else _value
 globals().update(_spelled_classes(FAMILIES))

@@ -110,7 +110,7 @@ class Addcmul(Primitive):
 
     def __call__(self, input: Tensor, x1: Tensor, x2: Tensor, value: Any) -> Tensor:
         """``input + value * x1 * x2``."""
-        return combinations.addcmul(input, x1, x2, value)
+        return combinations.addcmul.public(input, x1, x2, value)
 
 
 class Addcdiv(Primitive):
@@ -118,7 +118,7 @@ class Addcdiv(Primitive):
 
     def __call__(self, input: Tensor, x1: Tensor, x2: Tensor, value: Any) -> Tensor:
         """``input + value * x1 / x2``."""
-        return combinations.addcdiv(input, x1, x2, value)
+        return combinations.addcdiv.public(input, x1, x2, value)
 
 
 class LerpScalar(Primitive):
@@ -136,7 +136,7 @@ class Logit(Primitive):
 
     def __call__(self, x: Tensor) -> Tensor:
         """``log(x / (1 - x))``."""
-        return exponential.logit(x, None if self.eps < 0 else self.eps)
+        return exponential.logit.public(x, None if self.eps < 0 else self.eps)
 
 
 class IsClose(Primitive):
@@ -175,7 +175,7 @@ class NanToNum(Primitive):
 
     def __call__(self, x: Tensor) -> Tensor:
         """`x` with numbers in place of NaN and the infinities."""
-        return rounding.nan_to_num(x, self.nan, self.posinf, self.neginf)
+        return rounding.nan_to_num.public(x, self.nan, self.posinf, self.neginf)
 
 
 class FloatStatus(Primitive):

@@ -14,7 +14,7 @@ from ..tensor import Tensor
 from ..types import TensorType
 from .comparison import equal, less
 from .creation import cast_to, fill, iota
-from .dropouts import dropout_by
+from .dropouts import dropout
 from .exponential import exp, log
 from .linalg import matmul_of, widened
 from .logic import bitwise_and, select_by, shift_right
@@ -22,7 +22,7 @@ from .movement import concat_by, slice_by, stop_gradient
 from .normalization import is_zero
 from .random import take_state
 from .reduction import reduce_max
-from .shape_primitives import broadcast_by, reduce_sum, reshape_to, transpose_by, unbroadcast
+from .shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by, unbroadcast
 
 __all__ = ["flash_attention_score"]
 
@@ -42,7 +42,7 @@ def _of_all_heads(x: Any, heads: int) -> Any:
     batch, own, length, width = x.shape
     if own == heads:
         return x
-    x = broadcast_by(
+    x = broadcast_to(
         reshape_to(x, (batch, own, 1, length, width)), (batch, own, heads // own, length, width)
     )
     return reshape_to(x, (batch, heads, length, width))
@@ -555,7 +555,7 @@ def _mask(seen: Any, shift: Any, dtype: Any) -> Tensor | None:
 def _dropped(weights: Any, mask: Any, keep: float) -> Any:
     """Weights kept with a probability, divided by it."""
     if mask is None:
-        return dropout_by(weights, take_state(like=weights), 1.0 - keep, weights.shape)
+        return dropout(weights, take_state(like=weights), 1.0 - keep, weights.shape)
     *lead, keys = weights.shape
     if mask.dtype.name != "uint8" or keys % 8 or mask.shape != (*lead, keys // 8):
         raise ShapeError(

@@ -102,20 +102,8 @@ def mul_no_nan(x: Tensor, y: Tensor):
     return select(y == 0, 0, x * y)
 
 
-@op(name="addcmul", dtypes=INEXACT, promote="common", elementwise=True)
-def addcmul_scaled(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
-    """Composite: ``input + value * tensor1 * tensor2``."""
-    return input + tensor1 * tensor2 * value
-
-
-@op(name="addcdiv", dtypes=INEXACT, promote="float", elementwise=True)
-def addcdiv_scaled(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
-    """Composite: ``input + value * tensor1 / tensor2``."""
-    return input + tensor1 / tensor2 * value
-
-
-@tensor_method("addcmul")
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+@op(method="addcmul", dtypes=INEXACT, promote="common", elementwise=True)
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
     """``input + value * tensor1 * tensor2`` (`mindspore.ops.addcmul`).
 
     Args:
@@ -134,16 +122,21 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> 
         >>> ms.ops.addcmul(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([3.0]), value=0.5)
         Tensor(shape=[1], dtype=Float32, value= [ 4.00000000e+00])
     """
+    return input + tensor1 * tensor2 * value
+
+
+@addcmul.normaliser
+def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1):
     exact = any(
         isinstance(t, Tensor) and not t.dtype.is_floating for t in (input, tensor1, tensor2)
     )
     if isinstance(value, Tensor) or exact:  # the kernel's number is floating
         return input + tensor1 * tensor2 * value
-    return addcmul_scaled(input, tensor1, tensor2, number_of("addcmul", "value", value))
+    return (input, tensor1, tensor2, number_of("addcmul", "value", value))
 
 
-@tensor_method("addcdiv")
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+@op(method="addcdiv", dtypes=INEXACT, promote="float", elementwise=True)
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
     """``input + value * tensor1 / tensor2`` (`mindspore.ops.addcdiv`).
 
     Args:
@@ -161,9 +154,14 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> 
         >>> ms.ops.addcdiv(ms.Tensor([1.0]), ms.Tensor([2.0]), ms.Tensor([4.0]), value=3)
         Tensor(shape=[1], dtype=Float32, value= [ 2.50000000e+00])
     """
+    return input + tensor1 / tensor2 * value
+
+
+@addcdiv.normaliser
+def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1):
     if isinstance(value, Tensor):
         return input + tensor1 / tensor2 * value
-    return addcdiv_scaled(input, tensor1, tensor2, number_of("addcdiv", "value", value))
+    return (input, tensor1, tensor2, number_of("addcdiv", "value", value))
 
 
 @op(name="lerp", method="lerp", primitive="Lerp", dtypes=INEXACT, promote="float", elementwise=True)
@@ -233,29 +231,7 @@ class AccumulateNV2(AddN):
 
 
 @op(name="clip_to", dtypes=REAL)
-def clip_to(input: Tensor, low: float, high: float):
-    """Composite: elements below `low` become `low`, above `high` become `high`; NaN stays."""
-    return minimum(maximum(input, low), high)
-
-
-@clip_to.scalar
-def _(s, x, low, high):
-    raised = s.where(x < low, low, x)
-    return s.where(raised > high, high, raised)
-
-
-@clip_to.bprop
-def _(x, out, dout, low, high):
-    return (clip_grad(dout, x, low, high),)
-
-
-@op(name="clip_grad", dtypes=REAL, promote="common", elementwise=True)
-def clip_grad(dout: Tensor, x: Tensor, low: float, high: float):
-    """Composite: the gradient of clipping: `dout` where nothing was clipped."""
-    return select(logical_or(x < low, x > high), 0, dout)
-
-
-def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(input: Tensor, low: float, high: float):
     """Elements limited to the range from `min` to `max` (`mindspore.ops.clamp`).
 
     Args:
@@ -275,6 +251,11 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
         >>> ms.ops.clamp(ms.Tensor([-1.0, 0.5, 7.0]), 0, 1)
         Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  5.00000000e-01,  1.00000000e+00])
     """
+    return minimum(maximum(input, low), high)
+
+
+@clamp.normaliser
+def _(input: Tensor, min: Any = None, max: Any = None):
     if min is None and max is None:
         raise ArgumentValueError("clamp: got neither min nor max; wanted at least one of them")
     if input.dtype.is_complex:
@@ -285,18 +266,35 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
         low = float("-inf") if min is None else min
         high = float("inf") if max is None else max
         if isinstance(low, (int, float)) and isinstance(high, (int, float)):
-            return clip_to(input, float(low), float(high))
+            return (input, float(low), float(high))
     out = input if min is None else maximum(input, min)
     return out if max is None else minimum(out, max)
 
 
-clip = clamp
+@clamp.scalar
+def _(s, x, low, high):
+    raised = s.where(x < low, low, x)
+    return s.where(raised > high, high, raised)
+
+
+@clamp.bprop
+def _(x, out, dout, low, high):
+    return (clip_grad(dout, x, low, high),)
+
+
+@op(name="clip_grad", dtypes=REAL, promote="common", elementwise=True)
+def clip_grad(dout: Tensor, x: Tensor, low: float, high: float):
+    """Composite: the gradient of clipping: `dout` where nothing was clipped."""
+    return select(logical_or(x < low, x > high), 0, dout)
+
+
+clip = clamp.public
 
 
 @tensor_method("clamp", "clip")
 def _tensor_clamp(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Elements limited to a range; see `ops.clamp`."""
-    return clamp(self, min, max)
+    return clamp.public(self, min, max)
 
 
 def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
@@ -320,4 +318,4 @@ def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None
     """
     if isinstance(x, (list, tuple)):
         return type(x)(clip_by_value(v, clip_value_min, clip_value_max) for v in x)
-    return clamp(x, clip_value_min, clip_value_max)
+    return clamp.public(x, clip_value_min, clip_value_max)

@@ -538,51 +538,14 @@ for _n, _functions in enumerate(
 # ---- unfold and fold ----------------------------------------------------------------------------
 
 
-@op(name="unfold", dtypes=REAL)
-def unfold_by(
-    input: Tensor,
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Pairs,
-    dilation: Sequence[int],
-):
-    """Windows of (N, C, spatial...) as columns: (N, C * kernel, windows)."""
-    out = window_sizes("unfold", input.shape[2:], kernel, stride, padding, dilation)
-    n, c = input.shape[:2]
-    cols = windows(input, kernel, stride, padding, dilation, out)
-    return reshape_to(cols, (n, c * size_of(kernel), size_of(out)))
-
-
-@unfold_by.bprop
-def _(x, out, dout, kernel, stride, padding, dilation):
-    return (fold_by(dout, x.shape[2:], kernel, stride, padding, dilation),)
-
-
-@op(name="fold", dtypes=REAL)
-def fold_by(
-    input: Tensor,
-    sizes: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Pairs,
-    dilation: Sequence[int],
-):
-    """Columns summed back where windows overlap: the adjoint of unfold."""
-    out = window_sizes("fold", sizes, kernel, stride, padding, dilation)
-    n = input.shape[0]
-    c = input.shape[1] // size_of(kernel)
-    parts = reshape_to(input, (n, c, *kernel, *out))
-    return overlap_add(parts, sizes, kernel, stride, padding, dilation, out)
-
-
-@fold_by.bprop
-def _(x, out, dout, sizes, kernel, stride, padding, dilation):
-    return (unfold_by(dout, kernel, stride, padding, dilation),)
-
-
+@op(dtypes=REAL)
 def unfold(
-    input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-) -> Tensor:
+    input: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Pairs,
+    dilation: Sequence[int],
+):
     """Sliding windows as columns, im2col (`mindspore.ops.unfold`).
 
     Args:
@@ -601,9 +564,17 @@ def unfold(
         >>> ms.ops.unfold(ms.ops.ones((1, 2, 4, 4)), 3).shape
         (1, 18, 4)
     """
+    out = window_sizes("unfold", input.shape[2:], kernel, stride, padding, dilation)
+    n, c = input.shape[:2]
+    cols = windows(input, kernel, stride, padding, dilation, out)
+    return reshape_to(cols, (n, c * size_of(kernel), size_of(out)))
+
+
+@unfold.normaliser
+def _(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
     if input.ndim != 4:
         raise ShapeError(f"unfold: got input of shape {input.shape}; wanted (N, C, H, W)")
-    return unfold_by(
+    return (
         input,
         tuple_of("unfold", "kernel_size", kernel_size, 2),
         tuple_of("unfold", "stride", stride, 2),
@@ -612,14 +583,20 @@ def unfold(
     )
 
 
+@unfold.bprop
+def _(x, out, dout, kernel, stride, padding, dilation):
+    return (fold(dout, x.shape[2:], kernel, stride, padding, dilation),)
+
+
+@op(dtypes=REAL)
 def fold(
     input: Tensor,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
-) -> Tensor:
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Pairs,
+    dilation: Sequence[int],
+):
     """Columns summed back into an image, col2im (`mindspore.ops.fold`).
 
     Args:
@@ -638,6 +615,22 @@ def fold(
         >>> ms.ops.fold(ms.ops.ones((1, 18, 4)), (4, 4), 3).shape
         (1, 2, 4, 4)
     """
+    out = window_sizes("fold", sizes, kernel, stride, padding, dilation)
+    n = input.shape[0]
+    c = input.shape[1] // size_of(kernel)
+    parts = reshape_to(input, (n, c, *kernel, *out))
+    return overlap_add(parts, sizes, kernel, stride, padding, dilation, out)
+
+
+@fold.normaliser
+def _(
+    input: Tensor,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+):
     if isinstance(output_size, Tensor):
         output_size = output_size.tolist()
     sizes = tuple_of("fold", "output_size", output_size, 2)
@@ -652,4 +645,9 @@ def fold(
     count = size_of(window_sizes("fold", sizes, kernel, strides, pads, dilations))
     if input.shape[2] != count:
         raise ShapeError(f"fold: got {input.shape[2]} windows; wanted {count} for size {sizes}")
-    return fold_by(input, sizes, kernel, strides, pads, dilations)
+    return (input, sizes, kernel, strides, pads, dilations)
+
+
+@fold.bprop
+def _(x, out, dout, sizes, kernel, stride, padding, dilation):
+    return (unfold(dout, kernel, stride, padding, dilation),)

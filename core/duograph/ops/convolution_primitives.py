@@ -286,7 +286,7 @@ class Conv3DTranspose(Primitive):
 class Unfold(Primitive):
     """Sliding windows as columns: `Unfold(kernel_size, stride=1, padding=0, dilation=1)(x)`."""
 
-    op = convolution.unfold_by
+    op = convolution.unfold
 
     def __init__(
         self, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
@@ -301,13 +301,15 @@ class Unfold(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The columns."""
-        return convolution.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
+        return convolution.unfold.public(
+            x, self.kernel_size, self.dilation, self.padding, self.stride
+        )
 
 
 class Fold(Primitive):
     """Columns summed back: `Fold(output_size, kernel_size, stride=1, padding=0, dilation=1)(x)`."""
 
-    op = convolution.fold_by
+    op = convolution.fold
 
     def __init__(
         self,
@@ -323,6 +325,6 @@ class Fold(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The image."""
-        return convolution.fold(
+        return convolution.fold.public(
             x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )

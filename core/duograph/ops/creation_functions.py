@@ -14,7 +14,8 @@ from ..dtype import DType, as_dtype, bool_, float32, int32, int64, promote, scal
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..ir.builder import GraphTensor
 from ..op import op
-from ..tensor import Tensor, commit
+from ..placement import commit
+from ..tensor import Tensor
 from . import powers
 from .arguments import ints_of
 from .axes import axis_of
@@ -146,13 +147,8 @@ def _number(name: str, value: Any) -> tuple[Any, DType]:
     return value, scalar_dtype(value)
 
 
-@op(name="full_like", differentiable=False)
-def full_like_by(input: Tensor, value: Any, dtype: DType):
-    """Composite: a tensor of the shape of `input`, on its device, with every element `value`."""
-    return fill_by(input.shape, value, dtype)
-
-
-def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None) -> Tensor:
+@op(differentiable=False)
+def full_like(input: Tensor, value: Any, dtype: DType):
     """A tensor of one value in the shape of another (`mindspore.ops.full_like`).
 
     Args:
@@ -165,16 +161,21 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None) -> Tensor:
         >>> ms.ops.full_like(ms.Tensor([1, 2]), 7)
         Tensor(shape=[2], dtype=Int64, value= [7, 7])
     """
+    return fill_by(input.shape, value, dtype)
+
+
+@full_like.normaliser
+def _(input: Tensor, fill_value: Any, *, dtype: Any = None):
     found = input.dtype if dtype is None else as_dtype(dtype)
     value = _fit(_number("full_like", fill_value)[0], found)
-    return full_like_by(input, value, found)
+    return (input, value, found)
 
 
 def _like(input: Any, value: int, dtype: Any) -> Tensor:
     if not isinstance(input, Tensor):
         input = Tensor(input)
     found = input.dtype if dtype is None else as_dtype(dtype)
-    return full_like_by(input, _constant(value, found), found)
+    return full_like(input, _constant(value, found), found)
 
 
 def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
@@ -238,7 +239,7 @@ def fill(type: Any, shape: Any, value: Any) -> Tensor:
 @tensor_method("fill", "fills")
 def _tensor_fill(self: Tensor, value: Any) -> Tensor:
     """A tensor of the same type with every element `value`."""
-    return full_like(self, value)
+    return full_like.public(self, value)
 
 
 def fills(x: Tensor, value: Any) -> Tensor:
@@ -249,7 +250,7 @@ def fills(x: Tensor, value: Any) -> Tensor:
         >>> ms.ops.fills(ms.Tensor([1, 2]), 5)
         Tensor(shape=[2], dtype=Int64, value= [5, 5])
     """
-    return full_like(x, value)
+    return full_like.public(x, value)
 
 
 @op(name="new_full", differentiable=False)
@@ -288,13 +289,8 @@ def _tensor_new_empty(self: Tensor, *size: Any, dtype: Any = None, device: Any =
     return _filled(self, "new_empty", spread("new_empty", "size", size), 0, dtype)
 
 
-@op(name="eye", differentiable=False)
-def eye_by(n: int, m: int, offset: int, dtype: DType):
-    """Composite: ones on one diagonal of an (n, m) matrix, zeros elsewhere."""
-    return cast_to(equal(iota((n, m), 1, int32) - offset, iota((n, m), 0, int32)), dtype)
-
-
-def eye(n: int, m: int | None = None, dtype: Any = None) -> Tensor:
+@op(differentiable=False)
+def eye(n: int, m: int, offset: int, dtype: DType):
     """Ones on the diagonal, zeros elsewhere (`mindspore.ops.eye`).
 
     Args:
@@ -312,8 +308,13 @@ def eye(n: int, m: int | None = None, dtype: Any = None) -> Tensor:
         [[1, 0, 0],
          [0, 1, 0]])
     """
+    return cast_to(equal(iota((n, m), 1, int32) - offset, iota((n, m), 0, int32)), dtype)
+
+
+@eye.normaliser
+def _(n: int, m: int | None = None, dtype: Any = None):
     rows, columns = _sizes("eye", (n, n if m is None else m))
-    return eye_by(rows, columns, 0, float32 if dtype is None else as_dtype(dtype))
+    return (rows, columns, 0, float32 if dtype is None else as_dtype(dtype))
 
 
 # ---- ranges
@@ -384,18 +385,8 @@ def make_range(*args: int) -> tuple[int, ...]:
     return tuple(builtins.range(*[_number("make_range", a)[0] for a in args]))
 
 
-@op(name="linspace")
-def linspace_by(start: Tensor, end: Tensor, steps: int):
-    """Composite: `steps` numbers from `start` to `end`, both included, along a new last axis."""
-    part = iota((steps,), 0, start.dtype) * (1.0 / max(steps - 1, 1))
-    first = reshape_to(start, (*start.shape, 1))
-    last = reshape_to(end, (*end.shape, 1))
-    half = less(iota((steps,), 0, int32), (steps + 1) // 2)
-    # from the nearer end, so that both ends are exact
-    return select_by(half, first + (last - first) * part, last - (last - first) * (1.0 - part))
-
-
-def linspace(start: Any, end: Any, steps: int) -> Tensor:
+@op()
+def linspace(start: Tensor, end: Tensor, steps: int):
     """`steps` evenly spaced numbers from `start` to `end`, both included
     (`mindspore.ops.linspace`).
 
@@ -414,13 +405,23 @@ def linspace(start: Any, end: Any, steps: int) -> Tensor:
         >>> ms.ops.linspace(0, 1, 5).asnumpy()
         array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
+    part = iota((steps,), 0, start.dtype) * (1.0 / max(steps - 1, 1))
+    first = reshape_to(start, (*start.shape, 1))
+    last = reshape_to(end, (*end.shape, 1))
+    half = less(iota((steps,), 0, int32), (steps + 1) // 2)
+    # from the nearer end, so that both ends are exact
+    return select_by(half, first + (last - first) * part, last - (last - first) * (1.0 - part))
+
+
+@linspace.normaliser
+def _(start: Any, end: Any, steps: int):
     (count,) = _sizes("linspace", steps)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         return Tensor(np.linspace(start, end, count).astype(np.float32))
     like = start if isinstance(start, Tensor) else end
     found = like.dtype if like.dtype.is_floating else float32
     first, last = (cast(v if isinstance(v, Tensor) else Tensor(v), found) for v in (start, end))
-    return linspace_by(first, last, count)
+    return (first, last, count)
 
 
 def logspace(start: Any, end: Any, steps: int, base: int = 10, *, dtype: Any = float32) -> Tensor:
@@ -436,7 +437,7 @@ def logspace(start: Any, end: Any, steps: int, base: int = 10, *, dtype: Any = f
         return Tensor(
             np.power(float(base), np.linspace(start, end, count)).astype(as_dtype(dtype).np)
         )
-    return cast(powers.pow(float(base), linspace(start, end, steps)), dtype)
+    return cast(powers.pow(float(base), linspace.public(start, end, steps)), dtype)
 
 
 # ---- one-hot and masks
@@ -452,17 +453,8 @@ def one_hot_mask(indices: Tensor, depth: int, axis: int):
     return equal(reshape_to(indices, narrow), iota(wide, axis, indices.dtype))
 
 
-@op(name="one_hot", differentiable=False)
-def one_hot_by(indices: Tensor, depth: int, axis: int, on: Any, off: Any, dtype: DType):
-    """Composite: `on` where the number along a new axis of size `depth` is the index, else `off`."""
-    return select_by(
-        one_hot_mask(indices, depth, axis), fill_by((), on, dtype), fill_by((), off, dtype)
-    )
-
-
-def one_hot(
-    indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1
-) -> Tensor:
+@op(differentiable=False)
+def one_hot(indices: Tensor, depth: int, axis: int, on: Any, off: Any, dtype: DType):
     """`on_value` where the number along a new axis is the index, `off_value` elsewhere
     (`mindspore.ops.one_hot`).
 
@@ -483,6 +475,13 @@ def one_hot(
         [[1, 0, 0],
          [0, 0, 1]])
     """
+    return select_by(
+        one_hot_mask(indices, depth, axis), fill_by((), on, dtype), fill_by((), off, dtype)
+    )
+
+
+@one_hot.normaliser
+def _(indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1):
     if not indices.dtype.is_integer:
         raise DTypeError(
             f"one_hot: indices have dtype {indices.dtype.name}; wanted an integer dtype"
@@ -491,7 +490,7 @@ def one_hot(
     at = axis_of("one_hot", axis, len(indices.shape) + 1)
     if not isinstance(on_value, Tensor) and not isinstance(off_value, Tensor):
         kind = promote(scalar_dtype(on_value), scalar_dtype(off_value))
-        return one_hot_by(as_index(indices), count, at, on_value, off_value, kind)
+        return (as_index(indices), count, at, on_value, off_value, kind)
     mask = one_hot_mask(as_index(indices), count, at)
     on = on_value if isinstance(on_value, Tensor) else Tensor(on_value)
     off = off_value if isinstance(off_value, Tensor) else Tensor(off_value)
@@ -538,7 +537,8 @@ def as_index(indices: Any, like: Tensor | None = None) -> Any:
     return cast_to(indices, int64)
 
 
-def sequence_mask(lengths: Any, maxlen: int | None = None) -> Tensor:
+@op(differentiable=False)
+def sequence_mask(lengths: Tensor, maxlen: int):
     """Whether a position comes before the end of a sequence (`mindspore.ops.sequence_mask`).
 
     Args:
@@ -555,19 +555,18 @@ def sequence_mask(lengths: Any, maxlen: int | None = None) -> Tensor:
         [[ True, False, False, False],
          [ True,  True,  True, False]])
     """
+    shape = lengths.shape
+    count = iota((*shape, maxlen), len(shape), lengths.dtype)
+    return less(count, reshape_to(lengths, (*shape, 1)))
+
+
+@sequence_mask.normaliser
+def _(lengths: Any, maxlen: int | None = None):
     found = as_index(lengths)
     if maxlen is None:
         maxlen = int(found.asnumpy().max()) if found.size else 0
     (count,) = _sizes("sequence_mask", maxlen)
-    return sequence_mask_by(found, count)
-
-
-@op(name="sequence_mask", differentiable=False)
-def sequence_mask_by(lengths: Tensor, maxlen: int):
-    """Composite: whether the number along a new last axis is below the length."""
-    shape = lengths.shape
-    count = iota((*shape, maxlen), len(shape), lengths.dtype)
-    return less(count, reshape_to(lengths, (*shape, 1)))
+    return (found, count)
 
 
 def _triangle_indices(

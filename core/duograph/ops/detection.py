@@ -25,7 +25,7 @@ from .movement import concat_by, slice_by, stop_gradient
 from .primitive import Primitive
 from .reduction import reduce_mean
 from .rounding import floor, round_half_even
-from .shape_primitives import broadcast_by, reshape_to, transpose_by
+from .shape_primitives import broadcast_to, reshape_to, transpose_by
 
 __all__ = [
     "iou",
@@ -62,26 +62,8 @@ def _check_boxes(name: str, **boxes: Any) -> None:
             raise ShapeError(f"{name}: got {what} of shape {t.shape}; wanted (n, 4)")
 
 
-@op(name="iou", dtypes=FLOATING, promote="common")
-def iou_of(anchor_boxes: Tensor, gt_boxes: Tensor, of_ground: bool):
-    """Overlap of every ground-truth box with every anchor box; sides count pixels, so they are one
-    longer.
-    """
-    a, g = _sides(widened(anchor_boxes)), _sides(widened(gt_boxes))
-    n, m = a[0].shape[0], g[0].shape[0]
-    ax1, ay1, ax2, ay2 = (reshape_to(v, (1, n)) for v in a)
-    gx1, gy1, gx2, gy2 = (reshape_to(v, (m, 1)) for v in g)
-    zero = fill((), 0.0, ax1.dtype)
-    width = maximum(minimum(ax2, gx2) - maximum(ax1, gx1) + 1.0, zero)
-    height = maximum(minimum(ay2, gy2) - maximum(ay1, gy1) + 1.0, zero)
-    inner = width * height
-    ground = (gx2 - gx1 + 1.0) * (gy2 - gy1 + 1.0)
-    whole = ground if of_ground else ground + (ax2 - ax1 + 1.0) * (ay2 - ay1 + 1.0) - inner
-    out = inner / whole
-    return out if out.dtype is anchor_boxes.dtype else cast_to(out, anchor_boxes.dtype)
-
-
-def iou(anchor_boxes: Tensor, gt_boxes: Tensor, mode: str = "iou") -> Tensor:
+@op(dtypes=FLOATING, promote="common")
+def iou(anchor_boxes: Tensor, gt_boxes: Tensor, of_ground: bool):
     """Overlap of boxes (`mindspore.ops.iou`).
 
     Args:
@@ -101,10 +83,26 @@ def iou(anchor_boxes: Tensor, gt_boxes: Tensor, mode: str = "iou") -> Tensor:
         >>> print(ms.ops.iou(box, box))
         [[1.]]
     """
+    a, g = _sides(widened(anchor_boxes)), _sides(widened(gt_boxes))
+    n, m = a[0].shape[0], g[0].shape[0]
+    ax1, ay1, ax2, ay2 = (reshape_to(v, (1, n)) for v in a)
+    gx1, gy1, gx2, gy2 = (reshape_to(v, (m, 1)) for v in g)
+    zero = fill((), 0.0, ax1.dtype)
+    width = maximum(minimum(ax2, gx2) - maximum(ax1, gx1) + 1.0, zero)
+    height = maximum(minimum(ay2, gy2) - maximum(ay1, gy1) + 1.0, zero)
+    inner = width * height
+    ground = (gx2 - gx1 + 1.0) * (gy2 - gy1 + 1.0)
+    whole = ground if of_ground else ground + (ax2 - ax1 + 1.0) * (ay2 - ay1 + 1.0) - inner
+    out = inner / whole
+    return out if out.dtype is anchor_boxes.dtype else cast_to(out, anchor_boxes.dtype)
+
+
+@iou.normaliser
+def _(anchor_boxes: Tensor, gt_boxes: Tensor, mode: str = "iou"):
     _check_boxes("iou", anchor_boxes=anchor_boxes, gt_boxes=gt_boxes)
     if mode not in ("iou", "iof"):
         raise ArgumentValueError(f"iou: got mode={mode!r}; wanted 'iou' or 'iof'")
-    return iou_of(anchor_boxes, gt_boxes, mode == "iof")
+    return (anchor_boxes, gt_boxes, mode == "iof")
 
 
 def _centres(boxes: Any) -> tuple[Any, Any, Any, Any]:
@@ -112,11 +110,21 @@ def _centres(boxes: Any) -> tuple[Any, Any, Any, Any]:
     return (x1 + x2) * 0.5, (y1 + y2) * 0.5, x2 - x1 + 1.0, y2 - y1 + 1.0
 
 
-@op(name="bounding_box_encode", dtypes=FLOATING, promote="common")
-def encode_boxes(
+@op(dtypes=FLOATING, promote="common")
+def bounding_box_encode(
     anchor_box: Tensor, groundtruth_box: Tensor, means: Sequence[float], stds: Sequence[float]
 ):
-    """Ground-truth boxes as offsets from anchor boxes."""
+    """Ground-truth boxes as offsets from anchor boxes (`mindspore.ops.bounding_box_encode`).
+
+    Raises:
+        ValueError: boxes that are not (n, 4), or means and stds of another length.
+
+    Examples:
+        >>> import duograph as ms
+        >>> box = ms.Tensor([[0.0, 0.0, 4.0, 4.0]])
+        >>> print(ms.ops.bounding_box_encode(box, box))
+        [[0. 0. 0. 0.]]
+    """
     ax, ay, aw, ah = _centres(widened(anchor_box))
     gx, gy, gw, gh = _centres(widened(groundtruth_box))
     offsets = ((gx - ax) / aw, (gy - ay) / ah, log(gw / aw), log(gh / ah))
@@ -124,8 +132,20 @@ def encode_boxes(
     return out if out.dtype is anchor_box.dtype else cast_to(out, anchor_box.dtype)
 
 
-@op(name="bounding_box_decode", dtypes=FLOATING, promote="common")
-def decode_boxes(
+@bounding_box_encode.normaliser
+def _(
+    anchor_box: Tensor,
+    groundtruth_box: Tensor,
+    means: Any = (0.0, 0.0, 0.0, 0.0),
+    stds: Any = (1.0, 1.0, 1.0, 1.0),
+):
+    _check_boxes("bounding_box_encode", anchor_box=anchor_box, groundtruth_box=groundtruth_box)
+    name = "bounding_box_encode"
+    return (anchor_box, groundtruth_box, _four(name, "means", means), _four(name, "stds", stds))
+
+
+@op(dtypes=FLOATING, promote="common")
+def bounding_box_decode(
     anchor_box: Tensor,
     deltas: Tensor,
     max_shape: Sequence[int],
@@ -133,7 +153,18 @@ def decode_boxes(
     stds: Sequence[float],
     wh_ratio_clip: float,
 ):
-    """Boxes from anchor boxes and offsets, cut at the image."""
+    """Boxes from anchor boxes and offsets, cut at `max_shape`
+    (`mindspore.ops.bounding_box_decode`).
+
+    Raises:
+        ValueError: boxes that are not (n, 4), or means and stds of another length.
+
+    Examples:
+        >>> import duograph as ms
+        >>> box = ms.Tensor([[0.0, 0.0, 4.0, 4.0]])
+        >>> print(ms.ops.bounding_box_decode(box, box * 0, (20, 20)))
+        [[0. 0. 4. 4.]]
+    """
     ax, ay, aw, ah = _centres(widened(anchor_box))
     d = [v * s + m for v, m, s in zip(_sides(widened(deltas)), means, stds, strict=True)]
     limit = abs(math.log(wh_ratio_clip))
@@ -152,62 +183,31 @@ def decode_boxes(
     return out if out.dtype is anchor_box.dtype else cast_to(out, anchor_box.dtype)
 
 
-def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
-    if not isinstance(value, (tuple, list)) or len(value) != 4:
-        raise ArgumentValueError(f"{name}: got {what}={value!r}; wanted four numbers")
-    return tuple(float(v) for v in value)
-
-
-def bounding_box_encode(
-    anchor_box: Tensor,
-    groundtruth_box: Tensor,
-    means: Any = (0.0, 0.0, 0.0, 0.0),
-    stds: Any = (1.0, 1.0, 1.0, 1.0),
-) -> Tensor:
-    """Ground-truth boxes as offsets from anchor boxes (`mindspore.ops.bounding_box_encode`).
-
-    Raises:
-        ValueError: boxes that are not (n, 4), or means and stds of another length.
-
-    Examples:
-        >>> import duograph as ms
-        >>> box = ms.Tensor([[0.0, 0.0, 4.0, 4.0]])
-        >>> print(ms.ops.bounding_box_encode(box, box))
-        [[0. 0. 0. 0.]]
-    """
-    _check_boxes("bounding_box_encode", anchor_box=anchor_box, groundtruth_box=groundtruth_box)
-    name = "bounding_box_encode"
-    return encode_boxes(
-        anchor_box, groundtruth_box, _four(name, "means", means), _four(name, "stds", stds)
-    )
-
-
-def bounding_box_decode(
+@bounding_box_decode.normaliser
+def _(
     anchor_box: Tensor,
     deltas: Tensor,
     max_shape: Any,
     means: Any = (0.0, 0.0, 0.0, 0.0),
     stds: Any = (1.0, 1.0, 1.0, 1.0),
     wh_ratio_clip: float = 0.016,
-) -> Tensor:
-    """Boxes from anchor boxes and offsets, cut at `max_shape`
-    (`mindspore.ops.bounding_box_decode`).
-
-    Raises:
-        ValueError: boxes that are not (n, 4), or means and stds of another length.
-
-    Examples:
-        >>> import duograph as ms
-        >>> box = ms.Tensor([[0.0, 0.0, 4.0, 4.0]])
-        >>> print(ms.ops.bounding_box_decode(box, box * 0, (20, 20)))
-        [[0. 0. 4. 4.]]
-    """
+):
     _check_boxes("bounding_box_decode", anchor_box=anchor_box, deltas=deltas)
     name = "bounding_box_decode"
-    return decode_boxes(
-        anchor_box, deltas, tuple_of(name, "max_shape", max_shape, 2), _four(name, "means", means),
-        _four(name, "stds", stds), float(wh_ratio_clip),
-    )  # fmt: skip
+    return (
+        anchor_box,
+        deltas,
+        tuple_of(name, "max_shape", max_shape, 2),
+        _four(name, "means", means),
+        _four(name, "stds", stds),
+        float(wh_ratio_clip),
+    )
+
+
+def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
+    if not isinstance(value, (tuple, list)) or len(value) != 4:
+        raise ArgumentValueError(f"{name}: got {what}={value!r}; wanted four numbers")
+    return tuple(float(v) for v in value)
 
 
 def check_valid(bboxes: Tensor, img_metas: Tensor) -> Tensor:
@@ -282,8 +282,8 @@ def _bilinear(rows: Any, start: Any, y: Any, x: Any, height: int, width: int) ->
     return total
 
 
-@op(name="roi_align", dtypes=FLOATING, promote="common")
-def roi_align_by(
+@op(dtypes=FLOATING, promote="common")
+def roi_align(
     features: Tensor,
     rois: Tensor,
     pooled_height: int,
@@ -292,51 +292,6 @@ def roi_align_by(
     sample_num: int,
     roi_end_mode: int,
 ):
-    """Regions of interest resampled to one size, each cell the mean of sample_num^2 positions (He
-    et al., 2017).
-    """
-    x = widened(features)
-    r = rois if rois.dtype is x.dtype else cast_to(rois, x.dtype)
-    n, c, height, width = x.shape
-    m = r.shape[0]
-    batch, x1, y1, x2, y2 = (
-        reshape_to(slice_by(r, (0, i), (m, i + 1), (1, 1)), (m, 1)) for i in range(5)
-    )
-    one, zero = fill((), 1.0, x.dtype), fill((), 0.0, x.dtype)
-
-    def line(begin: Any, end: Any, cells: int, size: int) -> tuple[Any, Any]:
-        begin = begin * spatial_scale
-        length = maximum((end + float(roi_end_mode)) * spatial_scale - begin, one)
-        steps = (np.arange(cells * sample_num) + 0.5) / (cells * sample_num)
-        p = begin + length * steps.astype(x.dtype.np).reshape(1, -1)
-        beyond = less(fill((), float(size), p.dtype), p)
-        inside = logical_not(logical_or(less(p, -one), beyond))
-        return minimum(maximum(p, zero), fill((), size - 1.0, p.dtype)), inside
-
-    h, w = pooled_height * sample_num, pooled_width * sample_num
-    y, y_inside = line(y1, y2, pooled_height, height)
-    x_at, x_inside = line(x1, x2, pooled_width, width)
-    y = broadcast_by(reshape_to(y, (m, h, 1)), (m, h, w))
-    x_at = broadcast_by(reshape_to(x_at, (m, 1, w)), (m, h, w))
-    start = reshape_to(cast_to(batch, int64) * (height * width), (m, 1, 1))
-    rows = reshape_to(transpose_by(x, (0, 2, 3, 1)), (n * height * width, c))
-    found = _bilinear(rows, start, y, x_at, height, width)
-    inside = logical_and(reshape_to(y_inside, (m, h, 1, 1)), reshape_to(x_inside, (m, 1, w, 1)))
-    found = select_by(inside, found, zero)
-    cells = reshape_to(found, (m, pooled_height, sample_num, pooled_width, sample_num, c))
-    out = transpose_by(reduce_mean(cells, (2, 4), False), (0, 3, 1, 2))
-    return out if out.dtype is features.dtype else cast_to(out, features.dtype)
-
-
-def roi_align(
-    features: Tensor,
-    rois: Tensor,
-    pooled_height: int,
-    pooled_width: int,
-    spatial_scale: float,
-    sample_num: int = 2,
-    roi_end_mode: int = 1,
-) -> Tensor:
     """Regions of interest resampled to one size (He et al., 2017).
 
     Args:
@@ -359,6 +314,49 @@ def roi_align(
         >>> ms.ops.roi_align(x, ms.Tensor([[0.0, 0, 0, 3, 3]]), 2, 2, 1.0).shape
         (1, 2, 2, 2)
     """
+    x = widened(features)
+    r = rois if rois.dtype is x.dtype else cast_to(rois, x.dtype)
+    n, c, height, width = x.shape
+    m = r.shape[0]
+    batch, x1, y1, x2, y2 = (
+        reshape_to(slice_by(r, (0, i), (m, i + 1), (1, 1)), (m, 1)) for i in range(5)
+    )
+    one, zero = fill((), 1.0, x.dtype), fill((), 0.0, x.dtype)
+
+    def line(begin: Any, end: Any, cells: int, size: int) -> tuple[Any, Any]:
+        begin = begin * spatial_scale
+        length = maximum((end + float(roi_end_mode)) * spatial_scale - begin, one)
+        steps = (np.arange(cells * sample_num) + 0.5) / (cells * sample_num)
+        p = begin + length * steps.astype(x.dtype.np).reshape(1, -1)
+        beyond = less(fill((), float(size), p.dtype), p)
+        inside = logical_not(logical_or(less(p, -one), beyond))
+        return minimum(maximum(p, zero), fill((), size - 1.0, p.dtype)), inside
+
+    h, w = pooled_height * sample_num, pooled_width * sample_num
+    y, y_inside = line(y1, y2, pooled_height, height)
+    x_at, x_inside = line(x1, x2, pooled_width, width)
+    y = broadcast_to(reshape_to(y, (m, h, 1)), (m, h, w))
+    x_at = broadcast_to(reshape_to(x_at, (m, 1, w)), (m, h, w))
+    start = reshape_to(cast_to(batch, int64) * (height * width), (m, 1, 1))
+    rows = reshape_to(transpose_by(x, (0, 2, 3, 1)), (n * height * width, c))
+    found = _bilinear(rows, start, y, x_at, height, width)
+    inside = logical_and(reshape_to(y_inside, (m, h, 1, 1)), reshape_to(x_inside, (m, 1, w, 1)))
+    found = select_by(inside, found, zero)
+    cells = reshape_to(found, (m, pooled_height, sample_num, pooled_width, sample_num, c))
+    out = transpose_by(reduce_mean(cells, (2, 4), False), (0, 3, 1, 2))
+    return out if out.dtype is features.dtype else cast_to(out, features.dtype)
+
+
+@roi_align.normaliser
+def _(
+    features: Tensor,
+    rois: Tensor,
+    pooled_height: int,
+    pooled_width: int,
+    spatial_scale: float,
+    sample_num: int = 2,
+    roi_end_mode: int = 1,
+):
     if features.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5:
         raise ShapeError(
             f"roi_align: got features of shape {features.shape} and rois of shape {rois.shape}; wanted "
@@ -366,7 +364,7 @@ def roi_align(
         )
     if sample_num < 1:
         raise ArgumentValueError(f"roi_align: got sample_num={sample_num}; wanted at least 1")
-    return roi_align_by(
+    return (
         features,
         rois,
         int(pooled_height),
@@ -377,8 +375,8 @@ def roi_align(
     )
 
 
-@op(name="crop_and_resize")
-def crop_by(
+@op()
+def crop_and_resize(
     image: Tensor,
     boxes: Tensor,
     box_indices: Tensor,
@@ -386,45 +384,6 @@ def crop_by(
     method: str,
     outside: float,
 ):
-    """Crops of (N, H, W, C) at boxes (y1, x1, y2, x2) of the unit square, resampled to one size."""
-    n, height, width, c = image.shape
-    m = boxes.shape[0]
-    y1, x1, y2, x2 = (reshape_to(v, (m, 1)) for v in _sides(boxes))
-
-    def line(begin: Any, end: Any, cells: int, size: int) -> tuple[Any, Any]:
-        steps = np.arange(cells) / (cells - 1) if cells > 1 else np.full(1, 0.5)
-        p = (begin + (end - begin) * steps.astype(boxes.dtype.np).reshape(1, -1)) * float(size - 1)
-        low, high = fill((), 0.0, p.dtype), fill((), size - 1.0, p.dtype)
-        inside = logical_and(logical_not(less(p, low)), logical_not(less(high, p)))
-        return minimum(maximum(p, low), high), inside
-
-    h, w = crop_size
-    y, y_inside = line(y1, y2, h, height)
-    x, x_inside = line(x1, x2, w, width)
-    y = broadcast_by(reshape_to(y, (m, h, 1)), (m, h, w))
-    x = broadcast_by(reshape_to(x, (m, 1, w)), (m, h, w))
-    start = reshape_to(cast_to(box_indices, int64) * (height * width), (m, 1, 1))
-    rows = reshape_to(
-        image if image.dtype is boxes.dtype else cast_to(image, boxes.dtype),
-        (n * height * width, c),
-    )
-    if method == "nearest":
-        iy, ix = (cast_to(round_half_even(stop_gradient(v)), int64) for v in (y, x))
-        found = gather_by(rows, start + iy * width + ix, 0)
-    else:
-        found = _bilinear(rows, start, y, x, height, width)
-    inside = logical_and(reshape_to(y_inside, (m, h, 1, 1)), reshape_to(x_inside, (m, 1, w, 1)))
-    return select_by(inside, found, fill((), outside, found.dtype))
-
-
-def crop_and_resize(
-    image: Tensor,
-    boxes: Tensor,
-    box_indices: Tensor,
-    crop_size: Any,
-    method: str = "bilinear",
-    extrapolation_value: float = 0.0,
-) -> Tensor:
     """Crops of images resampled to one size (`mindspore.ops.crop_and_resize`).
 
     Args:
@@ -447,6 +406,45 @@ def crop_and_resize(
         >>> ms.ops.crop_and_resize(x, ms.Tensor([[0.0, 0.0, 1.0, 1.0]]), ms.Tensor([0]), (2, 2)).shape
         (1, 2, 2, 1)
     """
+    n, height, width, c = image.shape
+    m = boxes.shape[0]
+    y1, x1, y2, x2 = (reshape_to(v, (m, 1)) for v in _sides(boxes))
+
+    def line(begin: Any, end: Any, cells: int, size: int) -> tuple[Any, Any]:
+        steps = np.arange(cells) / (cells - 1) if cells > 1 else np.full(1, 0.5)
+        p = (begin + (end - begin) * steps.astype(boxes.dtype.np).reshape(1, -1)) * float(size - 1)
+        low, high = fill((), 0.0, p.dtype), fill((), size - 1.0, p.dtype)
+        inside = logical_and(logical_not(less(p, low)), logical_not(less(high, p)))
+        return minimum(maximum(p, low), high), inside
+
+    h, w = crop_size
+    y, y_inside = line(y1, y2, h, height)
+    x, x_inside = line(x1, x2, w, width)
+    y = broadcast_to(reshape_to(y, (m, h, 1)), (m, h, w))
+    x = broadcast_to(reshape_to(x, (m, 1, w)), (m, h, w))
+    start = reshape_to(cast_to(box_indices, int64) * (height * width), (m, 1, 1))
+    rows = reshape_to(
+        image if image.dtype is boxes.dtype else cast_to(image, boxes.dtype),
+        (n * height * width, c),
+    )
+    if method == "nearest":
+        iy, ix = (cast_to(round_half_even(stop_gradient(v)), int64) for v in (y, x))
+        found = gather_by(rows, start + iy * width + ix, 0)
+    else:
+        found = _bilinear(rows, start, y, x, height, width)
+    inside = logical_and(reshape_to(y_inside, (m, h, 1, 1)), reshape_to(x_inside, (m, 1, w, 1)))
+    return select_by(inside, found, fill((), outside, found.dtype))
+
+
+@crop_and_resize.normaliser
+def _(
+    image: Tensor,
+    boxes: Tensor,
+    box_indices: Tensor,
+    crop_size: Any,
+    method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+):
     if (
         image.ndim != 4
         or boxes.ndim != 2
@@ -461,10 +459,14 @@ def crop_and_resize(
         raise ArgumentValueError(
             f"crop_and_resize: got method={method!r}; wanted 'bilinear' or 'nearest'"
         )
-    return crop_by(
-        image, boxes, box_indices, tuple_of("crop_and_resize", "crop_size", crop_size, 2), method,
+    return (
+        image,
+        boxes,
+        box_indices,
+        tuple_of("crop_and_resize", "crop_size", crop_size, 2),
+        method,
         float(extrapolation_value),
-    )  # fmt: skip
+    )
 
 
 # ---- primitive classes --------------------------------------------------------------------------
@@ -473,7 +475,7 @@ def crop_and_resize(
 class IOU(Primitive):
     """`IOU(mode="iou")(anchor_boxes, gt_boxes)`."""
 
-    op = iou_of
+    op = iou
 
     def __init__(self, mode: str = "iou") -> None:
         super().__init__()
@@ -481,13 +483,13 @@ class IOU(Primitive):
 
     def __call__(self, anchor_boxes: Any, gt_boxes: Any) -> Any:
         """The overlaps."""
-        return iou(anchor_boxes, gt_boxes, self.mode)
+        return iou.public(anchor_boxes, gt_boxes, self.mode)
 
 
 class BoundingBoxEncode(Primitive):
     """`BoundingBoxEncode(means=(0, 0, 0, 0), stds=(1, 1, 1, 1))(anchor_box, groundtruth_box)`."""
 
-    op = encode_boxes
+    op = bounding_box_encode
 
     def __init__(self, means: Any = (0.0, 0.0, 0.0, 0.0), stds: Any = (1.0, 1.0, 1.0, 1.0)) -> None:
         super().__init__()
@@ -495,13 +497,13 @@ class BoundingBoxEncode(Primitive):
 
     def __call__(self, anchor_box: Any, groundtruth_box: Any) -> Any:
         """The offsets."""
-        return bounding_box_encode(anchor_box, groundtruth_box, self.means, self.stds)
+        return bounding_box_encode.public(anchor_box, groundtruth_box, self.means, self.stds)
 
 
 class BoundingBoxDecode(Primitive):
     """`BoundingBoxDecode(max_shape, means, stds, wh_ratio_clip=0.016)(anchor_box, deltas)`."""
 
-    op = decode_boxes
+    op = bounding_box_decode
 
     def __init__(
         self,
@@ -520,7 +522,7 @@ class BoundingBoxDecode(Primitive):
 
     def __call__(self, anchor_box: Any, deltas: Any) -> Any:
         """The boxes."""
-        return bounding_box_decode(
+        return bounding_box_decode.public(
             anchor_box, deltas, self.max_shape, self.means, self.stds, self.wh_ratio_clip
         )
 
@@ -560,7 +562,7 @@ class ROIAlign(Primitive):
     rois)`.
     """
 
-    op = roi_align_by
+    op = roi_align
 
     def __init__(
         self,
@@ -580,7 +582,7 @@ class ROIAlign(Primitive):
 
     def __call__(self, features: Any, rois: Any) -> Any:
         """The regions."""
-        return roi_align(
+        return roi_align.public(
             features,
             rois,
             self.pooled_height,
@@ -596,7 +598,7 @@ class CropAndResize(Primitive):
     crop_size)`.
     """
 
-    op = crop_by
+    op = crop_and_resize
 
     def __init__(self, method: str = "bilinear", extrapolation_value: float = 0.0) -> None:
         super().__init__()
@@ -604,6 +606,6 @@ class CropAndResize(Primitive):
 
     def __call__(self, x: Any, boxes: Any, box_indices: Any, crop_size: Any) -> Any:
         """The crops."""
-        return crop_and_resize(
+        return crop_and_resize.public(
             x, boxes, box_indices, crop_size, self.method, self.extrapolation_value
         )

@@ -349,14 +349,12 @@ def diagonal_length(shape: Any, offset: int) -> int:
     return max(min(shape[-2] - max(-offset, 0), shape[-1] - max(offset, 0)), 0)
 
 
-def matrix_diag(
-    x: Tensor,
-    k: int = 0,
-    num_rows: int = -1,
-    num_cols: int = -1,
-    padding_value: Any = 0,
-    align: str = "RIGHT_LEFT",
-) -> Tensor:
+def _int_or_float(value: Any) -> Any:
+    return value.item() if isinstance(value, Tensor) else value
+
+
+@op()
+def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: Any):
     """The last axis as diagonal `k` of matrices (`mindspore.ops.matrix_diag`), one diagonal at a
     time.
 
@@ -377,6 +375,19 @@ def matrix_diag(
          [0, 0, 2],
          [0, 0, 0]])
     """
+    base = fill((*x.shape[:-1], rows, columns), padding, x.dtype)
+    return set_diagonal_by(base, x, offset)
+
+
+@matrix_diag.normaliser
+def _(
+    x: Tensor,
+    k: int = 0,
+    num_rows: int = -1,
+    num_cols: int = -1,
+    padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
+):
     del align  # of several diagonals only
     at, pad = _int("matrix_diag", "k", k), _int_or_float(padding_value)
     n = x.shape[-1] if x.shape else 0
@@ -390,18 +401,7 @@ def matrix_diag(
         raise ShapeError(
             f"matrix_diag: got shape {x.shape} for diagonal {at} of ({rows}, {columns}) matrices"
         )
-    return matrix_diag_by(x, at, rows, columns, pad)
-
-
-def _int_or_float(value: Any) -> Any:
-    return value.item() if isinstance(value, Tensor) else value
-
-
-@op(name="matrix_diag")
-def matrix_diag_by(x: Tensor, offset: int, rows: int, columns: int, padding: Any):
-    """Composite: the last axis as one diagonal of (rows, columns) matrices of `padding`."""
-    base = fill((*x.shape[:-1], rows, columns), padding, x.dtype)
-    return set_diagonal_by(base, x, offset)
+    return (x, at, rows, columns, pad)
 
 
 def matrix_diag_part(
@@ -441,7 +441,8 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT
     return diagonal_scatter(x, diagonal, _int("matrix_set_diag", "k", k), -2, -1)
 
 
-def fill_diagonal(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+@op()
+def fill_diagonal(input: Tensor, value: Any, wrap: bool):
     """A matrix with one value on its diagonal; of more, equal axes, where all indices agree.
 
     Args:
@@ -460,16 +461,6 @@ def fill_diagonal(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
          [ 0.00000000e+00,  3.00000000e+00]])
     """
     shape = input.shape
-    _matrix("fill_diagonal", input)
-    if len(shape) > 2 and len(set(shape)) > 1:
-        raise ShapeError(f"fill_diagonal: got shape {shape}; wanted two axes, or equal ones")
-    return fill_diagonal_by(input, _int_or_float(fill_value), bool(wrap))
-
-
-@op(name="fill_diagonal")
-def fill_diagonal_by(input: Tensor, value: Any, wrap: bool):
-    """Composite: `value` at every step of the diagonal through the flat elements."""
-    shape = input.shape
     step = sum(dense_strides(shape)) if len(shape) > 2 else shape[1] + 1
     last = input.size if wrap or len(shape) > 2 else min(input.size, shape[1] * shape[1])
     flat = reshape_to(iota((input.size,), 0, int32), shape)
@@ -477,7 +468,16 @@ def fill_diagonal_by(input: Tensor, value: Any, wrap: bool):
     return select_by(on, fill((), value, input.dtype), input)
 
 
+@fill_diagonal.normaliser
+def _(input: Tensor, fill_value: Any, wrap: bool = False):
+    shape = input.shape
+    _matrix("fill_diagonal", input)
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise ShapeError(f"fill_diagonal: got shape {shape}; wanted two axes, or equal ones")
+    return (input, _int_or_float(fill_value), bool(wrap))
+
+
 @tensor_method("fill_diagonal")
 def _tensor_fill_diagonal(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """A copy with one value on the diagonal. See `ops.fill_diagonal`."""
-    return fill_diagonal(self, fill_value, wrap)
+    return fill_diagonal.public(self, fill_value, wrap)

@@ -23,7 +23,7 @@ from .logic import bitwise_and, logical_and, logical_not, logical_or, select_by
 from .movement import slice_by
 from .powers import sqrt
 from .random import drawn_shape, fraction, random_bits, random_uniform, shape_of, take_state, u32
-from .shape_primitives import broadcast_by, reshape_to
+from .shape_primitives import broadcast_to, reshape_to
 from .trigonometry import cos
 
 __all__ = [
@@ -83,7 +83,7 @@ _GAMMA_ROUNDS = 8
 @op(differentiable=False)
 def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
     """Gamma numbers of scale 1 (Marsaglia and Tsang, 2000), a fixed number of rounds."""
-    a = broadcast_by(cast_to(alpha, float32), tuple(shape))
+    a = broadcast_to(cast_to(alpha, float32), tuple(shape))
     small = less(a, 1.0)
     lifted = select_by(small, a + 1.0, a)  # below 1: gamma(a + 1) * u^(1/a)
     d = lifted - 1.0 / 3.0

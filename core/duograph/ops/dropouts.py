@@ -17,28 +17,8 @@ from .random import probability_of, random_uniform, take_state
 __all__ = ["dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
 
-@op(name="dropout")
-def dropout_by(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
-    """Zero with probability p, else input / (1 - p); one draw per element of `shape`, which
-    broadcasts.
-    """
-    kept = logical_not(less(random_uniform(state, shape, float32), fill((), p, float32)))
-    scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
-    return select_by(kept, scaled, fill((), 0, input.dtype))
-
-
-@op(name="dropout_with_mask")
-def dropout_mask_by(input: Tensor, state: Tensor, p: float):
-    """`dropout`, and its mask of ones and zeros in the dtype of input."""
-    kept = logical_not(less(random_uniform(state, input.shape, float32), fill((), p, float32)))
-    mask = cast_to(kept, input.dtype)
-    scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
-    return select_by(kept, scaled, fill((), 0, input.dtype)), mask
-
-
-def dropout(
-    input: Tensor, p: float = 0.5, training: bool = True, seed: Any = None, inplace: bool = False
-) -> Tensor:
+@op()
+def dropout(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
     """Elements zeroed with probability p, the others divided by 1 - p (`mindspore.ops.dropout`).
 
     Args:
@@ -60,11 +40,29 @@ def dropout(
         >>> print(ms.ops.dropout(ms.Tensor([1.0, 2.0]), p=0.0))
         [1. 2.]
     """
+    kept = logical_not(less(random_uniform(state, shape, float32), fill((), p, float32)))
+    scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
+    return select_by(kept, scaled, fill((), 0, input.dtype))
+
+
+@dropout.normaliser
+def _(
+    input: Tensor, p: float = 0.5, training: bool = True, seed: Any = None, inplace: bool = False
+):
     del inplace
     p = probability_of("dropout", p)
     if not training:
         return input
-    return dropout_by(input, take_state(seed, like=input), p, input.shape)
+    return (input, take_state(seed, like=input), p, input.shape)
+
+
+@op(name="dropout_with_mask")
+def dropout_mask_by(input: Tensor, state: Tensor, p: float):
+    """`dropout`, and its mask of ones and zeros in the dtype of input."""
+    kept = logical_not(less(random_uniform(state, input.shape, float32), fill((), p, float32)))
+    mask = cast_to(kept, input.dtype)
+    scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input
+    return select_by(kept, scaled, fill((), 0, input.dtype)), mask
 
 
 def _channels(name: str, input: Tensor, p: Any, training: bool, ndims: Sequence[int]) -> Tensor:
@@ -78,7 +76,7 @@ def _channels(name: str, input: Tensor, p: Any, training: bool, ndims: Sequence[
     batched = input.ndim == ndims[-1]
     lead = input.shape[:2] if batched else input.shape[:1]
     shape = (*lead, *[1] * (input.ndim - len(lead)))
-    return dropout_by(input, take_state(like=input), p, shape)
+    return dropout(input, take_state(like=input), p, shape)
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from .linalg import matmul_of, transposed
-from .shape_primitives import broadcast_by, reduce_sum, reshape_to, strided_copy
+from .shape_primitives import broadcast_to, reduce_sum, reshape_to, strided_copy
 
 __all__ = ["einsum"]
 
@@ -172,4 +172,4 @@ def _widened(x: Any, term: list[str], name: str, size: int) -> Any:
     i = term.index(name)
     if x.shape[i] != 1:
         return x
-    return broadcast_by(x, (*x.shape[:i], size, *x.shape[i + 1 :]))
+    return broadcast_to(x, (*x.shape[:i], size, *x.shape[i + 1 :]))

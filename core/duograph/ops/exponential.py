@@ -11,7 +11,6 @@ from ..op import op
 from ..tensor import Tensor
 from .elementwise import mul, true_divide
 from .logic import logical_and, logical_or, select
-from .methods import tensor_method
 from .pointwise import conjugate
 
 __all__ = [
@@ -382,14 +381,8 @@ def _(s, x, y):
     return high + s.log1p(s.exp2(gap)) * (1 / _LN2)
 
 
-@op(name="logit", dtypes=FLOATING, promote="float", elementwise=True)
-def logit_of(input: Tensor):
-    """Composite: ``log(x / (1 - x))``."""
-    return log(input / (1 - input))
-
-
-@tensor_method("logit")
-def logit(input: Tensor, eps: float | None = None) -> Tensor:
+@op(method="logit", dtypes=FLOATING, promote="float", elementwise=True)
+def logit(input: Tensor):
     """``log(x / (1 - x))``, the inverse of sigmoid (`mindspore.ops.logit`).
 
     Args:
@@ -404,9 +397,14 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
         >>> ms.ops.logit(ms.Tensor([0.1, 0.5]))
         Tensor(shape=[2], dtype=Float32, value= [-2.19722462e+00,  0.00000000e+00])
     """
+    return log(input / (1 - input))
+
+
+@logit.normaliser
+def _(input: Tensor, eps: float | None = None):
     if eps is not None:
         input = input.clamp(eps, 1 - eps)
-    return logit_of(input)
+    return (input,)
 
 
 def ldexp(x: Tensor, other: Tensor) -> Tensor:

@@ -348,7 +348,8 @@ def _tensor_take(
     return gather_by(x, found, at)
 
 
-def reverse_sequence(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0) -> Tensor:
+@op(method="reverse_sequence")
+def reverse_sequence(input: Tensor, lengths: Tensor, seq_axis: int, batch_axis: int):
     """The beginning of each sequence, as long as its length says, in reverse order
     (`mindspore.ops.reverse_sequence`).
 
@@ -367,21 +368,6 @@ def reverse_sequence(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: in
         [[2, 1, 3],
          [6, 5, 4]])
     """
-    ndim = len(x.shape)
-    seq = axis_of("reverse_sequence", seq_dim, ndim)
-    batch = axis_of("reverse_sequence", batch_dim, ndim)
-    if seq == batch or seq_lengths.shape != (x.shape[batch],):
-        raise ShapeError(
-            f"reverse_sequence: got {seq_lengths.shape} lengths for axes {seq_dim} and {batch_dim} of {x.shape}"
-        )
-    return reverse_sequence_by(x, as_index(seq_lengths, x), seq, batch)
-
-
-@op(name="reverse_sequence")
-def reverse_sequence_by(input: Tensor, lengths: Tensor, seq_axis: int, batch_axis: int):
-    """Composite: positions before the length counted from its end, then a gather along the
-    sequence.
-    """
     shape = [1] * len(input.shape)
     shape[batch_axis] = input.shape[batch_axis]
     ends = reshape_to(lengths, shape)
@@ -390,7 +376,16 @@ def reverse_sequence_by(input: Tensor, lengths: Tensor, seq_axis: int, batch_axi
     return gather_elements_by(input, at, seq_axis)
 
 
-tensor_method("reverse_sequence")(reverse_sequence)
+@reverse_sequence.normaliser
+def _(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0):
+    ndim = len(x.shape)
+    seq = axis_of("reverse_sequence", seq_dim, ndim)
+    batch = axis_of("reverse_sequence", batch_dim, ndim)
+    if seq == batch or seq_lengths.shape != (x.shape[batch],):
+        raise ShapeError(
+            f"reverse_sequence: got {seq_lengths.shape} lengths for axes {seq_dim} and {batch_dim} of {x.shape}"
+        )
+    return (x, as_index(seq_lengths, x), seq, batch)
 
 
 @tensor_method("choose")

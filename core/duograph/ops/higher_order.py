@@ -10,8 +10,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..autodiff.bprop_registry import binop_grad_common, bprop_getters
 from ..autodiff.jacobian import jacfwd, jacrev
-from ..autodiff.rules import binop_grad_common, bprop_getters
 from ..autodiff.transforms import GradOperation, grad, jvp, value_and_grad, vjp
 from ..autodiff.vmap import vmap
 from ..dtype import DType, Type

@@ -36,7 +36,7 @@ from .gathering import linear_index
 from .logic import select_by
 from .methods import tensor_method
 from .movement import identity, slice_by, slice_shape, update_by
-from .shape_primitives import broadcast_by, reshape_to, transpose_by
+from .shape_primitives import broadcast_to, reshape_to, transpose_by
 from .value_sizes import nonzero_by
 
 __all__: list[str] = []
@@ -170,7 +170,7 @@ def _positions(arrays: Sequence[Any], plan: _Plan) -> Any:
             f"that broadcast"
         )
     at = linear_index(arrays, tuple([plan.middle[a] for a in plan.axes]))
-    return at if at.shape == shape else broadcast_by(at, shape)
+    return at if at.shape == shape else broadcast_to(at, shape)
 
 
 @op(name="getitem")
@@ -230,7 +230,7 @@ def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
     if broadcast_shapes(have, shape) != shape:
         raise ShapeError(f"setitem: got a value of shape {value.shape} for a part of shape {shape}")
     value = value if have == value.shape else reshape_to(value, have)
-    return value if have == shape else broadcast_by(value, shape)
+    return value if have == shape else broadcast_to(value, shape)
 
 
 # ---- from what stands between the brackets to index and arrays

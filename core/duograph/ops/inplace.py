@@ -22,7 +22,7 @@ from . import (
     trigonometry,
 )
 from .creation import cast
-from .creation_functions import full_like_by
+from .creation_functions import full_like
 from .methods import tensor_method
 
 __all__: list[str] = []
@@ -76,10 +76,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs_": elementwise.abs,
     "square_": elementwise.square,
     "reciprocal_": elementwise.reciprocal,
-    "clamp_": combinations.clamp,
-    "clip_": combinations.clamp,
-    "addcmul_": combinations.addcmul,
-    "addcdiv_": combinations.addcdiv,
+    "clamp_": combinations.clamp.public,
+    "clip_": combinations.clamp.public,
+    "addcmul_": combinations.addcmul.public,
+    "addcdiv_": combinations.addcdiv.public,
     "floor_": rounding.floor,
     "ceil_": rounding.ceil,
     "trunc_": rounding.trunc,
@@ -105,14 +105,14 @@ globals().update({f"_tensor_{n}": _in_place(n, f) for n, f in _FUNCTIONS.items()
 @tensor_method("zero_")
 def _tensor_zero_(self: Tensor) -> Tensor:
     """Every element becomes 0, in place. Returns the tensor."""
-    return write(self, full_like_by(self, 0, self.dtype), "zero_")
+    return write(self, full_like(self, 0, self.dtype), "zero_")
 
 
 @tensor_method("fill_")
 def _tensor_fill_(self: Tensor, value: Any) -> Tensor:
     """Every element becomes `value`, a number or 0-d tensor, in place. Returns the tensor."""
     number = value.item() if isinstance(value, Tensor) else value
-    return write(self, full_like_by(self, number, self.dtype), "fill_")
+    return write(self, full_like(self, number, self.dtype), "fill_")
 
 
 @tensor_method("copy_")

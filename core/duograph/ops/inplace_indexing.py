@@ -184,7 +184,7 @@ def _tensor_masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tenso
 @tensor_method("fill_diagonal_")
 def _tensor_fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """One value on the diagonal, in place. Returns the tensor."""
-    return write(self, fill_diagonal(self, fill_value, wrap), "fill_diagonal_")
+    return write(self, fill_diagonal.public(self, fill_value, wrap), "fill_diagonal_")
 
 
 @tensor_method("index_put")

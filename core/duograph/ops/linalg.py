@@ -552,18 +552,8 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 # ---- layers -------------------------------------------------------------------------------------
 
 
-@op(name="dense")
-def dense_of(input: Tensor, weight: Tensor, bias: Tensor | None):
-    """input (..., in) @ weight (out, in) transposed + bias (out,)."""
-    lead = input.shape[:-1]
-    x = input if input.ndim == 2 else reshape_to(input, (math.prod(lead), input.shape[-1]))
-    out = matmul_of(x, weight, False, True)
-    if bias is not None:
-        out = out + bias
-    return out if input.ndim == 2 else reshape_to(out, (*lead, weight.shape[0]))
-
-
-def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+@op()
+def dense(input: Tensor, weight: Tensor, bias: Tensor | None):
     """A fully connected layer: input @ weight.T + bias (`mindspore.ops.dense`).
 
     Args:
@@ -584,6 +574,16 @@ def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         [[4. 4. 4. 4.]
          [4. 4. 4. 4.]]
     """
+    lead = input.shape[:-1]
+    x = input if input.ndim == 2 else reshape_to(input, (math.prod(lead), input.shape[-1]))
+    out = matmul_of(x, weight, False, True)
+    if bias is not None:
+        out = out + bias
+    return out if input.ndim == 2 else reshape_to(out, (*lead, weight.shape[0]))
+
+
+@dense.normaliser
+def _(input: Tensor, weight: Tensor, bias: Tensor | None = None):
     if weight.ndim == 1:
         out = matmul(input, weight)
         return out if bias is None else out + bias
@@ -596,7 +596,7 @@ def dense(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise ShapeError(
             f"dense: got bias of shape {bias.shape}; wanted {(weight.shape[0],)}, one number per output"
         )
-    return dense_of(input, weight, bias)
+    return (input, weight, bias)
 
 
 @op(name="bias_add", promote="common")

@@ -25,7 +25,7 @@ from .linalg import widened
 from .logic import select_by
 from .movement import stop_gradient
 from .reduction import reduce_max, reduce_min
-from .shape_primitives import broadcast_by, reduce_sum, reshape_to, transpose_by, unbroadcast
+from .shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by, unbroadcast
 from .softmax_ops import log_softmax_along, softmax_along
 
 __all__ = [
@@ -333,33 +333,6 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 # ---- probabilities ------------------------------------------------------------------------------
 
 
-def binary_cross_entropy(
-    logits: Tensor, labels: Tensor, weight: Tensor | None = None, reduction: str = "mean"
-) -> Tensor:
-    """Cross entropy of probabilities with targets, elementwise
-    (`mindspore.ops.binary_cross_entropy`).
-
-    Args:
-        logits: probabilities in [0, 1], float, any shape.
-        labels: targets of the same shape.
-        weight: factor that broadcasts to them.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
-
-    Raises:
-        ValueError: a probability outside [0, 1] (sigmoid was forgotten), other shapes.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0])))
-        0.6931472
-    """
-    name = "binary_cross_entropy"
-    check_reduction(name, reduction)
-    same_shape(name, logits, labels, "logits", "labels")
-    _check_probabilities(name, logits)
-    return bce_of(logits, labels, weight, reduction)
-
-
 def _check_probabilities(name: str, x: Any) -> None:
     """Values outside [0, 1] have no cross entropy; found on the host when there are values."""
     builder = staged_builder()
@@ -383,9 +356,25 @@ def _check_probabilities(name: str, x: Any) -> None:
         builder.evaluation.check_later(check, (low, high), "check_probabilities")
 
 
-@op(dtypes=FLOATING)
-def bce_of(logits: Tensor, labels: Tensor, weight: Tensor | None, reduction: str):
-    """Binary cross entropy; logarithms are of at least 1e-12, as in MindSpore."""
+@op(name="bce_of", dtypes=FLOATING)
+def binary_cross_entropy(logits: Tensor, labels: Tensor, weight: Tensor | None, reduction: str):
+    """Cross entropy of probabilities with targets, elementwise
+    (`mindspore.ops.binary_cross_entropy`).
+
+    Args:
+        logits: probabilities in [0, 1], float, any shape.
+        labels: targets of the same shape.
+        weight: factor that broadcasts to them.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises:
+        ValueError: a probability outside [0, 1] (sigmoid was forgotten), other shapes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.binary_cross_entropy(ms.Tensor([0.5]), ms.Tensor([1.0])))
+        0.6931472
+    """
     x = widened(logits)
     labels = cast_to(labels, x.dtype)
     positive = log(maximum(x, 1e-12))
@@ -396,14 +385,23 @@ def bce_of(logits: Tensor, labels: Tensor, weight: Tensor | None, reduction: str
     return cast_to(reduced(loss, reduction), logits.dtype)
 
 
-@bce_of.bprop
+@binary_cross_entropy.normaliser
+def _(logits: Tensor, labels: Tensor, weight: Tensor | None = None, reduction: str = "mean"):
+    name = "binary_cross_entropy"
+    check_reduction(name, reduction)
+    same_shape(name, logits, labels, "logits", "labels")
+    _check_probabilities(name, logits)
+    return (logits, labels, weight, reduction)
+
+
+@binary_cross_entropy.bprop
 def _(logits, labels, weight, out, dout, reduction):
     """(p - y) / (p (1 - p)), its denominator bounded away from 0: finite at p = 0 and 1."""
     labels = cast_to(labels, logits.dtype)
     scale = dout
     if reduction == "mean":
         scale = scale / max(logits.size, 1)
-    factor = broadcast_by(scale, logits.shape) if reduction != "none" else scale
+    factor = broadcast_to(scale, logits.shape) if reduction != "none" else scale
     if weight is not None:
         factor = factor * cast_to(weight, logits.dtype)
     spread = maximum(logits * (1.0 - logits), 1e-12 if logits.dtype.itemsize > 2 else 1e-4)
@@ -414,28 +412,10 @@ def _(logits, labels, weight, out, dout, reduction):
     return d_logits, unbroadcast(factor * odds, labels), NO_GRAD
 
 
-@op(dtypes=FLOATING)
-def bce_with_logits(
+@op(name="bce_with_logits", dtypes=FLOATING)
+def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: str
 ):
-    """(1 - y) x + log(1 + exp(-x)), the second term with a factor on the positive part."""
-    target = cast_to(target, input.dtype)
-    tail = neg(logsigmoid(input))  # log(1 + exp(-x)), with a gradient that is right at 0 too
-    if pos_weight is not None:
-        tail = tail * ((cast_to(pos_weight, input.dtype) - 1.0) * target + 1.0)
-    loss = (1.0 - target) * input + tail
-    if weight is not None:
-        loss = loss * cast_to(weight, input.dtype)
-    return reduced(loss, reduction)
-
-
-def binary_cross_entropy_with_logits(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    pos_weight: Tensor | None = None,
-    reduction: str = "mean",
-) -> Tensor:
     """Sigmoid and binary cross entropy in one, stable for large logits
     (`mindspore.ops.binary_cross_entropy_with_logits`).
 
@@ -454,25 +434,32 @@ def binary_cross_entropy_with_logits(
         >>> print(ms.ops.binary_cross_entropy_with_logits(ms.Tensor([0.0]), ms.Tensor([1.0])))
         0.6931472
     """
+    target = cast_to(target, input.dtype)
+    tail = neg(logsigmoid(input))  # log(1 + exp(-x)), with a gradient that is right at 0 too
+    if pos_weight is not None:
+        tail = tail * ((cast_to(pos_weight, input.dtype) - 1.0) * target + 1.0)
+    loss = (1.0 - target) * input + tail
+    if weight is not None:
+        loss = loss * cast_to(weight, input.dtype)
+    return reduced(loss, reduction)
+
+
+@binary_cross_entropy_with_logits.normaliser
+def _(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+    reduction: str = "mean",
+):
     name = "binary_cross_entropy_with_logits"
     check_reduction(name, reduction)
     same_shape(name, input, target, "input", "target")
-    return bce_with_logits(input, target, weight, pos_weight, reduction)
+    return (input, target, weight, pos_weight, reduction)
 
 
-@op(name="kl_div", promote="float")
-def kl_div_of(logits: Tensor, labels: Tensor, reduction: str):
-    """labels * (log labels - logits), 0 where labels is 0."""
-    positive = greater(labels, 0.0)
-    safe = select_by(positive, labels, fill((), 1.0, labels.dtype))
-    terms = labels * (log(safe) - logits)
-    terms = select_by(positive, terms, fill((), 0.0, labels.dtype))
-    if reduction == "batchmean":
-        return total_of(terms) / max(terms.shape[0] if terms.ndim else 1, 1)
-    return reduced(terms, reduction)
-
-
-def kl_div(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+@op(promote="float")
+def kl_div(logits: Tensor, labels: Tensor, reduction: str):
     """Kullback-Leibler divergence of log probabilities from targets (`mindspore.ops.kl_div`).
 
     Args:
@@ -489,7 +476,18 @@ def kl_div(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
         >>> print(ms.ops.kl_div(ms.Tensor([0.0, -1.0]), ms.Tensor([0.0, 1.0]), "sum"))
         1.0
     """
+    positive = greater(labels, 0.0)
+    safe = select_by(positive, labels, fill((), 1.0, labels.dtype))
+    terms = labels * (log(safe) - logits)
+    terms = select_by(positive, terms, fill((), 0.0, labels.dtype))
+    if reduction == "batchmean":
+        return total_of(terms) / max(terms.shape[0] if terms.ndim else 1, 1)
+    return reduced(terms, reduction)
+
+
+@kl_div.normaliser
+def _(logits: Tensor, labels: Tensor, reduction: str = "mean"):
     if reduction != "batchmean":
         check_reduction("kl_div", reduction)
     same_shape("kl_div", logits, labels, "logits", "labels")
-    return kl_div_of(logits, labels, reduction)
+    return (logits, labels, reduction)

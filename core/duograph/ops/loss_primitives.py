@@ -57,7 +57,7 @@ class SigmoidCrossEntropyWithLogits(Primitive):
     """Primitive: elementwise binary cross entropy of logits."""
 
     def __call__(self, logits: Tensor, label: Tensor) -> Tensor:
-        return binary_cross_entropy_with_logits(logits, label, None, None, "none")
+        return binary_cross_entropy_with_logits.public(logits, label, None, None, "none")
 
 
 class BinaryCrossEntropy(Primitive):
@@ -68,7 +68,7 @@ class BinaryCrossEntropy(Primitive):
         self.reduction = check_reduction("BinaryCrossEntropy", reduction)
 
     def __call__(self, logits: Tensor, labels: Tensor, weight: Tensor | None = None) -> Tensor:
-        return binary_cross_entropy(logits, labels, weight, self.reduction)
+        return binary_cross_entropy.public(logits, labels, weight, self.reduction)
 
 
 class BCEWithLogitsLoss(Primitive):
@@ -85,7 +85,9 @@ class BCEWithLogitsLoss(Primitive):
         weight: Tensor | None = None,
         pos_weight: Tensor | None = None,
     ) -> Tensor:
-        return binary_cross_entropy_with_logits(input, target, weight, pos_weight, self.reduction)
+        return binary_cross_entropy_with_logits.public(
+            input, target, weight, pos_weight, self.reduction
+        )
 
 
 class NLLLoss(Primitive):
@@ -111,7 +113,7 @@ class KLDivLoss(Primitive):
         self.reduction = reduction
 
     def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return kl_div(logits, labels, self.reduction)
+        return kl_div.public(logits, labels, self.reduction)
 
 
 class SmoothL1Loss(Primitive):

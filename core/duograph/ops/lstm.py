@@ -111,7 +111,7 @@ class LSTM(Primitive):
                 last_c.append(two)
             x = outputs[0] if directions == 1 else concat_by(outputs, 2)
             if self.dropout and layer + 1 < self.num_layers:
-                x = dropout(x, self.dropout)
+                x = dropout.public(x, self.dropout)
         empty = fill((0,), 0, x.dtype)
         return x, _stacked(last_h), _stacked(last_c), empty, empty
 

@@ -16,7 +16,7 @@ from .elementwise import maximum, minimum, neg
 from .exponential import log
 from .gather_scatter import gather_by, gather_elements_by
 from .logic import logical_and, logical_not, select_by
-from .loss import bce_with_logits, check_reduction, reduced, same_shape
+from .loss import binary_cross_entropy_with_logits, check_reduction, reduced, same_shape
 from .movement import stop_gradient
 from .powers import sqrt
 from .reduction import reduce_any, reduce_mean
@@ -34,9 +34,21 @@ def _relu(x: Any) -> Any:
     return maximum(x, 0.0)
 
 
+@op(dtypes=FLOATING)
+def cosine_margin_rows(input1: Tensor, input2: Tensor):
+    """Cosine of the angle between rows."""
+    axes = (input1.ndim - 1,)
+    dot = reduce_sum(input1 * input2, axes, False)
+    eps = 1e-12
+    one = reduce_sum(input1 * input1, axes, False) + eps
+    two = reduce_sum(input2 * input2, axes, False) + eps
+    return dot / sqrt(one * two)
+
+
+@op(name="cosine_margin")
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
-) -> Tensor:
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str
+):
     """1 - cos for target 1, max(0, cos - margin) for target -1
     (`mindspore.ops.cosine_embedding_loss`).
 
@@ -54,33 +66,21 @@ def cosine_embedding_loss(
         >>> print(ms.ops.cosine_embedding_loss(a, a, ms.Tensor([-1])))
         1.0
     """
-    name = "cosine_embedding_loss"
-    check_reduction(name, reduction)
-    same_shape(name, input1, input2, "input1", "input2")
-    if not -1.0 <= margin <= 1.0:
-        raise ArgumentValueError(f"{name}: got margin={margin}; wanted a number in [-1, 1]")
-    return cosine_margin(input1, input2, target, float(margin), reduction)
-
-
-@op(dtypes=FLOATING)
-def cosine_margin_rows(input1: Tensor, input2: Tensor):
-    """Cosine of the angle between rows."""
-    axes = (input1.ndim - 1,)
-    dot = reduce_sum(input1 * input2, axes, False)
-    eps = 1e-12
-    one = reduce_sum(input1 * input1, axes, False) + eps
-    two = reduce_sum(input2 * input2, axes, False) + eps
-    return dot / sqrt(one * two)
-
-
-@op()
-def cosine_margin(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: str):
-    """Cosine embedding loss."""
     cos = cosine_margin_rows(input1, input2)
     far = _relu(cos - margin)
     zero = fill((), 0.0, cos.dtype)
     loss = select_by(equal(target, 1), 1.0 - cos, select_by(equal(target, -1), far, zero))
     return reduced(loss, reduction)
+
+
+@cosine_embedding_loss.normaliser
+def _(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"):
+    name = "cosine_embedding_loss"
+    check_reduction(name, reduction)
+    same_shape(name, input1, input2, "input1", "input2")
+    if not -1.0 <= margin <= 1.0:
+        raise ArgumentValueError(f"{name}: got margin={margin}; wanted a number in [-1, 1]")
+    return (input1, input2, target, float(margin), reduction)
 
 
 def _distance(x: Any, y: Any, p: float, eps: float) -> Any:
@@ -175,31 +175,10 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean"):
     return reduced(neg(logsigmoid(target * input)), reduction)
 
 
-@op(composite=True)
-def multi_margin_rows(
+@op(name="multi_margin_rows", composite=True)
+def multi_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None, p: int, margin: float, reduction: str
 ):
-    """Multi-class hinge loss of rows."""
-    classes = input.shape[1]
-    column = reshape_to(target, (*target.shape, 1))
-    own = gather_elements_by(input, column, 1)
-    gap = _relu(margin - own + input)
-    gap = gap if p == 1 else gap * gap
-    if weight is not None:
-        gap = gap * reshape_to(gather_by(weight, target, 0), column.shape)
-    is_own = equal(iota(input.shape, 1, target.dtype), column)
-    gap = select_by(is_own, fill((), 0.0, input.dtype), gap)
-    return reduced(reduce_sum(gap, (1,), False) / classes, reduction)
-
-
-def multi_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    p: int = 1,
-    margin: float = 1,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-) -> Tensor:
     """Multi-class hinge loss (`mindspore.ops.multi_margin_loss`).
 
     Args:
@@ -217,6 +196,27 @@ def multi_margin_loss(
         >>> print(ms.ops.multi_margin_loss(ms.Tensor([[0.0, 1.0]]), ms.Tensor([0])))
         1.0
     """
+    classes = input.shape[1]
+    column = reshape_to(target, (*target.shape, 1))
+    own = gather_elements_by(input, column, 1)
+    gap = _relu(margin - own + input)
+    gap = gap if p == 1 else gap * gap
+    if weight is not None:
+        gap = gap * reshape_to(gather_by(weight, target, 0), column.shape)
+    is_own = equal(iota(input.shape, 1, target.dtype), column)
+    gap = select_by(is_own, fill((), 0.0, input.dtype), gap)
+    return reduced(reduce_sum(gap, (1,), False) / classes, reduction)
+
+
+@multi_margin_loss.normaliser
+def _(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+):
     name = "multi_margin_loss"
     check_reduction(name, reduction)
     if p not in (1, 2):
@@ -225,7 +225,7 @@ def multi_margin_loss(
         raise ShapeError(
             f"{name}: input has shape {input.shape} and target {target.shape}; wanted (N, C) and (N,)"
         )
-    return multi_margin_rows(input, target, weight, p, float(margin), reduction)
+    return (input, target, weight, p, float(margin), reduction)
 
 
 @op(composite=True)
@@ -284,7 +284,7 @@ def multilabel_soft_margin_loss(
     name = "multilabel_soft_margin_loss"
     check_reduction(name, reduction)
     same_shape(name, input, target, "input", "target")
-    terms = bce_with_logits(input, target, weight, None, "none")
+    terms = binary_cross_entropy_with_logits(input, target, weight, None, "none")
     rows = reduce_mean(terms, (terms.ndim - 1,), False)
     if reduction == "none":
         return rows
@@ -292,25 +292,10 @@ def multilabel_soft_margin_loss(
     return reduce_mean(rows, axes, False) if reduction == "mean" else reduce_sum(rows, axes, False)
 
 
-@op(dtypes=FLOATING)
-def gaussian_nll_of(x: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str):
-    """Gaussian negative log likelihood."""
-    bounded = stop_gradient(maximum(var, eps) - var) + var
-    d = x - target
-    loss = (log(bounded) + d * d / bounded) * 0.5
-    if full:
-        loss = loss + 0.9189385332046727  # log(2 pi) / 2
-    return reduced(loss, reduction)
-
-
+@op(name="gaussian_nll_of", dtypes=FLOATING)
 def gaussian_nll_loss(
-    x: Tensor,
-    target: Tensor,
-    var: Tensor,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
-) -> Tensor:
+    x: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str
+):
     """Negative log likelihood of targets under Gaussians (`mindspore.ops.gaussian_nll_loss`).
 
     Args:
@@ -325,5 +310,22 @@ def gaussian_nll_loss(
         >>> print(ms.ops.gaussian_nll_loss(one, ms.Tensor([3.0]), one))
         2.0
     """
+    bounded = stop_gradient(maximum(var, eps) - var) + var
+    d = x - target
+    loss = (log(bounded) + d * d / bounded) * 0.5
+    if full:
+        loss = loss + 0.9189385332046727  # log(2 pi) / 2
+    return reduced(loss, reduction)
+
+
+@gaussian_nll_loss.normaliser
+def _(
+    x: Tensor,
+    target: Tensor,
+    var: Tensor,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+):
     check_reduction("gaussian_nll_loss", reduction)
-    return gaussian_nll_of(x, target, var, bool(full), float(eps), reduction)
+    return (x, target, var, bool(full), float(eps), reduction)

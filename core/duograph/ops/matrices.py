@@ -30,7 +30,7 @@ from .movement import concat_by, identity, slice_by
 from .powers import sqrt
 from .primitive import Primitive
 from .reduction import argmax_along, reduce_any, reduce_max
-from .shape_primitives import broadcast_by, reduce_sum, reshape_to, transpose_by
+from .shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by
 
 __all__ = [
     "inverse", "inv_ex", "solve", "det", "slogdet", "logdet", "cholesky", "cholesky_inverse",
@@ -126,7 +126,7 @@ def _(a, b):
     reduced, rows, pivots = _eliminated(concat_by((wide, right), a.ndim - 1), n)
     begin = (*[0] * (a.ndim - 1), n)
     found = slice_by(reduced, begin, reduced.shape, (1,) * a.ndim)
-    index = broadcast_by(reshape_to(rows, (*rows.shape, 1)), found.shape)
+    index = broadcast_to(reshape_to(rows, (*rows.shape, 1)), found.shape)
     ordered = gather_elements_by(found, index, lead) / reshape_to(pivots, (*pivots.shape, 1))
     return ordered if ordered.dtype is b.dtype else cast_to(ordered, b.dtype)
 
@@ -161,21 +161,8 @@ def solve(A: Tensor, B: Tensor) -> Tensor:
     return solve_by(A, B)
 
 
-@op(name="inverse", dtypes=FLOATING)
-def inverse_by(input: Tensor):
-    """Inverse of matrices (..., n, n)."""
-    n = input.shape[-1]
-    return solve_by(input, broadcast_by(_eye(n, input.dtype), input.shape))
-
-
-@inverse_by.bprop
-def _(x, out, dout):
-    t = _turned(out)
-    return (neg(matmul_of(matmul_of(t, dout), t)),)
-
-
-@tensor_method("inverse", "inv")
-def inverse(input: Tensor) -> Tensor:
+@op(method=["inverse", "inv"], dtypes=FLOATING)
+def inverse(input: Tensor):
     """Inverse of matrices (`mindspore.ops.inverse`).
 
     Args:
@@ -193,11 +180,23 @@ def inverse(input: Tensor) -> Tensor:
         [[0.5  0.  ]
          [0.   0.25]]
     """
+    n = input.shape[-1]
+    return solve_by(input, broadcast_to(_eye(n, input.dtype), input.shape))
+
+
+@inverse.normaliser
+def _(input: Tensor):
     _square("inverse", input)
-    return inverse_by(cast_to(input, float32) if input.dtype.kind in "biu" else input)
+    return (cast_to(input, float32) if input.dtype.kind in "biu" else input,)
 
 
-inv_ex = inverse
+@inverse.bprop
+def _(x, out, dout):
+    t = _turned(out)
+    return (neg(matmul_of(matmul_of(t, dout), t)),)
+
+
+inv_ex = inverse.public
 
 
 def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
@@ -221,19 +220,34 @@ def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
 # ---- determinants -------------------------------------------------------------------------------
 
 
-@op(name="slogdet", dtypes=FLOATING)
-def slogdet_by(input: Tensor):
-    """Primitive: sign, and logarithm of the size, of the determinant of matrices (..., n, n)."""
+@op(method="slogdet", dtypes=FLOATING)
+def slogdet(input: Tensor):
+    """Sign, and logarithm of the size, of determinants (`mindspore.ops.slogdet`).
+
+    Raises:
+        ValueError: not square.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(*ms.ops.slogdet(ms.Tensor([[1.0, 0.0], [0.0, -1.0]])))
+        -1.0 0.0
+    """
 
 
-@slogdet_by.infer
+@slogdet.normaliser
+def _(input: Tensor) -> Any:
+    _square("slogdet", input)
+    return (input,)
+
+
+@slogdet.infer
 def _(x):
     _square("slogdet", x)
     t = TensorType.of(x.shape[:-2], x.dtype)
     return t, t
 
 
-@slogdet_by.reference
+@slogdet.reference
 def _(x):
     wide = np.float64 if x.dtype == np.float64 else np.float32
     sign, size = np.linalg.slogdet(x.astype(wide))
@@ -258,7 +272,7 @@ def _signs(rows: Any, pivots: Any) -> Any:
     return select_by(singular, fill((), 0.0, pivots.dtype), sign)
 
 
-@slogdet_by.decompose
+@slogdet.decompose
 def _(input):
     n = input.shape[-1]
     batch = input.shape[:-2]
@@ -275,43 +289,14 @@ def _(input):
     return cast_to(sign, input.dtype), cast_to(size, input.dtype)
 
 
-@slogdet_by.bprop
+@slogdet.bprop
 def _(x, out, dout):
     share = reshape_to(dout[1], (*dout[1].shape, 1, 1))
-    return (share * _turned(inverse_by(x)),)
+    return (share * _turned(inverse(x)),)
 
 
-@op(name="det", dtypes=FLOATING)
-def det_by(input: Tensor):
-    """Primitive: determinant of matrices (..., n, n)."""
-
-
-@det_by.infer
-def _(x):
-    _square("det", x)
-    return TensorType.of(x.shape[:-2], x.dtype)
-
-
-@det_by.reference
-def _(x):
-    wide = np.float64 if x.dtype == np.float64 else np.float32
-    return np.asarray(np.linalg.det(x.astype(wide))).astype(x.dtype)
-
-
-@det_by.decompose
-def _(input):
-    sign, size = slogdet_by(input)
-    return sign * exp(size)
-
-
-@det_by.bprop
-def _(x, out, dout):
-    share = reshape_to(dout * out, (*out.shape, 1, 1))
-    return (share * _turned(inverse_by(x)),)
-
-
-@tensor_method("det")
-def det(input: Tensor) -> Tensor:
+@op(method="det", dtypes=FLOATING)
+def det(input: Tensor):
     """Determinant of matrices (`mindspore.ops.det`).
 
     Args:
@@ -328,24 +313,36 @@ def det(input: Tensor) -> Tensor:
         >>> print(ms.ops.det(ms.Tensor([[2.0, 0.0], [0.0, 4.0]])))
         8.0
     """
+
+
+@det.normaliser
+def _(input: Tensor):
     _square("det", input)
-    return det_by(input)
+    return (input,)
 
 
-@tensor_method("slogdet")
-def slogdet(input: Tensor) -> tuple[Tensor, Tensor]:
-    """Sign, and logarithm of the size, of determinants (`mindspore.ops.slogdet`).
+@det.infer
+def _(x):
+    _square("det", x)
+    return TensorType.of(x.shape[:-2], x.dtype)
 
-    Raises:
-        ValueError: not square.
 
-    Examples:
-        >>> import duograph as ms
-        >>> print(*ms.ops.slogdet(ms.Tensor([[1.0, 0.0], [0.0, -1.0]])))
-        -1.0 0.0
-    """
-    _square("slogdet", input)
-    return slogdet_by(input)
+@det.reference
+def _(x):
+    wide = np.float64 if x.dtype == np.float64 else np.float32
+    return np.asarray(np.linalg.det(x.astype(wide))).astype(x.dtype)
+
+
+@det.decompose
+def _(input):
+    sign, size = slogdet(input)
+    return sign * exp(size)
+
+
+@det.bprop
+def _(x, out, dout):
+    share = reshape_to(dout * out, (*out.shape, 1, 1))
+    return (share * _turned(inverse(x)),)
 
 
 @tensor_method("logdet")
@@ -360,7 +357,7 @@ def logdet(input: Tensor) -> Tensor:
         >>> print(ms.ops.logdet(ms.Tensor([[1.0, 0.0], [0.0, 1.0]])))
         0.0
     """
-    sign, size = slogdet(input)
+    sign, size = slogdet.public(input)
     zero = fill((), 0.0, size.dtype)
     return select_by(less(sign, zero), fill((), float("nan"), size.dtype), size)
 
@@ -425,7 +422,7 @@ def _(x, out, dout):
     below = logical_not(less(iota((n, n), 0, int64), iota((n, n), 1, int64)))
     weight = cast_to(below, x.dtype) - _eye(n, x.dtype) * 0.5
     inner = matmul_of(out, dout, True, False) * weight
-    inv = inverse_by(out)
+    inv = inverse(out)
     s = matmul_of(matmul_of(inv, inner, True, False), inv)
     # the forward reads the lower triangle alone: gradients of the mirrored elements go there too
     both = s + _turned(s)
@@ -467,7 +464,7 @@ def cholesky_inverse(input_x: Tensor, upper: bool = False) -> Tensor:
         [[0.25]]
     """
     _square("cholesky_inverse", input_x)
-    inv = inverse_by(input_x)
+    inv = inverse(input_x)
     return matmul_of(inv, inv, not upper, upper)
 
 
@@ -489,8 +486,8 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     """
     _square("matrix_power", input)
     if n == 0:
-        return broadcast_by(_eye(input.shape[-1], input.dtype), input.shape)
-    base = inverse(input) if n < 0 else input
+        return broadcast_to(_eye(input.shape[-1], input.dtype), input.shape)
+    base = inverse.public(input) if n < 0 else input
     n = abs(n)
     out = None
     while n:
@@ -596,7 +593,7 @@ def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> 
 class MatrixInverse(Primitive):
     """`MatrixInverse(adjoint=False)(x)`."""
 
-    op = inverse_by
+    op = inverse
 
     def __init__(self, adjoint: bool = False) -> None:
         super().__init__()
@@ -604,20 +601,20 @@ class MatrixInverse(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The inverse, transposed when `adjoint`."""
-        out = inverse(x)
+        out = inverse.public(x)
         return _turned(out) if self.adjoint else out
 
 
 class MatrixDeterminant(Primitive):
     """`MatrixDeterminant()(x)`."""
 
-    op = det_by
+    op = det
 
 
 class LogMatrixDeterminant(Primitive):
     """`LogMatrixDeterminant()(x)` -> (sign, logarithm of the size)."""
 
-    op = slogdet_by
+    op = slogdet
 
 
 class Cholesky(Primitive):

@@ -257,7 +257,9 @@ def _(x, axes):
     return x
 
 
-flip_by.reference(np.flip)
+@flip_by.reference
+def _(x, axes):
+    return np.flip(x, axes)
 
 
 @flip_by.decompose
@@ -299,7 +301,9 @@ def _(tensors, axis):
     return TensorType.of(tuple(shape), first.dtype)
 
 
-concat_by.reference(np.concatenate)
+@concat_by.reference
+def _(tensors, axis):
+    return np.concatenate(tensors, axis)
 
 
 @concat_by.bprop

@@ -25,9 +25,9 @@ from .movement import slice_by, stop_gradient
 from .pooling import adaptive_avg
 from .primitive import Primitive
 from .rounding import floor, round_half_even
-from .shape_primitives import broadcast_by, reshape_to
+from .shape_primitives import broadcast_to, reshape_to
 from .state import assign
-from .statistics import vector_norm_of
+from .statistics import vector_norm
 
 __all__ = [
     "interpolate",
@@ -337,10 +337,28 @@ def _reflected(x: Any, low2: int, high2: int) -> Any:
     return select_by(odd, span - extra, extra) + low
 
 
-@op(name="grid_sample", dtypes=FLOATING)
-def grid_sample_by(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool):
-    """`input` (N, C, spatial...) at the positions `grid` (N, out..., axes), -1 to 1 with the last
-    axis first.
+@op(dtypes=FLOATING)
+def grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool):
+    """Sample an image at given positions (`mindspore.ops.grid_sample`).
+
+    Args:
+        input: Tensor (N, C, H, W) or (N, C, D, H, W), floating.
+        grid: Tensor (N, H', W', 2) or (N, D', H', W', 3): x, y (, z) in [-1, 1].
+        mode: ``"bilinear"`` or ``"nearest"``.
+        padding_mode: outside: ``"zeros"``, ``"border"`` or ``"reflection"``.
+        align_corners: -1 and 1 mean the centres of the corner cells, else their outer edges.
+
+    Returns:
+        Tensor (N, C, H', W').
+
+    Raises:
+        ValueError: shapes that do not fit; another mode.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[[[1.0, 3.0]]]])
+        >>> print(ms.ops.grid_sample(x, ms.Tensor([[[[0.0, 0.0]]]])))
+        [[[[2.]]]]
     """
     x, g = widened(input), widened(grid)
     g = g if g.dtype is x.dtype else cast_to(g, x.dtype)
@@ -394,7 +412,7 @@ def grid_sample_by(input: Tensor, grid: Tensor, mode: str, padding_mode: str, al
         step *= size
     total = None
     for index, weight, inside in corners:
-        spread = broadcast_by(reshape_to(index, (n, 1, count)), (n, c, count))
+        spread = broadcast_to(reshape_to(index, (n, 1, count)), (n, c, count))
         value = gather_elements_by(flat, spread, 2)
         if weight is not None:
             value = value * reshape_to(weight, (n, 1, count))
@@ -404,34 +422,14 @@ def grid_sample_by(input: Tensor, grid: Tensor, mode: str, padding_mode: str, al
     return found if found.dtype is input.dtype else cast_to(found, input.dtype)
 
 
-def grid_sample(
+@grid_sample.normaliser
+def _(
     input: Tensor,
     grid: Tensor,
     mode: str = "bilinear",
     padding_mode: str = "zeros",
     align_corners: Any = False,
-) -> Tensor:
-    """Sample an image at given positions (`mindspore.ops.grid_sample`).
-
-    Args:
-        input: Tensor (N, C, H, W) or (N, C, D, H, W), floating.
-        grid: Tensor (N, H', W', 2) or (N, D', H', W', 3): x, y (, z) in [-1, 1].
-        mode: ``"bilinear"`` or ``"nearest"``.
-        padding_mode: outside: ``"zeros"``, ``"border"`` or ``"reflection"``.
-        align_corners: -1 and 1 mean the centres of the corner cells, else their outer edges.
-
-    Returns:
-        Tensor (N, C, H', W').
-
-    Raises:
-        ValueError: shapes that do not fit; another mode.
-
-    Examples:
-        >>> import duograph as ms
-        >>> x = ms.Tensor([[[[1.0, 3.0]]]])
-        >>> print(ms.ops.grid_sample(x, ms.Tensor([[[[0.0, 0.0]]]])))
-        [[[[2.]]]]
-    """
+):
     if (
         input.ndim not in (4, 5)
         or grid.ndim != input.ndim
@@ -447,7 +445,7 @@ def grid_sample(
             f"grid_sample: got mode={mode!r} and padding_mode={padding_mode!r}; wanted 'bilinear' or "
             f"'nearest', and 'zeros', 'border' or 'reflection'"
         )
-    return grid_sample_by(input, grid, mode, padding_mode, bool(align_corners))
+    return (input, grid, mode, padding_mode, bool(align_corners))
 
 
 def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor:
@@ -493,33 +491,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
 # ---- embedding ----------------------------------------------------------------------------------
 
 
-@op(name="embedding")
-def embedding_by(input: Tensor, weight: Tensor, padding_idx: int, by_frequency: bool):
-    """Rows of weight; row `padding_idx` (-1: none) gets no gradient, others one over their count if
-    asked for.
-    """
-    out = gather_by(weight, input, 0)
-    kept = (*input.shape, *[1] * (weight.ndim - 1))
-    if padding_idx >= 0:
-        hidden = reshape_to(equal(input, fill((), padding_idx, input.dtype)), kept)
-        out = select_by(hidden, stop_gradient(out), out)
-    if by_frequency:
-        flat = reshape_to(input, (input.size,))
-        ones = fill((input.size,), 1.0, weight.dtype)
-        count = scatter_add_by(fill((weight.shape[0],), 0.0, weight.dtype), flat, ones, 0)
-        share = reshape_to(1.0 / gather_by(count, input, 0), kept)
-        out = out * share + stop_gradient(out * (1.0 - share))
-    return out
-
-
-def embedding(
-    input: Tensor,
-    weight: Tensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-) -> Tensor:
+@op()
+def embedding(input: Tensor, weight: Tensor, padding_idx: int, by_frequency: bool):
     """Rows of a table (`mindspore.ops.embedding`).
 
     Args:
@@ -543,6 +516,29 @@ def embedding(
         [[3. 4.]
          [1. 2.]]
     """
+    out = gather_by(weight, input, 0)
+    kept = (*input.shape, *[1] * (weight.ndim - 1))
+    if padding_idx >= 0:
+        hidden = reshape_to(equal(input, fill((), padding_idx, input.dtype)), kept)
+        out = select_by(hidden, stop_gradient(out), out)
+    if by_frequency:
+        flat = reshape_to(input, (input.size,))
+        ones = fill((input.size,), 1.0, weight.dtype)
+        count = scatter_add_by(fill((weight.shape[0],), 0.0, weight.dtype), flat, ones, 0)
+        share = reshape_to(1.0 / gather_by(count, input, 0), kept)
+        out = out * share + stop_gradient(out * (1.0 - share))
+    return out
+
+
+@embedding.normaliser
+def _(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+):
     if not input.dtype.is_integer:
         raise DTypeError(f"embedding: input has dtype {input.dtype.name}; wanted an integer one")
     if weight.ndim != 2:
@@ -555,11 +551,11 @@ def embedding(
     if max_norm is not None:
         plain = stop_gradient(weight)
         used = gather_by(plain, reshape_to(input, (input.size,)), 0)
-        size = vector_norm_of(used, float(norm_type), (1,), True)
+        size = vector_norm(used, float(norm_type), (1,), True)
         scale = minimum(max_norm / (size + 1e-7), fill((), 1.0, size.dtype))
         assign(weight, scatter_set_by(plain, reshape_to(input, (input.size,)), used * scale, 0))
     own = -1 if padding_idx is None else padding_idx % rows
-    return embedding_by(input, weight, own, bool(scale_grad_by_freq))
+    return (input, weight, own, bool(scale_grad_by_freq))
 
 
 class EmbeddingLookup(Primitive):

@@ -22,7 +22,7 @@ from .movement import pad_by, stop_gradient
 from .optimizer import moving_statistics
 from .powers import rsqrt
 from .reduction import reduce_mean
-from .shape_primitives import broadcast_by, reduce_sum, reshape_to, strided_copy
+from .shape_primitives import broadcast_to, reduce_sum, reshape_to, strided_copy
 from .state import assign
 from .statistics import norm
 
@@ -94,7 +94,7 @@ def _(x, gamma, beta, out, dout, axis, eps):
     dx, dgamma, dbeta = layer_norm_grad(x, gamma, mean, rstd, dy, axis)
     n = size_of(x.shape[axis:])
     if not is_zero(dmean):
-        dx = dx + _as(broadcast_by(dmean * (1.0 / n), x.shape), x.dtype)
+        dx = dx + _as(broadcast_to(dmean * (1.0 / n), x.shape), x.dtype)
     if not is_zero(drstd):
         share = drstd * rstd * rstd * rstd * (-1.0 / n)
         dx = dx + _as((widened(x) - mean) * share, x.dtype)
@@ -121,22 +121,8 @@ def _(x, gamma, mean, rstd, dout, axis):
     return x, gamma, gamma
 
 
-@op(name="layer_norm", dtypes=FLOATING)
-def layer_norm_by(input: Tensor, weight: Tensor | None, bias: Tensor | None, axis: int, eps: float):
-    """layer_norm_core whose weight and bias may be absent; the result alone."""
-    shape = input.shape[axis:]
-    gamma = fill(shape, 1.0, input.dtype) if weight is None else weight
-    beta = fill(shape, 0.0, input.dtype) if bias is None else bias
-    return layer_norm_core(input, gamma, beta, axis, eps)[0]
-
-
-def layer_norm(
-    input: Tensor,
-    normalized_shape: Any,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
+@op(dtypes=FLOATING)
+def layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, axis: int, eps: float):
     """Last axes brought to mean 0 and variance 1, times weight plus bias
     (`mindspore.ops.layer_norm`).
 
@@ -157,13 +143,27 @@ def layer_norm(
         >>> print(ms.ops.layer_norm(ms.Tensor([[1.0, 3.0]]), (2,)).round(decimals=3))
         [[-1.  1.]]
     """
+    shape = input.shape[axis:]
+    gamma = fill(shape, 1.0, input.dtype) if weight is None else weight
+    beta = fill(shape, 0.0, input.dtype) if bias is None else bias
+    return layer_norm_core(input, gamma, beta, axis, eps)[0]
+
+
+@layer_norm.normaliser
+def _(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+):
     sizes = ints_of("layer_norm", "normalized_shape", normalized_shape)
     if not sizes or input.shape[input.ndim - len(sizes) :] != sizes:
         raise ShapeError(
             f"layer_norm: got input of shape {input.shape} and normalized_shape={sizes}; wanted the "
             f"sizes of the last axes"
         )
-    return layer_norm_by(input, weight, bias, input.ndim - len(sizes), float(eps))
+    return (input, weight, bias, input.ndim - len(sizes), float(eps))
 
 
 # ---- batch --------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def _(x, gamma, beta, out, dout, eps):
     dx, dgamma, dbeta = batch_norm_grad(x, gamma, mean, variance, dy, eps)
     n = x.size // x.shape[1] if x.shape[1] else 1
     if not is_zero(dmean):
-        dx = dx + _as(broadcast_by(_along(dmean * (1.0 / n), x.ndim), x.shape), x.dtype)
+        dx = dx + _as(broadcast_to(_along(dmean * (1.0 / n), x.ndim), x.shape), x.dtype)
     if not is_zero(dvariance):
         centred = widened(x) - _along(mean, x.ndim)
         dx = dx + _as(centred * _along(dvariance * (2.0 / n), x.ndim), x.dtype)
@@ -332,30 +332,8 @@ def move_statistics(
 # ---- group, instance, others --------------------------------------------------------------------
 
 
-@op(name="group_norm", dtypes=FLOATING)
-def group_norm_by(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, groups: int, eps: float
-):
-    """Channels in groups, each brought to mean 0 and variance 1 (Wu and He, 2018), times weight
-    plus bias.
-    """
-    n = input.shape[0]
-    count = input.size // (n * groups) if n and groups else 0
-    flat = reshape_to(input, (n, groups, count))
-    one, zero = fill((count,), 1.0, input.dtype), fill((count,), 0.0, input.dtype)
-    out = reshape_to(layer_norm_core(flat, one, zero, 2, eps)[0], input.shape)
-    if weight is not None:
-        out = out * _along(_as(weight, input.dtype), input.ndim)
-    return out if bias is None else out + _along(_as(bias, input.dtype), input.ndim)
-
-
-def group_norm(
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
+@op(dtypes=FLOATING)
+def group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, groups: int, eps: float):
     """Channels in groups, each brought to mean 0 and variance 1, times weight plus bias
     (`mindspore.ops.group_norm`).
 
@@ -376,6 +354,24 @@ def group_norm(
         >>> ms.ops.group_norm(ms.ops.ones((2, 4, 3)), 2).shape
         (2, 4, 3)
     """
+    n = input.shape[0]
+    count = input.size // (n * groups) if n and groups else 0
+    flat = reshape_to(input, (n, groups, count))
+    one, zero = fill((count,), 1.0, input.dtype), fill((count,), 0.0, input.dtype)
+    out = reshape_to(layer_norm_core(flat, one, zero, 2, eps)[0], input.shape)
+    if weight is not None:
+        out = out * _along(_as(weight, input.dtype), input.ndim)
+    return out if bias is None else out + _along(_as(bias, input.dtype), input.ndim)
+
+
+@group_norm.normaliser
+def _(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+):
     if isinstance(num_groups, bool) or not isinstance(num_groups, int):
         raise ArgumentError(f"group_norm: got num_groups={num_groups!r}; wanted an int")
     if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
@@ -385,7 +381,7 @@ def group_norm(
         )
     given = {k: t._type for k, t in (("weight", weight), ("bias", bias)) if t is not None}
     _check_channels("group_norm", input._type, **given)
-    return group_norm_by(input, weight, bias, num_groups, float(eps))
+    return (input, weight, bias, num_groups, float(eps))
 
 
 def instance_norm(
@@ -419,19 +415,11 @@ def instance_norm(
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
     if input.ndim < 2:
         raise ShapeError(f"instance_norm: got input of shape {input.shape}; wanted (N, C, ...)")
-    return group_norm_by(input, weight, bias, input.shape[1], float(eps))
+    return group_norm(input, weight, bias, input.shape[1], float(eps))
 
 
-@op(name="rms_norm", dtypes=FLOATING)
-def rms_norm_by(x: Tensor, gamma: Tensor, eps: float):
-    """x over its root mean square along the axes of gamma, times gamma; and 1 / root mean square."""
-    axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
-    wide = widened(x)
-    rstd = rsqrt(_mean(wide * wide, axes) + eps)
-    return _as(wide * rstd * _as(gamma, wide.dtype), x.dtype), rstd
-
-
-def rms_norm(x: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
+@op(dtypes=FLOATING)
+def rms_norm(x: Tensor, gamma: Tensor, eps: float):
     """x over its root mean square, times gamma (Zhang and Sennrich, 2019;
     `mindspore.ops.rms_norm`).
 
@@ -451,36 +439,24 @@ def rms_norm(x: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, T
         >>> print(ms.ops.rms_norm(ms.Tensor([[3.0, 3.0]]), ms.Tensor([1.0, 2.0]))[0].round(decimals=4))
         [[1. 2.]]
     """
+    axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
+    wide = widened(x)
+    rstd = rsqrt(_mean(wide * wide, axes) + eps)
+    return _as(wide * rstd * _as(gamma, wide.dtype), x.dtype), rstd
+
+
+@rms_norm.normaliser
+def _(x: Tensor, gamma: Tensor, epsilon: float = 1e-6):
     if gamma.ndim == 0 or x.shape[x.ndim - gamma.ndim :] != gamma.shape:
         raise ShapeError(
             f"rms_norm: got x of shape {x.shape} and gamma of shape {gamma.shape}; wanted the sizes "
             f"of the last axes"
         )
-    return rms_norm_by(x, gamma, float(epsilon))
+    return (x, gamma, float(epsilon))
 
 
-@op(name="lrn", dtypes=FLOATING)
-def lrn_by(x: Tensor, depth_radius: int, bias: float, alpha: float, beta: float):
-    """x / (bias + alpha * sum of squares over neighbouring channels) ** beta."""
-    wide = widened(x)
-    r = depth_radius
-    n, c = x.shape[:2]
-    rest = size_of(x.shape[2:])
-    squares = reshape_to(wide * wide, (n, c, rest))
-    squares = pad_by(squares, (0, r, 0), (0, r, 0), 0)
-    near = strided_copy(squares, (n, c, 2 * r + 1, rest), ((c + 2 * r) * rest, rest, rest, 1), 0)
-    total = reshape_to(reduce_sum(near, (2,), False), x.shape)
-    return _as(wide * exp(log(total * alpha + bias) * -beta), x.dtype)
-
-
-def lrn(
-    x: Tensor,
-    depth_radius: int = 5,
-    bias: float = 1.0,
-    alpha: float = 1.0,
-    beta: float = 0.5,
-    norm_region: str = "ACROSS_CHANNELS",
-) -> Tensor:
+@op(dtypes=FLOATING)
+def lrn(x: Tensor, depth_radius: int, bias: float, alpha: float, beta: float):
     """Local response normalisation (Krizhevsky et al., 2012; `mindspore.ops.lrn`).
 
     Args:
@@ -499,23 +475,36 @@ def lrn(
         >>> ms.ops.lrn(ms.ops.ones((1, 3, 2, 2))).shape
         (1, 3, 2, 2)
     """
+    wide = widened(x)
+    r = depth_radius
+    n, c = x.shape[:2]
+    rest = size_of(x.shape[2:])
+    squares = reshape_to(wide * wide, (n, c, rest))
+    squares = pad_by(squares, (0, r, 0), (0, r, 0), 0)
+    near = strided_copy(squares, (n, c, 2 * r + 1, rest), ((c + 2 * r) * rest, rest, rest, 1), 0)
+    total = reshape_to(reduce_sum(near, (2,), False), x.shape)
+    return _as(wide * exp(log(total * alpha + bias) * -beta), x.dtype)
+
+
+@lrn.normaliser
+def _(
+    x: Tensor,
+    depth_radius: int = 5,
+    bias: float = 1.0,
+    alpha: float = 1.0,
+    beta: float = 0.5,
+    norm_region: str = "ACROSS_CHANNELS",
+):
     if norm_region != "ACROSS_CHANNELS" or x.ndim != 4:
         raise ArgumentValueError(
             f"lrn: got norm_region={norm_region!r} and x of shape {x.shape}; wanted 'ACROSS_CHANNELS' "
             f"and (N, C, H, W)"
         )
-    return lrn_by(x, int(depth_radius), float(bias), float(alpha), float(beta))
+    return (x, int(depth_radius), float(bias), float(alpha), float(beta))
 
 
-@op(name="l2_normalize", dtypes=FLOATING)
-def l2_normalize_by(input: Tensor, axis: Sequence[int], epsilon: float):
-    """input / sqrt(max(sum(input^2), epsilon))."""
-    x = widened(input)
-    total = maximum(reduce_sum(x * x, axis, True), fill((), epsilon, x.dtype))
-    return _as(x * rsqrt(total), input.dtype)
-
-
-def l2_normalize(input: Tensor, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
+@op(dtypes=FLOATING)
+def l2_normalize(input: Tensor, axis: Sequence[int], epsilon: float):
     """input over its 2-norm along axes; the squared norm counts as at least epsilon (function form
     of L2Normalize).
 
@@ -524,7 +513,14 @@ def l2_normalize(input: Tensor, axis: Any = 0, epsilon: float = 1e-4) -> Tensor:
         >>> print(ms.ops.l2_normalize(ms.Tensor([3.0, 4.0])))
         [0.6 0.8]
     """
-    return l2_normalize_by(input, axes_of("l2_normalize", axis, input.ndim), float(epsilon))
+    x = widened(input)
+    total = maximum(reduce_sum(x * x, axis, True), fill((), epsilon, x.dtype))
+    return _as(x * rsqrt(total), input.dtype)
+
+
+@l2_normalize.normaliser
+def _(input: Tensor, axis: Any = 0, epsilon: float = 1e-4):
+    return (input, axes_of("l2_normalize", axis, input.ndim), float(epsilon))
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:

@@ -151,7 +151,7 @@ class InstanceNorm(Primitive):
 class LRN(Primitive):
     """`LRN(depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS")(x)`."""
 
-    op = normalization.lrn_by
+    op = normalization.lrn
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class LRN(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The normalised tensor."""
-        return normalization.lrn(
+        return normalization.lrn.public(
             x, self.depth_radius, self.bias, self.alpha, self.beta, self.norm_region
         )
 
@@ -175,7 +175,7 @@ class LRN(Primitive):
 class L2Normalize(Primitive):
     """x / sqrt(max(sum(x^2), epsilon)): `L2Normalize(axis=0, epsilon=1e-4)(x)`."""
 
-    op = normalization.l2_normalize_by
+    op = normalization.l2_normalize
 
     def __init__(self, axis: Any = 0, epsilon: float = 1e-4) -> None:
         super().__init__()
@@ -184,4 +184,4 @@ class L2Normalize(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The normalised tensor."""
-        return normalization.l2_normalize(x, self.axis, self.epsilon)
+        return normalization.l2_normalize.public(x, self.axis, self.epsilon)

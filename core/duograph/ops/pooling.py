@@ -22,7 +22,7 @@ from .creation import cast_to, fill
 from .gather_scatter import gather_by, gather_elements_by, scatter_elements_add_by
 from .logic import logical_and, logical_not, logical_or, select_by
 from .reduction import max_with_index, reduce_max, reduce_mean, reduce_min
-from .shape_primitives import broadcast_by, reduce_sum, reshape_to, transpose_by
+from .shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by
 from .windows import (
     coordinates,
     hashable,
@@ -287,7 +287,7 @@ def _(dout, input_shape, kernel, stride, padding, count_include_pad, divisor):
     out = dout.shape[2:]
     share = _divided(dout, sizes, kernel, stride, padding, count_include_pad, divisor)
     share = reshape_to(share, (*dout.shape[:2], *[1] * len(kernel), *out))
-    parts = broadcast_by(share, (*dout.shape[:2], *kernel, *out))
+    parts = broadcast_to(share, (*dout.shape[:2], *kernel, *out))
     return overlap_add(parts, sizes, kernel, stride, padding, (1,) * len(kernel), out)
 
 
@@ -355,7 +355,7 @@ def adaptive_max(input: Tensor, output_size: Ints):
     place = np.ascontiguousarray(place.transpose(order)).reshape(flat)
     parts = select_by(inside, parts, fill((), _lowest(input.dtype), input.dtype))
     values, first = max_with_index(parts, 2 + k, True)
-    places = gather_elements_by(broadcast_by(place, (n, c, *flat)), first, 2 + k)
+    places = gather_elements_by(broadcast_to(place, (n, c, *flat)), first, 2 + k)
     full = (n, c, *output_size)
     return reshape_to(values, full), reshape_to(places, full)
 

@@ -19,8 +19,9 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
 from ..ir.control import random_state as state_op
 from ..op import op
+from ..placement import commit
 from ..runtime_state import staged_builder, thread_state
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
 from .comparison import less
 from .creation import cast_to, fill, iota
@@ -34,7 +35,7 @@ from .powers import sqrt
 from .reduction import argmax_along
 from .rounding import remainder
 from .scan import scan_sum
-from .shape_primitives import broadcast_by, reduce_sum, reshape_to
+from .shape_primitives import broadcast_to, reduce_sum, reshape_to
 from .sorting import sort_by, topk_by
 from .trigonometry import cos, sin
 
@@ -87,7 +88,7 @@ def _(state, shape):
     blocks = (count + 3) // 4
     word = [reshape_to(slice_by(state, (i,), (i + 1,), (1,)), ()) for i in range(4)]
     c = [iota((blocks,), 0, uint32), fill((blocks,), 0, uint32)]
-    c += [broadcast_by(word[2], (blocks,)), broadcast_by(word[3], (blocks,))]
+    c += [broadcast_to(word[2], (blocks,)), broadcast_to(word[3], (blocks,))]
     k0, k1 = word[0], word[1]
     for _ in range(10):
         high0, low0 = _multiplied(c[0], 0xD2511F53)

@@ -14,7 +14,7 @@ from . import distributions, dropouts, random
 from .creation import cast_to, fill
 from .movement import concat_by
 from .primitive import Primitive
-from .shape_primitives import broadcast_by
+from .shape_primitives import broadcast_to
 
 __all__ = [
     "Dropout", "Dropout2D", "Dropout3D", "UniformReal", "UniformInt", "StandardNormal",
@@ -66,10 +66,10 @@ class _ChannelDropout(Primitive):
     def __call__(self, x: Any) -> Any:
         """(result, bool mask)."""
         shape = (*x.shape[:2], *[1] * (x.ndim - 2))
-        kept = dropouts.dropout_by(
+        kept = dropouts.dropout(
             fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape
         )
-        return x * cast_to(kept, x.dtype), broadcast_by(cast_to(kept, bool_), x.shape)
+        return x * cast_to(kept, x.dtype), broadcast_to(cast_to(kept, bool_), x.shape)
 
 
 class Dropout2D(_ChannelDropout):

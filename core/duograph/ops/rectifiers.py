@@ -99,7 +99,7 @@ def relu6(input: Tensor):
         >>> ms.ops.relu6(ms.Tensor([-1.0, 3.0, 9.0]))
         Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  3.00000000e+00,  6.00000000e+00])
     """
-    return clamp(input, 0, 6)
+    return clamp.public(input, 0, 6)
 
 
 @relu6.scalar
@@ -169,7 +169,7 @@ def hardsigmoid(input: Tensor):
         >>> ms.ops.hardsigmoid(ms.Tensor([-1.0, 0.0, 2.0]))
         Tensor(shape=[3], dtype=Float32, value= [ 3.33333313e-01,  5.00000000e-01,  8.33333373e-01])
     """
-    return clamp(input / 6 + 0.5, 0, 1)
+    return clamp.public(input / 6 + 0.5, 0, 1)
 
 
 @hardsigmoid.bprop
@@ -201,7 +201,7 @@ def hardswish(input: Tensor):
         >>> ms.ops.hardswish(ms.Tensor([-1.0, 0.0, 2.0]))
         Tensor(shape=[3], dtype=Float32, value= [-3.33333343e-01,  0.00000000e+00,  1.66666663e+00])
     """
-    return input * (clamp(input + 3, 0, 6) / 6)
+    return input * (clamp.public(input + 3, 0, 6) / 6)
 
 
 @hardswish.scalar
@@ -307,7 +307,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0):
         >>> ms.ops.hardtanh(ms.Tensor([-2.0, 0.5, 3.0]))
         Tensor(shape=[3], dtype=Float32, value= [-1.00000000e+00,  5.00000000e-01,  1.00000000e+00])
     """
-    return cast(clamp(input, min_val, max_val), input.dtype)
+    return cast(clamp.public(input, min_val, max_val), input.dtype)
 
 
 @hardtanh.scalar

@@ -12,7 +12,7 @@ from . import extremes, reduction, scan
 from .axes import axes_of, axis_of
 from .creation import cast_to
 from .primitive import Primitive
-from .statistics import vector_norm_of
+from .statistics import vector_norm
 
 __all__ = [
     "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceAll", "ReduceAny",
@@ -251,6 +251,4 @@ class LpNorm(Primitive):
 
     def __call__(self, x: Any) -> Any:
         """The norm."""
-        return vector_norm_of(
-            x, float(self.p), axes_of("LpNorm", self.axis, x.ndim), self.keep_dims
-        )
+        return vector_norm(x, float(self.p), axes_of("LpNorm", self.axis, x.ndim), self.keep_dims)

@@ -13,6 +13,7 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import broadcast_shapes
+from . import shape_primitives
 from .arguments import ints_of
 from .comparison import not_equal
 from .elementwise import sub
@@ -20,7 +21,7 @@ from .gather_scatter import gather_by
 from .joining import _cut_axis, _several, concat, stack
 from .methods import tensor_method
 from .movement import slice_axis
-from .shape_primitives import broadcast_by, reduce_sum, reshape_to
+from .shape_primitives import broadcast_to, reduce_sum, reshape_to
 from .shaping import atleast_1d, spread
 
 __all__ = [
@@ -32,10 +33,11 @@ __all__ = [
 @tensor_method("tile")
 def _tensor_tile(self: Tensor, *dims: Any, reps: Any = None) -> Tensor:
     """The tensor repeated as a whole along each axis. See `ops.tile`."""
-    return tile(self, spread("tile", "dims", dims) if reps is None else reps)
+    return tile.public(self, spread("tile", "dims", dims) if reps is None else reps)
 
 
-def tile(input: Tensor, dims: Any) -> Tensor:
+@op()
+def tile(input: Tensor, shape: Sequence[int], counts: Sequence[int]):
     """The tensor repeated as a whole along each axis (`mindspore.ops.tile`).
 
     Args:
@@ -52,6 +54,17 @@ def tile(input: Tensor, dims: Any) -> Tensor:
         [[1, 2, 1, 2],
          [1, 2, 1, 2]])
     """
+    split_shape: list[int] = []
+    wide: list[int] = []
+    for n, c in zip(shape, counts, strict=True):
+        split_shape += [1, n] if c != 1 else [n]
+        wide += [c, n] if c != 1 else [n]
+    out = shape_primitives.broadcast_to(reshape_to(input, split_shape), wide)
+    return reshape_to(out, [n * c for n, c in zip(shape, counts, strict=True)])
+
+
+@tile.normaliser
+def _(input: Tensor, dims: Any):
     counts = ints_of("tile", "dims", dims)
     if min(counts, default=1) < 0:
         raise ArgumentValueError(f"tile: got dims={counts}; wanted none negative")
@@ -60,19 +73,7 @@ def tile(input: Tensor, dims: Any) -> Tensor:
     shape = (1,) * (len(counts) - len(shape)) + shape
     if all(c == 1 for c in counts):
         return input if shape == input.shape else reshape_to(input, shape)
-    return tile_by(input, shape, counts)
-
-
-@op(name="tile")
-def tile_by(input: Tensor, shape: Sequence[int], counts: Sequence[int]):
-    """Composite: `input`, taken as of `shape`, repeated counts[i] times along axis i."""
-    split_shape: list[int] = []
-    wide: list[int] = []
-    for n, c in zip(shape, counts, strict=True):
-        split_shape += [1, n] if c != 1 else [n]
-        wide += [c, n] if c != 1 else [n]
-    out = broadcast_by(reshape_to(input, split_shape), wide)
-    return reshape_to(out, [n * c for n, c in zip(shape, counts, strict=True)])
+    return (input, shape, counts)
 
 
 @tensor_method("repeat")
@@ -85,13 +86,13 @@ def _tensor_repeat(self: Tensor, *repeats: Any, axis: Any = None, **other: Any) 
             raise ArgumentError(f"repeat: got the unknown argument {next(iter(other))!r}")
         repeats = (other["repeats"],)
     if axis is not None:
-        return repeat_interleave(self, repeats[0] if len(repeats) == 1 else repeats, axis)
+        return repeat_interleave.public(self, repeats[0] if len(repeats) == 1 else repeats, axis)
     counts = spread("repeat", "repeats", repeats)
     if len(counts) < len(self.shape):
         raise ArgumentValueError(
             f"repeat: got {counts} for shape {self.shape}; wanted at least one number an axis"
         )
-    return tile(self, counts)
+    return tile.public(self, counts)
 
 
 def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
@@ -105,7 +106,7 @@ def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
         >>> ms.ops.repeat_elements(ms.Tensor([1, 2]), 2)
         Tensor(shape=[4], dtype=Int64, value= [1, 1, 2, 2])
     """
-    return repeat_interleave(x, rep, axis)
+    return repeat_interleave.public(x, rep, axis)
 
 
 @tensor_method("repeat_interleave")
@@ -114,10 +115,11 @@ def _tensor_repeat_interleave(
 ) -> Tensor:
     """Every slice of an axis several times in a row. See `ops.repeat_interleave`."""
     del output_size
-    return repeat_interleave(self, repeats, axis if dim is None else dim)
+    return repeat_interleave.public(self, repeats, axis if dim is None else dim)
 
 
-def repeat_interleave(input: Tensor, repeats: Any, axis: Any = None) -> Tensor:
+@op()
+def repeat_interleave(input: Tensor, repeats: int, axis: int):
     """Every slice of an axis several times in a row (`mindspore.ops.repeat_interleave`).
 
     Args:
@@ -133,6 +135,17 @@ def repeat_interleave(input: Tensor, repeats: Any, axis: Any = None) -> Tensor:
         >>> ms.ops.repeat_interleave(ms.Tensor([1, 2]), [1, 3])
         Tensor(shape=[4], dtype=Int64, value= [1, 2, 2, 2])
     """
+    shape = list(input.shape)
+    n = shape[axis]
+    wide = shape[: axis + 1] + [repeats] + shape[axis + 1 :]
+    out = shape_primitives.broadcast_to(
+        reshape_to(input, shape[: axis + 1] + [1] + shape[axis + 1 :]), wide
+    )
+    return reshape_to(out, shape[:axis] + [n * repeats] + shape[axis + 1 :])
+
+
+@repeat_interleave.normaliser
+def _(input: Tensor, repeats: Any, axis: Any = None):
     if axis is None:
         input, axis = reshape_to(input, (input.size,)), 0
     at = _cut_axis("repeat_interleave", input, axis)
@@ -144,18 +157,8 @@ def repeat_interleave(input: Tensor, repeats: Any, axis: Any = None) -> Tensor:
             f"or one a slice, none negative"
         )
     if len(counts) == 1:
-        return repeat_by(input, counts[0], at)
+        return (input, counts[0], at)
     return gather_by(input, np.repeat(np.arange(n), counts), at)
-
-
-@op(name="repeat_interleave")
-def repeat_by(input: Tensor, repeats: int, axis: int):
-    """Composite: every slice of `axis` `repeats` times in a row."""
-    shape = list(input.shape)
-    n = shape[axis]
-    wide = shape[: axis + 1] + [repeats] + shape[axis + 1 :]
-    out = broadcast_by(reshape_to(input, shape[: axis + 1] + [1] + shape[axis + 1 :]), wide)
-    return reshape_to(out, shape[:axis] + [n * repeats] + shape[axis + 1 :])
 
 
 # ---- broadcast
@@ -165,26 +168,11 @@ def repeat_by(input: Tensor, repeats: int, axis: int):
 @tensor_method("broadcast_to", "expand")
 def _tensor_broadcast_to(self: Tensor, *shape: Any) -> Tensor:
     """Repeated to a shape by NumPy's broadcasting; -1 keeps a size. See `ops.broadcast_to`."""
-    return broadcast_to(self, spread("broadcast_to", "shape", shape))
+    return broadcast_to.public(self, spread("broadcast_to", "shape", shape))
 
 
-def broadcast_to(input: Tensor, shape: Any) -> Tensor:
-    """Repeated to `shape` by NumPy's broadcasting (`mindspore.ops.broadcast_to`).
-
-    Args:
-        input: Tensor of any shape.
-        shape: ints; -1 keeps the size of that axis.
-
-    Raises:
-        ValueError: the shape of `input` does not broadcast to it.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.broadcast_to(ms.Tensor([1, 2]), (2, -1))
-        Tensor(shape=[2, 2], dtype=Int64, value=
-        [[1, 2],
-         [1, 2]])
-    """
+@broadcast_to.normaliser
+def _(input: Tensor, shape: Any):
     wanted = ints_of("broadcast_to", "shape", shape)
     have = input.shape
     if wanted == have:
@@ -197,7 +185,7 @@ def broadcast_to(input: Tensor, shape: Any) -> Tensor:
                 f"but -1, and that only for an axis that is there"
             )
         wanted = tuple(have[i - lead] if n == -1 else n for i, n in enumerate(wanted))
-    return broadcast_by(input, wanted)
+    return (input, wanted)
 
 
 def expand(input_x: Tensor, size: Any) -> Tensor:
@@ -208,7 +196,7 @@ def expand(input_x: Tensor, size: Any) -> Tensor:
         >>> ms.ops.expand(ms.Tensor([[1], [2]]), (2, 3)).shape
         (2, 3)
     """
-    return broadcast_to(input_x, size)
+    return broadcast_to.public(input_x, size)
 
 
 @tensor_method("expand_as")
@@ -223,7 +211,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
         >>> ms.ops.expand_as(ms.Tensor([1, 2]), ms.ops.ones((3, 2))).shape
         (3, 2)
     """
-    return broadcast_to(input, other.shape)
+    return broadcast_to.public(input, other.shape)
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -243,7 +231,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
         raise ShapeError(
             f"broadcast_tensors: got shapes {[x.shape for x in parts]}; wanted ones that broadcast"
         )
-    return tuple(broadcast_to(x, shape) for x in parts)
+    return tuple(broadcast_to.public(x, shape) for x in parts)
 
 
 def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
@@ -284,7 +272,7 @@ def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     for x, at in zip(parts, order, strict=True):
         lead = [1] * len(parts)
         lead[at] = x.size
-        out.append(broadcast_to(reshape_to(x, lead), shape))
+        out.append(broadcast_to.public(reshape_to(x, lead), shape))
     return tuple(out)
 
 

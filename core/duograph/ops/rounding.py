@@ -561,21 +561,8 @@ def heaviside(input: Tensor, values: Tensor):
     return select(input == 0, values, select(input < 0, 0, select(input > 0, 1, input)))
 
 
-@op(name="nan_to_num", dtypes=FLOATING, elementwise=True)
-def replace_special(input: Tensor, nan: float, posinf: float, neginf: float):
-    """Composite: numbers in place of NaN and the infinities."""
-    out = select(input != input, nan, input)
-    out = select(input == float("inf"), posinf, out)
-    return select(input == float("-inf"), neginf, out)
-
-
-@tensor_method("nan_to_num")
-def nan_to_num(
-    input: Tensor,
-    nan: float | None = None,
-    posinf: float | None = None,
-    neginf: float | None = None,
-) -> Tensor:
+@op(method="nan_to_num", dtypes=FLOATING, elementwise=True)
+def nan_to_num(input: Tensor, nan: float, posinf: float, neginf: float):
     """Numbers in place of NaN and the infinities (`mindspore.ops.nan_to_num`).
 
     Args:
@@ -595,6 +582,18 @@ def nan_to_num(
         >>> ms.ops.nan_to_num(ms.Tensor([float("nan"), float("inf"), 1.0]), posinf=9.0)
         Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  9.00000000e+00,  1.00000000e+00])
     """
+    out = select(input != input, nan, input)
+    out = select(input == float("inf"), posinf, out)
+    return select(input == float("-inf"), neginf, out)
+
+
+@nan_to_num.normaliser
+def _(
+    input: Tensor,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+):
     if not isinstance(input, Tensor):
         raise ArgumentError(f"nan_to_num: got {type(input).__name__}; wanted a Tensor")
     if input.dtype.is_integer or input.dtype is bool_:
@@ -605,7 +604,7 @@ def nan_to_num(
         "float32": 3.4028234663852886e38,
     }
     limit = greatest.get(input.dtype.name, 1.7976931348623157e308)
-    return replace_special(
+    return (
         input,
         0.0 if nan is None else float(nan),
         limit if posinf is None else float(posinf),

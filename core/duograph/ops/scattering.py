@@ -16,7 +16,7 @@ from .arguments import ints_of
 from .axes import axis_of
 from .comparison import equal
 from .creation import cast, fill
-from .creation_functions import as_index, beside, full_like_by
+from .creation_functions import as_index, beside, full_like
 from .elementwise import maximum, minimum, mul, neg, true_divide
 from .gather_scatter import (
     from_zero,
@@ -70,7 +70,7 @@ def scatter_along(
         return reshape_to(flat, ())
     at = axis_of(name, axis, len(shape))
     if not isinstance(src, Tensor):
-        src = full_like_by(indices, src, input.dtype)
+        src = full_like(indices, src, input.dtype)
     if len(src.shape) != len(indices.shape) or any(
         m > n for m, n in zip(indices.shape, src.shape, strict=True)
     ):
@@ -206,7 +206,7 @@ def scatter_rows(name: str, input: Tensor, indices: Any, updates: Any, mode: str
     if rows.shape != wanted:
         if rows.size != 1 and rows.shape != ():
             raise ShapeError(f"{name}: got updates of shape {rows.shape}; wanted {wanted}")
-        rows = broadcast_to(rows, wanted)
+        rows = broadcast_to.public(rows, wanted)
     if mode == "update":
         return scatter_set_by(input, at, rows, 0)
     if mode == "add":
@@ -214,7 +214,7 @@ def scatter_rows(name: str, input: Tensor, indices: Any, updates: Any, mode: str
     if mode == "sub":
         return scatter_add_by(input, at, neg(rows), 0)
     if mode == "div":
-        by = scatter_reduce_by(full_like_by(input, 1, input.dtype), at, rows, "mul")
+        by = scatter_reduce_by(full_like(input, 1, input.dtype), at, rows, "mul")
         return true_divide(input, by) if input.dtype.kind in "fc" else floor_divide(input, by)
     return scatter_reduce_by(input, at, rows, mode)
 
@@ -333,7 +333,8 @@ for _mode in ("add", "sub", "mul", "div", "max", "min"):
     globals()[f"_tensor_method_scatter_{_mode}"] = _method(_mode)
 
 
-def scatter_nd(indices: Any, updates: Any, shape: Sequence[int]) -> Tensor:
+@op()
+def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int]):
     """Zeros with updates added to the slices that rows of indices name
     (`mindspore.ops.scatter_nd`).
 
@@ -351,6 +352,11 @@ def scatter_nd(indices: Any, updates: Any, shape: Sequence[int]) -> Tensor:
         >>> ms.ops.scatter_nd(ms.Tensor([[1], [1]]), ms.Tensor([2.0, 3.0]), (3,))
         Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  5.00000000e+00,  0.00000000e+00])
     """
+    return scatter_nd_write(fill(shape, 0, updates.dtype), indices, updates, "add")
+
+
+@scatter_nd.normaliser
+def _(indices: Any, updates: Any, shape: Sequence[int]):
     new = updates if isinstance(updates, Tensor) else Tensor(updates)
     at = as_index(indices, new)
     size = tuple(shape.tolist() if isinstance(shape, Tensor) else shape)
@@ -358,13 +364,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Sequence[int]) -> Tensor:
     wanted = at.shape[:-1] + size[count:]
     if new.shape != wanted:
         raise ShapeError(f"scatter_nd: got updates of shape {new.shape}; wanted {wanted}")
-    return scatter_nd_by(at, new, size)
-
-
-@op(name="scatter_nd")
-def scatter_nd_by(indices: Tensor, updates: Tensor, shape: Sequence[int]):
-    """Composite: zeros of `shape` with updates added to the slices that the rows of `indices` name."""
-    return scatter_nd_write(fill(shape, 0, updates.dtype), indices, updates, "add")
+    return (at, new, size)
 
 
 # ---- along an axis
@@ -390,7 +390,7 @@ def index_write(
     if new.shape != wanted:
         if new.shape != ():
             raise ShapeError(f"{name}: got a source of shape {new.shape}; wanted {wanted}")
-        new = broadcast_to(new, wanted)
+        new = broadcast_to.public(new, wanted)
     write = scatter_add_by if add else scatter_set_by
     return write(input, indices, cast(new, input.dtype), at)
 
@@ -507,7 +507,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     if mask.dtype is not bool_:
         raise DTypeError(f"masked_scatter: mask has dtype {mask.dtype.name}; wanted bool")
     source = beside(x, source)
-    where = broadcast_to(beside(x, mask), x.shape)
+    where = broadcast_to.public(beside(x, mask), x.shape)
     at = nonzero_by(reshape_to(where, (where.size,)))
     count = at.shape[0]
     if source.size < count:
@@ -582,5 +582,5 @@ def slice_scatter(
     begin, stop, strides = [0] * len(input.shape), list(input.shape), [1] * len(input.shape)
     begin[at], stop[at], strides[at] = first, last, by
     wanted = gathered_shape(input.shape, (len(range(first, last, by)),), at)
-    new = broadcast_to(cast(beside(input, src), input.dtype), wanted)
+    new = broadcast_to.public(cast(beside(input, src), input.dtype), wanted)
     return update_by(input, new, begin, stop, strides)

@@ -66,7 +66,9 @@ def _(x, shape):
     return TensorType.of(tuple(shape), x.dtype)
 
 
-reshape_to.reference(np.reshape)
+@reshape_to.reference
+def _(x, shape):
+    return np.reshape(x, shape)
 
 
 @reshape_to.bprop
@@ -120,7 +122,9 @@ def _(x, perm):
     return TensorType.of(tuple(x.shape[p] for p in perm), x.dtype)
 
 
-transpose_by.reference(np.transpose)
+@transpose_by.reference
+def _(x, perm):
+    return np.transpose(x, perm)
 
 
 @transpose_by.decompose
@@ -135,12 +139,27 @@ def _(x, out, dout, perm):
     return (transpose_by(dout, tuple(inverse)),)
 
 
-@op(name="broadcast_to", composite=False, folds="biufc", per_axis=("shape",), broadcasts=True)
-def broadcast_by(input: Tensor, shape: Sequence[int]):
-    """Primitive: `input` repeated to `shape` by NumPy's broadcasting."""
+@op(composite=False, folds="biufc", per_axis=("shape",), broadcasts=True)
+def broadcast_to(input: Tensor, shape: Sequence[int]):
+    """Repeated to `shape` by NumPy's broadcasting (`mindspore.ops.broadcast_to`).
+
+    Args:
+        input: Tensor of any shape.
+        shape: ints; -1 keeps the size of that axis.
+
+    Raises:
+        ValueError: the shape of `input` does not broadcast to it.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.broadcast_to(ms.Tensor([1, 2]), (2, -1))
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[1, 2],
+         [1, 2]])
+    """
 
 
-@broadcast_by.infer
+@broadcast_to.infer
 def _(x, shape):
     shape = tuple(shape)
     if broadcast_shapes(x.shape, shape) != shape:
@@ -151,17 +170,19 @@ def _(x, shape):
     return TensorType.of(shape, x.dtype)
 
 
-broadcast_by.reference(np.broadcast_to)
+@broadcast_to.reference
+def _(x, shape):
+    return np.broadcast_to(x, shape)
 
 
-@broadcast_by.decompose
+@broadcast_to.decompose
 def _(x, shape):
     steps = dense_strides(x.shape)
     own = [0 if n == 1 else s for n, s in zip(x.shape, steps, strict=True)]
     return strided_copy(x, shape, [0] * (len(shape) - len(own)) + own, 0)
 
 
-@broadcast_by.bprop
+@broadcast_to.bprop
 def _(x, out, dout, shape):
     return (unbroadcast(dout, x),)
 
@@ -180,7 +201,7 @@ def spread(value: Any, shape: Sequence[int], axis: Axes, keepdims: bool) -> Any:
     """A reduced value back to the shape that it was reduced from: what gradients need."""
     if not keepdims:
         value = reshape_to(value, reduced_shape(shape, axis, True))
-    return broadcast_by(value, tuple(shape))
+    return broadcast_to(value, tuple(shape))
 
 
 @op(dtypes=NUMERIC, folds="biu", reduction="+")

@@ -191,36 +191,8 @@ def softmin(x: Tensor, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     return softmax(neg(_floating("softmin", x, dtype)), axis)
 
 
-@op(name="logsumexp", dtypes=FLOATING)
-def logsumexp_over(input: Tensor, axis: tuple[int, ...], keepdims: bool):
-    """log(sum(exp(x))) over axes, a tuple of non-negative ints."""
-    x = widened(input)
-    if 0 in [x.shape[i] for i in axis]:
-        return _back(log(reduce_sum(x, axis, keepdims)), input)
-    top = reduce_max(x, axis, True)
-    # an infinite maximum would give inf - inf
-    top = stop_gradient(select_by(isfinite(top), top, fill((), 0.0, top.dtype)))
-    total = reduce_sum(exp(x - top), axis, True)
-    out = _back(log(total) + top, input)
-    return (
-        out
-        if keepdims
-        else reshape_to(out, tuple(n for i, n in enumerate(x.shape) if i not in axis))
-    )
-
-
-@logsumexp_over.bprop
-def _(x, out, dout, axis, keepdims):
-    full = spread(out, x.shape, axis, keepdims)
-    weight = exp(widened(x) - widened(full))
-    # an infinite result: the elements that made it share the gradient as 1 or 0
-    same = logical_and(equal(x, full), isinf(x))
-    weight = select_by(same, fill((), 1.0, weight.dtype), weight)
-    return (_back(weight * spread(dout, x.shape, axis, keepdims), x),)
-
-
-@tensor_method("logsumexp")
-def logsumexp(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> Tensor:
+@op(method="logsumexp", dtypes=FLOATING)
+def logsumexp(input: Tensor, axis: tuple[int, ...], keepdims: bool):
     """log(sum(exp(x))) over axes, without overflow (`mindspore.ops.logsumexp`).
 
     Args:
@@ -239,6 +211,33 @@ def logsumexp(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: An
         >>> print(ms.ops.logsumexp(ms.Tensor([0.0, 0.0, 1000.0]), 0))
         1000.0
     """
+    x = widened(input)
+    if 0 in [x.shape[i] for i in axis]:
+        return _back(log(reduce_sum(x, axis, keepdims)), input)
+    top = reduce_max(x, axis, True)
+    # an infinite maximum would give inf - inf
+    top = stop_gradient(select_by(isfinite(top), top, fill((), 0.0, top.dtype)))
+    total = reduce_sum(exp(x - top), axis, True)
+    out = _back(log(total) + top, input)
+    return (
+        out
+        if keepdims
+        else reshape_to(out, tuple(n for i, n in enumerate(x.shape) if i not in axis))
+    )
+
+
+@logsumexp.normaliser
+def _(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any):
     axis, keep_dims = spelled("logsumexp", axis, keep_dims, dim)
     x = cast_to(input, float32) if input.dtype.kind in "biu" else input
-    return logsumexp_over(x, axes_of("logsumexp", axis, x.ndim), keep_dims)
+    return (x, axes_of("logsumexp", axis, x.ndim), keep_dims)
+
+
+@logsumexp.bprop
+def _(x, out, dout, axis, keepdims):
+    full = spread(out, x.shape, axis, keepdims)
+    weight = exp(widened(x) - widened(full))
+    # an infinite result: the elements that made it share the gradient as 1 or 0
+    same = logical_and(equal(x, full), isinf(x))
+    weight = select_by(same, fill((), 1.0, weight.dtype), weight)
+    return (_back(weight * spread(dout, x.shape, axis, keepdims), x),)

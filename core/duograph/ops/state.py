@@ -18,15 +18,16 @@ from ..errors import (
     RefusedError,
     ShapeError,
 )
+from ..placement import commit
 from ..runtime_state import staged_builder
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from ..types import broadcast_shapes
 from .creation import cast
 from .elementwise import add, sub
 from .methods import tensor_method
 from .movement import identity
 from .primitive import Primitive
-from .shape_primitives import broadcast_by
+from .shape_primitives import broadcast_to
 
 __all__ = [
     "assign", "assign_add", "assign_sub", "depend", "print_", "Assign", "AssignAdd", "AssignSub",
@@ -51,7 +52,7 @@ def _written(name: str, variable: Any, value: Any) -> Tensor:
                 f"{name}: got a value of shape {value.shape} for a variable of shape {variable.shape}; "
                 f"wanted that shape, or one that broadcasts to it"
             )
-        value = broadcast_by(value, variable.shape)
+        value = broadcast_to(value, variable.shape)
     value = cast(value, variable.dtype)
     builder = staged_builder()
     if builder is not None:

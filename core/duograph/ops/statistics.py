@@ -25,7 +25,7 @@ from .movement import concat_by
 from .powers import rsqrt, sqrt
 from .reduction import reduce_max, reduce_mean, reduce_min
 from .shape_primitives import (
-    broadcast_by,
+    broadcast_to,
     reduce_sum,
     reduced_shape,
     reshape_to,
@@ -203,10 +203,14 @@ def _(x, out, dout, axis, keepdims):
     return (x * select_by(zero, fill((), 0, out.dtype), dout / safe),)
 
 
-@op(name="vector_norm", dtypes=FLOATING)
-def vector_norm_of(input: Tensor, p: float, axis: Sequence[int], keepdims: bool):
-    """p-norm of vectors along axes; 0 counts what is not 0, inf and -inf are the largest and
-    smallest size.
+@op(dtypes=FLOATING)
+def vector_norm(input: Tensor, p: float, axis: Sequence[int], keepdims: bool):
+    """p-norm of the elements along axes (`mindspore.ops.vector_norm`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.vector_norm(ms.Tensor([3.0, 4.0])))
+        5.0
     """
     x = widened(input)
     if p == 2.0:
@@ -224,18 +228,10 @@ def vector_norm_of(input: Tensor, p: float, axis: Sequence[int], keepdims: bool)
     return _as(found, input.dtype)
 
 
-def vector_norm(
-    x: Tensor, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None
-) -> Tensor:
-    """p-norm of the elements along axes (`mindspore.ops.vector_norm`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.vector_norm(ms.Tensor([3.0, 4.0])))
-        5.0
-    """
+@vector_norm.normaliser
+def _(x: Tensor, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None):
     x = _floating(x) if dtype is None else _as(x, as_dtype(dtype))
-    return vector_norm_of(
+    return (
         x,
         number_of("vector_norm", "ord", ord),
         axes_of("vector_norm", axis, x.ndim),
@@ -302,7 +298,7 @@ def norm(
     dim, keepdim = spelled("norm", dim, keepdim, axis)
     x = _floating(A) if dtype is None else _as(A, as_dtype(dtype))
     if ord is None:
-        return vector_norm_of(x, 2.0, axes_of("norm", dim, x.ndim), keepdim)
+        return vector_norm(x, 2.0, axes_of("norm", dim, x.ndim), keepdim)
     if dim is None:
         if x.ndim > 2 or (x.ndim != 2 and isinstance(ord, str)):
             raise ShapeError(
@@ -318,7 +314,7 @@ def norm(
         raise ArgumentValueError(
             f"norm: got ord={ord!r} for vectors along {dim!r}; wanted a number, or a pair of axes"
         )
-    return vector_norm_of(
+    return vector_norm(
         x, number_of("vector_norm", "ord", ord), axes_of("norm", dim, x.ndim), keepdim
     )
 
@@ -441,8 +437,8 @@ def clip_by_norm(
     """
     single = isinstance(x, Tensor)
     tensors = (x,) if single else tensors_of("clip_by_norm", "x", x)
-    norms = [vector_norm(t, norm_type, tuple(range(t.ndim))) for t in tensors]
-    total = vector_norm(concat_by([reshape_to(n, (1,)) for n in norms], 0), norm_type)
+    norms = [vector_norm.public(t, norm_type, tuple(range(t.ndim))) for t in tensors]
+    total = vector_norm.public(concat_by([reshape_to(n, (1,)) for n in norms], 0), norm_type)
     if error_if_nonfinite and not bool(isfinite(total)):
         raise NonFiniteError(
             "clip_by_norm: got tensors whose norm is not finite; error_if_nonfinite=False lets it pass"
@@ -519,7 +515,7 @@ def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
     """
     axis = axis_of("renorm", axis, input.ndim)
     rest = tuple(i for i in range(input.ndim) if i != axis)
-    size = vector_norm_of(input, float(p), rest, True)
+    size = vector_norm(input, float(p), rest, True)
     one = fill((), 1.0, size.dtype)
     return input * select_by(
         less(fill((), float(maxnorm), size.dtype), size), maxnorm / (size + 1e-7), one
@@ -529,17 +525,8 @@ def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
 # ---- distances ----------------------------------------------------------------------------------
 
 
-@op(name="cosine_similarity", dtypes=FLOATING, promote="common")
-def cosine_of(x1: Tensor, x2: Tensor, axis: int, eps: float):
-    """Cosine of the angle between vectors along one axis; norms count as at least eps."""
-    x, y = widened(x1), widened(x2)
-    tiny = fill((), eps * eps, x.dtype)
-    a = rsqrt(maximum(reduce_sum(x * x, (axis,), False), tiny))
-    b = rsqrt(maximum(reduce_sum(y * y, (axis,), False), tiny))
-    return _as(reduce_sum(x * y, (axis,), False) * a * b, x1.dtype)
-
-
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+@op(dtypes=FLOATING, promote="common")
+def cosine_similarity(x1: Tensor, x2: Tensor, axis: int, eps: float):
     """Cosine of the angle between vectors along one axis (`mindspore.ops.cosine_similarity`).
 
     Args:
@@ -558,14 +545,23 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         >>> print(ms.ops.cosine_similarity(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[6.0, 8.0]])).round(decimals=4))
         [1.]
     """
+    x, y = widened(x1), widened(x2)
+    tiny = fill((), eps * eps, x.dtype)
+    a = rsqrt(maximum(reduce_sum(x * x, (axis,), False), tiny))
+    b = rsqrt(maximum(reduce_sum(y * y, (axis,), False), tiny))
+    return _as(reduce_sum(x * y, (axis,), False) * a * b, x1.dtype)
+
+
+@cosine_similarity.normaliser
+def _(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8):
     shape = broadcast_shapes(x1.shape, x2.shape)
     if shape is None:
         raise ShapeError(
             f"cosine_similarity: got shapes {x1.shape} and {x2.shape}; wanted ones that broadcast"
         )
     axis = axis_of("cosine_similarity", dim, len(shape))
-    x1, x2 = (x if x.shape == shape else broadcast_by(x, shape) for x in (x1, x2))
-    return cosine_of(x1, x2, axis, float(eps))
+    x1, x2 = (x if x.shape == shape else broadcast_to(x, shape) for x in (x1, x2))
+    return (x1, x2, axis, float(eps))
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
@@ -601,7 +597,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
             f"cdist: got shapes {x1.shape} and {x2.shape}, whose leading axes do not broadcast"
         )
     diff = a - b
-    return vector_norm_of(diff, float(p), (diff.ndim - 1,), False)
+    return vector_norm(diff, float(p), (diff.ndim - 1,), False)
 
 
 def pairwise_distance(
@@ -615,7 +611,7 @@ def pairwise_distance(
         [5.]
     """
     diff = x1 - x2 + eps
-    return vector_norm_of(diff, float(p), (diff.ndim - 1,), bool(keepdim))
+    return vector_norm(diff, float(p), (diff.ndim - 1,), bool(keepdim))
 
 
 @tensor_method("cov")

@@ -124,8 +124,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
         raise ShapeError(
             f"masked_select: got shapes {input.shape} and {mask.shape}; wanted ones that broadcast"
         )
-    wide = broadcast_to(beside(mask, input), shape)
-    where = broadcast_to(beside(input, mask), shape)
+    wide = broadcast_to.public(beside(mask, input), shape)
+    where = broadcast_to.public(beside(input, mask), shape)
     at = nonzero_by(reshape_to(where, (where.size,)))
     return gather_by(reshape_to(wide, (wide.size,)), reshape_to(at, (at.size,)), 0)
 

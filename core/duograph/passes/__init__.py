@@ -153,7 +153,7 @@ class _Installed:
             claims=claims,
             body_of=body_of,
             epilogues=backend.epilogues,
-            decomposed=backend.taken_apart,
+            decomposed=backend.decomposed,
             costs=backend.costs(device.index),
             state=frozenset(state),
             notes=notes,

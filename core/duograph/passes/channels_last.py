@@ -1,55 +1,59 @@
-"""Lays convolutions out channels last, and with them what lies between them, where that pays.
+"""Converts convolutions, and what lies between them, to the channels-last layout where that pays.
 
     %2 = conv(%0, %1)                           %4 = transpose(%0, perm=(0, 2, 3, 1))
     %3 = relu(%2)                    ->         %5 = conv_channels_last(%4, %1)
                                                 %6 = relu(%5)
                                                 %3 = transpose(%6, perm=(0, 3, 1, 2))
 
-A *cluster* is what hangs together by values of such a form: convolutions whose weights follow from
-state that stays, pooling, elementwise ops, reductions, and movement along axes. Types are explicit,
-so a value that is laid out is simply one of another shape. It is transposed where something outside
-of the cluster reads it, and what the cluster reads from outside is transposed on the way in, each
-once; what has one element for each channel is only given another shape. A cluster is rewritten as a
-whole, or left alone when its borders cost more than is won (`pays`).
+A *cluster* is a set of nodes connected by values that can be channels-last: convolutions whose
+weights are call-invariant, pooling, elementwise ops, reductions, and movement along axes. Layouts
+are explicit in shapes, so a channels-last value is one of another shape. A value is transposed at
+most once where it enters a cluster, and at most once where something outside reads it; a value with
+one element per channel is only reshaped. A cluster is converted as a whole, or left alone when its
+transposes would cost more than the faster convolutions save (`pays`).
 
-Graphs keep their parameters and results, those inside of others too: a cluster ends at the border
-of its graph.
+Graphs keep their parameters and results, sub-graphs too: a cluster ends at the border of its graph.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
 
 from ..backend.costs import LayoutCosts
-from ..ir.graph import Graph, GraphNode
+from ..ir.control import SUBGRAPH_OPS, custom_call, switch, while_loop
+from ..ir.graph import Attributes, Graph, GraphNode
 from ..ir.loops import is_elementwise
-from ..op import OPS, Op
-from ..types import TensorType, size_of
+from ..op import Op
+from ..types import TensorType, ValueType, size_of
 from .context import PLAIN, PassContext
-from .subgraphs import HOLDERS
+from .matched_ops import (
+    avg_pool,
+    avg_pool_channels_last,
+    concat,
+    conv,
+    conv_channels_last,
+    max_pool,
+    max_pool_channels_last,
+    reshape,
+    transpose,
+)
 
 __all__ = ["Cluster", "convert_to_channels_last", "pays", "suits"]
 
-_REDUCTIONS = {"reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_all", "reduce_any"}
-# Ops that move elements along axes -> their attributes with one item for each axis.
-_PER_AXIS = {
-    "pad_constant": ("low", "high"),
-    "strided_slice": ("begin", "end", "strides"),
-    "broadcast_to": ("shape",),
-}
+POOLING: dict[Op, Op] = {max_pool: max_pool_channels_last, avg_pool: avg_pool_channels_last}
 
 
 class Cluster(NamedTuple):
-    """What `pays` decides on.
+    """The quantities that decide whether a cluster is converted.
 
     Attributes:
-        convolutions: how many.
-        traffic: bytes of what they read and write, weights left out.
+        convolutions: how many it has.
+        traffic: bytes that they read and write, without weights.
         moved: bytes of the values that are transposed at the borders.
-        borders: how many these are.
+        borders: how many such values there are.
     """
 
     convolutions: int
@@ -59,233 +63,290 @@ class Cluster(NamedTuple):
 
 
 def pays(cluster: Cluster, costs: LayoutCosts) -> bool:
-    """Whether a cluster is laid out: a convolution alone between two transposes is not."""
+    """Return whether converting a cluster saves more than its transposes cost."""
     return cluster.moved * costs.traffic_per_transpose <= cluster.traffic
 
 
 def suits(weight: TensorType, groups: int, follows: bool, costs: LayoutCosts) -> bool:
-    """Whether a convolution is as fast with channels last as with channels first, or nearly so.
+    """Return whether a convolution is about as fast with channels last as with channels first.
 
-    Vectors of channels are what makes it fast, so all channels are together, or each is by itself,
-    and they are enough. One of kernels of one element that has its input laid out costs less than
-    to transpose that.
+    Channels-last kernels are fast if their vectors of output channels are full and the convolution
+    is dense or depthwise. A 1x1 convolution whose input is channels-last already (`follows`) is
+    converted in any case: transposing its input would cost more.
     """
     outputs, inputs, *kernel = weight.shape
-    full = outputs >= costs.min_channels and (groups == 1 or (inputs == 1 and outputs == groups))
+    depthwise = inputs == 1 and outputs == groups
+    full = outputs >= costs.min_channels and (groups == 1 or depthwise)
     return full or (follows and groups == 1 and size_of(kernel) == 1)
 
 
 def convert_to_channels_last(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """The graph with its clusters laid out channels last, and so the graphs that its nodes hold.
+    """Return the graph, sub-graphs included, with the clusters that pay in channels-last layout.
 
-    Composites are decomposed already, and dead nodes removed. `context.notes` gets a line for what
-    was laid out, and for each reason why something was not.
+    Composites must be decomposed, and dead nodes removed. `context.notes` receives a line about
+    what was converted, and one for each reason why convolutions were not.
     """
-    work = _Walk(context)
+    work = _Conversions(context)
     made = work.graph(graph, context.state)
     if context.notes is not None:
         context.notes.extend(work.notes())
-    return made if work.laid else graph
+    return made if work.converted else graph
 
 
-class _Walk:
-    """Lays out graphs, each once for what is still of its parameters; counts what was done."""
+class _Conversions:
+    """Converts graphs, each once per set of invariant parameters, and counts what was done."""
 
     def __init__(self, context: PassContext) -> None:
-        self.claims = context.claims
+        self.context = context
         self.costs = context.costs.layout
-        self.known: dict[Any, bool] = {}
+        self.claims: dict[Hashable, bool] = {}
         self.done: dict[tuple[Graph, frozenset[int]], Graph] = {}
-        self.laid: list[Cluster] = []
-        self.left: collections.Counter[str] = collections.Counter()
+        self.converted: list[Cluster] = []
+        self.rejected: collections.Counter[str] = collections.Counter()  # convolutions by reason
 
-    def graph(self, graph: Graph, still: frozenset[int]) -> Graph:
-        found = self.done.get((graph, still))
+    def graph(self, graph: Graph, invariant: frozenset[int]) -> Graph:
+        found = self.done.get((graph, invariant))
         if found is None:
-            found = self.done[graph, still] = _Layout(graph, still, self).result()
+            found = self.done[graph, invariant] = _Conversion(graph, invariant, self).result()
         return found
 
-    def claimed(self, op: Op, types: tuple[TensorType, ...], attributes: Mapping[str, Any]) -> bool:
+    def claimed(self, op: Op, types: tuple[TensorType, ...], attributes: Attributes) -> bool:
         key = op, types, tuple(attributes.items())
-        found = self.known.get(key)
+        found = self.claims.get(key)
         if found is None:
-            found = self.known[key] = self.claims(op, types, attributes)
+            found = self.claims[key] = self.context.claims(op, types, attributes)
         return found
 
     def notes(self) -> list[str]:
         found = []
-        if self.laid:
-            borders = sum(c.borders for c in self.laid)
+        if self.converted:
+            borders = sum(c.borders for c in self.converted)
             found.append(
-                f"{_convolutions(sum(c.convolutions for c in self.laid))} laid out channels last, "
+                f"{_count(sum(c.convolutions for c in self.converted))} laid out channels last, "
                 f"{borders} value{'s' * (borders != 1)} transposed"
             )
-        for why, count in self.left.items():
-            found.append(f"{_convolutions(count)} with channels first: {why}")
+        for why, count in self.rejected.items():
+            found.append(f"{_count(count)} with channels first: {why}")
         return found
 
 
-def _convolutions(count: int) -> str:
-    return f"{count} convolution{'s' * (count != 1)}"
+def _count(convolutions: int) -> str:
+    return f"{convolutions} convolution{'s' * (convolutions != 1)}"
 
 
 class _Member(NamedTuple):
-    """A node in its new form.
+    """A node in its channels-last form.
 
     Attributes:
-        op: of the new node.
-        attributes: of the new node.
-        rank: of the values that are laid out.
-        laid: whether the result is laid out; else it is the same in either form.
+        op, attributes: of the new node.
+        rank: of the channels-last values.
+        converts_result: the result is channels-last; else it is the same in either layout.
     """
 
     op: Op
-    attributes: Mapping[str, Any]
+    attributes: Attributes
     rank: int
-    laid: bool
+    converts_result: bool
 
 
-def _perm(rank: int) -> tuple[int, ...]:
-    """The axes of a value that is laid out, by where they were."""
+# ---- axes ---------------------------------------------------------------------------------------
+
+
+def _to_last(rank: int) -> tuple[int, ...]:
+    """The permutation from channels-first to channels-last."""
     return (0, *range(2, rank), 1)
 
 
-def _back(rank: int) -> tuple[int, ...]:
+def _to_first(rank: int) -> tuple[int, ...]:
+    """The permutation from channels-last to channels-first."""
     return (0, rank - 1, *range(1, rank - 1))
 
 
-def _laid_out(shape: Sequence[int], rank: int) -> tuple[int, ...]:
-    """The shape of a value that is laid out; one of fewer axes is first given those that
-    broadcasting adds.
-    """
-    whole = (1,) * (rank - len(shape)) + tuple(shape)
-    return tuple([whole[a] for a in _perm(rank)])
+def _extended(shape: Sequence[int], rank: int) -> tuple[int, ...]:
+    """The shape with the leading axes that broadcasting to `rank` axes adds."""
+    return (*(1,) * (rank - len(shape)), *shape)
+
+
+def _shape_last(shape: Sequence[int], rank: int) -> tuple[int, ...]:
+    """The channels-last shape of a value that is broadcast to `rank` axes."""
+    whole = _extended(shape, rank)
+    return tuple([whole[a] for a in _to_last(rank)])
 
 
 def _moves(shape: Sequence[int], rank: int) -> bool:
-    """Whether elements change places, or all stay where they are in memory."""
-    whole = (1,) * (rank - len(shape)) + tuple(shape)
+    """Return whether the conversion of such a value moves elements in memory."""
+    whole = _extended(shape, rank)
     return whole[1] > 1 and size_of(whole[2:]) > 1
 
 
-class _Layout:
-    """Lays out one graph."""
+class _Conversion:
+    """Converts one graph.
 
-    def __init__(self, graph: Graph, still: frozenset[int], walk: _Walk) -> None:
+    Attributes:
+        invariant: values that are the same in every call; they are computed once in any layout.
+        members: nodes that can be channels-last, by position.
+        convertible: values that can be, and after `select` are, channels-last.
+        converted: the id of the channels-last form of a value, by the value and its rank.
+        restored: values that exist in both forms.
+    """
+
+    def __init__(self, graph: Graph, invariant: frozenset[int], walk: _Conversions) -> None:
         self.graph = graph
         self.walk = walk
-        self.still: set[int | None] = {None, *still}
-        self.types: list[Any] = list(graph.types)
-        self.members: dict[int, _Member] = {}  # by position
-        self.laid: set[int | None] = set()  # values
-        self.maker: dict[int | None, GraphNode] = {}
+        self.invariant: set[int | None] = {None, *invariant}
+        self.types: list[ValueType] = list(graph.types)
+        self.members: dict[int, _Member] = {}
+        self.convertible: set[int | None] = set()
+        self.producers: dict[int | None, GraphNode] = {}
         self.nodes: list[GraphNode] = []
-        self.read_at_all = {i for node in graph.nodes for i in node.operands} | set(graph.outputs)
-        self.form: dict[tuple[int, int], int] = {}  # of a value, for members of a rank
-        self.given: set[int] = set()  # values that are laid out and there in their first form too
+        self.used = {i for node in graph.nodes for i in node.operands} | set(graph.outputs)
+        self.converted: dict[tuple[int, int], int] = {}
+        self.restored: set[int] = set()
+
+    def tensor(self, i: int | None) -> TensorType:
+        """The type of a value that is a tensor."""
+        assert i is not None
+        type_ = self.types[i]
+        assert isinstance(type_, TensorType)
+        return type_
 
     def result(self) -> Graph:
-        for at, node in enumerate(self.graph.nodes):
-            self.maker.update(dict.fromkeys(node.results, node))
-            # what follows from what is still is computed once in any form
-            if (
-                self.still.issuperset(node.operands)
-                and not node.op.effects
-                and node.op.name not in HOLDERS
-            ):
-                self.still.update(node.results)
-                continue
-            member = self.member(node)
-            if member is not None:
-                self.members[at] = member
-                if member.laid:
-                    self.laid.add(node.results[0])
-        self.select()
         graph = self.graph
-        if not self.members and not any(node.op.name in HOLDERS for node in graph.nodes):
+        self.find_members()
+        self.select()
+        if not self.members and not any(node.op in SUBGRAPH_OPS for node in graph.nodes):
             return graph
         for at, node in enumerate(graph.nodes):
             found = self.members.get(at)
             if found is None:
-                self.first(node.operands, node)
+                self.restore(node.operands, node)
                 self.nodes.append(self.inner(node))
             else:
-                self.rewrite(node, found)
+                self.convert(node, found)
         if graph.nodes:
-            self.first(graph.outputs, graph.nodes[-1])
+            self.restore(graph.outputs, graph.nodes[-1])
         return Graph(graph.n_params, self.types, self.nodes, graph.outputs, graph.single)
 
     # ---- which nodes --------------------------------------------------------------------------
 
+    def find_members(self) -> None:
+        for at, node in enumerate(self.graph.nodes):
+            self.producers.update(dict.fromkeys(node.results, node))
+            is_invariant = (
+                self.invariant.issuperset(node.operands)
+                and not node.op.effects
+                and node.op not in SUBGRAPH_OPS
+            )
+            if is_invariant:
+                self.invariant.update(node.results)
+                continue
+            member = self.member(node)
+            if member is not None:
+                self.members[at] = member
+                if member.converts_result:
+                    self.convertible.add(node.results[0])
+
     def member(self, node: GraphNode) -> _Member | None:
-        """The node in its new form, if it has one here."""
-        op, name = node.op, node.op.name
-        if name == "conv":
+        """The channels-last form of a node, if it has one here."""
+        if node.op is conv:
             return self.convolution(node)
-        if name in ("max_pool", "avg_pool"):
+        if node.op in POOLING:
             return self.pooling(node)
-        laid = [i for i in node.operands if i in self.laid]
+        last = [i for i in node.operands if i in self.convertible]
         result = self.types[node.results[0]] if node.single else None
-        if not laid or not isinstance(result, TensorType):
+        if not last or not isinstance(result, TensorType):
             return None
-        rank = self.types[laid[0] or 0].ndim
+        rank = self.tensor(last[0]).ndim
         if is_elementwise(node, self.types):
-            return _Member(op, node.attributes, rank, True) if result.ndim == rank else None
+            return _Member(node.op, node.attributes, rank, True) if result.ndim == rank else None
+        return self.movement(node, rank, result)
+
+    def movement(self, node: GraphNode, rank: int, result: TensorType) -> _Member | None:
+        """The form of a reduction or of movement along axes: its attributes permuted."""
+        op, traits, to_last = node.op, node.op.traits, _to_last(rank)
         attributes = dict(node.attributes)
-        if name in _REDUCTIONS:
-            axes = tuple(sorted(_perm(rank).index(a % rank) for a in attributes["axis"]))
-            kept = [a for k, a in enumerate(_perm(rank)) if k not in axes]
+        if traits.reduction:
+            axes = tuple(sorted(to_last.index(a % rank) for a in attributes["axis"]))
+            kept = [a for k, a in enumerate(to_last) if k not in axes]
             if not attributes["keepdims"] and kept != sorted(kept):
                 return None
             return _Member(op, {**attributes, "axis": axes}, rank, attributes["keepdims"])
-        if result.ndim != rank or any(self.types[i or 0].ndim != rank for i in node.operands):
+        if result.ndim != rank or any(self.tensor(i).ndim != rank for i in node.operands):
             return None
-        if name == "concat":
-            axis = _perm(rank).index(attributes["axis"] % rank)
+        if op is concat:
+            axis = to_last.index(attributes["axis"] % rank)
             return _Member(op, {**attributes, "axis": axis}, rank, True)
-        if name in _PER_AXIS:
-            for key in _PER_AXIS[name]:
-                attributes[key] = tuple([attributes[key][a] for a in _perm(rank)])
+        if traits.per_axis:
+            for key in traits.per_axis:
+                attributes[key] = tuple([attributes[key][a] for a in to_last])
             return _Member(op, attributes, rank, True)
         return None
 
     def convolution(self, node: GraphNode) -> _Member | None:
         x, w = node.operands
-        if w not in self.still:
-            self.walk.left["their weights may change from call to call"] += 1
+        walk = self.walk
+        if w not in self.invariant:
+            walk.rejected["their weights may change from call to call"] += 1
             return None
-        if not suits(
-            self.types[w or 0], node.attributes["groups"], x in self.laid, self.walk.costs
-        ):
-            self.walk.left["vectors of their channels would not be full"] += 1
+        weight, type_ = self.tensor(w), self.tensor(x)
+        if not suits(weight, node.attributes["groups"], x in self.convertible, walk.costs):
+            walk.rejected["vectors of their channels would not be full"] += 1
             return None
-        type_ = self.types[x or 0]
-        shape = _laid_out(type_.shape, type_.ndim)
-        op = OPS["conv_channels_last"]
-        if not self.walk.claimed(op, (type_.with_(shape), self.types[w or 0]), node.attributes):
-            self.walk.left["the backend has no kernel of its own for them"] += 1
+        last = type_.with_(_shape_last(type_.shape, type_.ndim))
+        if not walk.claimed(conv_channels_last, (last, weight), node.attributes):
+            walk.rejected["the backend has no kernel of its own for them"] += 1
             return None
-        return _Member(op, node.attributes, type_.ndim, True)
+        return _Member(conv_channels_last, node.attributes, type_.ndim, True)
 
     def pooling(self, node: GraphNode) -> _Member | None:
         (x,) = node.operands
-        # where the largest elements were found is a result that has no other form
-        if x not in self.laid or not self.read_at_all.isdisjoint(node.results[1:]):
+        # the positions of maxima have no channels-last form
+        if x not in self.convertible or not self.used.isdisjoint(node.results[1:]):
             return None
-        op, type_ = OPS[f"{node.op.name}_channels_last"], self.types[x or 0]
-        if not self.walk.claimed(
-            op, (type_.with_(_laid_out(type_.shape, type_.ndim)),), node.attributes
-        ):
+        op, type_ = POOLING[node.op], self.tensor(x)
+        last = type_.with_(_shape_last(type_.shape, type_.ndim))
+        if not self.walk.claimed(op, (last,), node.attributes):
             return None
         return _Member(op, node.attributes, type_.ndim, True)
 
     # ---- which clusters -----------------------------------------------------------------------
 
     def select(self) -> None:
-        """Leave alone the clusters that do not pay."""
-        parent: dict[Any, Any] = {}
+        """Drop the members of clusters that do not pay."""
+        roots = self.connected()
+        convolutions: collections.Counter[int] = collections.Counter()
+        traffic: collections.Counter[int] = collections.Counter()
+        for at, member in self.members.items():
+            node = self.graph.nodes[at]
+            if node.op is conv:
+                key = roots[node.results[0]]
+                convolutions[key] += 1
+                sizes = [self.tensor(k).nbytes for k in (*self.read(node, member), *node.results)]
+                traffic[key] += sum(sizes)
+        borders = self.borders(roots)
+        chosen: dict[int, bool] = {}
+        for key, count in convolutions.items():
+            moved = sum(self.tensor(i).nbytes for i in borders[key])
+            cluster = Cluster(count, traffic[key], moved, len(borders[key]))
+            chosen[key] = pays(cluster, self.walk.costs)
+            if chosen[key]:
+                self.walk.converted.append(cluster)
+            else:
+                why = "transposes around them would cost more than is won"
+                self.walk.rejected[why] += count
+        before = frozenset(self.convertible)
+        for at in list(self.members):
+            node = self.graph.nodes[at]
+            some = next(i for i in (*node.results, *node.operands) if i in before)
+            if not chosen[roots[some or 0]]:
+                del self.members[at]
+                self.convertible.difference_update(node.results)
 
-        def root(i: Any) -> Any:
+    def connected(self) -> dict[int, int]:
+        """One representative value per cluster, for every value that members read or produce."""
+        parent: dict[int, int] = {}
+
+        def root(i: int) -> int:
             while parent.setdefault(i, i) != i:
                 parent[i] = i = parent[parent[i]]
             return i
@@ -295,160 +356,131 @@ class _Layout:
             ends = [
                 i
                 for i in self.read(node, member)
-                if i in self.laid or _moves(self.types[i].shape, member.rank)
+                if i in self.convertible or _moves(self.tensor(i).shape, member.rank)
             ]
-            ends += node.results[:1] if member.laid else ()
+            ends += node.results[:1] if member.converts_result else ()
             for i in ends:
                 parent[root(i)] = root(ends[0])
-        convolutions: collections.Counter[Any] = collections.Counter()
-        traffic: collections.Counter[Any] = collections.Counter()
-        borders: dict[Any, set[int | None]] = collections.defaultdict(set)
+        return {i: root(i) for i in list(parent)}
+
+    def borders(self, roots: dict[int, int]) -> dict[int, set[int]]:
+        """The values that are transposed at the borders of each cluster."""
+        found: dict[int, set[int]] = collections.defaultdict(set)
         for at, node in enumerate(self.graph.nodes):
-            found = self.members.get(at)
-            if found is None:
-                for out in node.operands:
-                    if not self.turns(node) and self.leaves(out):
-                        borders[root(out)].add(out)
+            member = self.members.get(at)
+            if member is None:
+                if not _is_transpose(node, _to_last):
+                    for i in filter(self.leaves, node.operands):
+                        assert i is not None
+                        found[roots[i]].add(i)
                 continue
-            read = self.read(node, found)
-            if node.op.name == "conv":
-                key = root(node.results[0])
-                convolutions[key] += 1
-                traffic[key] += sum(self.types[k].nbytes for k in (*read, *node.results))
-            for i in read:
-                if (
-                    i not in self.laid
-                    and _moves(self.types[i].shape, found.rank)
-                    and not self.was_turned(i)
-                ):
-                    borders[root(i)].add(i)
+            for i in self.read(node, member):
+                moves = _moves(self.tensor(i).shape, member.rank)
+                if i not in self.convertible and moves:
+                    producer = self.producers.get(i)
+                    if producer is None or not _is_transpose(producer, _to_first):
+                        found[roots[i]].add(i)
         for i in filter(self.leaves, self.graph.outputs):
-            borders[root(i)].add(i)
-        chosen: dict[Any, bool] = {}
-        for key, count in convolutions.items():
-            moved = sum(self.types[i or 0].nbytes for i in borders[key])
-            cluster = Cluster(count, traffic[key], moved, len(borders[key]))
-            chosen[key] = pays(cluster, self.walk.costs)
-            if chosen[key]:
-                self.walk.laid.append(cluster)
-            else:
-                self.walk.left["transposes around them would cost more than is won"] += count
-        every = frozenset(self.laid)
-        for at in list(self.members):
-            node = self.graph.nodes[at]
-            if not chosen[root(next(i for i in (*node.results, *node.operands) if i in every))]:
-                del self.members[at]
-                self.laid.difference_update(node.results)
+            found[roots[i]].add(i)
+        return found
 
     def leaves(self, i: int | None) -> bool:
-        """Whether a value is transposed where it is read outside."""
-        return i in self.laid and _moves(self.types[i or 0].shape, self.types[i or 0].ndim)
+        """Return whether a value is transposed where something outside reads it."""
+        return i in self.convertible and _moves(self.tensor(i).shape, self.tensor(i).ndim)
 
     def read(self, node: GraphNode, member: _Member) -> list[int]:
-        """The operands that are laid out for a member and change from call to call."""
-        operands = node.operands[:1] if node.op.name == "conv" else node.operands
-        return [i for i in operands if i is not None and i not in self.still]
-
-    def turns(self, node: GraphNode) -> bool:
-        """Whether a node gives what it reads in the form that is there already."""
-        return node.op.name == "transpose" and tuple(node.attributes["perm"]) == _perm(
-            len(node.attributes["perm"])
-        )
-
-    def was_turned(self, i: int) -> bool:
-        """Whether what is laid out of a value is there already."""
-        node = self.maker.get(i)
-        if node is None or node.op.name != "transpose":
-            return False
-        perm = tuple(node.attributes["perm"])
-        return perm == _back(len(perm))
+        """The operands that a member reads channels-last and that change from call to call."""
+        operands = node.operands[:1] if node.op is conv else node.operands
+        return [i for i in operands if i is not None and i not in self.invariant]
 
     # ---- the new graph ------------------------------------------------------------------------
 
-    def rewrite(self, node: GraphNode, member: _Member) -> None:
-        read = node.operands[:1] if node.op.name == "conv" else node.operands
+    def convert(self, node: GraphNode, member: _Member) -> None:
+        """Append the channels-last form of a member."""
+        read = node.operands[:1] if node.op is conv else node.operands
         operands = [None if i is None else self.last(i, member.rank, node) for i in read]
         operands += node.operands[len(operands) :]
         results = node.results
-        if member.laid:
+        if member.converts_result:
             r = results[0]
-            type_ = self.types[r]
-            results = (self.value(type_.with_(_laid_out(type_.shape, member.rank))),)
-            self.form[r, member.rank] = results[0]
+            type_ = self.tensor(r)
+            results = (self.new_value(type_.with_(_shape_last(type_.shape, member.rank))),)
+            self.converted[r, member.rank] = results[0]
         self.nodes.append(
             GraphNode(member.op, tuple(operands), member.attributes, results, True, node.span)
         )
 
-    def value(self, type_: TensorType) -> int:
+    def new_value(self, type_: TensorType) -> int:
         self.types.append(type_)
         return len(self.types) - 1
 
-    def add(
-        self,
-        op: str,
-        operand: int,
-        attributes: dict[str, Any],
-        node: GraphNode,
-        result: int | None = None,
+    def append(
+        self, op: Op, i: int, attributes: Attributes, node: GraphNode, result: int | None = None
     ) -> int:
-        """A node for `node`; its result, a new one unless it is given."""
+        """Append a call of an op on value `i` for `node`; the result gets a new id by default."""
         if result is None:
-            type_ = OPS[op].result_types((self.types[operand],), attributes)
+            type_ = op.result_types((self.tensor(i),), attributes)
             assert isinstance(type_, TensorType)
-            result = self.value(type_)
-        self.nodes.append(GraphNode(OPS[op], (operand,), attributes, (result,), True, node.span))
+            result = self.new_value(type_)
+        self.nodes.append(GraphNode(op, (i,), attributes, (result,), True, node.span))
         return result
 
     def last(self, i: int, rank: int, node: GraphNode) -> int:
-        """A value, of which `node` reads the form that is laid out."""
-        found = self.form.get((i, rank))
+        """The channels-last form of a value that `node` reads."""
+        found = self.converted.get((i, rank))
         if found is not None:
             return found
-        type_ = self.types[i]
+        type_ = self.tensor(i)
         if type_.size == 1 and type_.ndim < rank:
             return i
-        shape = _laid_out(type_.shape, rank)
-        if not _moves(type_.shape, rank):
-            made = i if shape == type_.shape else self.add("reshape", i, {"shape": shape}, node)
-        else:
-            whole = (1,) * (rank - type_.ndim) + type_.shape
-            made = i if whole == type_.shape else self.add("reshape", i, {"shape": whole}, node)
-            made = self.add("transpose", made, {"perm": _perm(rank)}, node)
-        self.form[i, rank] = made
+        moves = _moves(type_.shape, rank)
+        shape = _extended(type_.shape, rank) if moves else _shape_last(type_.shape, rank)
+        made = i if shape == type_.shape else self.append(reshape, i, {"shape": shape}, node)
+        if moves:
+            made = self.append(transpose, made, {"perm": _to_last(rank)}, node)
+        self.converted[i, rank] = made
         return made
 
-    def first(self, values: Sequence[int | None], node: GraphNode) -> None:
-        """Give values that are laid out, and that `node` reads, in their first form too."""
+    def restore(self, values: Sequence[int | None], node: GraphNode) -> None:
+        """Append the channels-first form of converted values that `node` reads."""
         for i in values:
-            if i is None or i not in self.laid or i in self.given:
+            if i is None or i not in self.convertible or i in self.restored:
                 continue
-            self.given.add(i)
-            type_ = self.types[i]
-            laid = self.form[i, type_.ndim]
+            self.restored.add(i)
+            type_ = self.tensor(i)
+            last = self.converted[i, type_.ndim]
             if _moves(type_.shape, type_.ndim):
-                self.add("transpose", laid, {"perm": _back(type_.ndim)}, node, i)
+                self.append(transpose, last, {"perm": _to_first(type_.ndim)}, node, i)
             else:
-                self.add("reshape", laid, {"shape": type_.shape}, node, i)
+                self.append(reshape, last, {"shape": type_.shape}, node, i)
 
     def inner(self, node: GraphNode) -> GraphNode:
-        """The node with the graphs that it runs laid out; which operands are their parameters
-        depends on the op.
-        """
-        name, attributes = node.op.name, node.attributes
-        if name == "switch":
-            still = self.parameters(node.operands[1:])
-            branches = tuple([self.walk.graph(g, still) for g in attributes["branches"]])
-            return dataclasses.replace(node, attributes={**attributes, "branches": branches})
-        if name == "while_loop":
-            carried = attributes["n_carry"]
-            still = frozenset(k for k in self.parameters(node.operands[1:]) if k >= carried)
-            return dataclasses.replace(
-                node, attributes={**attributes, "body": self.walk.graph(attributes["body"], still)}
-            )
-        if name == "custom_call":
-            inner = self.walk.graph(attributes["graph"], self.parameters(node.operands))
-            return dataclasses.replace(node, attributes={**attributes, "graph": inner})
-        return node
+        """The node with its sub-graphs converted; invariant operands are invariant parameters."""
+        attributes = node.attributes
+        convert = self.walk.graph
+        if node.op is switch:
+            invariant = self.invariant_parameters(node.operands[1:])
+            branches = tuple([convert(g, invariant) for g in attributes["branches"]])
+            changed: Attributes = {"branches": branches}
+        elif node.op is while_loop:
+            invariant = self.invariant_parameters(node.operands[1:])
+            carries = attributes["n_carry"]
+            kept = frozenset(k for k in invariant if k >= carries)
+            changed = {"body": convert(attributes["body"], kept)}
+        elif node.op is custom_call:
+            invariant = self.invariant_parameters(node.operands)
+            changed = {"graph": convert(attributes["graph"], invariant)}
+        else:
+            return node
+        return dataclasses.replace(node, attributes={**attributes, **changed})
 
-    def parameters(self, operands: Sequence[int | None]) -> frozenset[int]:
-        return frozenset(k for k, i in enumerate(operands) if i in self.still)
+    def invariant_parameters(self, operands: Sequence[int | None]) -> frozenset[int]:
+        return frozenset(k for k, i in enumerate(operands) if i in self.invariant)
+
+
+def _is_transpose(node: GraphNode, permutation: Callable[[int], tuple[int, ...]]) -> bool:
+    """Return whether a node is a transpose by a given permutation of its rank."""
+    if node.op is not transpose:
+        return False
+    perm = tuple(node.attributes["perm"])
+    return perm == permutation(len(perm))

@@ -1,40 +1,40 @@
-"""Merges nodes that compute the same."""
+"""Merges nodes that compute the same value."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Hashable
 from typing import Any
 
+from ..ir.control import SUBGRAPH_OPS
 from ..ir.graph import FrozenArray, Graph, GraphNode
 from .context import PLAIN, PassContext
-from .subgraphs import HOLDERS, Done, has_effects, inside
+from .subgraphs import Done, has_effects, inside
 
 __all__ = ["merge_common_subexpressions"]
 
 
 def merge_common_subexpressions(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Keep the first of equal calls: same op, operands and attributes, no effects.
+    """Keep the first of equal calls: same op, operands and attributes, and no effects.
 
-    ```
-      %1 = exp(%0) : float32[3]
-      %2 = exp(%0) : float32[3]          ->      %1 = exp(%0) : float32[3]
-      %3 = add(%1, %2) : float32[3]              %3 = add(%1, %1) : float32[3]
-    ```
+    %1 = exp(%0) : float32[3]
+    %2 = exp(%0) : float32[3]          ->      %1 = exp(%0) : float32[3]
+    %3 = add(%1, %2) : float32[3]              %3 = add(%1, %1) : float32[3]
     """
     return _merged(graph, {}, {})
 
 
 def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
     same: dict[int | None, int] = {}
-    seen: dict[Any, GraphNode] = {}
+    seen: dict[Hashable, GraphNode] = {}
     kept: list[GraphNode] = []
     for node in graph.nodes:
         operands = node.operands
         if same and not same.keys().isdisjoint(operands):
             operands = tuple([None if i is None else same.get(i, i) for i in operands])
-        holder = node.op.name in HOLDERS
+        holder = node.op in SUBGRAPH_OPS
         if not (has_effects(node, effects) if holder else node.op.effects):
-            key = (node.op, operands, *map(_key, node.attributes.items()))
+            key = (node.op, operands, *[_key(v) for v in node.attributes.values()])
             first = seen.setdefault(key, node)
             if first is not node:
                 same.update(zip(node.results, first.results))
@@ -46,12 +46,11 @@ def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
     return Graph(graph.n_params, graph.types, kept, outputs, graph.single)
 
 
-def _key(item: tuple[str, Any]) -> Any:
-    """An attribute as part of a key: 1.0 is not 1, and 0.0 not -0.0."""
-    value = item[1]
+def _key(value: Any) -> Hashable:
+    """An attribute as part of a key: 1.0 differs from 1, and 0.0 from -0.0."""
     kind = value.__class__
     if kind is float or kind is complex:
         return kind, repr(value)
     if kind is tuple and not any(isinstance(v, Graph) for v in value):
-        return tuple([_key(("", v)) for v in value])
+        return tuple([_key(v) for v in value])
     return kind, id(value) if kind is FrozenArray else value

@@ -1,188 +1,149 @@
-"""Computes while compiling what depends on constants alone, where that gives the bits that a kernel
-gives.
+"""Rules that compute at compile time what depends on constants alone.
 
-That is integers, bools, comparisons, and ops that only move elements; of floats only these (and
-sums, differences and products of two numbers, in `simplify.py`). What the host computes with Python
-numbers is always the same.
+A fold must produce the bits that a kernel would: an op declares for which dtypes its reference does
+(`Traits.folds`). Python numbers on the host are always computed as the executor computes them.
+`simplify` applies the rules.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..ir.control import SCALAR_FUNCTIONS, HostConstant, host_constant, scalar_type
-from ..ir.graph import FrozenArray
-from ..op import OPS
-from ..types import BOOL, FLOAT, INT, HostType, TensorType
-from .rewriting import Context, Rule, rule
-
-__all__ = ["LIMIT"]
-
-# Elements of a constant that is worth making.
-LIMIT = 1024
-# Bits of an int that Python computes while compiling.
-_BITS = 4096
-
-_MOVES = ("transpose", "broadcast_to", "concat", "strided_slice", "flip", "select", "reshape")
-_COMPARES = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-_INTEGERS = (
-    "add",
-    "sub",
-    "mul",
-    "neg",
-    "abs",
-    "square",
-    "maximum",
-    "minimum",
-    "sign",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "bitwise_not",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "logical_not",
-    "reduce_sum",
-    "reduce_max",
-    "reduce_min",
-    "reduce_prod",
-    "reduce_all",
-    "reduce_any",
+from ..dtype import DType
+from ..ir.control import (
+    SCALAR_FUNCTIONS,
+    HostConstant,
+    host_constant,
+    scalar,
+    scalar_type,
+    to_host,
+    to_tensor,
 )
-_KINDS: dict[HostType, type] = {BOOL: bool, INT: int, FLOAT: float}
+from ..ir.graph import Attributes, FrozenArray
+from ..ir.values import HostValue
+from ..op import Op
+from ..types import BOOL, FLOAT, INT, HostType, TensorType
+from .matched_ops import cast, constant, fill
+from .patterns import Value, call, known, rule
+from .rewriting import Found, GraphValue, Rewriter, RewriteRule
+
+__all__ = ["HOST_FOLDS", "fold_constants"]
+
+# The largest constant, in elements, that folding makes.
+MAX_ELEMENTS = 1024
+# The largest int, in bits, that folding makes.
+MAX_BITS = 4096
+
+HOST_KINDS: dict[HostType, type] = {BOOL: bool, INT: int, FLOAT: float}
+X = Value("x")
+
+Array = np.ndarray[Any, Any]
 
 
-def _array(context: Context, x: Any) -> Any:
-    """The elements of a small constant, else None."""
-    if x is None or not isinstance(x._type, TensorType) or x._type.size > LIMIT:
+def fold_constants(
+    g: Rewriter, op: Op, operands: Sequence[int | None], attributes: Attributes
+) -> Found | None:
+    """op(constants) -> constant, for the dtypes in the op's trait `folds`."""
+    arrays: list[Array] = []
+    types: list[TensorType] = []
+    for i in operands:
+        array = g.array(i, MAX_ELEMENTS)
+        if i is None or array is None:
+            return None
+        type_ = g.builder.types[i]
+        assert isinstance(type_, TensorType)
+        if type_.dtype.kind not in op.traits.folds:
+            return None
+        arrays.append(array)
+        types.append(type_)
+    result = op.result_types(tuple(types), attributes)
+    if not isinstance(result, TensorType) or not 0 < result.size <= MAX_ELEMENTS:
         return None
-    node = context.maker.get(x._id)
-    if node is None:
-        return None
-    if node.op.name == "constant":
-        return node.attributes["value"].array
-    if node.op.name == "fill":
-        return np.full(x._type.shape, node.attributes["value"], x._type.dtype.np)
-    return None
+    assert op.reference_rule is not None
+    with np.errstate(all="ignore"):
+        array = np.asarray(op.reference_rule(*op.packed(arrays), **attributes))
+    return made_constant(g, array.astype(result.dtype.np, copy=False), result)
 
 
-def _constant(context: Context, array: Any, type_: TensorType) -> Any:
-    """A node for a known array: a fill where all elements are one number."""
+def made_constant(g: Rewriter, array: Array, type_: TensorType) -> Found:
+    """The array as a value: a `fill` if all its elements have the same bits, else a `constant`."""
     assert array.shape == type_.shape and array.dtype == type_.dtype.np, (array.dtype, type_)
     first = array.reshape(-1)[:1]
-    if (
-        array.tobytes() == np.full(array.shape, first[0]).astype(array.dtype).tobytes()
-        and first[0] == first[0]
-    ):
+    same = np.full(array.shape, first[0]).astype(array.dtype)
+    if array.tobytes() == same.tobytes() and first[0] == first[0]:
         attributes = {"shape": type_.shape, "value": first[0].item(), "dtype": type_.dtype}
-        return _made(context, context.builder.append(OPS["fill"], (), attributes))
-    frozen = FrozenArray(array)
-    return _made(context, context.builder.append(OPS["constant"], (), {"value": frozen}))
+        return _one(g.append(fill, (), attributes))
+    return _one(g.append(constant, (), {"value": FrozenArray(array)}))
 
 
-def _made(context: Context, x: Any) -> Any:
-    context.maker[x._id] = context.builder.nodes[-1]
-    return x
+def made_host_constant(g: Rewriter, value: object) -> Found:
+    """A Python object as a host value."""
+    return _one(g.append(host_constant, (), {"value": HostConstant(value)}))
 
 
-def _fold(name: str, kinds: str) -> Rule:
-    def fold(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        arrays = []
-        for x in operands:
-            array = _array(context, x)
-            if array is None or x._type.dtype.kind not in kinds:
-                return None
-            arrays.append(array)
-        op = OPS[name]
-        type_ = op.result_types(tuple(x._type for x in operands), attributes)
-        if not isinstance(type_, TensorType) or not 0 < type_.size <= LIMIT:
-            return None
-        assert op.reference_rule is not None
-        with np.errstate(all="ignore"):
-            array = np.asarray(op.reference_rule(*op.packed(arrays), **attributes))
-        return _constant(context, array.astype(type_.dtype.np, copy=False), type_)
-
-    fold.__doc__ = f"{name}(constants) -> constant"
-    return fold
+def _one(made: GraphValue) -> GraphValue:
+    return made
 
 
-for _name in _MOVES:
-    rule(_name)(_fold(_name, "biufc"))
-for _name in _COMPARES:
-    rule(_name)(_fold(_name, "biuf"))
-for _name in _INTEGERS:
-    rule(_name)(_fold(_name, "biu"))
-
-
-@rule("cast")
-def _cast(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """cast(constant) -> constant, of integers, and of floats to wider ones or to integers that hold
-    them
-    """
-    (x,) = operands
-    array = _array(context, x)
-    source, target = x._type.dtype, attributes["dtype"]
-    if array is None or not array.size or source.kind not in "biuf" or target.kind == "c":
+def fold_cast(g: Rewriter, x: GraphValue, to: DType) -> Found | None:
+    """Fold casts of integers, and of floats to wider floats or to integers that hold them."""
+    array = g.array(x._id, MAX_ELEMENTS)
+    if array is None or not array.size or to.kind == "c":
         return None
-    if source.kind == "f" and target.kind == "f" and target.itemsize < source.itemsize:
+    type_ = x._type
+    assert isinstance(type_, TensorType)
+    source = type_.dtype
+    if source.kind not in "biuf":
         return None
-    if source.kind == "f" and target.kind in "iu":
-        limits = np.iinfo(target.np)
+    if source.kind == "f" and to.kind == "f" and to.itemsize < source.itemsize:
+        return None
+    if source.kind == "f" and to.kind in "iu":
+        limits = np.iinfo(to.np)
         wide = array.astype(np.float64)
         if not np.all((wide > limits.min) & (wide < limits.max)):
             return None
-    return _constant(context, array.astype(target.np), TensorType.of(x._type.shape, target))
+    return made_constant(g, array.astype(to.np), TensorType.of(type_.shape, to))
 
 
-# ---- the host -----------------------------------------------------------------------------------
-
-
-def _host(context: Context, value: Any) -> Any:
-    attributes = {"value": HostConstant(value)}
-    return _made(context, context.builder.append(host_constant, (), attributes))
-
-
-@rule("scalar")
-def _scalar(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """scalar(numbers) -> number; what raises does so when the program runs"""
-    values = [context.known(x) for x in operands]
-    if any(v is None for v in values):
+def fold_scalar(g: Rewriter, xs: tuple[HostValue, ...], function: str) -> Found | None:
+    """Compute a Python function of numbers; what raises is left to raise when the graph runs."""
+    values = [g.known(x) for x in xs]
+    if any(v is None for v in values) or _too_large(function, values):
         return None
-    function = attributes["function"]
-    if function in ("pow", "lshift", "mul") and all(isinstance(v, int) for v in values):
-        a, b = (abs(v) for v in values)
-        bits = a.bit_length() + b.bit_length() if function == "mul" else b + a.bit_length()
-        if function == "pow":
-            bits = b * a.bit_length()
-        if bits > _BITS:
-            return None
     try:
         value = SCALAR_FUNCTIONS[function](*values)
     except (ArithmeticError, ValueError, TypeError):
         return None
-    kind = scalar_type(function, [x._type for x in operands])
-    return _host(context, value) if type(value) is _KINDS[kind] else None
+    kind = scalar_type(function, [x._type for x in xs])
+    return made_host_constant(g, value) if type(value) is HOST_KINDS[kind] else None
 
 
-@rule("to_host")
-def _to_host(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """to_host(number) -> number"""
-    (x,) = operands
-    array = _array(context, x)
+def _too_large(function: str, values: Sequence[Any]) -> bool:
+    """Return whether an int function may produce more than MAX_BITS bits."""
+    if function not in ("pow", "lshift", "mul") or not all(isinstance(v, int) for v in values):
+        return False
+    a, b = (abs(v) for v in values)
+    if function == "pow":
+        bits = b * a.bit_length()
+    else:
+        bits = a.bit_length() + (b.bit_length() if function == "mul" else b)
+    return bool(bits > MAX_BITS)
+
+
+def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
+    """Read a finite number from a constant tensor."""
+    array = g.array(x._id, MAX_ELEMENTS)
     if array is None or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
         return None
-    return _host(context, _KINDS[attributes["kind"]](array.item()))
+    return made_host_constant(g, HOST_KINDS[kind](array.item()))
 
 
-@rule("to_tensor")
-def _to_tensor(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """to_tensor(number) -> number, where the dtype holds it"""
-    (x,) = operands
-    value, dtype = context.known(x), attributes["dtype"]
-    if value is None or dtype.kind == "c":
+def fold_to_tensor(g: Rewriter, value: Any, dtype: DType) -> Found | None:
+    """Convert a number to a constant tensor whose dtype holds it."""
+    if dtype.kind == "c":
         return None
     if dtype.kind in "iu":
         limits = np.iinfo(dtype.np)
@@ -190,4 +151,16 @@ def _to_tensor(context: Context, operands: tuple[Any, ...], attributes: dict[str
             return None
     with np.errstate(all="ignore"):
         array = np.asarray(value).astype(dtype.np)
-    return _constant(context, array, TensorType.of((), dtype))
+    return made_constant(g, array, TensorType.of((), dtype))
+
+
+HOST_FOLDS: list[RewriteRule] = [
+    rule("cast(constant) -> constant", call(cast, X, dtype="to"), fold_cast),
+    rule("f(numbers) -> number", call(scalar, rest="xs", function="function"), fold_scalar),
+    rule("to_host(constant) -> number", call(to_host, X, kind="kind"), fold_to_host),
+    rule(
+        "to_tensor(number) -> constant",
+        call(to_tensor, known("value"), dtype="dtype"),
+        fold_to_tensor,
+    ),
+]

@@ -1,31 +1,28 @@
-"""Removes nodes that no result needs, and of control flow the results, carries and operands that
-nobody needs.
+"""Removes nodes that no result needs, and unused results, carries and operands of control flow.
 
-Nodes with effects stay, and what may raise as a division of Python numbers does.
+Nodes with effects stay, and so do nodes that may raise as a division of Python numbers does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from ..ir.control import SUBGRAPH_OPS, switch, while_loop
 from ..ir.graph import Graph, GraphNode, divides, subgraph
 from .context import PLAIN, PassContext
-from .subgraphs import HOLDERS, Done, has_effects, inside
+from .subgraphs import Done, has_effects, inside
 
 __all__ = ["remove_dead_code"]
 
 
 def remove_dead_code(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Drop what is not used.
+    """Return the graph without dead nodes.
 
-    ```
     graph(%0: float32[3]) {                    graph(%0: float32[3]) {
       %1 = exp(%0) : float32[3]          ->      %2 = neg(%0) : float32[3]
       %2 = neg(%0) : float32[3]                  return %2
       return %2                                }
     }
-    ```
     """
     return _Removal().whole(graph)
 
@@ -34,50 +31,52 @@ class _Removal:
     """One run of the pass.
 
     Attributes:
-        done: what was made of graphs that keep their parameters and results.
-        cut: of graphs that lose some, by the outputs that are needed: live nodes and parameters.
+        done: results for graphs that keep their parameters and results.
+        lives: live nodes and used parameters of a graph, by the graph and the wanted values.
+        made: graphs that lost parameters or results, by what they keep.
+        effects: whether running a graph has effects.
     """
 
     def __init__(self) -> None:
         self.done: Done = {}
-        self.cut: dict[Any, tuple[list[GraphNode], frozenset[int]]] = {}
-        self.made: dict[Any, Graph] = {}
+        self.lives: dict[tuple[Graph, tuple[int, ...]], tuple[list[GraphNode], frozenset[int]]] = {}
+        self.made: dict[tuple[Graph, tuple[int, ...], tuple[int, ...]], Graph] = {}
         self.effects: dict[Graph, bool] = {}
 
     def whole(self, graph: Graph) -> Graph:
-        """The graph with all its parameters and results."""
+        """The graph without dead nodes, with all its parameters and results."""
         nodes, _ = self.live(graph, graph.outputs)
         return Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single)
 
     def live(self, graph: Graph, wanted: Iterable[int]) -> tuple[list[GraphNode], frozenset[int]]:
-        """The nodes that these values need, in order, and the parameters that are used."""
+        """The nodes that the wanted values need, in order, and the parameters that are used."""
         key = (graph, tuple(wanted))
-        found = self.cut.get(key)
+        found = self.lives.get(key)
         if found is None:
             needed: set[int | None] = set(key[1])
             kept: list[GraphNode] = []
             for node in reversed(graph.nodes):
                 if not needed.isdisjoint(node.results) or has_effects(node, self.effects, divides):
-                    if node.op.name in HOLDERS:
+                    if node.op in SUBGRAPH_OPS:
                         node = self.reduced(node, needed)
                     kept.append(node)
                     needed.update(node.operands)
             kept.reverse()
             used = frozenset(i for i in range(graph.n_params) if i in needed)
-            found = self.cut[key] = (kept, used)
+            found = self.lives[key] = (kept, used)
         return found
 
     def reduced(self, node: GraphNode, needed: set[int | None]) -> GraphNode:
-        """A node that runs graphs, without what nobody needs."""
+        """A node with sub-graphs, without what none of the needed values depends on."""
         wanted = [k for k, r in enumerate(node.results) if r in needed]
-        if node.op.name == "switch":
+        if node.op is switch:
             return self._switch(node, wanted)
-        if node.op.name == "while_loop":
+        if node.op is while_loop:
             return self._while(node, wanted)
         return inside(node, self.whole, self.done)
 
     def _part(self, graph: Graph, params: Sequence[int], outputs: Sequence[int]) -> Graph:
-        """The graph with these parameters and outputs alone."""
+        """The graph with these parameters and outputs only."""
         key = (graph, tuple(params), tuple(outputs))
         found = self.made.get(key)
         if found is None:
@@ -100,7 +99,7 @@ class _Removal:
         body: Graph = node.attributes["body"]
         n: int = node.attributes["n_carry"]
         carries = set(wanted)
-        while True:  # a carry is needed by a result, or by what the next turn computes for one
+        while True:  # a carry is needed by a result, or by the next iteration of a needed carry
             outputs = [body.outputs[0], *(body.outputs[k + 1] for k in sorted(carries))]
             _, used = self.live(body, outputs)
             more = {i for i in used if i < n} - carries

@@ -40,7 +40,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..backend.codegen.region_plan import plan_region
-from ..ir.control import region
+from ..ir.control import SUBGRAPH_OPS, region
 from ..ir.graph import Graph, GraphNode, live_nodes
 from ..ir.loops import (
     columns_of,
@@ -54,7 +54,7 @@ from ..ir.loops import (
 )
 from ..types import TensorType
 from .context import PLAIN, PassContext
-from .subgraphs import HOLDERS, Done, mapped
+from .subgraphs import Done, mapped
 
 __all__ = ["fuse"]
 
@@ -270,7 +270,7 @@ class _Fusion:
                         g.nodes.append(product)
         member: dict[int, _Region] = {at: g for g in live for at in g.nodes}
         owner = dict(member)
-        if not live and not any(node.op.name in HOLDERS for node in nodes):
+        if not live and not any(node.op in SUBGRAPH_OPS for node in nodes):
             return graph
         used_outside = set(graph.outputs)
         for at, node in enumerate(nodes):
@@ -299,7 +299,7 @@ class _Fusion:
         return Graph(graph.n_params, list(graph.types), ordered, graph.outputs, graph.single)
 
     def inner(self, node: GraphNode) -> GraphNode:
-        if node.op.name not in HOLDERS:
+        if node.op not in SUBGRAPH_OPS:
             return node
         attributes = mapped(node.attributes, lambda g: fuse(g, self.context, self.done), self.done)
         return dataclasses.replace(node, attributes=attributes)

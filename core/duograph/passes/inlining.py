@@ -1,79 +1,57 @@
-"""Puts the nodes of a graph in the place of the node that runs it, where that is known to happen
-just once.
+"""Rules that replace a node that runs a graph by the nodes of that graph.
 
-```
-  %1 = host_constant(value=host(True)) : bool
-  %2, = switch(%1, %0, branches=(.., graph(%0: float32[3]) {        ->      %2 = exp(%0) : float32[3]
-    %1 = exp(%0) : float32[3]
-    return %1,
-  })) : float32[3]
-```
+    %1 = host_constant(value=host(True)) : bool
+    %2, = switch(%1, %0, branches=(.., graph(%0: float32[3]) {        ->      %2 = exp(%0) : float32[3]
+      %1 = exp(%0) : float32[3]
+      return %1,
+    })) : float32[3]
+
+They apply where the graph is known to run exactly once. `simplify` applies them.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..ir.control import call as call_op
+from ..ir.control import custom_call, switch, while_loop
 from ..ir.graph import Graph, NamedGraph
-from .rewriting import Context, rule
+from .patterns import call, known, rule
+from .rewriting import Found, GraphValue, Rewriter, RewriteRule
 
-__all__ = ["recursive"]
+__all__ = ["INLINING", "is_recursive"]
 
-# A graph that has grown to so many nodes takes in no further calls: they would double it level by
-# level.
-_LIMIT = 100_000
+# A graph with this many nodes takes in no further calls, which could double it level by level.
+MAX_NODES = 100_000
 
-
-def _ids(operands: tuple[Any, ...]) -> list[int]:
-    return [v._id for v in operands]
+Values = tuple[GraphValue, ...]
 
 
-def _run(context: Context, graph: Graph, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    tensor = context.builder.tensor
-    return tuple([tensor(i) for i in context.replay(graph, _ids(operands))])
+def inlined(g: Rewriter, graph: Graph, xs: Values) -> Found:
+    """The results of a graph whose nodes are appended on `xs`."""
+    return tuple([g.builder.tensor(i) for i in g.replay(graph, [x._id for x in xs])])
 
 
-@rule("switch")
-def _switch(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """switch(number, ...) -> the nodes of that branch"""
-    index = context.known(operands[0])
-    if index is None or not 0 <= int(index) < len(attributes["branches"]):
+def inline_branch(g: Rewriter, index: int, xs: Values, branches: tuple[Graph, ...]) -> Found | None:
+    """Inline the only branch that can run; an index out of range is an error at run time."""
+    if not 0 <= int(index) < len(branches):
         return None
-    return _run(context, attributes["branches"][int(index)], operands[1:])
+    return inlined(g, branches[int(index)], xs)
 
 
-@rule("while_loop")
-def _while(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """while_loop(False, ...) -> the carries"""
-    going = context.known(operands[0])
-    if going is None or going:
-        return None
-    return operands[1 : 1 + attributes["n_carry"]]
-
-
-@rule("custom_call")
-def _custom(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """custom_call(...) -> the nodes of its graph; what its backward is, is known by now"""
-    return _run(context, attributes["graph"], operands)
-
-
-@rule("call")
-def _call(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """call(...) -> the nodes of the callee, unless it can come to call itself"""
-    target: NamedGraph = attributes["target"]
+def inline_call(g: Rewriter, xs: Values, target: NamedGraph) -> Found | None:
+    """Inline a function that cannot come to call itself."""
     key = ("recursive", target)
-    found = context.done.get(key)
+    found = g.done.get(key)
     if found is None:
-        found = context.done[key] = recursive(target)
-    if found or len(context.builder.nodes) > _LIMIT:
+        found = g.done[key] = is_recursive(target)
+    if found or len(g.builder.nodes) > MAX_NODES:
         return None
     assert target.graph is not None
-    return _run(context, target.graph, operands)
+    return inlined(g, target.graph, xs)
 
 
-def recursive(target: NamedGraph) -> bool:
-    """Whether the function can come to call itself; one that is not complete yet can."""
-    seen: set[Any] = set()
+def is_recursive(target: NamedGraph) -> bool:
+    """Return whether a function can come to call itself; an unfinished one may."""
+    seen: set[Graph] = set()
     graphs: list[Graph | None] = [target.graph]
     while graphs:
         graph = graphs.pop()
@@ -90,3 +68,27 @@ def recursive(target: NamedGraph) -> bool:
             if isinstance(callee, NamedGraph):
                 graphs.append(callee.graph)
     return False
+
+
+INLINING: list[RewriteRule] = [
+    rule(
+        "switch(number, xs) -> branches[number](xs)",
+        call(switch, known("index"), rest="xs", branches="branches"),
+        inline_branch,
+    ),
+    rule(
+        "while_loop(False, carries, invariants) -> carries",
+        call(while_loop, known("going"), rest="xs", n_carry="n"),
+        lambda g, going, xs, n: None if going else xs[:n],
+    ),
+    rule(
+        "custom_call(xs) -> graph(xs); its gradient is taken by now",
+        call(custom_call, rest="xs", graph="graph"),
+        lambda g, xs, graph: inlined(g, graph, xs),
+    ),
+    rule(
+        "call(xs) -> target(xs), unless the target is recursive",
+        call(call_op, rest="xs", target="target"),
+        inline_call,
+    ),
+]

@@ -1,117 +1,136 @@
-"""Rewrites of matrix products, only above O0, because products may then be summed in another order."""
+"""Rewrites of matmuls for jit levels above O0, because the order of summation may change."""
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
 
 from ..ir.graph import Graph, GraphNode
-from ..op import OPS
+from ..types import TensorType
 from .context import PassContext
+from .matched_ops import add, concat, matmul, transpose
+from .patterns import Value, call, rule
+from .replacing import Replacement, ReplacementRules, replace_nodes
 from .subgraphs import everywhere
 
 __all__ = ["fold_transposes", "merge_matmul_sums"]
 
-
-@everywhere
-def fold_transposes(graph: Graph, context: PassContext) -> Graph:
-    """Products read the operand of a transpose of their last two axes, the other way round.
-
-        %2 = transpose(%1, perm=(0, 2, 1))
-        %3 = matmul(%0, %2, transpose_b=False)    ->    %3 = matmul(%0, %1, transpose_b=True)
-
-    The transpose itself stays; it is dead unless something else reads it.
-    """
-    makers: dict[int | None, GraphNode] = {}
-    nodes: list[GraphNode] = []
-    for node in graph.nodes:
-        if node.op.name == "matmul":
-            node = _folded(node, makers)
-        makers.update(dict.fromkeys(node.results, node))
-        nodes.append(node)
-    return Graph(graph.n_params, list(graph.types), nodes, graph.outputs, graph.single)
+X, Y = Value("x"), Value("y")
 
 
-def _folded(node: GraphNode, makers: dict[int | None, GraphNode]) -> GraphNode:
-    operands = list(node.operands)
-    attributes: dict[str, Any] = dict(node.attributes)
-    for k, flag in enumerate(("transpose_a", "transpose_b")):
-        maker = makers.get(operands[k])
-        if maker is not None and maker.op.name == "transpose" and _swaps(maker.attributes["perm"]):
-            operands[k] = maker.operands[0]
-            attributes[flag] = not attributes[flag]
-    return dataclasses.replace(node, operands=tuple(operands), attributes=attributes)
-
-
-def _swaps(perm: tuple[int, ...]) -> bool:
-    """Whether a permutation exchanges the last two axes and leaves the others."""
+def swaps_last_axes(perm: tuple[int, ...]) -> bool:
+    """Return whether a permutation exchanges the last two axes and keeps the others."""
     n = len(perm)
     return n > 1 and tuple(a % n for a in perm) == (*range(n - 2), n - 1, n - 2)
 
 
+def _flagged(perm: tuple[int, ...], x: int, y: int, a: bool, b: bool) -> Replacement | None:
+    if not swaps_last_axes(perm):
+        return None
+    return Replacement(matmul, (x, y), {"transpose_a": a, "transpose_b": b})
+
+
+FOLD_TRANSPOSES: ReplacementRules = ReplacementRules([
+    rule(
+        "matmul(transpose(x, p), y) -> matmul(x, y, transpose_a), if p swaps the last two axes",
+        call(matmul, call(transpose, X, perm="p"), Y, transpose_a="a", transpose_b="b"),
+        lambda site, x, y, p, a, b: _flagged(p, x, y, not a, b),
+    ),
+    rule(
+        "matmul(x, transpose(y, p)) -> matmul(x, y, transpose_b), if p swaps the last two axes",
+        call(matmul, X, call(transpose, Y, perm="p"), transpose_a="a", transpose_b="b"),
+        lambda site, x, y, p, a, b: _flagged(p, x, y, a, not b),
+    ),
+])  # fmt: skip
+
+
+@everywhere
+def fold_transposes(graph: Graph, context: PassContext) -> Graph:
+    """Let matmuls read the operand of a transpose of the last two axes.
+
+        %2 = transpose(%1, perm=(0, 2, 1))
+        %3 = matmul(%0, %2, transpose_b=False)    ->    %3 = matmul(%0, %1, transpose_b=True)
+
+    The transpose stays in the graph; it is dead unless something else reads it.
+    """
+    return replace_nodes(graph, FOLD_TRANSPOSES)
+
+
 @everywhere
 def merge_matmul_sums(graph: Graph, context: PassContext) -> Graph:
-    """A sum of many products is one product of concatenations: what a weight used at every step of
-    a loop gets.
+    """Replace a sum of many matmuls by one matmul of concatenations.
 
-    %6 = add(matmul(%0, %1, transpose_a=True), matmul(%2, %3, transpose_a=True))
-    ->  matmul(concat(%0, %2, axis=0), concat(%1, %3, axis=0), transpose_a=True)
+    The gradient of a weight that every step of a loop uses is such a sum.
+
+        %6 = add(matmul(%0, %1, transpose_a=True), matmul(%2, %3, transpose_a=True))
+        ->  matmul(concat(%0, %2, axis=0), concat(%1, %3, axis=0), transpose_a=True)
     """
-    types: list[Any] = list(graph.types)
     uses = collections.Counter(i for node in graph.nodes for i in node.operands)
     uses.update(graph.outputs)
-    makers: dict[int | None, GraphNode] = {r: node for node in graph.nodes for r in node.results}
-    inside: set[int] = set()  # sums that are part of a greater one
+    producers: dict[int | None, GraphNode] = {r: node for node in graph.nodes for r in node.results}
+    inner: set[int] = set()  # sums that are operands of another sum alone
     for node in graph.nodes:
-        if node.op.name == "add":
-            inside.update(i for i in node.operands if i is not None and uses[i] == 1)
+        if node.op is add:
+            inner.update(i for i in node.operands if i is not None and uses[i] == 1)
+    types = list(graph.types)
     nodes: list[GraphNode] = []
     for node in graph.nodes:
-        if node.op.name == "add" and node.results[0] not in inside:
-            leaves = _leaves(node, makers, uses)
-            if leaves is not None and len(leaves) >= context.costs.min_matmul_sum:
-                nodes += _joined(node, leaves, types)
-                continue
+        if node.op is add and node.results[0] not in inner:
+            terms = _terms(node, producers, uses)
+            if terms is not None and len(terms) >= context.costs.min_matmul_sum:
+                operands = [_concatenated(terms, k, graph) for k in (0, 1)]
+                if None not in operands:
+                    first = len(types)
+                    for parts, axis, type_ in filter(None, operands):
+                        types.append(type_)
+                        ids = (len(types) - 1,)
+                        nodes.append(GraphNode(concat, parts, {"axis": axis}, ids, True, node.span))
+                    node = dataclasses.replace(
+                        node,
+                        op=matmul,
+                        operands=(first, first + 1),
+                        attributes=terms[0].attributes,
+                    )
         nodes.append(node)
     return Graph(graph.n_params, types, nodes, graph.outputs, graph.single)
 
 
-def _leaves(
-    root: GraphNode, makers: dict[int | None, GraphNode], uses: collections.Counter[Any]
+def _terms(
+    root: GraphNode,
+    producers: Mapping[int | None, GraphNode],
+    uses: collections.Counter[int | None],
 ) -> list[GraphNode] | None:
-    """The products that a tree of additions adds, if it adds nothing else and all are of one form."""
+    """The matmuls that a tree of additions sums, if it sums nothing else and all are of one form."""
     found: list[GraphNode] = []
-    queue: list[int | None] = list(reversed(root.operands))
+    queue = list(reversed(root.operands))
     while queue:
         i = queue.pop()
-        node = makers.get(i)
+        node = producers.get(i)
         if node is None or uses[i] != 1:
             return None
-        if node.op.name == "add":
+        if node.op is add:
             queue += reversed(node.operands)
             continue
-        if node.op.name != "matmul" or (found and node.attributes != found[0].attributes):
+        if node.op is not matmul or (found and node.attributes != found[0].attributes):
             return None
         found.append(node)
     return found
 
 
-def _joined(root: GraphNode, leaves: list[GraphNode], types: list[Any]) -> list[GraphNode]:
-    """The nodes of one product in place of the sum `root`; none when the operands do not fit."""
-    made: list[GraphNode] = []
-    operands: list[int] = []
-    for k, flag in enumerate(("transpose_a", "transpose_b")):
-        parts = tuple([leaf.operands[k] for leaf in leaves])
-        kinds = tuple([types[i] for i in parts if i is not None])
-        if any(len(t.shape) != 2 or t is not kinds[0] for t in kinds):
-            return [root]
-        axis = int(bool(leaves[0].attributes[flag]) == bool(k))  # the one that is summed over
-        concat = OPS["concat"]
-        types.append(concat.result_types(kinds, {"axis": axis}))
-        operands.append(len(types) - 1)
-        made.append(GraphNode(concat, parts, {"axis": axis}, (operands[-1],), True, root.span))
-    product = dataclasses.replace(
-        root, op=leaves[0].op, operands=tuple(operands), attributes=leaves[0].attributes
-    )
-    return [*made, product]
+def _concatenated(
+    terms: list[GraphNode], k: int, graph: Graph
+) -> tuple[tuple[int | None, ...], int, TensorType] | None:
+    """Operand `k` of all terms, the axis that a matmul sums over, and the type of their
+    concatenation along it; None unless they are matrices of one type.
+    """
+    parts = tuple([term.operands[k] for term in terms])
+    types = tuple([graph.types[i] for i in parts if i is not None])
+    first = types[0]
+    if not isinstance(first, TensorType) or first.ndim != 2 or any(t is not first for t in types):
+        return None
+    flag = terms[0].attributes["transpose_b" if k else "transpose_a"]
+    axis = int(bool(flag) == bool(k))
+    made = concat.result_types((first,) * len(types), {"axis": axis})
+    assert isinstance(made, TensorType)
+    return parts, axis, made

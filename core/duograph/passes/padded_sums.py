@@ -1,29 +1,34 @@
-"""Sums of padded pieces are their concatenation: what the gradients of slices of one tensor add up
-to.
+"""Replaces sums of zero-padded tensors by their concatenation.
 
     %3 = pad_constant(%0, low=(0,), high=(2,), value=0)
     %4 = pad_constant(%1, low=(2,), high=(0,), value=0)    ->    %5 = concat(%0, %1, axis=0)
     %5 = add(%3, %4)
 
-Only above O0: a piece keeps its -0.0, which the sum with +0.0 would make +0.0.
+The gradients of slices of one tensor add up to such a sum. Only above O0: an element -0.0 stays
+-0.0, which the sum with +0.0 would make +0.0.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ..ir.graph import Graph, GraphNode
-from ..op import OPS
+from ..types import TensorType, ValueType
 from .context import PassContext
+from .matched_ops import add, concat, pad_constant
 from .subgraphs import everywhere
 
 __all__ = ["concatenate_padded_sums"]
 
 
-class _Pieces(NamedTuple):
-    """Where along one axis of a tensor that is zero elsewhere a value lies: by its first index,
-    (value, end).
+class _Slices(NamedTuple):
+    """A tensor that is zero outside of slices along one axis.
+
+    Attributes:
+        axis: the axis.
+        parts: (value in the slice, end of the slice) by the start of each slice.
     """
 
     axis: int
@@ -32,38 +37,34 @@ class _Pieces(NamedTuple):
 
 @everywhere
 def concatenate_padded_sums(graph: Graph, context: PassContext) -> Graph:
-    """The graph with complete sums of pieces as concatenations; the nodes that these replace are
-    dead.
+    """Return the graph with sums that fill a whole axis as concatenations.
+
+    The padding and the additions that they replace stay in the graph, dead.
     """
-    types: list[Any] = list(graph.types)
-    known: dict[int | None, _Pieces] = {}
+    types = graph.types
+    known: dict[int | None, _Slices] = {}
     nodes: list[GraphNode] = []
     for node in graph.nodes:
-        if node.op.name == "pad_constant":
+        found = None
+        if node.op is pad_constant:
             found = _padded(node, types)
-            if found is not None:
-                known[node.results[0]] = found
-        elif node.op.name == "add":
+        elif node.op is add:
             a, b = (known.get(i) for i in node.operands)
-            if a is not None and b is not None and a.axis == b.axis:
-                both = _Pieces(a.axis, dict(sorted([*a.parts.items(), *b.parts.items()])))
-                whole = types[node.results[0]].shape[a.axis]
-                state = (
-                    _cover(both, whole) if len(both.parts) == len(a.parts) + len(b.parts) else None
+            found = None if a is None or b is None else _sum(a, b)
+            whole = types[node.results[0]]
+            if found is not None and isinstance(whole, TensorType) and _fills(found, whole):
+                operands = tuple([value for value, _ in found.parts.values()])
+                node = dataclasses.replace(
+                    node, op=concat, operands=operands, attributes={"axis": found.axis}
                 )
-                if state is not None:
-                    known[node.results[0]] = both
-                if state:
-                    operands = tuple([value for value, _ in both.parts.values()])
-                    attributes = {"axis": a.axis}
-                    node = dataclasses.replace(
-                        node, op=OPS["concat"], operands=operands, attributes=attributes
-                    )
+        if found is not None:
+            known[node.results[0]] = found
         nodes.append(node)
-    return Graph(graph.n_params, types, nodes, graph.outputs, graph.single)
+    return Graph(graph.n_params, list(types), nodes, graph.outputs, graph.single)
 
 
-def _padded(node: GraphNode, types: list[Any]) -> _Pieces | None:
+def _padded(node: GraphNode, types: Sequence[ValueType]) -> _Slices | None:
+    """The slice that a padding with zeros along one axis leaves."""
     low, high = node.attributes["low"], node.attributes["high"]
     axes = [k for k, (a, b) in enumerate(zip(low, high)) if a or b]
     if len(axes) != 1 or node.attributes["value"] != 0 or min(*low, *high) < 0:
@@ -71,17 +72,25 @@ def _padded(node: GraphNode, types: list[Any]) -> _Pieces | None:
     (axis,) = axes
     source = node.operands[0]
     assert source is not None
-    begin = low[axis]
-    return _Pieces(axis, {begin: (source, begin + types[source].shape[axis])})
+    type_ = types[source]
+    assert isinstance(type_, TensorType)
+    start = low[axis]
+    return _Slices(axis, {start: (source, start + type_.shape[axis])})
 
 
-def _cover(pieces: _Pieces, size: int) -> bool | None:
-    """True when the pieces fill the axis, False when they leave gaps, None when they overlap."""
-    at = 0
-    full = True
-    for begin, (_, end) in pieces.parts.items():
-        if begin < at:
+def _sum(a: _Slices, b: _Slices) -> _Slices | None:
+    """The slices of a sum; None if they lie along different axes or overlap."""
+    parts = dict(sorted([*a.parts.items(), *b.parts.items()]))
+    if a.axis != b.axis or len(parts) != len(a.parts) + len(b.parts):
+        return None
+    end_before = 0
+    for start, (_, end) in parts.items():
+        if start < end_before:
             return None
-        full = full and begin == at
-        at = end
-    return full and at == size
+        end_before = end
+    return _Slices(a.axis, parts)
+
+
+def _fills(slices: _Slices, whole: TensorType) -> bool:
+    """Return whether slices that do not overlap leave no gap in a tensor."""
+    return sum(end - start for start, (_, end) in slices.parts.items()) == whole.shape[slices.axis]

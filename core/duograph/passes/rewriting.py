@@ -1,159 +1,174 @@
-"""The walk that rebuilds a graph call by call, each through the rules of its op; the rules are in
-other files.
+"""Rebuilds a graph call by call, each through the rewrite rules of its op.
 
-Every rule keeps the value bit for bit.
+`simplify` is the pass that uses it. Rules are tried on operands that are rewritten already, and what
+a rule produces goes through the rules again. Every rule must keep the value bit for bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
-from ..ir.builder import GraphBuilder
-from ..ir.graph import Graph, GraphNode
-from .subgraphs import HOLDERS, Done, mapped
+import numpy as np
 
-__all__ = ["Context", "RULES", "rule", "rewrite", "again", "operand"]
+from ..ir.builder import GraphBuilder, GraphTensor
+from ..ir.control import SUBGRAPH_OPS
+from ..ir.graph import Attributes, Graph, GraphNode
+from ..ir.values import HostValue
+from ..op import Op
+from ..types import TensorType
+from .matched_ops import constant, fill
+from .patterns import Bindings, Rule, Rules, Value, known_value
+from .subgraphs import Done, mapped
 
+__all__ = ["Found", "GraphValue", "Rewriter", "RewriteRule", "RewriteRules"]
 
-class Context:
-    """The graph being rewritten: which node made a value of the new graph."""
-
-    def __init__(self, done: Done) -> None:
-        self.builder = GraphBuilder()
-        self.maker: dict[int, GraphNode] = {}
-        self.done = done
-
-    def made_by(self, x: Any, op: str) -> GraphNode | None:
-        """The node that made `x`, if it is a call of that op."""
-        node = self.maker.get(x._id)
-        return node if node is not None and node.op.name == op else None
-
-    def number(self, x: Any) -> Any:
-        """The value of `x` when it is the same number everywhere, else None."""
-        node = self.made_by(x, "fill")
-        return None if node is None else node.attributes["value"]
-
-    def known(self, x: Any) -> Any:
-        """The value of `x`, a host value or a tensor of one element, when it is known while
-        compiling, else None.
-        """
-        node = self.maker.get(x._id)
-        if node is None:
-            return None
-        if node.op.name == "host_constant":
-            return node.attributes["value"].value
-        if node.op.name == "fill":
-            return node.attributes["value"]
-        if node.op.name == "constant" and node.attributes["value"].array.size == 1:
-            return node.attributes["value"].array.item()
-        return None
-
-    def replay(self, graph: Graph, ids: Sequence[int | None]) -> list[int]:
-        """Append the nodes of a graph on these values, each through the rules; the ids of its
-        outputs.
-        """
-        builder, maker = self.builder, self.maker
-        types, nodes = builder.types, builder.nodes
-        known = graph.types
-        env: dict[int | None, Any] = dict(enumerate(ids))
-        env[None] = None
-        outer = builder.span
-        for node in graph.nodes:
-            operands = tuple([env[i] for i in node.operands])
-            rules = RULES.get(node.op.name)
-            if rules is not None:
-                builder.span = node.span or outer
-                found = self._rewritten(rules, node, operands)
-                if found is not None:
-                    env.update(zip(node.results, found))
-                    continue
-            first = len(types)
-            types.extend([known[r] for r in node.results])
-            results = tuple(range(first, len(types)))
-            attributes = node.attributes
-            if node.op.name in HOLDERS:
-                attributes = mapped(attributes, self._inner, self.done)
-            span = node.span or outer
-            if (
-                operands != node.operands
-                or results != node.results
-                or attributes is not node.attributes
-                or span is not node.span
-            ):
-                node_made = GraphNode(node.op, operands, attributes, results, node.single, span)
-            else:
-                node_made = node
-            nodes.append(node_made)
-            for old, r in zip(node.results, results):
-                env[old] = r
-                maker[r] = node_made
-        builder.span = outer
-        return [env[i] for i in graph.outputs]
-
-    def _inner(self, graph: Graph) -> Graph:
-        return rewrite(graph, self.done)
-
-    def _rewritten(
-        self, rules: list[Rule], node: GraphNode, operands: tuple[int | None, ...]
-    ) -> Sequence[int] | None:
-        tensor = self.builder.tensor
-        values = tuple([None if i is None else tensor(i) for i in operands])
-        attributes = dict(node.attributes)
-        for rewrite_call in rules:
-            found = rewrite_call(self, values, attributes)
-            if found is not None:
-                return (found._id,) if node.single else [v._id for v in found]
-        return None
-
-    def call(self, node: GraphNode, operands: tuple[Any, ...]) -> Any:
-        """The call of `node` on values of the new graph, through the rules of its op."""
-        for rewrite_call in RULES.get(node.op.name, ()):
-            found = rewrite_call(self, operands, dict(node.attributes))
-            if found is not None:
-                return found
-        out = self.builder.append(node.op, operands, node.attributes)
-        made = self.builder.nodes[-1]
-        for i in made.results:
-            self.maker[i] = made
-        return out
+GraphValue: TypeAlias = GraphTensor | HostValue
+# What replaces a call: its result, or the results of an op with several.
+Found: TypeAlias = GraphValue | Sequence[GraphValue]
+RewriteRule: TypeAlias = Rule[Found]
+RewriteRules: TypeAlias = Rules[Found]
+# Folds a call whose operands are constants.
+Fold: TypeAlias = "Callable[[Rewriter, Op, Sequence[int | None], Attributes], Found | None]"
 
 
-Rule = Callable[[Context, tuple[Any, ...], dict[str, Any]], Any]
-RULES: dict[str, list[Rule]] = {}
+class Rewriter:
+    """A graph that is being rebuilt.
 
+    Functions of rules receive it first, then the bound values as graph values.
 
-def rule(*ops: str) -> Callable[[Rule], Rule]:
-    """Enter a rewrite under the ops it looks at. It returns the value that stands for the call, or
-    None.
+    Attributes:
+        builder: holds the new graph.
+        producers: nodes of the new graph by the ids of their results.
+        done: results for graphs that were rewritten before.
     """
 
-    def enter(function: Rule) -> Rule:
-        for name in ops:
-            RULES.setdefault(name, []).append(function)
-        return function
+    def __init__(self, rules: RewriteRules, fold: Fold, done: Done) -> None:
+        self.builder = GraphBuilder()
+        self.producers: dict[int | None, GraphNode] = {}
+        self.rules = rules
+        self.fold = fold
+        self.done = done
 
-    return enter
+    # ---- the walk -----------------------------------------------------------------------------
 
+    def graph(self, graph: Graph) -> Graph:
+        """Return the graph with every call through the rules, and so its sub-graphs."""
+        for i in range(graph.n_params):
+            self.builder.parameter(graph.types[i])
+        outputs = self.replay(graph, range(graph.n_params))
+        made = self.builder
+        return Graph(graph.n_params, made.types, made.nodes, tuple(outputs), graph.single)
 
-def rewrite(graph: Graph, done: Done) -> Graph:
-    """The graph with every call through the rules of its op, and so the graphs inside it."""
-    context = Context(done)
-    for i in range(graph.n_params):
-        context.builder.parameter(graph.types[i])
-    outputs = context.replay(graph, range(graph.n_params))
-    builder = context.builder
-    return Graph(graph.n_params, builder.types, builder.nodes, tuple(outputs), graph.single)
+    def replay(self, graph: Graph, ids: Sequence[int | None]) -> list[int]:
+        """Append the nodes of a graph, with these values for its parameters; the output ids."""
+        builder, producers = self.builder, self.producers
+        types, nodes = builder.types, builder.nodes
+        old_types = graph.types
+        new_ids: dict[int | None, Any] = dict(enumerate(ids))
+        new_ids[None] = None
+        outer = builder.span
+        for node in graph.nodes:
+            operands = tuple([new_ids[i] for i in node.operands])
+            op = node.op
+            if op.traits.folds or op in self.rules.by_op:
+                builder.span = node.span or outer
+                found = self.rewritten(op, operands, node.attributes)
+                if found is not None:
+                    results = (found,) if node.single else found
+                    new_ids.update(zip(node.results, [v._id for v in results]))
+                    continue
+            first = len(types)
+            types.extend([old_types[r] for r in node.results])
+            made = self.copied(node, operands, tuple(range(first, len(types))), outer)
+            nodes.append(made)
+            for old, r in zip(node.results, made.results):
+                new_ids[old] = r
+                producers[r] = made
+        builder.span = outer
+        return [new_ids[i] for i in graph.outputs]
 
+    def copied(
+        self,
+        node: GraphNode,
+        operands: tuple[int | None, ...],
+        results: tuple[int, ...],
+        outer: Any,
+    ) -> GraphNode:
+        """A node that no rule replaces, on new values and with its sub-graphs rewritten."""
+        attributes = node.attributes
+        if node.op in SUBGRAPH_OPS:
+            attributes = mapped(attributes, self.inner, self.done)
+        span = node.span or outer
+        if (
+            operands == node.operands
+            and results == node.results
+            and attributes is node.attributes
+            and span is node.span
+        ):
+            return node
+        return GraphNode(node.op, operands, attributes, results, node.single, span)
 
-def again(context: Context, node: GraphNode, operands: tuple[Any, ...], **attributes: Any) -> Any:
-    """The op of `node` with other operands and attributes, through the rules."""
-    return context.call(replace(node, attributes={**node.attributes, **attributes}), operands)
+    def inner(self, graph: Graph) -> Graph:
+        return Rewriter(self.rules, self.fold, self.done).graph(graph)
 
+    def rewritten(self, op: Op, operands: Sequence[int | None], attributes: Attributes) -> Any:
+        """What replaces a call, by the first rule that matches and does not decline; else None."""
+        if op.traits.folds:
+            folded = self.fold(self, op, operands, attributes)
+            if folded is not None:
+                return folded
+        for rule in self.rules.of(op):
+            pattern = rule.pattern
+            for bindings in pattern.matches(operands, attributes, self.producers):
+                found = rule.replace(self, **self.values(pattern, bindings))
+                if found is not None:
+                    return found
+        return None
 
-def operand(context: Context, node: GraphNode, k: int = 0) -> Any:
-    """An operand of a node of the new graph."""
-    i = node.operands[k]
-    assert i is not None
-    return context.builder.tensor(i)
+    def values(self, pattern: Value, bindings: Bindings) -> Bindings:
+        """The bindings of a match with graph values in place of value ids."""
+        tensor = self.builder.tensor
+        for name in pattern.value_names:
+            found = bindings[name]
+            if found.__class__ is tuple:
+                bindings[name] = tuple([None if i is None else tensor(i) for i in found])
+            elif found is not None:
+                bindings[name] = tensor(found)
+        return bindings
+
+    # ---- for the functions of rules -----------------------------------------------------------
+
+    def call(self, op: Op, *operands: GraphValue | None, **attributes: Any) -> Any:
+        """The result of a call, which goes through the rules of its op."""
+        found = self.rewritten(op, [None if x is None else x._id for x in operands], attributes)
+        return self.append(op, operands, attributes) if found is None else found
+
+    def append(self, op: Op, operands: Sequence[GraphValue | None], attributes: Attributes) -> Any:
+        """The result of a call that no rule replaces."""
+        made = self.builder.append(op, tuple(operands), attributes)  # type: ignore[arg-type]
+        node = self.builder.nodes[-1]
+        for i in node.results:
+            self.producers[i] = node
+        return made
+
+    def known(self, x: GraphValue) -> Any:
+        """The Python value of `x`, if it has one element and is known at compile time."""
+        return known_value(x._id, self.producers)
+
+    def number(self, x: GraphValue) -> Any:
+        """The number that all elements of `x`, the result of a `fill`, are."""
+        return self.producers[x._id].attributes["value"]
+
+    def array(self, i: int | None, limit: int) -> np.ndarray[Any, Any] | None:
+        """The elements of value `i`, if it is a constant tensor of at most `limit` elements."""
+        node = self.producers.get(i)
+        if i is None or node is None or (node.op is not constant and node.op is not fill):
+            return None
+        type_ = self.builder.types[i]
+        if not isinstance(type_, TensorType) or type_.size > limit:
+            return None
+        if node.op is constant:
+            array: np.ndarray[Any, Any] = node.attributes["value"].array
+            return array
+        return np.full(type_.shape, node.attributes["value"], type_.dtype.np)

@@ -1,5 +1,4 @@
-"""Attention reads query, key and value where one projection left them, and writes their gradients
-there.
+"""Lets attention read query, key and value from the one projection that they are slices of.
 
     %1 = strided_slice(%0, begin=(0, 0, 0), ...)
     %2 = strided_slice(%0, begin=(0, 0, 256), ...)
@@ -11,127 +10,136 @@ there.
     %12, %13, %14 = reshape(%9), reshape(%10), reshape(%11)
     %15 = concat(%12, %13, %14, axis=2)              ->    %15 = self_attention_grad(%0, ...)
 
-Where the backend has kernels for that; what nobody reads any more is dead. The kernels are those of
-`attention`, so bits stay.
+It applies where the backend claims the fused ops. Their kernels are those of `attention`, so every
+bit stays. Nodes that nothing reads any more stay in the graph, dead.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
-from ..ir.graph import Graph, GraphNode
-from ..op import OPS
+from ..ir.graph import Graph
 from ..types import TensorType
 from .context import PassContext
+from .matched_ops import (
+    attention,
+    attention_grad,
+    concat,
+    reshape,
+    self_attention,
+    self_attention_grad,
+    strided_slice,
+)
+from .patterns import Bindings, Call, Value, call, rule
+from .replacing import Replacement, ReplacementRules, Site, replace_nodes
 from .subgraphs import everywhere
 
 __all__ = ["use_self_attention"]
 
-_LAYOUTS = ("BSND", "SBND")
+LAYOUTS = ("BSND", "SBND")
+
+
+def _part(name: str) -> Call:
+    """reshape(strided_slice(projection, begin, end, strides)): the query, key or value."""
+    slices = call(
+        strided_slice,
+        Value("projection"),
+        begin=f"{name}_begin",
+        end=f"{name}_end",
+        strides=f"{name}_strides",
+    )
+    return call(reshape, slices, result=name)
+
+
+PARTS = _part("query"), _part("key"), _part("value")
+
+
+def _heads(graph: Graph, found: Bindings) -> dict[str, int] | None:
+    """The numbers of query and key heads, if the parts lie side by side in the last axis.
+
+    None if they do not, or if they are not all of the projection.
+    """
+    whole = graph.types[found["projection"]]
+    assert isinstance(whole, TensorType)
+    if found["layout"] not in LAYOUTS or whole.ndim != 3:
+        return None
+    start = 0
+    heads = []
+    for name in ("query", "key", "value"):
+        type_ = graph.types[found[name]]
+        assert isinstance(type_, TensorType)
+        end = start + type_.shape[2] * type_.shape[3]
+        slices = [found[f"{name}_{key}"] for key in ("begin", "end", "strides")]
+        if whole.shape[:2] != type_.shape[:2] or slices != [
+            (0, 0, start),
+            (*whole.shape[:2], end),
+            (1, 1, 1),
+        ]:
+            return None
+        heads.append(type_.shape[2])
+        start = end
+    if start != whole.shape[2] or graph.types[found["value"]] is not graph.types[found["key"]]:
+        return None
+    return {"heads": heads[0], "own": heads[1]}
+
+
+def _forward(site: Site, projection: int, mask: int | None, **found: Any) -> Replacement | None:
+    heads = _heads(site.graph, {"projection": projection, **found})
+    if heads is None:
+        return None
+    return Replacement(self_attention, (projection, mask), {**heads, **site.node.attributes})
+
+
+GRADIENT = call(attention_grad, *PARTS, rest="others", layout="layout")
+
+
+def _backward(site: Site, query: int, key: int, value: int, axis: int) -> Replacement | None:
+    """The gradient of the projection, in place of the concatenation of the three gradients."""
+    graph, producers, node = site
+    grad = producers.get(query)
+    if grad is None or grad.op is not attention_grad or (query, key, value) != grad.results:
+        return None
+    for found in GRADIENT.matches(grad.operands, grad.attributes, producers):
+        heads = _heads(graph, found)
+        projection = found["projection"]
+        if (
+            heads is not None
+            and axis == 2
+            and graph.types[node.results[0]] is graph.types[projection]
+        ):
+            operands = (projection, *found["others"])
+            return Replacement(self_attention_grad, operands, {**heads, **grad.attributes})
+    return None
+
+
+RULES: ReplacementRules = ReplacementRules(
+    [
+        rule(
+            "attention(slices of x) -> self_attention(x)",
+            call(attention, *PARTS, Value("mask"), layout="layout"),
+            _forward,
+        ),
+        rule(
+            "concat(gradients of the slices of x) -> self_attention_grad(x)",
+            call(
+                concat,
+                call(reshape, Value("query")),
+                call(reshape, Value("key")),
+                call(reshape, Value("value")),
+                axis="axis",
+            ),
+            _backward,
+        ),
+    ]
+)
 
 
 @everywhere
 def use_self_attention(graph: Graph, context: PassContext) -> Graph:
-    """The graph with such attention on one operand, where the backend has a kernel of its own for
-    it.
-    """
-    types = graph.types
-    makers: dict[int | None, GraphNode] = {r: node for node in graph.nodes for r in node.results}
-    nodes: list[GraphNode] = []
-    changed = False
-    for node in graph.nodes:
-        made = None
-        if node.op.name == "attention":
-            made = _forward(node, makers, types)
-        elif node.op.name == "concat" and len(node.operands) == 3:
-            made = _backward(node, makers, types)
-        if made is not None:
-            kinds: Any = tuple([None if i is None else types[i] for i in made.operands])
-            if context.claims(made.op, kinds, made.attributes):
-                node, changed = made, True
-        nodes.append(node)
-    if not changed:
-        return graph
-    return Graph(graph.n_params, list(types), nodes, graph.outputs, graph.single)
+    """Return the graph with such attention on one operand, where the backend has a kernel for it."""
 
+    def claimed(made: Replacement) -> bool:
+        types = tuple([None if i is None else graph.types[i] for i in made.operands])
+        return context.claims(made.op, types, made.attributes)  # type: ignore[arg-type]
 
-def _forward(
-    node: GraphNode, makers: Mapping[int | None, GraphNode], types: Any
-) -> GraphNode | None:
-    found = _source(node, makers, types)
-    if found is None:
-        return None
-    source, heads = found
-    return dataclasses.replace(
-        node,
-        op=OPS["self_attention"],
-        operands=(source, node.operands[3]),
-        attributes={**heads, **node.attributes},
-    )
-
-
-def _backward(
-    node: GraphNode, makers: Mapping[int | None, GraphNode], types: Any
-) -> GraphNode | None:
-    """The gradient of the operand of `_source`, in place of what joins the three gradients."""
-    parts = [makers.get(i) for i in node.operands]
-    if any(part is None or part.op.name != "reshape" for part in parts):
-        return None
-    grads = [part.operands[0] for part in parts if part is not None]
-    maker = makers.get(grads[0])
-    if maker is None or maker.op.name != "attention_grad" or tuple(grads) != maker.results:
-        return None
-    found = _source(maker, makers, types)
-    if (
-        found is None
-        or node.attributes["axis"] != 2
-        or types[node.results[0]] is not types[found[0]]
-    ):
-        return None
-    source, heads = found
-    operands = (source, *maker.operands[3:])
-    return dataclasses.replace(
-        node,
-        op=OPS["self_attention_grad"],
-        operands=operands,
-        attributes={**heads, **maker.attributes},
-    )
-
-
-def _source(
-    node: GraphNode, makers: Mapping[int | None, GraphNode], types: Any
-) -> tuple[int, dict[str, Any]] | None:
-    """The value in whose last axis query, key and value of a node lie side by side, and how many
-    heads these have.
-    """
-    if node.attributes["layout"] not in _LAYOUTS:
-        return None
-    found: int | None = None
-    at = 0
-    for i in node.operands[:3]:
-        type_: TensorType = types[i]
-        apart = makers.get(i)
-        part = (
-            makers.get(apart.operands[0])
-            if apart is not None and apart.op.name == "reshape"
-            else None
-        )
-        if part is None or part.op.name != "strided_slice" or found not in (None, part.operands[0]):
-            return None
-        found = part.operands[0]
-        whole: TensorType = types[found]
-        end = at + type_.shape[2] * type_.shape[3]
-        expected = {"begin": (0, 0, at), "end": (*whole.shape[:2], end), "strides": (1, 1, 1)}
-        if (
-            whole.ndim != 3
-            or whole.shape[:2] != type_.shape[:2]
-            or dict(part.attributes) != expected
-        ):
-            return None
-        at = end
-    query, key, value = (types[i] for i in node.operands[:3])
-    if found is None or at != types[found].shape[2] or value is not key:
-        return None
-    return found, {"heads": query.shape[2], "own": key.shape[2]}
+    return replace_nodes(graph, RULES, claimed)

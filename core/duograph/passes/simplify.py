@@ -1,11 +1,18 @@
-"""Rewrites calls that do nothing, or undo each other, or are known while compiling.
+"""Rewrites calls that do nothing, cancel each other, or are known at compile time.
 
-Every rule keeps the value bit for bit: there is no x + 0.0 -> x here (-0.0 + 0.0 is 0.0), but there
-is x * 1.0 -> x.
+Every rule keeps the value bit for bit: there is no rule x + 0.0 -> x, because -0.0 + 0.0 is 0.0, but
+there is x * 1.0 -> x.
+
+    %1 = transpose(%0, perm=(1, 0))
+    %2 = transpose(%1, perm=(1, 0))          ->      %4 = relu(%0)
+    %3 = mul(%2, fill(value=1.0))
+    %4 = relu(%3)
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,52 +20,46 @@ import numpy as np
 from ..dtype import DType
 from ..ir.builder import GraphTensor
 from ..ir.graph import Graph
-from . import constant_folding as constant_folding
-from . import inlining as inlining
+from ..op import OPS
+from .constant_folding import HOST_FOLDS, fold_constants
 from .context import PLAIN, PassContext
-from .rewriting import RULES, Context, Rule, again, operand, rewrite, rule
+from .inlining import INLINING
+from .matched_ops import (
+    add,
+    broadcast_to,
+    cast,
+    concat,
+    div,
+    fill,
+    identity,
+    mul,
+    neg,
+    reshape,
+    sub,
+    transpose,
+)
+from .patterns import Value, call, number, rule
+from .rewriting import Found, Rewriter, RewriteRule, RewriteRules
 
-__all__ = ["simplify", "RULES"]
+__all__ = ["RULES", "simplify"]
 
 
 def simplify(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Rebuild the graph, each call through the rules of its op: those here, in `inline.py` and in
-    `folding.py`.
-    """
-    return rewrite(graph, {})
+    """Return the graph with every call through RULES."""
+    return Rewriter(RULES, fold_constants, {}).graph(graph)
 
 
-# ---- calls that do nothing ----------------------------------------------------------------------
+X, Y, ONE, ZERO = Value("x"), Value("y"), number("one", 1), number("zero", 0)
+REDUCTIONS = [op for op in OPS.values() if op.traits.reduction]
 
 
-@rule("identity")
-def _identity(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """identity(x) -> x"""
-    return operands[0]
+def if_shaped(x: GraphTensor, y: GraphTensor) -> GraphTensor | None:
+    """`x`, if broadcasting it with `y` leaves its shape."""
+    return x if x.shape == np.broadcast_shapes(x.shape, y.shape) else None
 
 
-@rule("cast")
-def _cast(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """cast(x, its dtype) -> x; cast(cast(x, wider), its dtype) -> x; cast(number) -> number"""
-    (x,) = operands
-    dtype: DType = attributes["dtype"]
-    if x.dtype is dtype:
-        return x
-    inner = context.made_by(x, "cast")
-    if inner is not None:
-        source = operand(context, inner)
-        if source.dtype is dtype and _holds(x.dtype, dtype):
-            return source
-    number = context.made_by(x, "fill")
-    if number is not None:
-        with np.errstate(all="ignore"):
-            value = np.array(number.attributes["value"], x.dtype.np).astype(dtype.np).item()
-        return again(context, number, (), value=value, dtype=dtype)
-    return None
-
-
-def _holds(wide: DType, narrow: DType) -> bool:
-    """Whether every value of `narrow` is a value of `wide`."""
+def holds(wide: DType, narrow: DType) -> bool:
+    """Return whether every value of `narrow` is a value of the wider dtype `wide`."""
     if wide.kind != narrow.kind or wide.kind == "b":
         return False
     if {wide.name, narrow.name} == {"float16", "bfloat16"}:
@@ -66,154 +67,116 @@ def _holds(wide: DType, narrow: DType) -> bool:
     return wide.itemsize > narrow.itemsize
 
 
-@rule("reshape")
-def _reshape(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """reshape(x, its shape) -> x; reshape(reshape(x)) -> reshape(x)"""
-    (x,) = operands
-    if x.shape == attributes["shape"]:
-        return x
-    inner = context.made_by(x, "reshape")
-    if inner is not None:
-        return again(context, inner, (operand(context, inner),), shape=attributes["shape"])
-    return None
+def cast_number(g: Rewriter, x: GraphTensor, to: DType) -> Found:
+    with np.errstate(all="ignore"):
+        value = np.array(g.number(x), x.dtype.np).astype(to.np).item()
+    found: Found = g.call(fill, shape=x.shape, value=value, dtype=to)
+    return found
 
 
-@rule("transpose")
-def _transpose(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """transpose(x, 0 1 2) -> x; transpose(transpose(x, p), q) -> transpose(x, p[q])"""
-    (x,) = operands
-    perm = attributes["perm"]
-    if perm == tuple(range(len(perm))):
-        return x
-    inner = context.made_by(x, "transpose")
-    if inner is not None:
-        first = inner.attributes["perm"]
-        composed = tuple(first[i] for i in perm)
-        return again(context, inner, (operand(context, inner),), perm=composed)
-    return None
+def is_negative_zero(value: complex) -> bool:
+    return str(value).startswith("-")
 
 
-@rule("broadcast_to")
-def _broadcast(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """broadcast_to(x, its shape) -> x; of a number -> that number in the shape"""
-    (x,) = operands
-    shape = attributes["shape"]
-    if x.shape == shape:
-        return x
-    number = context.made_by(x, "fill")
-    if number is not None:
-        return again(context, number, (), shape=shape)
-    return None
-
-
-@rule("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_all", "reduce_any")
-def _reduce(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """reduce(x, ()) -> x"""
-    return operands[0] if attributes["axis"] == () else None
-
-
-@rule("concat")
-def _concat(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """concat((x,)) -> x"""
-    return operands[0] if len(operands) == 1 else None
-
-
-# ---- arithmetic ---------------------------------------------------------------------------------
-
-
-@rule("neg")
-def _neg(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """neg(neg(x)) -> x"""
-    inner = context.made_by(operands[0], "neg")
-    return None if inner is None else operand(context, inner)
-
-
-def _is(context: Context, x: GraphTensor, value: float) -> bool:
-    number = context.number(x)
-    return number is not None and not isinstance(number, bool) and number == value
-
-
-@rule("mul")
-def _mul(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """x * 1 -> x, and 1 * x, where the shape stays"""
-    x, y = operands
-    out = _shape(x, y)
-    if x.shape == out and _is(context, y, 1):
-        return x
-    if y.shape == out and _is(context, x, 1):
-        return y
-    return None
-
-
-@rule("div")
-def _div(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """x / 1 -> x, where the shape stays"""
-    x, y = operands
-    return x if x.shape == _shape(x, y) and _is(context, y, 1) else None
-
-
-@rule("add")
-def _add(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """x + -0.0 -> x, and -0.0 + x, where the shape stays; exact, unlike x + 0.0. Of integers also x
-    + 0 -> x
-    """
-    x, y = operands
-    out = _shape(x, y)
-    for a, b in ((x, y), (y, x)):
-        if a.shape == out and _is_nothing(context, b):
-            return a
-    return None
-
-
-def _is_nothing(context: Context, x: GraphTensor) -> bool:
-    """Whether adding `x` changes no bit: a complex one would."""
-    number = context.number(x)
-    if number is None or number != 0 or x.dtype.kind not in "fiu":
-        return False
-    return x.dtype.kind != "f" or str(number).startswith("-")
-
-
-@rule("sub")
-def _sub(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """x - 0 -> x, where the shape stays; exact, also for x = -0.0"""
-    x, y = operands
-    if x.shape != _shape(x, y) or not _is(context, y, 0):
+def add_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | None:
+    """Drop an added zero that changes no bit: -0.0, or any zero of integers."""
+    kind = zero.dtype.kind
+    if kind not in "fiu" or (kind == "f" and not is_negative_zero(g.number(zero))):
         return None
-    return None if str(context.number(y)).startswith("-") else x
+    return if_shaped(x, zero)
 
 
-def _shape(x: GraphTensor, y: GraphTensor) -> tuple[int, ...]:
-    return np.broadcast_shapes(x.shape, y.shape)
+def subtract_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | None:
+    return None if is_negative_zero(g.number(zero)) else if_shaped(x, zero)
 
 
-_EXACT = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
+def fold_numbers(
+    function: Callable[..., Any], g: Rewriter, x: GraphTensor, y: GraphTensor
+) -> Found | None:
+    """Compute with two 0-d floats; IEEE arithmetic has the same bits here and in a kernel."""
+    if x.shape or y.shape or x.dtype.name not in ("float32", "float64"):
+        return None
+    with np.errstate(all="ignore"):
+        value = function(np.array(g.number(x), x.dtype.np), np.array(g.number(y), y.dtype.np))
+    found: Found = g.call(fill, shape=(), value=float(value), dtype=x.dtype)
+    return found
 
 
-def _fold(name: str) -> Rule:
-    """Two 0-d numbers -> the number; IEEE arithmetic gives the same bits here and in a kernel."""
-    operation = _EXACT[name]
+ALGEBRA: list[RewriteRule] = [
+    rule("identity(x) -> x", call(identity, X), lambda g, x: x),
+    rule(
+        "cast(x, dtype of x) -> x",
+        call(cast, X, dtype="to"),
+        lambda g, x, to: x if x.dtype is to else None,
+    ),
+    rule(
+        "cast(cast(x, wide), dtype of x) -> x, if wide holds all values of x",
+        call(cast, call(cast, X, dtype="wide"), dtype="to"),
+        lambda g, x, wide, to: x if x.dtype is to and holds(wide, to) else None,
+    ),
+    rule("cast(number, to) -> number", call(cast, number("x"), dtype="to"), cast_number),
+    rule(
+        "reshape(x, shape of x) -> x",
+        call(reshape, X, shape="shape"),
+        lambda g, x, shape: x if x.shape == shape else None,
+    ),
+    rule(
+        "reshape(reshape(x, any), shape) -> reshape(x, shape)",
+        call(reshape, call(reshape, X), shape="shape"),
+        lambda g, x, shape: g.call(reshape, x, shape=shape),
+    ),
+    rule(
+        "transpose(x, (0, 1, ..)) -> x",
+        call(transpose, X, perm="p"),
+        lambda g, x, p: x if p == tuple(range(len(p))) else None,
+    ),
+    rule(
+        "transpose(transpose(x, p), q) -> transpose(x, p[q])",
+        call(transpose, call(transpose, X, perm="p"), perm="q"),
+        lambda g, x, p, q: g.call(transpose, x, perm=tuple([p[i] for i in q])),
+    ),
+    rule(
+        "broadcast_to(x, shape of x) -> x",
+        call(broadcast_to, X, shape="shape"),
+        lambda g, x, shape: x if x.shape == shape else None,
+    ),
+    rule(
+        "broadcast_to(number, shape) -> fill(shape, number)",
+        call(broadcast_to, number("x"), shape="shape"),
+        lambda g, x, shape: g.call(fill, shape=shape, value=g.number(x), dtype=x.dtype),
+    ),
+    rule(
+        "reduce(x, axis=()) -> x",
+        call(REDUCTIONS, X, axis="axis"),
+        lambda g, x, axis: x if axis == () else None,
+    ),
+    rule("concat(x) -> x", call(concat, X), lambda g, x: x),
+    rule("neg(neg(x)) -> x", call(neg, call(neg, X)), lambda g, x: x),
+    rule(
+        "x * 1 -> x, if the shape stays",
+        call(mul, X, ONE, commutative=True),
+        lambda g, x, one: if_shaped(x, one),
+    ),
+    rule(
+        "x / 1 -> x, if the shape stays",
+        call(div, X, ONE),
+        lambda g, x, one: if_shaped(x, one),
+    ),
+    rule(
+        "x + -0.0 -> x, and x + 0 -> x of integers, if the shape stays",
+        call(add, X, ZERO, commutative=True),
+        add_zero,
+    ),
+    rule("x - 0.0 -> x, if the shape stays", call(sub, X, ZERO), subtract_zero),
+]
 
-    def fold(context: Context, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        x, y = operands
-        a, b = context.made_by(x, "fill"), context.made_by(y, "fill")
-        if (
-            a is None
-            or b is None
-            or x.shape
-            or y.shape
-            or x.dtype.name not in ("float32", "float64")
-        ):
-            return None
-        with np.errstate(all="ignore"):
-            value = operation(
-                np.array(a.attributes["value"], x.dtype.np),
-                np.array(b.attributes["value"], y.dtype.np),
-            )
-        return again(context, a, (), value=float(value))
+ARITHMETIC: list[RewriteRule] = [
+    rule(
+        f"{op.name}(number, number) -> number, of 0-d floats",
+        call(op, number("x"), number("y")),
+        functools.partial(fold_numbers, function),
+    )
+    for op, function in ((add, np.add), (sub, np.subtract), (mul, np.multiply))
+]
 
-    fold.__doc__ = f"{name}(number, number) -> number"
-    return fold
-
-
-for _name in _EXACT:
-    rule(_name)(_fold(_name))
+RULES: RewriteRules = RewriteRules([*HOST_FOLDS, *INLINING, *ALGEBRA, *ARITHMETIC])

@@ -1,25 +1,22 @@
-"""Reductions that take the last axes and others too, as two: the last ones can then join what
-computes the elements.
+"""Splits reductions over trailing and other axes in two, so that the first can fuse.
 
-    %1 = relu_grad(%0, ...)                              %1 = relu_grad(%0, ...)
-    %2 = reduce_sum(%1, axis=(0, 2, 3))      ->          %3 = reduce_sum(%1, axis=(2, 3),
-    keepdims=True)
-                                                         %2 = reduce_sum(%3, axis=(0, 2, 3))
+    %1 = relu_grad(%0, ...)                         %1 = relu_grad(%0, ...)
+    %2 = reduce_sum(%1, axis=(0, 2, 3))     ->      %3 = reduce_sum(%1, axis=(2, 3), keepdims=True)
+                                                    %2 = reduce_sum(%3, axis=(0, 2, 3))
 
-So it is with the gradient of a convolution's bias, and with statistics of channels. Only above O0:
-sums are taken in another order.
+The gradient of a convolution's bias and statistics of channels are such reductions. Only above O0,
+because the order of summation changes.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
 
 from ..dtype import float32, float64, int32, int64
 from ..ir.graph import Graph, GraphNode
 from ..ir.loops import is_elementwise, is_reduction, reduced_axes
-from ..types import TensorType
+from ..types import TensorType, ValueType
 from .context import PassContext
 from .subgraphs import everywhere
 
@@ -31,26 +28,30 @@ DTYPES = (float32, float64, int32, int64)
 
 @everywhere
 def split_reductions(graph: Graph, context: PassContext) -> Graph:
-    """The graph with such reductions of what it computes element by element in two steps."""
-    types: list[Any] = list(graph.types)
-    made: set[int] = set()
+    """Return the graph with such reductions of elementwise results in two steps."""
+    types = list(graph.types)
+    elementwise: set[int | None] = set()  # values
     nodes: list[GraphNode] = []
     for node in graph.nodes:
-        if is_reduction(node.op) and node.operands[0] in made:
-            first = _last_axes(node, types, context.costs.fusion.min_split)
+        if is_reduction(node.op) and node.operands[0] in elementwise:
+            first = _trailing(node, types, context.costs.fusion.min_split)
             if first is not None:
                 nodes.append(first)
                 node = dataclasses.replace(node, operands=first.results)
         elif is_elementwise(node, types):
-            made.add(node.results[0])
+            elementwise.add(node.results[0])
         nodes.append(node)
     return Graph(graph.n_params, types, nodes, graph.outputs, graph.single)
 
 
-def _last_axes(node: GraphNode, types: list[Any], least: int) -> GraphNode | None:
-    """The reduction of the last axes alone, whose result gets a number in `types`."""
-    source: TensorType = types[node.operands[0] or 0]
-    axes, ndim = reduced_axes(node, source), len(source.shape)
+def _trailing(node: GraphNode, types: list[ValueType], least: int) -> GraphNode | None:
+    """The reduction of the trailing axes alone; its result gets a new id.
+
+    None if the node reduces only these, or these have less than `least` elements.
+    """
+    source, result = types[node.operands[0] or 0], types[node.results[0]]
+    assert isinstance(source, TensorType) and isinstance(result, TensorType)
+    axes, ndim = reduced_axes(node, source), source.ndim
     last = ndim
     while last - 1 in axes:
         last -= 1
@@ -58,11 +59,7 @@ def _last_axes(node: GraphNode, types: list[Any], least: int) -> GraphNode | Non
     kept = math.prod(source.shape[a] for a in range(last) if a not in axes)
     if not others or kept == 1 or math.prod(source.shape[last:]) < least:
         return None
-    if (
-        source.dtype not in DTYPES
-        or types[node.results[0]].dtype is not source.dtype
-        or not source.size
-    ):
+    if source.dtype not in DTYPES or result.dtype is not source.dtype or not source.size:
         return None
     shape = (*source.shape[:last], *(1 for _ in source.shape[last:]))
     types.append(TensorType.of(shape, source.dtype))

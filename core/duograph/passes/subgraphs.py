@@ -1,43 +1,41 @@
-"""How a pass reaches the graphs that nodes hold: every graph once, wherever it occurs."""
+"""How passes reach the sub-graphs of nodes: each graph once, however many nodes share it."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from ..ir.graph import Graph, GraphNode, NamedGraph
+from ..ir.control import SUBGRAPH_OPS
+from ..ir.graph import Attributes, Graph, GraphNode, NamedGraph
 from .context import PLAIN, PassContext
 
-__all__ = ["HOLDERS", "Done", "everywhere", "has_effects", "inside", "mapped"]
+__all__ = ["Done", "everywhere", "has_effects", "inside", "mapped"]
 
-# Ops whose attributes are graphs.
-HOLDERS = frozenset({"switch", "while_loop", "call", "custom_call"})
+# What a pass made of the graphs that it has seen; passes keep further facts about graphs here.
+Done: TypeAlias = dict[Any, Any]
+T = TypeVar("T")
 
 
-class Rewrite(Protocol):
+class GraphPass(Protocol):
+    """A pass that may be called without a context."""
+
     def __call__(self, graph: Graph, context: PassContext = PLAIN) -> Graph: ...
 
 
-# What a pass made of the graphs that it has seen.
-Done = dict[Any, Any]
-
-
-def everywhere(step: Callable[[Graph, PassContext], Graph]) -> Rewrite:
-    """The pass that applies `step` to every graph inside of a graph, innermost first, and last to
-    the graph itself.
-    """
+def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
+    """Make a pass of a function that rewrites one graph: sub-graphs first, innermost ones before."""
 
     @functools.wraps(step)
     def whole(graph: Graph, context: PassContext = PLAIN) -> Graph:
         done: Done = {}
 
         def one(graph: Graph) -> Graph:
-            nodes = [inside(node, one, done) for node in graph.nodes]
-            return step(
-                Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single), context
-            )
+            if any(node.op in SUBGRAPH_OPS for node in graph.nodes):
+                nodes = [inside(node, one, done) for node in graph.nodes]
+                graph = dataclasses.replace(graph, nodes=nodes)
+            return step(graph, context)
 
         return one(graph)
 
@@ -45,37 +43,37 @@ def everywhere(step: Callable[[Graph, PassContext], Graph]) -> Rewrite:
 
 
 def inside(node: GraphNode, step: Callable[[Graph], Graph], done: Done) -> GraphNode:
-    """The node with `step` applied to the graphs that it holds."""
-    if node.op.name not in HOLDERS:
+    """The node with `step` applied to its sub-graphs."""
+    if node.op not in SUBGRAPH_OPS:
         return node
     return dataclasses.replace(node, attributes=mapped(node.attributes, step, done))
 
 
-def mapped(
-    attributes: Mapping[str, Any], step: Callable[[Graph], Graph], done: Done
-) -> Mapping[str, Any]:
-    """The attributes with `step` applied to every graph in them. Named graphs are made anew: others
-    may hold them.
+def mapped(attributes: Attributes, step: Callable[[Graph], Graph], done: Done) -> Attributes:
+    """The attributes with `step` applied to every graph in them.
+
+    A named graph is copied, since graphs outside may call it.
     """
     return {k: _value(v, step, done) for k, v in attributes.items()}
 
 
-def _value(value: Any, step: Callable[[Graph], Graph], done: Done) -> Any:
+def _value(value: T, step: Callable[[Graph], Graph], done: Done) -> T:
+    made: Any = value
     if isinstance(value, Graph):
-        found = done.get(value)
-        if found is None:
-            found = done[value] = step(value)
-        return found
-    if isinstance(value, NamedGraph):
+        made = done.get(value)
+        if made is None:
+            made = done[value] = step(value)
+    elif isinstance(value, NamedGraph):
         if value in done or value.graph is None:
-            return done.get(value, value)
-        made = done[value] = NamedGraph(value.name, value.result_types)
-        made.effects = value.effects
-        made.graph = step(value.graph)
-        return made
-    if value.__class__ is tuple and value and isinstance(value[0], Graph):
-        return tuple([_value(v, step, done) for v in value])
-    return value
+            made = done.get(value, value)
+        else:
+            made = done[value] = NamedGraph(value.name, value.result_types)
+            made.effects = value.effects
+            made.graph = step(value.graph)
+    elif isinstance(value, tuple) and value and isinstance(value[0], Graph):
+        made = tuple([_value(v, step, done) for v in value])
+    result: T = made
+    return result
 
 
 def has_effects(
@@ -83,12 +81,11 @@ def has_effects(
     known: dict[Graph, bool],
     more: Callable[[GraphNode], bool] = lambda node: False,
 ) -> bool:
-    """Whether running the node does anything besides returning values; `known` remembers it of
-    graphs.
+    """Return whether running a node does more than return values.
 
-    `more` says of an op without effects whether it counts all the same.
+    `known` caches the answer per sub-graph. `more` may count further nodes without effects.
     """
-    if node.op.name not in HOLDERS:
+    if node.op not in SUBGRAPH_OPS:
         return bool(node.op.effects) or more(node)
     target = node.attributes.get("target")
     if isinstance(target, NamedGraph):

@@ -7,7 +7,7 @@ Handles are immutable with two exceptions: a compiled update may write the new v
 one, in the same handle, and an array that shares the memory (`asnumpy`, DLPack, `from_numpy`) can
 be written. So:
 
-- Before anything is computed, each handle is *watched* (`tensor.watched`). A tensor that gets
+- Before anything is computed, each handle is *watched* (`placement.watched`). A tensor that gets
   another buffer, or the same one with a new value, releases its handle, and so does a tensor whose
   memory is exported as an array. A release drops and frees the values at once.
 - Values are computed only if nothing but its tensor holds each handle (`runtime.ownership`), and
@@ -29,8 +29,9 @@ from typing import Any
 from .._locks import new_lock
 from ..backend import registry
 from ..errors import DuographError
+from ..placement import watched
 from ..runtime_state import runtime_state
-from ..tensor import Tensor, watched
+from ..tensor import Tensor
 from ..types import Device
 from .ownership import owns_buffer
 

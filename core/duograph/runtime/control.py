@@ -1,73 +1,115 @@
-"""How the executor runs what no backend sees: control flow, calls, residual stacks, host values and
-host calls.
+"""Runs what no backend sees: control flow, calls of named graphs, residual stacks, host values.
 
-A host value is a Python object in its slot. A sub-graph is lowered like any graph; a switch or a
-loop is one step that calls it.
+`runtime.lowering` asks `control_call` for every node. A host value is a Python object in its slot;
+a subgraph is lowered like any graph, and a switch or a loop is one step that calls it.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .._locks import new_lock
+from ..backend.prepared import HandleFunction
 from ..backend.protocol import Backend
 from ..dtype import DType, float32, float64
 from ..errors import ArgumentValueError, GraphError, RecursionDepthError
 from ..ir.control import SCALAR_FUNCTIONS
-from ..ir.graph import Graph
+from ..ir.graph import Graph, NamedGraph
+from ..placement import commit
 from ..runtime_state import thread_state
-from ..tensor import Tensor, commit
-from ..types import BOOL, FLOAT, INT, Device, HostType, TensorType
+from ..tensor import Tensor
+from ..types import BOOL, FLOAT, INT, Device, HostType, TensorType, ValueType
 from .source_spans import mark_source
 
-__all__ = ["CALL_DEPTH", "control_call", "may_raise", "with_source_span"]
+__all__ = [
+    "CALL_DEPTH",
+    "CONTROL_OPS",
+    "ControlNode",
+    "control_call",
+    "may_raise",
+    "with_source_span",
+]
 
-Lower = Callable[[Any, Device], Callable[..., Any]]
-Make = Callable[[Backend, tuple[Any, ...], Mapping[str, Any], Device, Lower], Callable[..., Any]]
+LowerSubgraph: TypeAlias = Callable[[Graph, Device], HandleFunction]
 
-# Calls of named graphs inside each other.
+# The deepest nesting of calls of named graphs.
 CALL_DEPTH = 1000
-# Python frames that one of them may take: two for the call, two for each switch or loop around the
+# Python frames that one of them may need: two for the call, two for each switch or loop around the
 # next one.
 FRAMES = 16
-# Python's limit before the first call, then an item for each call that runs; see _outermost.
-_limits: list[int] = []
-_lock = new_lock()
 _PYTHON: dict[HostType, Callable[[Any], Any]] = {INT: int, FLOAT: float, BOOL: bool}
-# Functions of numbers that not every number has.
+# Functions of Python numbers that raise for some of them.
 _PARTIAL = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift", "int", "float", "round"}
-_TABLE: dict[str, Make] = {}
 
 
-def control_call(
-    backend: Backend,
-    name: str,
-    types: tuple[Any, ...],
-    attributes: Mapping[str, Any],
-    device: Device,
-    lower: Lower,
-) -> Callable[..., Any] | None:
-    """The call for an op of `ir.control`, None for any other op."""
-    make = _TABLE.get(name)
-    return None if make is None else make(backend, types, attributes, device, lower)
+@dataclasses.dataclass(frozen=True)
+class ControlNode:
+    """A node of an op of `ir.control`, as a rule of this module sees it.
+
+    Attributes:
+        backend: of the device.
+        types: of the operands.
+        attributes: of the op.
+        device: where tensors of the graph are.
+        lower_subgraph: makes a graph of the attributes callable.
+    """
+
+    backend: Backend
+    types: Sequence[ValueType | None]
+    attributes: Mapping[str, Any]
+    device: Device
+    lower_subgraph: LowerSubgraph
+
+    def closed(self, graph: Graph) -> HandleFunction:
+        """Lower a subgraph so that it returns a tuple, as the ops that run it do."""
+        whole = dataclasses.replace(graph, single=False) if graph.single else graph
+        return self.lower_subgraph(whole, self.device)
+
+    def int_reader(self, type_: ValueType | None) -> Callable[[Any], int]:
+        """Return a function that reads an index or a predicate of this type."""
+        if isinstance(type_, HostType):
+            return int
+        assert type_ is not None
+        index, np_dtype = self.device.index, type_.dtype.np
+        copy_out = self.backend.copy_out
+
+        def read(handle: object) -> int:
+            return int(copy_out(handle, (), np_dtype, index)[()])
+
+        return read
+
+
+Rule: TypeAlias = Callable[[ControlNode], HandleFunction]
+_RULES: dict[str, Rule] = {}
+
+
+def _rule(name: str) -> Callable[[Rule], Rule]:
+    def enter(rule: Rule) -> Rule:
+        _RULES[name] = rule
+        return rule
+
+    return enter
+
+
+def control_call(name: str, node: ControlNode) -> HandleFunction:
+    """Return the call for one of `CONTROL_OPS`."""
+    return _RULES[name](node)
 
 
 def may_raise(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Whether what the op computes on the host may raise an error of Python, such as
-    ZeroDivisionError.
-    """
+    """Return whether the op runs on the host and may raise a Python error, like ZeroDivisionError."""
     return name in ("to_host", "to_tensor") or attributes.get("function") in _PARTIAL
 
 
-def with_source_span(call: Callable[..., Any], span: Any) -> Callable[..., Any]:
+def with_source_span(call: HandleFunction, span: object) -> HandleFunction:
     """Return a call whose errors carry the source span of the node that raised them."""
 
-    def run(*values: Any) -> Any:
+    def run(*values: object) -> object:
         try:
             return call(*values)
         except Exception as error:
@@ -77,58 +119,35 @@ def with_source_span(call: Callable[..., Any], span: Any) -> Callable[..., Any]:
     return run
 
 
-def _runs(name: str) -> Callable[[Make], Make]:
-    def enter(make: Make) -> Make:
-        _TABLE[name] = make
-        return make
-
-    return enter
+# ---- control flow -------------------------------------------------------------------------------
 
 
-def _number(backend: Backend, type_: Any, device: Device) -> Callable[[Any], int]:
-    """How to read an index or a predicate."""
-    if isinstance(type_, HostType):
-        return int
-    index, np_dtype = device.index, type_.dtype.np
-    copy_out = backend.copy_out
-
-    def read(handle: Any) -> int:
-        return int(copy_out(handle, (), np_dtype, index)[()])
-
-    return read
-
-
-def _closed(lower: Lower, graph: Graph, device: Device) -> Callable[..., Any]:
-    """A sub-graph lowered so that it returns a tuple, as the ops that run it do."""
-    return lower(dataclasses.replace(graph, single=False) if graph.single else graph, device)
-
-
-@_runs("switch")
-def _switch(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
-    read = _number(backend, types[0], device)
-    branches = [_closed(lower, g, device) for g in attributes["branches"]]
+@_rule("switch")
+def _switch(node: ControlNode) -> HandleFunction:
+    read = node.int_reader(node.types[0])
+    branches = [node.closed(g) for g in node.attributes["branches"]]
     last = len(branches) - 1
     if last == 1:
         other, then = branches
 
-        def choose(index: Any, *xs: Any) -> Any:
+        def choose(index: object, *xs: object) -> object:
             return then(*xs) if read(index) else other(*xs)
 
         return choose
 
-    def run(index: Any, *xs: Any) -> Any:
+    def run(index: object, *xs: object) -> object:
         return branches[min(max(read(index), 0), last)](*xs)
 
     return run
 
 
-@_runs("while_loop")
-def _while(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
-    read = _number(backend, types[0], device)
-    body = _closed(lower, attributes["body"], device)
-    n = attributes["n_carry"]
+@_rule("while_loop")
+def _while(node: ControlNode) -> HandleFunction:
+    read = node.int_reader(node.types[0])
+    body = node.closed(node.attributes["body"])
+    n = node.attributes["n_carry"]
 
-    def run(predicate: Any, *xs: Any) -> Any:
+    def run(predicate: object, *xs: object) -> object:
         carries, rest = xs[:n], xs[n:]
         while read(predicate):
             found = body(*carries, *rest)
@@ -138,15 +157,21 @@ def _while(backend: Backend, types: Any, attributes: Any, device: Device, lower:
     return run
 
 
-@_runs("call")
-def _call(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
-    target = attributes["target"]
-    key = (device.name, device.index)
+@_rule("custom_call")
+def _custom(node: ControlNode) -> HandleFunction:
+    return node.closed(node.attributes["graph"])
 
-    def run(*xs: Any) -> Any:
+
+@_rule("call")
+def _call(node: ControlNode) -> HandleFunction:
+    target: NamedGraph = node.attributes["target"]
+    key = (node.device.name, node.device.index)
+
+    def run(*xs: object) -> object:
         program = target.lowered.get(key)
         if program is None:  # at the first call: the graph may call itself
-            program = target.lowered[key] = _closed(lower, target.graph, device)
+            assert target.graph is not None
+            program = target.lowered[key] = node.closed(target.graph)
         depth = thread_state.call_depth
         if depth == 0:
             return _outermost(target.name, program, xs)
@@ -168,114 +193,123 @@ def _too_deep(name: str) -> RecursionDepthError:
     )
 
 
-def _outermost(name: str, program: Callable[..., Any], xs: Any) -> Any:
-    """A call that is in no other: Python's own limit is raised meanwhile, since one call takes
-    several frames.
-    """
-    with _lock:
-        if not _limits:
-            _limits.append(sys.getrecursionlimit())
-            sys.setrecursionlimit(_limits[0] + FRAMES * CALL_DEPTH)
-        _limits.append(0)
-    thread_state.call_depth = 1
-    try:
-        return program(*xs)
-    except RecursionError as error:
-        if isinstance(error, RecursionDepthError):
-            raise
-        raise _too_deep(name) from None
-    finally:
-        thread_state.call_depth = 0
-        with _lock:
-            _limits.pop()
-            if len(_limits) == 1:  # no thread is in a call any more
-                sys.setrecursionlimit(_limits.pop())
+class _RecursionLimit:
+    """Python's recursion limit, raised while a call of a named graph runs in some thread."""
+
+    def __init__(self) -> None:
+        self._lock = new_lock()
+        self._before = 0
+        self._running = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._running:
+                self._before = sys.getrecursionlimit()
+                sys.setrecursionlimit(self._before + FRAMES * CALL_DEPTH)
+            self._running += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._running -= 1
+            if not self._running:
+                sys.setrecursionlimit(self._before)
 
 
-@_runs("custom_call")
-def _custom(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
-    return _closed(lower, attributes["graph"], device)
+_raised_limit = _RecursionLimit()
+
+
+def _outermost(name: str, program: HandleFunction, xs: Sequence[object]) -> object:
+    """Make a call that no other call contains: one call takes several Python frames."""
+    with _raised_limit:
+        thread_state.call_depth = 1
+        try:
+            return program(*xs)
+        except RecursionError as error:
+            if isinstance(error, RecursionDepthError):
+                raise
+            raise _too_deep(name) from None
+        finally:
+            thread_state.call_depth = 0
 
 
 # ---- stacks: linked lists (below, values), the empty one is None --------------------------------
 
 
-@_runs("stack_new")
-def _stack_new(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
+@_rule("stack_new")
+def _stack_new(node: ControlNode) -> HandleFunction:
     return lambda: None
 
 
-@_runs("stack_push")
-def _stack_push(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
+@_rule("stack_push")
+def _stack_push(node: ControlNode) -> HandleFunction:
     return lambda stack, *values: (stack, values)
 
 
-@_runs("stack_pop")
-def _stack_pop(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
-    def run(stack: Any) -> Any:
+@_rule("stack_pop")
+def _stack_pop(node: ControlNode) -> HandleFunction:
+    def run(stack: tuple[object, tuple[object, ...]]) -> tuple[object, ...]:
         below, values = stack
         return below, below is not None, *values
 
     return run
 
 
-@_runs("stack_holds")
-def _stack_holds(
-    backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower
-) -> Any:
+@_rule("stack_holds")
+def _stack_holds(node: ControlNode) -> HandleFunction:
     return lambda stack: stack is not None
 
 
 # ---- host values --------------------------------------------------------------------------------
 
 
-@_runs("scalar")
-def _scalar(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
-    if attributes["function"] == "pow" and FLOAT not in types:
+@_rule("scalar")
+def _scalar(node: ControlNode) -> HandleFunction:
+    if node.attributes["function"] == "pow" and FLOAT not in node.types:
         return _integer_power
-    return SCALAR_FUNCTIONS[attributes["function"]]
+    return SCALAR_FUNCTIONS[node.attributes["function"]]
 
 
 def _integer_power(x: int, y: int) -> int:
-    """The type was fixed while compiling: a float would be another program."""
+    """The power of two ints; the type of the result was fixed while compiling."""
     if y < 0:
         raise ArgumentValueError(
             f"{x} ** {y}: got a negative exponent for a host int, which makes a float of it in Python; "
             f"wanted float(x) ** y"
         )
-    return x**y
+    power: int = x**y
+    return power
 
 
-@_runs("host_constant")
-def _host_constant(
-    backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower
-) -> Any:
-    value = attributes["value"].value
+@_rule("host_constant")
+def _host_constant(node: ControlNode) -> HandleFunction:
+    value = node.attributes["value"].value
     return lambda: value
 
 
-@_runs("to_host")
-def _to_host(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
-    (type_,) = types
-    python = _PYTHON[attributes["kind"]]
-    shape, np_dtype, index = type_.shape, type_.dtype.np, device.index
+@_rule("to_host")
+def _to_host(node: ControlNode) -> HandleFunction:
+    (type_,) = node.types
+    assert isinstance(type_, TensorType)
+    python = _PYTHON[node.attributes["kind"]]
+    shape, np_dtype, index = type_.shape, type_.dtype.np, node.device.index
+    copy_out = node.backend.copy_out
 
-    def run(handle: Any) -> Any:
-        return python(backend.copy_out(handle, shape, np_dtype, index).reshape(())[()])
+    def run(handle: object) -> object:
+        return python(copy_out(handle, shape, np_dtype, index).reshape(())[()])
 
     return run
 
 
-@_runs("to_tensor")
-def _to_tensor(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
-    dtype = attributes["dtype"]
+@_rule("to_tensor")
+def _to_tensor(node: ControlNode) -> HandleFunction:
+    dtype: DType = node.attributes["dtype"]
     bits = (1 << (8 * dtype.itemsize)) - 1
-    np_dtype, index, copy_in = dtype.np, device.index, backend.copy_in
+    np_dtype, index, copy_in = dtype.np, node.device.index, node.backend.copy_in
     # what NumPy takes as it is; an int for a float dtype is rounded once from int64, as in an op
     kind = int if dtype.is_integer else float
     low, high = _plain_range(dtype)
 
-    def run(value: Any) -> Any:
+    def run(value: complex) -> object:
         if value.__class__ is kind and low <= value <= high:
             array = np.array(value, np_dtype)
         elif dtype.is_integer and isinstance(value, int):  # wraps, as a Python number in an op does
@@ -289,20 +323,23 @@ def _to_tensor(backend: Backend, types: Any, attributes: Any, device: Device, lo
 
 
 def _plain_range(dtype: DType) -> tuple[float, float]:
+    """The range of Python numbers that NumPy converts to a dtype without a check; empty for some."""
     if dtype.is_integer:
         info = np.iinfo(dtype.np)
         return int(info.min), int(info.max)
     return (-3e38, 3e38) if dtype in (float32, float64) else (1.0, 0.0)
 
 
-@_runs("host_call")
-def _host_call(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
-    function = attributes["run"].function
-    wanted = attributes["types"]
-    given = [t.on(device) if isinstance(t, TensorType) else None for t in types]
+@_rule("host_call")
+def _host_call(node: ControlNode) -> HandleFunction:
+    device = node.device
+    host = node.attributes["run"]
+    function = host.function
+    result_types: Sequence[ValueType] = node.attributes["types"]
+    given = [t.on(device) if isinstance(t, TensorType) else None for t in node.types]
     make = Tensor._make
 
-    def run(*values: Any) -> Any:
+    def run(*values: object) -> tuple[object, ...]:
         arguments = [v if t is None else make(t, v) for v, t in zip(values, given, strict=True)]
         before = thread_state.builder
         thread_state.builder = None
@@ -310,28 +347,34 @@ def _host_call(backend: Backend, types: Any, attributes: Any, device: Device, lo
             found = function(*arguments)
         finally:
             thread_state.builder = before
-        if not wanted:
+        if not result_types:
             return ()
         return tuple(
-            [_result(v, t, device, attributes["run"]) for v, t in zip(found, wanted, strict=True)]
+            [_host_result(v, t, device, host) for v, t in zip(found, result_types, strict=True)]
         )
 
     return run
 
 
-def _result(value: Any, type_: Any, device: Device, what: Any) -> Any:
+def _host_result(value: object, type_: ValueType, device: Device, host: object) -> object:
+    """Check one result of a host call; return its handle, or the Python value itself."""
     if not isinstance(type_, TensorType):
         return value
     if not isinstance(value, Tensor):
-        raise GraphError(f"{what}: returned {type(value).__name__}; wanted a Tensor {type_}")
+        raise GraphError(f"{host}: returned {type(value).__name__}; wanted a Tensor {type_}")
     if value._type.device is None:
         commit(value, device)
     if value._type.plain is not type_ or value._type.device is not device:
-        raise GraphError(f"{what}: returned a Tensor {value._type}; wanted {type_} on {device}")
+        raise GraphError(f"{host}: returned a Tensor {value._type}; wanted {type_} on {device}")
     return value._buf
 
 
-@_runs("random_state")
-def _random(backend: Backend, types: Any, attributes: Any, device: Device, lower: Lower) -> Any:
-    take = attributes["take"].function
-    return lambda: backend.copy_in(np.array(take()), device.index)
+@_rule("random_state")
+def _random(node: ControlNode) -> HandleFunction:
+    take = node.attributes["take"].function
+    copy_in, index = node.backend.copy_in, node.device.index
+    return lambda: copy_in(np.array(take()), index)
+
+
+# The names of the ops that run in Python.
+CONTROL_OPS = frozenset(_RULES)

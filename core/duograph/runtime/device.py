@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import context
 from ..backend import registry
-from ..tensor import device_of
+from ..placement import device_of
 from ..types import Device
 
 __all__ = [

@@ -104,7 +104,7 @@ def host_call(
             None if t is None else backend.copy_out(h, t.shape, t.dtype.np, device.index)
             for h, t in zip(handles, types, strict=True)
         ]
-        found = reference(*op.packed(arrays), **attributes)
+        found = reference(*op.arguments(arrays), **attributes)
         parts = found if isinstance(found, tuple) else (found,)
         out = [
             backend.copy_in(np.array(a, dtype=t.dtype.np, order="C").reshape(t.shape), device.index)

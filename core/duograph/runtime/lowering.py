@@ -20,7 +20,7 @@ from ..dtype import bool_, int64
 from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
 from ..ir.optimizer import optimizer
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType, ValueType
-from .control import control_call, may_raise, with_source_span
+from .control import CONTROL_OPS, ControlNode, control_call, may_raise, with_source_span
 from .executable import link_steps
 from .kernel_choice import fallback, kernel
 
@@ -141,16 +141,28 @@ class Lowering:
             return self.loop(node, operands, types)
         if self.level == "O2" and op.name == "switch":
             return self.choice(node, operands, types)
-        control = control_call(
-            self.backend, op.name, types, node.attributes, self.device, self.lower_subgraph
-        )
-        if control is not None:
-            if node.span is not None and may_raise(op.name, node.attributes):
-                control = with_source_span(control, node.span)
-            if op.name != "random_state" or self.depth:
-                self.python = self.python or op.name
-            return self.step(node, control, operands, results)
+        if op.name in CONTROL_OPS:
+            return self.control(node, operands, types, results)
         return self.op(node, operands, types, results, is_result)
+
+    def control(
+        self,
+        node: GraphNode,
+        operands: Sequence[int],
+        types: Types,
+        results: Sequence[ValueType],
+    ) -> list[int]:
+        """Append an op that runs in Python."""
+        name = node.op.name
+        call = control_call(
+            name,
+            ControlNode(self.backend, types, node.attributes, self.device, self.lower_subgraph),
+        )
+        if node.span is not None and may_raise(name, node.attributes):
+            call = with_source_span(call, node.span)
+        if name != "random_state" or self.depth:
+            self.python = self.python or name
+        return self.step(node, call, operands, results)
 
     def op(
         self,

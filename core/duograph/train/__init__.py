@@ -1,4 +1,7 @@
-"""Training: Model, callbacks, metrics, mixed precision, checkpoints (`mindspore.train`)."""
+"""Training: Model, callbacks, metrics, mixed precision and checkpoints (`mindspore.train`).
+
+User code imports it. It is built on `nn`, `amp` and the compiler; nothing below may import it.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Checkpoint files: safetensors bytes, whatever the file is called. Reading runs no code of the
-file.
+"""Reader and writer of checkpoint files. The format is safetensors, whatever the file's suffix.
 
-The format: the length of a header (8 bytes, little-endian), the header (JSON: dtype, shape and
-place of each tensor), the data without gaps. It is read and written here, so that every length and
-place is checked and all dtypes come through. Text and the true names of dtypes that safetensors
-lacks stand in the file's metadata. Files in MindSpore's own format (a protocol buffer of named
-tensors) are read too; none are written.
+`serialization` and `exported` call it. A file is the length of the header (8 bytes, little-endian),
+the header (JSON: dtype, shape and byte range of each tensor), and the data without gaps. Strings,
+and the dtypes that safetensors lacks, are recorded in the metadata. MindSpore's own format (a
+protocol buffer of named tensors) can be read but not written. Reading never executes code from the
+file, and every length and byte range is checked.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from ..errors import CheckpointError
 
 __all__ = ["write", "read"]
 
-# safetensors' names; complex numbers are kept as pairs of reals
+# dtype names of safetensors; complex numbers are stored as pairs of reals
 _CODES = {
     "bool": "BOOL", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "uint8": "U8",
     "uint16": "U16", "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16",
@@ -36,14 +35,15 @@ _DTYPES = {code: as_dtype(name) for name, code in _CODES.items()}
 _PAIRS = {"complex64": "float32", "complex128": "float64"}
 _OWN = "duograph"
 
-Entries = Mapping[str, "np.ndarray[Any, Any] | str"]
+Array: TypeAlias = np.ndarray[Any, Any]
+Entry: TypeAlias = "Array | str"  # a tensor, or a string
 
 
-def write(path: str, entries: Entries, crc: bool) -> None:
-    """Write arrays and texts so that readers see the old file or the whole new one."""
+def write(path: str, entries: Mapping[str, Entry], crc: bool) -> None:
+    """Write arrays and strings atomically: a reader sees the old file or the complete new one."""
     header: dict[str, Any] = {}
     chunks: list[bytes] = []
-    place = 0
+    offset = 0
     notes: dict[str, Any] = {"version": 1, "texts": {}, "complex": {}}
     order: list[str] = []
     check = 0
@@ -63,22 +63,27 @@ def write(path: str, entries: Entries, crc: bool) -> None:
         if crc:
             check = zlib.crc32(data, zlib.crc32(name.encode(), check))
         header[name] = {
-            "dtype": _CODES[dtype.name], "shape": shape, "data_offsets": [place, place + len(data)],
+            "dtype": _CODES[dtype.name], "shape": shape,
+            "data_offsets": [offset, offset + len(data)],
         }  # fmt: skip
         chunks.append(data)
-        place += len(data)
+        offset += len(data)
     notes["order"] = order
     if crc:
         notes["crc32"] = check
     header["__metadata__"] = {_OWN: json.dumps(notes)}
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)  # data starts at a multiple of 8
+    _replace_file(path, [len(head).to_bytes(8, "little") + head, *chunks])
+
+
+def _replace_file(path: str, chunks: list[bytes]) -> None:
+    """Write a temporary file, flush it to disk, and rename it to `path`."""
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as f:
-            f.write(len(head).to_bytes(8, "little") + head)
             f.writelines(chunks)
             f.flush()
             os.fsync(f.fileno())
@@ -92,11 +97,11 @@ def write(path: str, entries: Entries, crc: bool) -> None:
         raise
 
 
-def read(path: str, check_crc: bool) -> dict[str, np.ndarray[Any, Any] | str]:
-    """Everything in a file, in the order it was saved.
+def read(path: str, check_crc: bool) -> dict[str, Entry]:
+    """Read all entries of a file in the order in which they were saved.
 
     Raises:
-        CheckpointError: no such file, a truncated one, or one of another kind.
+        CheckpointError: the file does not exist, is truncated, or has another format.
     """
     try:
         with open(path, "rb") as f:
@@ -127,15 +132,13 @@ def _looks_like_safetensors(data: bytes) -> bool:
     return len(data) > 8 and data[8:9] == b"{" and int.from_bytes(data[:8], "little") < 100_000_000
 
 
-def _read_safetensors(
-    path: str, data: bytes, check_crc: bool
-) -> dict[str, np.ndarray[Any, Any] | str]:
+def _read_safetensors(path: str, data: bytes, check_crc: bool) -> dict[str, Entry]:
     length = int.from_bytes(data[:8], "little")
     try:
         header = json.loads(data[8 : 8 + length])
         notes = json.loads(header.pop("__metadata__", {}).get(_OWN, "{}"))
         arrays = _arrays(header, memoryview(data)[8 + length :])
-        found: dict[str, np.ndarray[Any, Any] | str] = {}
+        found: dict[str, Entry] = {}
         for name in notes.get("order", arrays):
             if name in notes.get("texts", {}):
                 found[name] = str(notes["texts"][name])
@@ -159,9 +162,9 @@ def _read_safetensors(
     return found
 
 
-def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, np.ndarray[Any, Any]]:
-    """The tensors; raises ValueError when their places do not fill the data exactly."""
-    found: dict[str, np.ndarray[Any, Any]] = {}
+def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, Array]:
+    """Return the tensors; raise ValueError unless their byte ranges cover the data exactly."""
+    found: dict[str, Array] = {}
     end = 0
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         dtype = _DTYPES.get(entry["dtype"])
@@ -174,7 +177,7 @@ def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, np.ndarray[An
         size = math.prod(shape) * dtype.itemsize
         if first != end or last - first != size or last > len(data) or any(n < 0 for n in shape):
             raise ValueError(
-                f"{name} of shape {shape} stands at bytes {first} to {last} of {len(data)}, "
+                f"{name} of shape {shape} has bytes {first} to {last} of {len(data)}, "
                 f"wanted {size} bytes from {end}"
             )
         found[name] = np.frombuffer(data[first:last], dtype.np).reshape(shape)
@@ -192,10 +195,11 @@ _BY_DISPLAY: dict[str, DType] = {str(d).lower(): d for d in ALL}
 
 
 class _Malformed(Exception):
-    pass
+    """The bytes are not a protocol buffer message."""
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Decode a base-128 integer at offset `at`; return it and the offset after it."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -208,7 +212,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield (number, value) of the fields of a message: varints as int, the others as bytes."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -226,47 +231,71 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
             raise _Malformed
 
 
-def _read_mindspore(data: bytes) -> dict[str, np.ndarray[Any, Any] | str] | None:
-    """The tensors of a file in MindSpore's format, or None when it is not one."""
-    pieces: dict[str, list[tuple[tuple[int, ...], str, bytes]]] = {}
+class _TensorMessage(NamedTuple):
+    """A `Tensor` message. MindSpore splits a large tensor over several messages of one tag."""
+
+    dims: tuple[int, ...]
+    dtype: str
+    content: bytes
+
+
+def _tensor_message(data: bytes) -> _TensorMessage:
+    dims: list[int] = []
+    dtype, content = "", b""
+    for field, value in _fields(data):
+        if isinstance(value, int):
+            if field in (2, 3):
+                raise _Malformed
+            if field == 1:
+                dims.append(value)
+        elif field == 1:
+            at = 0
+            while at < len(value):
+                n, at = _varint(value, at)
+                dims.append(n)
+        elif field == 2:
+            dtype = value.decode()
+        elif field == 3:
+            content = value
+    return _TensorMessage(tuple(dims), dtype, content)
+
+
+def _messages(data: bytes) -> dict[str, list[_TensorMessage]]:
+    """Return the `Tensor` messages of a `Checkpoint` message by tag."""
+    found: dict[str, list[_TensorMessage]] = {}
+    for number, value in _fields(data):
+        if number != 1 or not isinstance(value, bytes):
+            raise _Malformed
+        tag, tensor = "", b""
+        for field, content in _fields(value):
+            if isinstance(content, int):
+                if field in (1, 2):
+                    raise _Malformed
+            elif field == 1:
+                tag = content.decode()
+            elif field == 2:
+                tensor = content
+        found.setdefault(tag, []).append(_tensor_message(tensor))
+    return found
+
+
+def _read_mindspore(data: bytes) -> dict[str, Entry] | None:
+    """Return the entries of a file in MindSpore's format, or None if it has another format."""
     try:
-        for number, value in _fields(data):
-            if number != 1 or not isinstance(value, bytes):
-                return None
-            tag, tensor = "", b""
-            for field, content in _fields(value):
-                if field == 1:
-                    tag = content.decode()
-                elif field == 2:
-                    tensor = content
-            dims: list[int] = []
-            kind, content_bytes = "", b""
-            for field, content in _fields(tensor):
-                if field == 1 and isinstance(content, int):
-                    dims.append(content)
-                elif field == 1:
-                    at = 0
-                    while at < len(content):
-                        n, at = _varint(content, at)
-                        dims.append(n)
-                elif field == 2:
-                    kind = content.decode()
-                elif field == 3:
-                    content_bytes = content
-            pieces.setdefault(tag, []).append((tuple(dims), kind, content_bytes))
-    except (_Malformed, UnicodeDecodeError, AttributeError):
+        messages = _messages(data)
+    except (_Malformed, UnicodeDecodeError):
         return None
-    found: dict[str, np.ndarray[Any, Any] | str] = {}
-    for tag, parts in pieces.items():
-        dims_, kind, _ = parts[0]
-        joined = b"".join(p[2] for p in parts)
-        if kind == "str":
-            found[tag] = joined.decode("utf-32-le")  # a NumPy text
+    found: dict[str, Entry] = {}
+    for tag, parts in messages.items():
+        first = parts[0]
+        joined = b"".join(p.content for p in parts)
+        if first.dtype == "str":
+            found[tag] = joined.decode("utf-32-le")  # a NumPy string
             continue
-        dtype = _BY_DISPLAY.get(kind.lower())
+        dtype = _BY_DISPLAY.get(first.dtype.lower())
         if dtype is None:
             return None
-        shape = () if dims_ == (0,) else dims_
+        shape = () if first.dims == (0,) else first.dims
         if math.prod(shape) * dtype.itemsize != len(joined):
             return None
         found[tag] = np.frombuffer(joined, dtype.np).reshape(shape)

@@ -1,4 +1,8 @@
-"""DatasetHelper and its relatives: batches are fed one by one, whatever was asked."""
+"""DatasetHelper, connect_network_with_dataset and data_sink.
+
+MindSpore's data sinking sends several batches to a device at once. Here batches are always fed one
+by one; these names exist for scripts that use them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import ArgumentValueError
-from .model import _batches, _length
+from ..nn.cell import Cell
+from .model import batch_count, batches_of
 
 __all__ = ["DatasetHelper", "connect_network_with_dataset", "data_sink"]
 
@@ -24,36 +29,40 @@ class DatasetHelper:
     """
 
     def __init__(
-        self, dataset: Any, dataset_sink_mode: bool = True, sink_size: int = -1, epoch_num: int = 1
+        self,
+        dataset: Any,
+        dataset_sink_mode: bool = True,
+        sink_size: int = -1,
+        epoch_num: int = 1,
     ) -> None:
         del dataset_sink_mode, epoch_num
         self.dataset = dataset
         self._sink_size = sink_size
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return _batches(self.dataset)
+        return batches_of(self.dataset)
 
     def sink_size(self) -> int:
-        """Batches that are fed at once: 1."""
+        """Return the number of batches fed at once, which is 1."""
         return 1
 
     def stop_send(self) -> None:
-        """Nothing is being sent."""
+        """Accepted and ignored: no data is being sent."""
 
-    def dynamic_min_max_shapes(self) -> Any:
-        """None: shapes are taken as they come."""
+    def dynamic_min_max_shapes(self) -> None:
+        """Return None: shapes are not bounded."""
 
     def types_shapes(self) -> tuple[Any, Any]:
-        """dtypes and shapes of the columns."""
+        """Return the dtypes and the shapes of the columns."""
         return self.dataset.output_types(), self.dataset.output_shapes()
 
     def get_dataset_size(self) -> int:
-        """Batches of a pass."""
-        return _length(self.dataset)
+        """Return the number of batches in an epoch."""
+        return batch_count(self.dataset)
 
 
-def connect_network_with_dataset(network: Any, dataset_helper: DatasetHelper) -> Any:
-    """The network: batches are fed one by one (`mindspore.train.connect_network_with_dataset`)."""
+def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -> Cell:
+    """Return the network unchanged (`mindspore.train.connect_network_with_dataset`)."""
     del dataset_helper
     return network
 
@@ -62,13 +71,13 @@ def data_sink(
     fn: Callable[..., Any],
     dataset: Any,
     sink_size: int = 1,
-    jit_config: Any = None,
-    input_signature: Any = None,
+    jit_config: object = None,
+    input_signature: object = None,
 ) -> Callable[[], Any]:
-    """A function without arguments that runs `fn` on the next `sink_size` batches
+    """Return a function without arguments that runs `fn` on the next `sink_size` batches
     (`mindspore.data_sink`).
 
-    It returns the result of the last one, and starts over at the end of the dataset.
+    Each call returns the result of the last batch. The dataset restarts when it is exhausted.
 
     Raises:
         ValueError: `sink_size` below 1 and not -1, or an empty dataset.
@@ -86,8 +95,8 @@ def data_sink(
         or (sink_size < 1 and sink_size != -1)
     ):
         raise ArgumentValueError(f"data_sink: got sink_size={sink_size!r}; wanted -1, or 1 or more")
-    count = _length(dataset) if sink_size == -1 else sink_size
-    batches = iter(())  # type: Iterator[Any]
+    count = batch_count(dataset) if sink_size == -1 else sink_size
+    batches: Iterator[tuple[Any, ...]] = iter(())
 
     def run() -> Any:
         nonlocal batches
@@ -95,7 +104,7 @@ def data_sink(
         for _ in range(count):
             batch = next(batches, None)
             if batch is None:
-                batches = _batches(dataset)
+                batches = batches_of(dataset)
                 batch = next(batches, None)
                 if batch is None:
                     raise ArgumentValueError("data_sink: the dataset is empty; wanted batches")

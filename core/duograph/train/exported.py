@@ -1,9 +1,8 @@
-"""Compiled networks as files: `export` writes graph and weights, `load` and `nn.GraphCell` run them
-without source.
+"""Export of compiled networks: `export` writes a graph and its weights, `load` reads them.
 
-A file holds safetensors bytes: the weights by name, and in the metadata the graph as text and the
-form of its arguments and results as JSON. Reading one runs no code of the file: text that is no
-graph of known ops is refused.
+`nn.GraphCell` runs a loaded graph without its source. A file is a checkpoint file with the weights
+by name, the graph as text, and the structure of its arguments and results as JSON. Reading never
+executes code from the file: text that does not parse as a graph of known ops is refused.
 """
 
 from __future__ import annotations
@@ -26,8 +25,9 @@ from ..ir.graph import Graph, GraphNode, NamedGraph
 from ..ir.text import parse, to_text
 from ..ir.verify import verify
 from ..parameter import Parameter
+from ..placement import commit
 from ..runtime_state import staged_builder
-from ..tensor import Tensor, commit
+from ..tensor import Tensor
 from . import _checkpoint_file
 
 __all__ = ["export", "load", "ExportedGraph"]
@@ -37,10 +37,10 @@ _VERSION = 1
 
 
 class ExportedGraph:
-    """A graph that `load` has read; `nn.GraphCell` makes a Cell of it.
+    """A graph read by `load`; pass it to `nn.GraphCell` to run it.
 
     Attributes:
-        graph: what it computes.
+        graph: the graph.
         weights: its Parameters by name, in the order in which the graph takes them.
     """
 
@@ -51,7 +51,7 @@ class ExportedGraph:
         self._run = JitFunction(self.replayed, JitConfig(), True, target=self.replayed)
 
     def run(self, weights: Sequence[Parameter], inputs: Sequence[Any]) -> Any:
-        """The results for these weights and inputs."""
+        """Check the inputs and run the compiled graph on weights and inputs."""
         wanted = [
             self.graph.types[i] for i, (kind, _) in enumerate(self._form["order"]) if kind == "arg"
         ]
@@ -72,7 +72,7 @@ class ExportedGraph:
         return self._run(tuple(weights), tuple(inputs))
 
     def replayed(self, weights: tuple[Any, ...], inputs: tuple[Any, ...]) -> Any:
-        """Run the nodes of the graph, or put them into the one that is being built."""
+        """Interpret the nodes of the graph or, inside jit, append them to the graph being built."""
         values = [(inputs if kind == "arg" else weights)[k] for kind, k in self._form["order"]]
         builder: Any = staged_builder()
         if builder is None:
@@ -92,7 +92,7 @@ class ExportedGraph:
             found = [env[i] for i in self.graph.outputs]
         for k, i in self._form["writes"]:
             weights[k].set_data(found[i])
-        return _filled(self._form["results"], found)
+        return _decoded(self._form["results"], found)
 
     def __repr__(self) -> str:
         return f"<exported graph of {self._form['name']}, {len(self.weights)} weights>"
@@ -103,21 +103,21 @@ def export(
 ) -> None:
     """Write a network as a graph with its weights (`mindspore.export`).
 
-    The format is duograph's own under MindSpore's name for it; MindSpore does not read it, and
-    duograph does not read MindSpore's.
+    The format is duograph's own under MindSpore's name. MindSpore cannot read these files, and
+    duograph cannot read those of MindSpore.
 
     Args:
-        net: Cell, function, or what `jit` made of one.
-        inputs: Tensors that it is called with; the graph is for their shapes and dtypes.
-        file_name: where; ".mindir" is added when it is missing.
+        net: Cell, function, or the result of `jit`.
+        inputs: example Tensors; the graph is specialised to their shapes and dtypes.
+        file_name: path; the suffix ".mindir" is added if it is missing.
         file_format: "MINDIR".
-        kwargs: other options of MindSpore; recorded nowhere, without effect.
+        kwargs: other options of MindSpore, which are ignored.
 
     Raises:
-        ValueError: another format, or weights without names of their own.
-        TypeError: an input that is no Tensor.
-        RuntimeError: what the network does cannot be in a file: prints, Python objects, random
-            numbers.
+        ValueError: another format, or two weights with the same name.
+        TypeError: an input is not a Tensor.
+        RuntimeError: the network has effects that a file cannot hold: prints, Python objects,
+            random numbers.
 
     Examples:
         >>> import duograph as ms
@@ -150,8 +150,8 @@ def export(
     for node in _nodes(program.graph, set()):
         if node.effects or any(isinstance(v, HostCall) for v in node.attributes.values()):
             raise UnsupportedSyntaxError(
-                f"export: got {name}, which has {node.op.name} at {_place(node)}; wanted a network that computes with "
-                f"Tensors alone: set_train(False) takes Dropout out",
+                f"export: got {name}, which has {node.op.name} at {_location(node)}; wanted a network that computes "
+                f"with Tensors alone: set_train(False) takes Dropout out",
             )
     form, weights = _form_of(name, program)
     path = os.fspath(file_name)
@@ -163,10 +163,10 @@ def export(
 
 
 def load(file_name: str, **kwargs: Any) -> ExportedGraph:
-    """Read what `export` wrote (`mindspore.load`); run it with `nn.GraphCell`.
+    """Read a graph written by `export` (`mindspore.load`); run it with `nn.GraphCell`.
 
     Raises:
-        ValueError: no such file, or one of another kind.
+        ValueError: the file does not exist or has another format.
     """
     del kwargs
     if not isinstance(file_name, (str, os.PathLike)):
@@ -194,11 +194,11 @@ def load(file_name: str, **kwargs: Any) -> ExportedGraph:
 
 
 def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the graph takes and gives, for JSON, and the weights by name."""
+    """Return the structure of arguments and results, for JSON, and the weights by name."""
     weights: dict[str, Any] = {}
     index: dict[int, int] = {}
-    trained: list[Any] = []
-    order: list[Any] = []
+    trained: list[tuple[str, bool]] = []
+    order: list[tuple[str, Any]] = []
     for kind, v in program.inputs:
         if kind == "arg":
             order.append(("arg", v))
@@ -223,42 +223,43 @@ def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[
         writes.append((index[id(v)], i))
     form = {
         "version": _VERSION, "name": name, "order": order, "weights": trained, "writes": writes,
-        "results": _shape_of(program.template),
+        "results": _encoded(program.template),
     }  # fmt: skip
     return form, weights
 
 
-def _shape_of(nest: Any) -> Any:
-    """A nest of results for JSON."""
-    if type(nest) in (Out, Argument):
-        return {"result" if type(nest) is Out else "input": nest.index}
-    if type(nest) in (tuple, list):
-        return {type(nest).__name__: [_shape_of(v) for v in nest]}
-    if type(nest) is dict and all(isinstance(k, str) for k in nest):
-        return {"dict": {k: _shape_of(v) for k, v in nest.items()}}
-    if nest is None or isinstance(nest, (bool, int, float, str)):
-        return {"value": nest}
+def _encoded(template: Any) -> dict[str, Any]:
+    """Encode the pytree of results as JSON."""
+    if type(template) in (Out, Argument):
+        return {"result" if type(template) is Out else "input": template.index}
+    if type(template) in (tuple, list):
+        return {type(template).__name__: [_encoded(v) for v in template]}
+    if type(template) is dict and all(isinstance(k, str) for k in template):
+        return {"dict": {k: _encoded(v) for k, v in template.items()}}
+    if template is None or isinstance(template, (bool, int, float, str)):
+        return {"value": template}
     raise UnsupportedSyntaxError(
-        f"export: got a result with a {type(nest).__name__}; wanted Tensors, numbers, texts, and tuples, lists and "
-        f"dicts of those"
+        f"export: got a result with a {type(template).__name__}; wanted Tensors, numbers, texts, and tuples, lists "
+        f"and dicts of those"
     )
 
 
-def _filled(shape: Any, found: Sequence[Any]) -> Any:
-    ((kind, inner),) = shape.items()
+def _decoded(encoded: dict[str, Any], results: Sequence[Any]) -> Any:
+    """Build the pytree of results from its JSON form."""
+    ((kind, inner),) = encoded.items()
     if kind == "result":
-        return found[inner]
+        return results[inner]
     if kind == "tuple":
-        return tuple(_filled(v, found) for v in inner)
+        return tuple(_decoded(v, results) for v in inner)
     if kind == "list":
-        return [_filled(v, found) for v in inner]
+        return [_decoded(v, results) for v in inner]
     if kind == "dict":
-        return {k: _filled(v, found) for k, v in inner.items()}
+        return {k: _decoded(v, results) for k, v in inner.items()}
     return inner
 
 
 def _nodes(graph: Graph, seen: set[int]) -> Iterator[GraphNode]:
-    """The nodes of a graph and of those inside it that do something themselves."""
+    """Yield the nodes of a graph and of its subgraphs, except those that only run subgraphs."""
     if id(graph) in seen:
         return
     seen.add(id(graph))
@@ -273,9 +274,8 @@ def _nodes(graph: Graph, seen: set[int]) -> Iterator[GraphNode]:
             yield from _nodes(g, seen)
 
 
-def _place(node: GraphNode) -> str:
-    return (
-        "a place of its own"
-        if node.span is None
-        else f"{os.path.basename(node.span.file)}:{node.span.line}"
-    )
+def _location(node: GraphNode) -> str:
+    """Return the source location of a node as ``file.py:12``."""
+    if node.span is None:
+        return "an unknown line"
+    return f"{os.path.basename(node.span.file)}:{node.span.line}"

@@ -1,40 +1,47 @@
-"""Model: trains, evaluates and runs a network over datasets."""
+"""Model, which trains, evaluates and runs a network over datasets.
+
+It owns the loop over epochs and batches; callbacks receive its state through `RunContext`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from .. import context
 from ..amp import build_train_network
 from ..errors import ArgumentError, ArgumentValueError
 from ..nn.cell import Cell
+from ..nn.metrics.base import Metric
 from ..nn.metrics.regression import Loss
 from ..nn.metrics.table import get_metrics
+from ..nn.optim.optimizer import Optimizer
 from ..nn.wrap.cell_wrapper import WithEvalCell
 from ..tensor import Tensor
-from .callback import CallbackList, RunContext, RunParameters
+from .callback import Callback, CallbackList, ModelCheckpoint, RunContext, RunParameters
 
 __all__ = ["Model"]
+
+Callbacks: TypeAlias = "Callback | Iterable[Callback] | None"
 
 
 class Model:
     """Trains, evaluates and runs a network (`mindspore.train.Model`).
 
     Args:
-        network: Cell; with `loss_fn` from data to predictions, without from a batch to the loss.
+        network: Cell from data to predictions or, without `loss_fn`, from a batch to the loss.
         loss_fn: Cell or function of (predictions, labels).
         optimizer: Optimizer, for training.
         metrics: dictionary from names to metrics, or set of names.
-        eval_network: Cell for evaluation, from a batch to what the metrics take.
-        eval_indexes: three positions in its outputs: loss, predictions, labels (-1 for none).
+        eval_network: Cell for evaluation, from a batch to the inputs of the metrics.
+        eval_indexes: the positions of loss, predictions and labels in its outputs; -1 for none.
         amp_level: ``"O0"`` to ``"O3"`` or ``"auto"``, see `amp.auto_mixed_precision`.
         loss_scale_manager: keyword; scales the loss.
-        keep_batchnorm_fp32: keyword; overrides what the level says.
+        keep_batchnorm_fp32: keyword; overrides the setting of the level.
 
     Raises:
-        TypeError: arguments of the wrong kind.
-        ValueError: an unknown level, or `eval_network` and `metrics` that do not fit.
+        TypeError: an argument has the wrong type.
+        ValueError: an unknown level, or `eval_network` and `metrics` that do not match.
 
     Examples:
         >>> import numpy as np
@@ -53,9 +60,9 @@ class Model:
     def __init__(
         self,
         network: Cell,
-        loss_fn: Any = None,
-        optimizer: Any = None,
-        metrics: Any = None,
+        loss_fn: Callable[..., Any] | None = None,
+        optimizer: Optimizer | None = None,
+        metrics: dict[str, Metric] | set[str] | None = None,
         eval_network: Cell | None = None,
         eval_indexes: list[int] | None = None,
         amp_level: str = "O0",
@@ -88,7 +95,8 @@ class Model:
                 network, optimizer, loss_fn, level=amp_level, boost_level=boost_level, **kwargs
             )
 
-    def _build_eval(self, eval_network: Cell | None, indexes: Any) -> Cell | None:
+    def _build_eval(self, eval_network: Cell | None, indexes: list[int] | None) -> Cell | None:
+        """Return the Cell of an evaluation and set `_eval_indexes`."""
         if eval_network is not None:
             if indexes is not None and (not isinstance(indexes, list) or len(indexes) != 3):
                 raise ArgumentValueError(
@@ -110,7 +118,7 @@ class Model:
 
     @property
     def train_network(self) -> Cell | None:
-        """The Cell that does a training step."""
+        """The Cell that runs a training step."""
         return self._train_network
 
     @property
@@ -127,25 +135,25 @@ class Model:
         self,
         epoch: int,
         train_dataset: Any,
-        callbacks: Any = None,
+        callbacks: Callbacks = None,
         dataset_sink_mode: bool = False,
         sink_size: int = -1,
         initial_epoch: int = 0,
     ) -> None:
-        """Train for `epoch` passes over a dataset.
+        """Train for a number of epochs.
 
         Args:
-            epoch: number of passes.
+            epoch: number of epochs.
             train_dataset: dataset, or any iterable of batches: tuples, lists or dictionaries of
                 Tensors or arrays.
             callbacks: Callback or list of them.
-            dataset_sink_mode: accepted; batches are fed one by one.
-            sink_size: with `dataset_sink_mode`: steps of an epoch, -1 for all of the dataset.
-            initial_epoch: passes that count as done.
+            dataset_sink_mode: accepted; batches are always fed one by one.
+            sink_size: with `dataset_sink_mode`, the steps of an epoch; -1 for the whole dataset.
+            initial_epoch: number of epochs that are already done.
 
         Raises:
-            ValueError: `epoch` below 1, no optimizer, an `initial_epoch` not below `epoch`, no
-                batches.
+            ValueError: `epoch` is below 1, `initial_epoch` is not below `epoch`, the Model has no
+                optimizer, or the dataset no batches.
         """
         self._run(
             epoch, train_dataset, callbacks, initial_epoch, sink_size if dataset_sink_mode else -1
@@ -156,14 +164,14 @@ class Model:
         epoch: int,
         train_dataset: Any,
         valid_dataset: Any = None,
-        valid_frequency: Any = 1,
-        callbacks: Any = None,
+        valid_frequency: int | Sequence[int] = 1,
+        callbacks: Callbacks = None,
         dataset_sink_mode: bool = False,
         valid_dataset_sink_mode: bool = False,
         sink_size: int = -1,
         initial_epoch: int = 0,
     ) -> None:
-        """Train, and evaluate after every `valid_frequency` epochs (or after those listed).
+        """Train, and evaluate after every `valid_frequency` epochs, or after the listed epochs.
 
         The other arguments, and the errors, are those of `train`.
         """
@@ -175,16 +183,8 @@ class Model:
             epoch, train_dataset, callbacks, initial_epoch, size, valid_dataset, valid_frequency
         )
 
-    def _run(
-        self,
-        epochs: int,
-        dataset: Any,
-        callbacks: Any,
-        initial_epoch: int,
-        sink_size: int,
-        valid: Any = None,
-        frequency: Any = 1,
-    ) -> None:
+    def _check_run(self, epochs: int, dataset: Any, initial_epoch: int) -> tuple[Cell, int]:
+        """Check the arguments of a training run; return the training Cell and steps per epoch."""
         if isinstance(epochs, bool) or not isinstance(epochs, int):
             raise ArgumentError(f"Model.train: got epoch={epochs!r}; wanted an int")
         if epochs < 1:
@@ -195,12 +195,24 @@ class Model:
             )
         if self._train_network is None:
             raise ArgumentValueError("Model.train: the Model has no optimizer; wanted one")
-        network = self._train_network
-        steps = _length(dataset)
+        steps = batch_count(dataset)
         if steps == 0:
             raise ArgumentValueError(
                 "Model.train: got a dataset without batches; wanted at least one"
             )
+        return self._train_network, steps
+
+    def _run(
+        self,
+        epochs: int,
+        dataset: Any,
+        callbacks: Callbacks,
+        initial_epoch: int,
+        sink_size: int,
+        valid: Any = None,
+        frequency: int | Sequence[int] = 1,
+    ) -> None:
+        network, steps = self._check_run(epochs, dataset, initial_epoch)
         if sink_size > 0:
             steps = sink_size
         p = RunParameters(
@@ -233,7 +245,7 @@ class Model:
                 cb.call("on_train_epoch_begin", run)
                 network.set_train(True)
                 self._epoch(network, dataset, sink_size, cb, run)
-                if valid is not None and _due(number, frequency):
+                if valid is not None and _is_due(number, frequency):
                     p["eval_results"] = self.eval(valid, cb.for_eval())
                     network.set_train(True)
                 cb.call("on_train_epoch_end", run)
@@ -242,8 +254,8 @@ class Model:
                     break
         except BaseException:
             for one in cb:
-                if getattr(getattr(one, "_config", None), "exception_save", False):
-                    one._save(p)
+                if isinstance(one, ModelCheckpoint):
+                    one.save_after_exception(p)
             raise
         cb.call("on_train_end", run)
 
@@ -251,7 +263,7 @@ class Model:
         self, network: Cell, dataset: Any, limit: int, cb: CallbackList, run: RunContext
     ) -> None:
         p = run.original_args()
-        for done, batch in enumerate(_batches(dataset)):
+        for done, batch in enumerate(batches_of(dataset)):
             if limit > 0 and done >= limit:
                 break
             p.cur_step_num += 1
@@ -267,9 +279,9 @@ class Model:
     # ---- evaluation and prediction --------------------------------------------------------------
 
     def eval(
-        self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False
+        self, valid_dataset: Any, callbacks: Callbacks = None, dataset_sink_mode: bool = False
     ) -> dict[str, Any]:
-        """Evaluate; returns the metrics by name.
+        """Evaluate, and return the metrics by name.
 
         Raises:
             ValueError: the Model has no metrics.
@@ -280,7 +292,7 @@ class Model:
         network = self._eval_network
         p = RunParameters(
             eval_network=network, network=self._network, valid_dataset=valid_dataset, mode="eval",
-            batch_num=_length(valid_dataset), metrics=self._metric_fns, cur_step_num=0,
+            batch_num=batch_count(valid_dataset), metrics=self._metric_fns, cur_step_num=0,
             cur_epoch_num=1, epoch_num=1, net_outputs=None, dataset_sink_mode=False,
         )  # fmt: skip
         cb = callbacks if isinstance(callbacks, CallbackList) else CallbackList(callbacks)
@@ -293,7 +305,7 @@ class Model:
         try:
             cb.call("on_eval_begin", run)
             cb.call("on_eval_epoch_begin", run)
-            for batch in _batches(valid_dataset):
+            for batch in batches_of(valid_dataset):
                 p.cur_step_num += 1
                 cb.call("on_eval_step_begin", run)
                 outputs = network(*batch)
@@ -324,8 +336,8 @@ class Model:
             else:
                 metric.update(outputs[indexes[1]], outputs[indexes[2]])
 
-    def predict(self, *predict_data: Any, backend: Any = None, config: Any = None) -> Any:
-        """Run the network on one batch, outside training."""
+    def predict(self, *predict_data: Any, backend: object = None, config: object = None) -> Any:
+        """Run the network on one batch in evaluation mode."""
         del backend, config
         was_training = self._predict_network.training
         self._predict_network.set_train(False)
@@ -335,11 +347,11 @@ class Model:
             self._predict_network.set_train(was_training)
 
     def build(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted: nothing has to be built before training."""
+        """Accepted and ignored: training needs no build step."""
 
 
-def _length(dataset: Any) -> int:
-    """Number of batches of a pass, 1 when it cannot be known."""
+def batch_count(dataset: Any) -> int:
+    """Return the number of batches in an epoch, or 1 if it is unknown."""
     size = getattr(dataset, "get_dataset_size", None)
     if size is not None:
         return int(size())
@@ -350,8 +362,8 @@ def _length(dataset: Any) -> int:
     return len(dataset) if hasattr(dataset, "__len__") else 1
 
 
-def _batches(dataset: Any) -> Iterator[tuple[Any, ...]]:
-    """Batches as tuples of Tensors."""
+def batches_of(dataset: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the batches of a dataset or iterable as tuples of Tensors."""
     iterator = getattr(dataset, "create_tuple_iterator", None)
     for batch in iterator(num_epochs=1) if iterator is not None else dataset:
         items = batch.values() if isinstance(batch, dict) else batch
@@ -360,7 +372,8 @@ def _batches(dataset: Any) -> Iterator[tuple[Any, ...]]:
         yield tuple(x if isinstance(x, Tensor) else Tensor(x) for x in items)
 
 
-def _due(epoch: int, frequency: Any) -> bool:
+def _is_due(epoch: int, frequency: int | Sequence[int]) -> bool:
+    """Return whether to evaluate after this epoch."""
     if isinstance(frequency, int):
         return epoch % frequency == 0
     return epoch in frequency

@@ -1,6 +1,7 @@
-"""Saving and loading: save_checkpoint, load_checkpoint, load_param_into_net.
+"""Saving and loading of Parameters: save_checkpoint, load_checkpoint, load_param_into_net.
 
-Everything is checked before the first write: a file that does not fit changes nothing.
+User code and callbacks call it; `_checkpoint_file` has the format. All entries are checked before
+the first write, so a file that does not match a network never changes a part of it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ __all__ = [
     "safetensors_to_ckpt", "async_ckpt_thread_status",
 ]  # fmt: skip
 
-_writers: list[threading.Thread] = []
+_writers: list[threading.Thread] = []  # the threads of async_save that may still be running
 
 
 def save_checkpoint(
@@ -42,22 +43,23 @@ def save_checkpoint(
 ) -> None:
     """Write Parameters to a file (`mindspore.save_checkpoint`).
 
-    The bytes are safetensors under either `format`; the file is replaced at once, when all of it is
-    on disk.
+    The content is safetensors for either `format`. The file is replaced atomically, after all data
+    is on disk.
 
     Args:
         save_obj: Cell (its Parameters by name, and its buffers), dictionary from names to Tensors,
             or list of ``{"name": ..., "data": ...}``.
-        ckpt_file_name: where; the suffix of the format is added when it is missing.
-        async_save: write in a thread.
-        append_dict: more entries: numbers, texts, Tensors.
-        choice_func: keeps the names for which it returns True.
-        crc_check: put a checksum into the file.
-        format: ``"ckpt"`` or ``"safetensors"``: the suffix.
+        ckpt_file_name: path; the suffix of the format is added if it is missing.
+        async_save: write in a background thread.
+        append_dict: more entries: numbers, strings, Tensors.
+        choice_func: predicate of a name; entries for which it is False are left out.
+        crc_check: add a checksum to the file.
+        format: the suffix, ``"ckpt"`` or ``"safetensors"``.
 
     Raises:
-        TypeError: something that cannot be saved.
-        ValueError: an unknown format, nothing to save, or `enc_key`: files are not encrypted here.
+        TypeError: an entry has a type that cannot be saved.
+        ValueError: an unknown format, nothing to save, or `enc_key`, since encryption is not
+            supported.
 
     Examples:
         >>> import duograph as ms
@@ -98,11 +100,11 @@ def save_checkpoint(
 
 
 def async_ckpt_thread_status() -> bool:
-    """Whether a thread that `save_checkpoint(async_save=True)` started is still writing."""
+    """Return whether a thread of `save_checkpoint(async_save=True)` is still writing."""
     return any(t.is_alive() for t in _writers)
 
 
-def _with_suffix(name: Any, format: str) -> str:
+def _with_suffix(name: object, format: str) -> str:
     if not isinstance(name, (str, os.PathLike)):
         raise ArgumentError(f"save_checkpoint: got ckpt_file_name={name!r}; wanted a path")
     path = os.fspath(name)
@@ -111,7 +113,8 @@ def _with_suffix(name: Any, format: str) -> str:
     return path if path.endswith("." + format) else f"{path}.{format}"
 
 
-def _entries(save_obj: Any) -> list[tuple[str, Any]]:
+def _entries(save_obj: object) -> list[tuple[str, Any]]:
+    """Return (name, value) of the argument `save_obj`."""
     if isinstance(save_obj, Cell):
         save_obj.check_names()
         found = [(p.name, p) for p in save_obj.get_parameters()]
@@ -133,7 +136,8 @@ def _entries(save_obj: Any) -> list[tuple[str, Any]]:
     )
 
 
-def _appended(append_dict: Any) -> list[tuple[str, Any]]:
+def _appended(append_dict: object) -> list[tuple[str, Any]]:
+    """Return (name, value) of the argument `append_dict`."""
     if append_dict is None:
         return []
     if isinstance(append_dict, Cell):
@@ -145,7 +149,8 @@ def _appended(append_dict: Any) -> list[tuple[str, Any]]:
     return list(append_dict.items())
 
 
-def _saved(name: Any, value: Any) -> Any:
+def _saved(name: object, value: object) -> _checkpoint_file.Entry:
+    """Convert a value to an array or a string."""
     if not isinstance(name, str) or not name:
         raise ArgumentError(f"save_checkpoint: got the name {name!r}; wanted a string")
     if isinstance(value, str):
@@ -163,30 +168,31 @@ def load_checkpoint(
     ckpt_file_name: str,
     net: Cell | None = None,
     strict_load: bool = False,
-    filter_prefix: Any = None,
+    filter_prefix: str | Sequence[str] | None = None,
     dec_key: bytes | None = None,
     dec_mode: str = "AES-GCM",
-    specify_prefix: Any = None,
+    specify_prefix: str | Sequence[str] | None = None,
     choice_func: Callable[[str], bool] | None = None,
     crc_check: bool = False,
     remove_redundancy: bool = False,
     format: str = "ckpt",
 ) -> dict[str, Any]:
-    """Read a file to a dictionary from names to Parameters (`mindspore.load_checkpoint`).
+    """Read a file into a dictionary from names to Parameters (`mindspore.load_checkpoint`).
 
-    What the file is is found by its content: safetensors, or MindSpore's own format.
+    The format, safetensors or MindSpore's own, is detected from the content.
 
     Args:
         ckpt_file_name: the file.
-        net: Cell to load into as well, as `load_param_into_net` does.
+        net: Cell to load the values into, as `load_param_into_net` does.
         strict_load: with `net`: dtypes must agree.
-        filter_prefix: text, or list of them: names that start so are left out.
-        specify_prefix: text, or list of them: only names that start so are kept.
-        choice_func: keeps the names for which it returns True.
-        crc_check: check the checksum that `save_checkpoint` put in.
+        filter_prefix: prefix, or list of prefixes, of the names to leave out.
+        specify_prefix: prefix, or list of prefixes, of the names to keep.
+        choice_func: predicate of a name; entries for which it is False are left out.
+        crc_check: verify the checksum written by `save_checkpoint`.
 
     Raises:
-        ValueError: no such file; a truncated, damaged or foreign one; nothing left after filtering.
+        ValueError: the file does not exist, is truncated or damaged, or has another format; or no
+            entry is left after filtering.
 
     Examples:
         See `save_checkpoint`.
@@ -219,13 +225,14 @@ def load_checkpoint(
     return found
 
 
-def _prefixes(what: str, value: Any) -> tuple[str, ...]:
+def _prefixes(argument: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Check a prefix argument and return it as a tuple."""
     if value is None:
         return ()
     several = (value,) if isinstance(value, str) else value
     if not isinstance(several, (list, tuple)) or not all(isinstance(v, str) and v for v in several):
         raise ArgumentError(
-            f"load_checkpoint: got {what}={value!r}; wanted a text or a list of them"
+            f"load_checkpoint: got {argument}={value!r}; wanted a text or a list of them"
         )
     return tuple(several)
 
@@ -238,21 +245,23 @@ def load_param_into_net(
 ) -> tuple[list[str], list[str]]:
     """Copy values into the Parameters of a Cell, by name (`mindspore.load_param_into_net`).
 
-    When some Parameters find no value and the names in the dictionary all have one prefix more than
-    theirs, that prefix is dropped.
+    If some Parameters have no value, and one prefix before their names finds values for all of
+    them, that prefix is dropped.
 
     Args:
         net: the Cell.
-        parameter_dict: what `load_checkpoint` returned, or any dictionary from names to Parameters.
-        strict_load: refuse values of another dtype; else floats are cast to floats.
+        parameter_dict: the result of `load_checkpoint`, or any dictionary from names to Parameters.
+        strict_load: refuse values of another dtype; otherwise floats are cast to floats, and
+            integers to integers.
 
     Returns:
-        Names of Parameters that got no value, and names in the dictionary that were not used.
+        The names of the Parameters without a value, and the unused names of the dictionary.
 
     Raises:
-        TypeError: `net` is no Cell, `parameter_dict` no dictionary from names to Parameters.
-        ValueError: a value of another shape, or of a dtype that cannot be cast (also a
-            RuntimeError). Nothing is changed then.
+        TypeError: `net` is not a Cell, or `parameter_dict` not a dictionary from names to
+            Parameters.
+        ValueError: a value has another shape, or a dtype that cannot be cast (also a
+            RuntimeError). No Parameter is changed in that case.
 
     Examples:
         >>> import duograph as ms
@@ -300,7 +309,7 @@ def load_param_into_net(
 def _without_prefix(
     missing: Sequence[str], values: Mapping[str, Any], matched: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Values for the missing names under the one prefix that gives all of them, if there is one."""
+    """Find values for all missing names under one common prefix; return {} if there is none."""
     if not missing:
         return {}
     free = [n for n in values if n not in matched and isinstance(values[n], Parameter)]
@@ -313,7 +322,8 @@ def _without_prefix(
     return {}
 
 
-def _problem(name: str, target: Tensor, value: Any, strict: bool) -> str | None:
+def _problem(name: str, target: Tensor, value: object, strict: bool) -> str | None:
+    """Return why `value` cannot be loaded into `target`, or None."""
     if not isinstance(value, Tensor):
         return f"{name} is a text in the dictionary; wanted a Parameter"
     if value.shape != target.shape:
@@ -345,8 +355,9 @@ def ckpt_to_safetensors(
     file_name_regex: str | None = None,
     processes_num: int = 1,
 ) -> None:
-    """Write a checkpoint again as ``.safetensors``, renamed by `name_map`
-    (`mindspore.ckpt_to_safetensors`).
+    """Convert a checkpoint to ``.safetensors`` (`mindspore.ckpt_to_safetensors`).
+
+    `name_map` renames entries.
     """
     del file_name_regex, processes_num
     _convert(file_path, save_path, name_map, "safetensors")
@@ -359,8 +370,9 @@ def safetensors_to_ckpt(
     file_name_regex: str | None = None,
     processes_num: int = 1,
 ) -> None:
-    """Write a checkpoint again as ``.ckpt``, renamed by `name_map`
-    (`mindspore.safetensors_to_ckpt`).
+    """Convert a checkpoint to ``.ckpt`` (`mindspore.safetensors_to_ckpt`).
+
+    `name_map` renames entries.
     """
     del file_name_regex, processes_num
     _convert(file_path, save_path, name_map, "ckpt")

@@ -1,35 +1,38 @@
-"""Ops along one axis, a work item for each line: running sums and extremes, arg-extremes, sorting,
-elements by index.
+"""Ops along one axis with a work item for each line.
 
-Few long lines are left to the op's decomposition on a grid, where one item would run alone.
+Cumulative sums and extremes, argmax and argmin, sorting, gather and scatter of elements. On a grid a
+few long lines are left to the op's decomposition, since few work items would run.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from ...dtype import DType, bfloat16, bool_, float16, int64
+from ...dtype import bfloat16, bool_, float16, int64
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
-from .kernel_writer import Kernel, ceil_div, element, stretch
+from .kernel_writer import Kernel, added, ceil_div, element, stretch
 from .movement import WORDS, copy_launch, fill_launch
 from .reductions import combine_of, greatest
 from .strides import dense, split_at
-from .table import kernel
+from .table import Types, kernel
 
 __all__ = ["Lines"]
 
-# On a grid: fewer lines than this, longer than that, are better taken apart.
+# On a grid, fewer lines than FEW_LINES that are longer than LONG_LINE are better decomposed.
 FEW_LINES, LONG_LINE = 256, 4096
 
 
 class Lines:
-    """A kernel whose items each walk one line or more: `line`, `from` (its first element) and
-    `step` are in scope.
+    """A kernel whose work items each process one line or more.
+
+    Its body may use `line`, `from` (the line's first element), `n` and `step` (the stride).
     """
 
-    def __init__(self, device: GridDevice, name: str, shape: Any, axis: int, extent: int) -> None:
+    def __init__(
+        self, device: GridDevice, name: str, shape: Sequence[int], axis: int, extent: int
+    ) -> None:
         self.device = device
         outer, self.n, inner = split_at(shape, axis)
         self.count = outer * inner
@@ -38,11 +41,11 @@ class Lines:
 
     @property
     def suits(self) -> bool:
-        """Whether there are lines enough for this device."""
+        """Whether there are enough lines for this device."""
         return self.device.serial or self.count >= FEW_LINES or self.n <= LONG_LINE
 
     def begin(self) -> None:
-        """The loop over lines, after the buffers are named."""
+        """Begin the loop over lines, after the buffers are declared."""
         k = self.k
         for name, value in (("count", self.count), ("n", self.n), ("step", self.inner)):
             k.number(name, value)
@@ -55,7 +58,7 @@ class Lines:
         k.line("const ix from = line / step * n * step + line % step;")
 
     def end(self) -> Launch:
-        """The launch."""
+        """End the loop; the launch."""
         self.k.close()
         if self.device.serial:
             return self.k.launch(ceil_div(self.count, self.grain))
@@ -63,7 +66,7 @@ class Lines:
 
 
 def _scan(
-    device: GridDevice, name: str, types: Any, axis: int, exclusive: bool, reverse: bool
+    device: GridDevice, name: str, types: Types, axis: int, exclusive: bool, reverse: bool
 ) -> Plan | None:
     (x,) = types
     if x.dtype.is_complex:
@@ -95,25 +98,25 @@ def _scan(
 
 @kernel("cumsum")
 def cumsum(
-    device: GridDevice, types: Any, results: Any, *, axis: int, exclusive: bool, reverse: bool
+    device: GridDevice, types: Types, results: Types, *, axis: int, exclusive: bool, reverse: bool
 ) -> Plan | None:
-    """Running sums."""
+    """Cumulative sums."""
     return _scan(device, "sum", types, axis, exclusive, reverse)
 
 
 @kernel("cumprod")
 def cumprod(
-    device: GridDevice, types: Any, results: Any, *, axis: int, exclusive: bool, reverse: bool
+    device: GridDevice, types: Types, results: Types, *, axis: int, exclusive: bool, reverse: bool
 ) -> Plan | None:
-    """Running products."""
+    """Cumulative products."""
     return _scan(device, "prod", types, axis, exclusive, reverse)
 
 
-def _extreme(device: GridDevice, types: Any, axis: int, sign: str, running: bool) -> Plan | None:
-    """cummax and cummin (of equals the later), argmax and argmin (of equals the first); NaN wins."""
+def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bool) -> Plan | None:
+    """cummax and cummin (ties: the later), argmax and argmin (ties: the first); NaN wins."""
     (x,) = types
     if not x.size:
-        return Plan(())  # a line without elements has no first one
+        return Plan(())  # the kernel reads the first element of a line
     lines = Lines(device, "extreme", x.shape, axis, x.size)
     if not lines.suits:
         return None
@@ -128,7 +131,7 @@ def _extreme(device: GridDevice, types: Any, axis: int, sign: str, running: bool
         return f"({type_}){device.dialect.load(x.dtype, f'x[{at}]')}"
 
     if device.serial and not running and lines.inner == 1 and x.dtype is not bool_:
-        # the extreme first, which compilers vectorise, then where it is
+        # the extreme first, which compilers vectorise, then its index
         combine = combine_of(device, "max" if sign == ">" else "min", x.dtype)
         v = f"({SUFFIX[combine.dtype]}){device.dialect.load(x.dtype, 'x[from + j]')}"
         greatest(k, combine, "best", v, "0", "n")
@@ -159,23 +162,25 @@ def _extreme(device: GridDevice, types: Any, axis: int, sign: str, running: bool
     return Plan((lines.end(),))
 
 
-def _enter(name: str, sign: str, running: bool) -> None:
+def _register(name: str, sign: str, running: bool) -> None:
+    """Register the builder of one of these ops."""
+
     @kernel(name)
-    def builder(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+    def builder(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
         return _extreme(device, types, axis, sign, running)
 
 
 for _name, _sign, _running in (
     ("argmax", ">", False), ("argmin", "<", False), ("cummax", ">", True), ("cummin", "<", True),
 ):  # fmt: skip
-    _enter(_name, _sign, _running)
+    _register(_name, _sign, _running)
 
 
 @kernel("sort")
 def sort(
-    device: GridDevice, types: Any, results: Any, *, axis: int, descending: bool
+    device: GridDevice, types: Types, results: Types, *, axis: int, descending: bool
 ) -> Plan | None:
-    """A stable merge sort of the indices of each line, then the values by them; NaN last."""
+    """Merge-sort the indices of each line (stable, NaN last), then gather the values."""
     (x,) = types
     lines = Lines(device, "sort", x.shape, axis, x.size)
     if not lines.suits:
@@ -226,12 +231,12 @@ def sort(
 
 
 def _lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
-    """Whether lines of the indices are those of x."""
+    """Return whether indices and x have the same lines along the axis."""
     return x.shape[:axis] + x.shape[axis + 1 :] == indices.shape[:axis] + indices.shape[axis + 1 :]
 
 
 @kernel("gather_elements")
-def gather_elements(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+def gather_elements(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """out[line, i] = x[line, indices[line, i]]."""
     x, indices = types
     if not _lined_up(x, indices, axis):
@@ -256,7 +261,7 @@ def gather_elements(device: GridDevice, types: Any, results: Any, *, axis: int) 
     return Plan((lines.end(),))
 
 
-def _scatter_elements(device: GridDevice, types: Any, axis: int, add: bool) -> Plan | None:
+def _scatter_elements(device: GridDevice, types: Types, axis: int, add: bool) -> Plan | None:
     x, indices = types[:2]
     if not _lined_up(x, indices, axis) or x.dtype.is_complex:
         return None
@@ -283,32 +288,27 @@ def _scatter_elements(device: GridDevice, types: Any, axis: int, add: bool) -> P
     return Plan((whole, lines.end()))
 
 
-def added(device: GridDevice, dtype: DType, x: str, y: str) -> str:
-    """The text of the sum of two stored elements, as stored."""
-    if dtype is bool_:
-        return f"{x} | {y}"
-    if dtype.is_integer:
-        wide = "u64" if dtype.itemsize == 8 else "u32"
-        return f"({SUFFIX[dtype]})(({wide}){x} + ({wide}){y})"
-    load = device.dialect.load
-    return device.dialect.store(dtype, f"{load(dtype, x)} + {load(dtype, y)}")
-
-
 @kernel("scatter_elements_set")
-def scatter_elements_set(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
-    """A copy of x with elements replaced, in the order of the indices."""
+def scatter_elements_set(
+    device: GridDevice, types: Types, results: Types, *, axis: int
+) -> Plan | None:
+    """Copy x and replace elements, in the order of the indices."""
     return _scatter_elements(device, types, axis, False)
 
 
 @kernel("scatter_elements_add")
-def scatter_elements_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
-    """A copy of x with elements added to, in the order of the indices."""
+def scatter_elements_add(
+    device: GridDevice, types: Types, results: Types, *, axis: int
+) -> Plan | None:
+    """Copy x and add to its elements, in the order of the indices."""
     return _scatter_elements(device, types, axis, True)
 
 
 @kernel("max_pool_grad")
-def max_pool_grad(device: GridDevice, types: Any, results: Any, *, input_shape: Any) -> Plan | None:
-    """Zeros, then each plane's cotangents added where they came from."""
+def max_pool_grad(
+    device: GridDevice, types: Types, results: Types, *, input_shape: Sequence[int]
+) -> Plan | None:
+    """Fill with zeros, then add each cotangent to the element that was the maximum."""
     dout, indices = types
     (out,) = results
     planes = dout.shape[0] * dout.shape[1]

@@ -1,4 +1,8 @@
-"""The backend of devices with a grid of work items, but for the driver: plans in, calls out."""
+"""The backend of devices with a grid of work items, all but the driver.
+
+The runtime calls `GridBackend` as any backend; it asks the kernel table for a plan, builds the
+sources and returns a call that launches them. OpenCL and CUDA subclass it.
+"""
 
 from __future__ import annotations
 
@@ -36,18 +40,17 @@ if TYPE_CHECKING:
 
 __all__ = ["GridBackend"]
 
-# What a text needs of the device: words that betray it, the capability, and what to say.
+# Capabilities that a source may need: a word in it, the capability, its name in messages.
 _NEEDS = (("f64", "fp64", "64-bit floating point"),)
 
 
 class GridBackend(Backend):
-    """Tier 1 for all devices of one driver.
+    """Kernels and fused regions for all devices of one driver.
 
-    A subclass sets `name` and writes `devices` and `device`. `kernels` may be given entries of its
-    own, which go before those of this package.
+    A subclass sets `name` and implements `devices` and `device`. Its own entries of `kernels`, by
+    op name, take precedence over those of this package.
     """
 
-    # builders of this backend's own, by op name
     kernels: Mapping[str, Callable[..., Plan | Call | None]] = {}
 
     def __init__(self) -> None:
@@ -56,7 +59,7 @@ class GridBackend(Backend):
         )
 
     def device(self, device_id: int) -> GridDevice:
-        """The device of that index, opened at first use."""
+        """The device with this index, opened at first use."""
         raise NotImplementedError(f"{type(self).__name__}: has no device()")
 
     def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Handle:
@@ -110,7 +113,7 @@ class GridBackend(Backend):
         results: tuple[TensorType, ...],
         attributes: Mapping[str, Any],
     ) -> Plan | Call | None:
-        """What a call of the op launches; a builder of the backend's own may make the call itself."""
+        """The launches of a call of the op; a backend's own builder may return the call itself."""
         for table in (self.kernels, KERNELS):
             builder = table.get(op.name)
             if builder is not None:
@@ -130,7 +133,7 @@ class GridBackend(Backend):
         results: tuple[Any, ...],
         single: bool | None = None,
     ) -> Call:
-        """The call of a plan: allocates results and scratch, launches, returns the results.
+        """The call of a plan: it allocates results and scratch, launches, returns the results.
 
         `single`: whether it returns one handle rather than a tuple; by default when there is one
         result.
@@ -154,7 +157,7 @@ class GridBackend(Backend):
 
             return simple
 
-        # the place of the record, -1, is that of the last handle
+        # RECORD is -1, so the record comes as the last handle
         watched = any(RECORD in launch.buffers for launch in plan.launches)
         last = (self.record(device).handle,) if watched else ()
 
@@ -176,7 +179,7 @@ class GridBackend(Backend):
         return compile_regions(self, self.device(device_id), regions)
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
-        """The function that launches this on handles."""
+        """A function of handles that launches the kernel."""
         module = self.module(device, name, launch.source)
         run = device.launcher(
             module, launch.name, launch.groups, launch.size, len(launch.buffers), launch.scalars
@@ -184,7 +187,7 @@ class GridBackend(Backend):
         return self.record(device).watching(run) if RECORD in launch.buffers else run
 
     def record(self, device: GridDevice) -> IndexRecord:
-        """The device's record of wrong indices, made at first need."""
+        """The device's record of wrong indices, created at first use."""
         if device.record is None:
             words = TensorType.of((SIZE,), int64)
             handle = device.allocate(words.nbytes, "record of indices")
@@ -193,7 +196,7 @@ class GridBackend(Backend):
         return device.record
 
     def module(self, device: GridDevice, name: str, text: str) -> Any:
-        """The module of a text, built at first need."""
+        """The module of a source, built at first use."""
         known = self._modules.setdefault(device, {})
         found = known.get(text)
         if found is None:
@@ -203,10 +206,10 @@ class GridBackend(Backend):
         return found
 
     def check(self, device: GridDevice, name: str, source: str) -> None:
-        """Refuse what the device lacks.
+        """Refuse a source that needs a capability which the device lacks.
 
         Raises:
-            UnsupportedOpError: naming the op and the capability.
+            UnsupportedOpError: it names the op and the capability.
         """
         for word, capability, what in _NEEDS:
             if capability not in device.capabilities and re.search(rf"\b{word}\b", source):
@@ -216,7 +219,7 @@ class GridBackend(Backend):
                 )
 
     def usable_dtypes(self, device: GridDevice, dtypes: tuple[DType, ...]) -> tuple[DType, ...]:
-        """Those of `dtypes` that the device can compute with."""
+        """The dtypes of `dtypes` that the device can compute with."""
         if "fp64" in device.capabilities:
             return dtypes
         return tuple([d for d in dtypes if d.name not in ("float64", "complex128")])

@@ -1,10 +1,9 @@
-"""Convolutions as matrix products whose one operand is never written out: its elements are found
-where they are read.
+"""Convolutions as matmuls with an implicit operand: the unrolled columns are never stored.
 
-A result of ``conv`` is weights (O, C * taps) times columns (C * taps, places); the gradients are
-the same product with other roles. On a processor the columns are packed as they are for any
-product, some images at a time. Chellapilla, Puri, Simard, "High Performance Convolutional Neural
-Networks for Document Processing" (2006).
+The result of ``conv`` is weights (O, C * taps) times columns (C * taps, positions); the gradients are
+the same matmul with other roles. The kernel computes the offset of each element of the columns. On a
+processor they are packed as for any matmul, some images at a time. Chellapilla, Puri, Simard, "High
+Performance Convolutional Neural Networks for Document Processing" (2006).
 """
 
 from __future__ import annotations
@@ -18,21 +17,23 @@ from ...dtype import DType
 from ...types import TensorType
 from .device import GridDevice, Launch, Plan
 from .kernel_writer import Kernel, ceil_div
-from .matmul import Matrices, Operand, matmul_plan, sum_dtype
+from .matmul import matmul_plan
+from .matmul_operands import Matmul, Matrices, Operand, sum_dtype
 from .movement import fill_launch
 from .reductions import sum_parts
-from .table import kernel
+from .table import Types, kernel
 
-# Bytes of packed columns at a time, on a processor.
+# Bytes of columns that a processor packs at a time.
 PACKED = 64 << 20
-# Parts into which the sum of a weight gradient is cut, at most.
+# The largest number of partial sums of a weight gradient.
 MOST_PARTS = 64
 
 
 @dataclasses.dataclass(frozen=True)
 class _Geometry:
-    """Sizes: x is (images, groups * channels, *size), the result (images, groups * filters,
-    *places).
+    """Sizes of a convolution.
+
+    The input is (images, groups * channels, *size), the result (images, groups * filters, *places).
     """
 
     images: int
@@ -48,19 +49,28 @@ class _Geometry:
 
     @property
     def taps(self) -> int:
+        """Elements of the kernel of one channel."""
         return math.prod(self.kernel)
 
     @property
     def n_places(self) -> int:
+        """Positions of the result."""
         return math.prod(self.places)
 
     @property
     def n_inputs(self) -> int:
+        """Positions of the input."""
         return math.prod(self.size)
 
 
 def _geometry(
-    x: Any, w: Any, y: Any, stride: Any, padding: Any, dilation: Any, groups: int
+    x: Any,
+    w: Any,
+    y: Any,
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
+    groups: int,
 ) -> _Geometry:
     return _Geometry(
         x[0], groups, w[1], w[0] // groups, tuple(x[2:]), tuple(w[2:]), tuple(y[2:]), tuple(stride),
@@ -69,7 +79,7 @@ def _geometry(
 
 
 def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
-    """Texts of the places along axes of these sizes."""
+    """Texts of the positions of element `at` along axes of these sizes."""
     found = []
     rest = at
     for size in reversed(sizes[1:]):
@@ -79,11 +89,12 @@ def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
 
 
 def _image_size(label: str, lines: str, places: str) -> str:
+    """The text of the number of elements of an image."""
     return f"{label}_groups * {label}_{lines} * {label}_{places}"
 
 
 def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str, str]:
-    """Where the image begins that a place along the depth of a part is in; -1 past the last image."""
+    """The offset of the image that a position along the depth is in; -1 past the last image."""
     image = f"({label}_part * {label}_each + ({depth}) / {label}_places)"
     return (
         f"{label}_start",
@@ -92,29 +103,32 @@ def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str
 
 
 def _where(inside: Sequence[str], element: str, dtype: DType) -> str:
-    """An element, or 0 outside."""
+    """An element, or 0 where a condition does not hold."""
     zero = "(u16)0" if dtype.itemsize == 2 else "0"
     return f"({' && '.join(inside)} ? {element} : {zero})"
 
 
 @dataclasses.dataclass(frozen=True)
 class _Window(Operand):
-    """Elements of images under the taps of a kernel, 0 in the padding.
+    """Elements of images under the taps of a kernel, 0 in the padding (im2col).
 
-    A line is a place of the result and the depth runs over channels and taps, or, `turned`, the
-    other way round: then the depth runs over `parts` stretches of images and their places. `first`
-    is the first image; `whole` says that lines go on from one image to the next.
+    Attributes:
+        transposed: False: a line is a position of the result, the depth runs over channels and taps.
+            True: a line is a channel and tap, the depth runs over the positions of `images_each`
+            images.
+        whole: whether lines continue from one image to the next.
+        first: the first image.
     """
 
     geometry: _Geometry
-    turned: bool
+    transposed: bool
     whole: bool
     first: int
     images_each: int
 
     @property
     def along(self) -> bool:
-        return self.turned
+        return self.transposed
 
     def numbers(self, k: Kernel, label: str) -> None:
         g = self.geometry
@@ -152,7 +166,7 @@ class _Window(Operand):
         ]
 
     def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
-        if self.turned:
+        if self.transposed:
             return self._tap(label, line)
         if not self.whole:
             return self._place(label, line)
@@ -165,7 +179,7 @@ class _Window(Operand):
         ]
 
     def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
-        if not self.turned:
+        if not self.transposed:
             return self._tap(label, depth)
         return [
             _start_of_part(label, depth, "channels", "inputs"),
@@ -177,7 +191,7 @@ class _Window(Operand):
             f"{label}_group",
             f"({matrix}) % {label}_groups * {label}_channels * {label}_inputs",
         )
-        if self.turned:
+        if self.transposed:
             return [(f"{label}_part", f"({matrix}) / {label}_groups"), group]
         if self.whole:
             return [group]
@@ -188,7 +202,7 @@ class _Window(Operand):
         axes = range(len(self.geometry.size))
         at = [f"({label}_base{a} + {label}_tap{a})" for a in axes]
         inside = [f"{at[a]} >= 0 && {at[a]} < {label}_size{a}" for a in axes]
-        if self.turned:
+        if self.transposed:
             inside.append(f"{label}_start >= 0")
         place = at[0]
         for a in axes[1:]:
@@ -201,11 +215,11 @@ class _Window(Operand):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Spread(Operand):
-    """Gradients of results as an element of the image meets them: the depth runs over filters and
-    taps.
+class _Contributions(Operand):
+    """Gradients of the results that an element of the image contributed to.
 
-    `whole` says that lines go on from one image to the next.
+    A line is a position of the image, the depth runs over filters and taps. `whole`: lines continue
+    from one image to the next.
     """
 
     geometry: _Geometry
@@ -277,8 +291,8 @@ class _Spread(Operand):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Turned(Operand):
-    """Weights with a channel for each line, and filters and taps along the depth."""
+class _TransposedWeights(Operand):
+    """Transposed weights: a line is a channel, the depth runs over filters and taps."""
 
     channels: int
     filters: int
@@ -309,9 +323,7 @@ class _Turned(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _Results(Operand):
-    """Gradients of results with a filter for each line, and stretches of images and their places
-    along the depth.
-    """
+    """Gradients of results: a line is a filter, the depth runs over positions of several images."""
 
     geometry: _Geometry
     images_each: int
@@ -351,8 +363,9 @@ class _Results(Operand):
         return _where([f"{label}_start >= 0"], element, self.dtype)
 
 
-def _suits(*types: TensorType) -> bool:
-    return not types[0].dtype.is_complex and 1 <= len(types[0].shape) - 2 <= 3
+def _suits(x: TensorType) -> bool:
+    """Return whether these kernels take an input of this type."""
+    return not x.dtype.is_complex and 1 <= len(x.shape) - 2 <= 3
 
 
 def _over_images(
@@ -363,27 +376,27 @@ def _over_images(
     columns: Operand,
     out: TensorType,
 ) -> Plan:
-    """A product on a grid: one for all images, so that small ones fill tiles together."""
+    """One matmul for all images on a grid, so that small images fill tiles together."""
     rows, run, depth = sizes
     plain = g.taps == 1 and set(g.stride) == {1} and not any(g.low) and g.size == g.places
-    if plain and run >= 128:  # the columns are the image as it lies
+    if plain and run >= 128:  # the columns are the image itself
         x = Matrices(
             0, columns.dtype, columns.size, (g.groups, 1), g.images * g.groups, run, depth, 1, run
         )
-        return matmul_plan(device, sizes, (g.images, g.groups), weights, x, out.dtype, 2)
+        return matmul_plan(device, Matmul(sizes, (g.images, g.groups), weights, x, out.dtype, 2))
     weights = dataclasses.replace(weights, batch_steps=(1,))
-    return matmul_plan(
-        device, (rows, g.images * run, depth), (g.groups,), weights, columns, out.dtype, 2, run=run
-    )
+    sizes = (rows, g.images * run, depth)
+    problem = Matmul(sizes, (g.groups,), weights, columns, out.dtype, 2, columns_together=run)
+    return matmul_plan(device, problem)
 
 
 def _images_at_once(g: _Geometry, dtype: DType, each: int) -> int:
-    """Images whose packed operand, of `each` elements an image, fits into scratch."""
+    """Images whose packed operand, `each` elements for one image, fits into scratch."""
     return max(1, min(g.images, PACKED // max(1, each * sum_dtype(dtype).itemsize)))
 
 
 def _joined(parts: Sequence[Plan]) -> Plan:
-    """Plans one after the other which share their scratch."""
+    """Plans one after the other that share their scratch."""
     scratch = [max(sizes) for sizes in zip(*(p.scratch for p in parts))]
     launches: list[Launch] = []
     for p in parts:
@@ -394,15 +407,15 @@ def _joined(parts: Sequence[Plan]) -> Plan:
 @kernel("conv")
 def conv(
     device: GridDevice,
-    types: Any,
-    results: Any,
+    types: Types,
+    results: Types,
     *,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Weights times the columns of each image."""
+    """Multiply weights by the columns of each image."""
     x, w = types
     (out,) = results
     if not _suits(x):
@@ -423,34 +436,25 @@ def conv(
             0, x.dtype, x.size, (groups, 1), images * groups, g, False, False, first, 0
         )
         offset = first * groups * rows * columns
-        parts.append(
-            matmul_plan(
-                device,
-                (rows, columns, depth),
-                (images, groups),
-                weights,
-                window,
-                out.dtype,
-                2,
-                offset=offset,
-            )
-        )
+        sizes, batch = (rows, columns, depth), (images, groups)
+        problem = Matmul(sizes, batch, weights, window, out.dtype, 2, offset=offset)
+        parts.append(matmul_plan(device, problem))
     return _joined(parts)
 
 
 @kernel("conv_input_grad")
 def conv_input_grad(
     device: GridDevice,
-    types: Any,
-    results: Any,
+    types: Types,
+    results: Types,
     *,
-    input_shape: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    input_shape: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Weights, turned, times the gradients that each element of an image meets."""
+    """Multiply transposed weights by the gradients that each element of an image affects."""
     y, w = types
     (out,) = results
     if not _suits(y):
@@ -459,46 +463,39 @@ def conv_input_grad(
     rows, columns, depth = g.channels, g.n_inputs, g.filters * g.taps
     if not out.size:
         return Plan(())
-    weights: Operand = _Turned(1, w.dtype, w.size, (0, 1), groups, g.channels, g.filters, g.taps)
+    weights: Operand = _TransposedWeights(
+        1, w.dtype, w.size, (0, 1), groups, g.channels, g.filters, g.taps
+    )
     if g.taps == 1:
         weights = Matrices(1, w.dtype, w.size, (0, 1), groups, rows, depth, 1, rows)
     if not device.serial:
-        everywhere = _Spread(0, y.dtype, y.size, (1,), groups, g, True, 0)
+        everywhere = _Contributions(0, y.dtype, y.size, (1,), groups, g, True, 0)
         return _over_images(device, g, (rows, columns, depth), weights, everywhere, out)
     chunk = _images_at_once(g, y.dtype, groups * columns * depth)
     parts = []
     for first in range(0, g.images, chunk):
         images = min(chunk, g.images - first)
-        spread = _Spread(0, y.dtype, y.size, (groups, 1), images * groups, g, False, first)
+        met = _Contributions(0, y.dtype, y.size, (groups, 1), images * groups, g, False, first)
         offset = first * groups * rows * columns
-        parts.append(
-            matmul_plan(
-                device,
-                (rows, columns, depth),
-                (images, groups),
-                weights,
-                spread,
-                out.dtype,
-                2,
-                offset=offset,
-            )
-        )
+        sizes, batch = (rows, columns, depth), (images, groups)
+        problem = Matmul(sizes, batch, weights, met, out.dtype, 2, offset=offset)
+        parts.append(matmul_plan(device, problem))
     return _joined(parts)
 
 
 @kernel("conv_weight_grad")
 def conv_weight_grad(
     device: GridDevice,
-    types: Any,
-    results: Any,
+    types: Types,
+    results: Types,
     *,
-    weight_shape: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    weight_shape: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Gradients of results times what the taps met, in parts of some images that are added up."""
+    """Multiply gradients of results by the columns, in partial sums over several images."""
     x, y = types
     (out,) = results
     if not _suits(x):
@@ -519,9 +516,10 @@ def conv_weight_grad(
     place, dtype = (2, out.dtype) if count == 1 else (3, acc)
     results_ = _Results(1, y.dtype, y.size, (groups, 1), count * groups, g, each)
     window = _Window(0, x.dtype, x.size, (groups, 1), count * groups, g, True, False, 0, each)
-    sizes = (rows, columns, depth)
+    batch = (count, groups)
+    problem = Matmul((rows, columns, depth), batch, results_, window, dtype, place)
+    made = matmul_plan(device, problem)
     if count == 1:
-        return matmul_plan(device, sizes, (count, groups), results_, window, dtype, place)
-    made = matmul_plan(device, sizes, (count, groups), results_, window, dtype, place)
+        return made
     added = sum_parts(device, count, groups * rows * columns, (3, acc), (2, out.dtype))
     return Plan((*made.launches, added), (partial * acc.itemsize, *made.scratch))

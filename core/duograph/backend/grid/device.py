@@ -1,5 +1,7 @@
-"""What a device with a grid of work items must bring, and what it is asked to run: plans, made of
-launches.
+"""The interface of a device with a grid of work items, and the launches that it runs.
+
+`GridBackend` and the builders of kernels use a `GridDevice`; a backend subclasses it for its driver.
+Launches and plans are data: nothing here builds or runs a kernel.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GridDevice", "Launch", "Plan", "Scalar"]
 
-# An argument that is no buffer: its dtype and its value.
+# A kernel argument other than a buffer: its dtype and its value.
 Scalar = tuple[DType, Any]
 
 
@@ -30,13 +32,13 @@ class Launch:
     """One launch of one kernel.
 
     Attributes:
-        source: the text of the kernel; the dialect's prelude comes before it.
-        name: of the kernel in that text.
-        buffers: its first arguments, as places: operands are 0, 1, ..., then come results, then
-            scratch; `RECORD` is the device's record of wrong indices.
+        source: the source of the kernel, without the dialect's prelude.
+        name: of the kernel in that source.
+        buffers: its first arguments, by number: operands are 0, 1, ..., then come results, then
+            scratch buffers; `RECORD` is the device's record of wrong indices.
         scalars: its other arguments, in order.
-        groups: how many groups of work items, along three axes.
-        size: work items of a group, along three axes.
+        groups: number of groups of work items along three axes.
+        size: work items of a group along three axes.
     """
 
     source: str
@@ -49,11 +51,11 @@ class Launch:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What one call of an op launches, in order.
+    """The launches of one call of an op, in order.
 
     Attributes:
-        launches: those of no groups are left out.
-        scratch: bytes of each buffer that lives during the call.
+        launches: those without groups are skipped.
+        scratch: bytes of each temporary buffer of the call.
     """
 
     launches: tuple[Launch, ...]
@@ -61,20 +63,20 @@ class Plan:
 
 
 class GridDevice:
-    """One device. A backend makes a subclass; `GridBackend.device` returns its instances.
+    """One device. A backend subclasses it; `GridBackend.device` returns the instances.
 
     Attributes:
         dialect: the language of its kernels.
-        serial: whether a work item is a thread of a processor, which does best with long loops over
-            neighbouring elements. Kernels then give each item a stretch of work, in groups of one
-            item; otherwise each item has one element, and a group shares a row.
-        group: work items in a group that shares a row or a tile; a power of two, at most what the
-            device takes.
-        units: compute units; work is cut into some times as many pieces.
-        shared_bytes: memory that the items of a group share.
+        serial: whether a work item is a processor's thread, which does best with long loops over
+            adjacent elements. Each work item then gets a span of the work, in groups of one item;
+            otherwise each item has one element, and a group shares a row.
+        group: work items of a group that shares a row or a tile; a power of two, within the
+            device's limit.
+        units: compute units; work is divided into a small multiple of this number.
+        shared_bytes: shared memory of a group.
         capabilities: of "fp64", "int64".
-        record: of wrong indices; `GridBackend` makes it.
-        tiles: of matrix products, of the kind that `serial` asks for; None: the default.
+        record: the record of wrong indices; `GridBackend` creates it.
+        tiles: of matmul, of the kind that matches `serial`; None: the default.
     """
 
     dialect: GridDialect
@@ -87,10 +89,10 @@ class GridDevice:
     tiles: Tiles | GroupTiles | None = None
 
     def build(self, source: str) -> Any:
-        """The module of a whole source text, prelude included; equal texts are asked for once.
+        """Build a source, prelude included. `GridBackend` asks once for equal sources.
 
         Raises:
-            DeviceError: it does not build; the message names files with the source and the
+            DeviceError: the build fails; the message names files with the source and the
                 compiler's log.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no build()")
@@ -104,25 +106,24 @@ class GridDevice:
         buffers: int,
         scalars: Sequence[Scalar],
     ) -> Callable[..., None]:
-        """A function of so many handles that launches the kernel; it returns before the kernel has
-        run.
+        """A function of `buffers` handles that launches the kernel without waiting for it.
 
         Launches run in order. A handle may be dropped as soon as the function has returned.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
 
     def matmul(self, problem: Matmul) -> Launch | None:
-        """The device's own kernel for a product, or None.
+        """The device's own kernel for a matmul, or None.
 
-        Convolutions come here too: their operands compute where an element lies.
+        Convolutions are matmuls too: their operands compute the offset of each element.
         """
         return None
 
     def allocate(self, nbytes: int, what: str) -> Handle:
-        """A handle to so many uninitialised bytes; it owns them. `nbytes` may be 0.
+        """A handle that owns `nbytes` uninitialised bytes; `nbytes` may be 0.
 
         Raises:
-            DeviceMemoryError: there is not that much; `what` names the op for the message.
+            DeviceMemoryError: there is not enough memory; `what` names the op for the message.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no allocate()")
 
@@ -133,7 +134,7 @@ class GridDevice:
     def copy_out(
         self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> np.ndarray[Any, Any]:
-        """The values, when all that was launched before has run."""
+        """The values, after everything launched before has run."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
     def synchronize(self) -> None:
@@ -141,14 +142,12 @@ class GridDevice:
         raise NotImplementedError(f"{type(self).__name__}: has no synchronize()")
 
     def memory_stats(self) -> dict[str, int]:
-        """As `Backend.memory_stats`; `copies_in` and `copies_out` count the copies from and to the
-        host.
-        """
+        """As `Backend.memory_stats`; `copies_in` and `copies_out` count host transfers."""
         return {}
 
     def empty_cache(self) -> None:
-        """Give cached free memory back."""
+        """Release cached free memory to the driver."""
 
     def compiler(self) -> str:
-        """What builds the sources, with its version: a line for `duograph devices`."""
+        """The compiler of the kernels with its version: a line for `duograph devices`."""
         return self.dialect.name

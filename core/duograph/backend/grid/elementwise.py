@@ -1,5 +1,7 @@
-"""Elementwise ops, printed from their `scalar` slots: one work item for an element, or for a
-stretch of them.
+"""Kernels of elementwise ops, printed from their `scalar` slots.
+
+`GridBackend.plan` calls `elementwise` for ops without a builder of their own. Every shape of one
+kernel shares a source; fused regions are printed elsewhere (`fused_regions`).
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ def elementwise(
     result: TensorType,
     attributes: Mapping[str, Any],
 ) -> Plan | None:
-    """The plan of an op with a `scalar` slot, or None when it has none for these dtypes."""
+    """The plan of an op with a `scalar` slot, or None if these dtypes have no scalar form."""
     dtypes = [t.dtype for t in types]
     if kernel_name(op, dtypes, attributes) is None:
         return None
@@ -37,7 +39,7 @@ def elementwise(
     sizes, steps = merged(result.shape, [broadcast_steps(t.shape, result.shape) for t in types])
     kernel = Kernel(device, found.name, max(t.size for t in (*types, result)))
     real = compute_dtype(dtypes[-1])
-    # an op's own names may be those of the kernel (`out`, `end`)
+    # names that an op cannot use: its own may be `out` or `end`
     labels = [f"x{place}" for place in range(len(types))]
     given = [f"p{at}" for at in range(len(found.parameters))]
     parameters = [*found.operands, *((p, real) for p in found.parameters)]
@@ -46,13 +48,12 @@ def elementwise(
     )
     for place, label in enumerate(labels):
         kernel.read(label, dtypes[place], place)
-    # no operand of an op has this name; `out` is one of gradients
+    # `out` is an operand of gradients
     kernel.write("made", result.dtype, len(types))
     for name, p in zip(given, found.parameters):
         kernel.number(name, attributes[p], real)
     kernel.number("n", result.size)
-    # what does not move along the inner axis has no place there; what moves one by one needs no
-    # step
+    # a broadcast operand has no offset along the inner axis; a dense one needs no stride
     walks = [_Walk(kernel, label, sizes, own) for label, own in zip(labels, steps)]
     names = [""] + kernel.numbers("size", sizes)[1:] if len(sizes) > 1 else [""]
     here = [device.dialect.load(d, f"{w.text}") for d, w in zip(dtypes, walks)]
@@ -89,7 +90,11 @@ def elementwise(
 
 
 class _Walk:
-    """How an operand is read at place j of the inner axis."""
+    """How an operand is read at position j of the inner axis.
+
+    Attributes:
+        text: the element.
+    """
 
     def __init__(self, kernel: Kernel, label: str, sizes: Sequence[int], steps: Sequence[int]):
         self.kernel = kernel
@@ -106,7 +111,7 @@ class _Walk:
             self.text = f"{label}[{step}]" if base == "0" else f"{label}[{base} + {step}]"
 
     def start(self, at: Sequence[str]) -> None:
-        """A line with the place where the inner axis begins."""
+        """Name the offset at which the inner axis begins, from the positions along the others."""
         terms = [f"{a} * {s}" for a, s in zip(at, self.outer) if s]
         if terms:
             self.kernel.line(f"const ix {self.label}_from = {' + '.join(terms)};")

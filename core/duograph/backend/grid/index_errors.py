@@ -1,10 +1,10 @@
-"""Wrong indices: a kernel cannot raise, so it says in a record of its device what it found, and the
-host looks later.
+"""Errors of indices on a device: kernels write a record, the host raises later.
 
-The record is 24 bytes of device memory: the number of an op and axis (0: nothing is wrong), the
-index, the size of the axis. The first kernel that finds a wrong index claims it. The host looks
-when it reads a value or waits for the device, and only if a kernel with indices ran since it last
-looked: no call waits for its indices to be checked, unless `pynative_synchronize` is set.
+A kernel cannot raise. It writes a wrong index into the record of its device: 24 bytes with the
+number of an op and axis (0: no error), the index, and the size of the axis. The first kernel that
+finds a wrong index claims the record. The host reads it when it reads a value or synchronizes, and
+only if a kernel with indices ran since it last did: no call waits for the check of its indices,
+unless `pynative_synchronize` is set. `GridBackend` creates the record and calls `look`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ..protocol import Handle
 
 __all__ = ["RECORD", "SIZE", "IndexRecord", "number_of"]
 
-# The place of the record among the buffers of a launch.
+# The number of the record among the buffers of a launch.
 RECORD = -1
 # Its int64 words.
 SIZE = 3
 
-# What an error adds that comes later than the call.
+# The end of a message that is raised later than the call.
 BEHIND = (
     ". The device runs behind: the op was called before the value that is read now; with "
     "set_context(pynative_synchronize=True) the call itself raises"
@@ -37,7 +37,7 @@ _lock = new_lock()
 
 
 def number_of(op: str, axis: int) -> int:
-    """The number by which kernels name an op and the axis that its indices are for."""
+    """The number by which kernels name an op and the axis that its indices select from."""
     with _lock:
         return _numbers.setdefault((op, axis), len(_numbers) + 1)
 
@@ -48,10 +48,10 @@ class IndexRecord:
     Args:
         handle: its memory.
         read: the device's `copy_out`.
-        clear: launches what sets it to 0.
+        clear: launches a kernel that sets it to 0.
 
     Attributes:
-        unread: whether a kernel that may have written it was launched since it was last read.
+        unread: whether a kernel that may write it was launched since it was last read.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class IndexRecord:
         clear(handle)
 
     def watching(self, run: Callable[..., None]) -> Callable[..., None]:
-        """A launcher whose kernel may write the record."""
+        """Wrap the launcher of a kernel that may write the record."""
 
         def watched(*handles: Handle) -> None:
             run(*handles)
@@ -75,7 +75,7 @@ class IndexRecord:
         return watched
 
     def look(self, remark: str = BEHIND) -> None:
-        """Read the record, and clear it.
+        """Read the record and clear it; `remark` ends the message.
 
         Raises:
             IndexRangeError: it names an op, the index and the size of the axis.

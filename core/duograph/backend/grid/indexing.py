@@ -1,41 +1,40 @@
-"""Gather and scatter along an axis. An index out of range reads some row and writes none, and the
-device's record says so (`record.py`).
+"""Gather and scatter of rows along an axis.
 
-Scatter is the same in every run: on a processor an item owns some columns and takes the indices in
-order; on a grid `scatter_set` finds the last index for each row first, and `scatter_add` has an
-item for each column, or, where these are too few to fill the device, walks along the indices of
-each row. Only 32-bit integers are added by atomic additions.
+An index out of range reads some row and writes none, and is reported in the device's record
+(`index_errors`). Scatters are deterministic. On a processor a work item owns some columns and
+processes the indices in order. On a grid `scatter_set` first finds the last index of each row;
+`scatter_add` has a work item for each column or, where columns are too few to fill the device,
+follows a linked list of the indices of each row. Only 32-bit integers use atomic additions.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from ...dtype import DType, bool_, int32, uint32
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
-from .kernel_writer import Kernel, ceil_div, stretch
+from .kernel_writer import Kernel, added, ceil_div, stretch
 from .movement import WORDS, copy_launch, fill_launch
 from .strides import dense, split_at
-from .table import kernel
+from .table import Types, kernel
 
 __all__: list[str] = []
 
-# Columns from which on an item for each column is enough to fill a grid.
+# Columns that fill a grid with one work item each.
 MANY_COLUMNS = 4096
-# Finding the next index of a row takes time with the square of how many there are: beyond this, an
-# item for each column goes through all of them, which is slow where columns are few.
+# Linking the indices of a row takes quadratic time: beyond this number, one work item for each
+# column visits all indices, which is slow where columns are few.
 MANY_INDICES = 1 << 17
 
 
 def _words(dtype: DType, inner: int) -> tuple[DType, int]:
+    """The word that moves elements, and words for `inner` of them."""
     word, words = WORDS[dtype.itemsize]
     return word, inner * words
 
 
 @kernel("gather")
-def gather(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan:
+def gather(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan:
     """out[outer, i, inner] = x[outer, indices[i], inner]."""
     x, indices = types
     outer, n, inner = split_at(x.shape, axis)
@@ -72,14 +71,15 @@ def gather(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan:
 
 
 def _copied(device: GridDevice, x: TensorType) -> Launch:
+    """The launch that copies operand 0 to the result of a scatter."""
     steps = dense(x.shape)
     return copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (3, steps, 0, x.size))
 
 
 def _scatter(
-    device: GridDevice, name: str, types: Any, axis: int, dtype: DType, words: int
+    device: GridDevice, name: str, types: Types, axis: int, dtype: DType, words: int
 ) -> Kernel:
-    """A kernel with the arguments of all scatters; `out` is place 3."""
+    """A kernel with the arguments of all scatters; `out` is buffer 3."""
     x, indices, updates = types
     outer, n, inner = split_at(x.shape, axis)
     k = Kernel(device, name, max(x.size, updates.size) * words)
@@ -95,10 +95,11 @@ def _scatter(
 
 
 def _columns(
-    device: GridDevice, name: str, types: Any, axis: int, dtype: DType, words: int, text: str
+    device: GridDevice, name: str, types: Types, axis: int, dtype: DType, words: int, text: str
 ) -> Launch:
-    """Every item owns columns and takes the indices in order; `text` changes out[to] by
-    updates[from].
+    """Every work item owns columns and processes the indices in order.
+
+    `text` updates ``out[to]`` with ``updates[from]``.
     """
     x, indices, _ = types
     outer, _, inner = split_at(x.shape, axis)
@@ -132,8 +133,8 @@ def _columns(
 
 
 @kernel("scatter_set")
-def scatter_set(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan:
-    """A copy of x with rows replaced; of equal indices the last one wins."""
+def scatter_set(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan:
+    """Copy x and replace rows; of equal indices the last one wins."""
     x, indices, updates = types
     word, words = WORDS[x.dtype.itemsize]
     copied = _copied(device, x)
@@ -165,11 +166,11 @@ def scatter_set(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
 
 
 @kernel("scatter_add")
-def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
-    """A copy of x with rows added to, in the order of the indices.
+def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
+    """Copy x and add to its rows, in the order of the indices.
 
-    Atomic additions of floats would add in any order; then two runs, or a compiled function and the
-    same ops line by line, would differ in their last bits.
+    Atomic additions of floats would add in any order; two runs, or a compiled function and the
+    same ops run eagerly, would then differ in their last bits.
     """
     x, indices, updates = types
     if x.dtype.is_complex:
@@ -179,7 +180,7 @@ def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
     exact = x.dtype in (int32, uint32)  # in any order
     many = outer * inner >= MANY_COLUMNS or (indices.size > MANY_INDICES and not exact)
     if device.serial or many or not updates.size or n >= 1 << 31:
-        text = f"out[to] = {_sum(device, x.dtype, 'out[to]')};"
+        text = f"out[to] = {added(device, x.dtype, 'out[to]', 'updates[from]')};"
         return Plan((copied, _columns(device, "scatter_add", types, axis, x.dtype, 1, text)))
     if exact:
         k = _scatter(device, "scatter_add", types, axis, x.dtype, 1)
@@ -195,19 +196,8 @@ def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
     return _chains(device, copied, types, axis)
 
 
-def _sum(device: GridDevice, dtype: DType, to: str) -> str:
-    """A number and an update, added and rounded as the dtype is."""
-    if dtype is bool_:
-        return f"{to} | updates[from]"
-    if dtype.is_integer:
-        wide = "u64" if dtype.itemsize == 8 else "u32"
-        return f"({SUFFIX[dtype]})(({wide}){to} + ({wide})updates[from])"
-    load, store = device.dialect.load, device.dialect.store
-    return store(dtype, f"{load(dtype, to)} + {load(dtype, 'updates[from]')}")
-
-
-def _chains(device: GridDevice, copied: Launch, types: Any, axis: int) -> Plan:
-    """Each index finds the next one of the same row, and the first of a row walks along them."""
+def _chains(device: GridDevice, copied: Launch, types: Types, axis: int) -> Plan:
+    """Link the indices of each row in order; the first index of a row then follows its list."""
     x, indices, updates = types
     _, n, inner = split_at(x.shape, axis)
     count, total = indices.size, updates.size
@@ -256,7 +246,8 @@ def _chains(device: GridDevice, copied: Launch, types: Any, axis: int) -> Plan:
     )
     walk.open("for (ix j = i; j >= 0; j = next[j])")
     walk.line(
-        "const ix from = (o * count + j) * inner + c;", f"sum = {_sum(device, x.dtype, 'sum')};"
+        "const ix from = (o * count + j) * inner + c;",
+        f"sum = {added(device, x.dtype, 'sum', 'updates[from]')};",
     )
     walk.close()
     walk.line("out[to] = sum;")

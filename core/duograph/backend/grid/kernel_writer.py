@@ -1,8 +1,8 @@
-"""Puts the text of a kernel together, with the arguments that belong to it.
+"""Write the source of a hand-written kernel together with the arguments of its launch.
 
-A text does not depend on sizes, so that one build serves all shapes: sizes and steps are arguments.
-Index arithmetic is done in `ix`, which is 32 bits wide where that is enough: divisions of 64 bits
-are slow on many devices.
+Builders of the kernel table use `Kernel`. A source does not depend on sizes, so that one build
+serves all shapes: sizes and strides are arguments. Index arithmetic is done in `ix`, which has 32
+bits where these suffice: 64-bit divisions are slow on many devices.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...dtype import DType, bfloat16, float16, int32, int64
+from ...dtype import DType, bfloat16, bool_, float16, int32, int64
 from ..codegen.dialect import SUFFIX, GridDialect
 from .device import GridDevice, Launch, Scalar
 from .index_errors import RECORD, number_of
 
-__all__ = ["Kernel", "ceil_div", "element", "stretch"]
+__all__ = ["Kernel", "added", "ceil_div", "element", "stretch"]
 
-# Elements that an `ix` of 32 bits may count; the rest of its range is for places past the end.
+# Elements that an `ix` of 32 bits may count; the rest of its range is for positions past the end.
 NARROW = 1 << 30
 
 
 class Kernel:
-    """The text of one kernel and the arguments of one launch.
+    """The source of one kernel and the arguments of one launch.
 
     Args:
-        device: for which it is.
+        device: the device of the launch.
         name: a C identifier.
-        extent: the largest number of elements of any buffer or of any range it counts.
+        extent: the largest number of elements of any buffer or loop range.
     """
 
     def __init__(self, device: GridDevice, name: str, extent: int) -> None:
@@ -44,30 +44,29 @@ class Kernel:
         self.watches = False
 
     def read(self, name: str, dtype: DType | str, place: int) -> None:
-        """A buffer that the kernel reads; places are those of `Launch.buffers`."""
+        """Declare a buffer that the kernel reads; `place` is its number in `Launch.buffers`."""
         self.parameters.append(f"{self.dialect.memory} const {_type(dtype)} *{name}")
         self.buffers.append(place)
 
     def write(self, name: str, dtype: DType | str, place: int) -> None:
-        """A buffer that the kernel writes, and may read."""
+        """Declare a buffer that the kernel writes, and may read."""
         self.parameters.append(f"{self.dialect.memory} {_type(dtype)} *DG_RESTRICT {name}")
         self.buffers.append(place)
 
     def number(self, name: str, value: Any, dtype: DType | None = None) -> str:
-        """An argument given at launch, an `ix` unless a dtype is named; buffers come before
-        numbers.
-        """
+        """Declare a scalar argument, an `ix` unless a dtype is given; buffers come before it."""
         self.parameters.append(f"{'ix' if dtype is None else SUFFIX[dtype]} {name}")
         self.scalars.append((self.index if dtype is None else dtype, value))
         return name
 
     def numbers(self, prefix: str, values: Sequence[int]) -> list[str]:
-        """An argument for each value: ``prefix0``, ``prefix1`` ..."""
+        """Declare an argument for each value: ``prefix0``, ``prefix1`` ..."""
         return [self.number(f"{prefix}{k}", v) for k, v in enumerate(values)]
 
     def watch(self, op: str, axis: int) -> None:
-        """The record of wrong indices, after the last buffer: `row` writes it. Op and axis are for
-        the error.
+        """Declare the record of wrong indices, after the last buffer; `row` writes it.
+
+        Op and axis are for the error.
         """
         self.parameters.append(f"{self.dialect.memory} i64 *wrong")
         self.buffers.append(RECORD)
@@ -75,9 +74,7 @@ class Kernel:
         self.watches = True
 
     def row(self, dtype: DType, text: str, n: str) -> None:
-        """Lines that name `row`: the index `text` counted from the front, -1 where it is out of the
-        range of n rows.
-        """
+        """Name `row`: the index `text`, counted from 0; -1 where it is out of the n rows."""
         self.line(f"const i64 given = (i64){text};")
         counted = f"given < 0 ? given + {n} : given" if dtype.kind == "i" else "given"
         self.line(
@@ -92,22 +89,22 @@ class Kernel:
             )
 
     def line(self, *texts: str) -> None:
-        """Lines at the present depth."""
+        """Append lines at the current depth."""
         for text in texts:
             self.lines.append("    " * self.depth + text)
 
     def open(self, text: str) -> None:
-        """A line that begins a block."""
+        """Begin a block with a line."""
         self.line(text + " {")
         self.depth += 1
 
     def close(self) -> None:
-        """The end of a block."""
+        """End a block."""
         self.depth -= 1
         self.line("}")
 
     def stretch(self, n: str, grain: int) -> None:
-        """Names `begin` and `end` of the stretch of 0 .. n that is this item's (serial devices)."""
+        """Name `begin` and `end`, the span of 0 .. n of this work item (serial devices)."""
         self.number("grain", grain)
         self.line(
             "const ix begin = (ix)DG_ITEM(0) * grain;",
@@ -115,8 +112,9 @@ class Kernel:
         )
 
     def split(self, at: str, sizes: Sequence[str], prefix: str) -> list[str]:
-        """Places along axes of these sizes (the first is not needed) of the element `at`, outermost
-        first.
+        """Name the positions of element `at` along axes of these sizes, outermost first.
+
+        The first size is not needed.
         """
         names = [f"{prefix}{k}" for k in range(len(sizes))]
         rest = at
@@ -129,13 +127,13 @@ class Kernel:
         return names
 
     def text(self) -> str:
-        """The source, without the prelude."""
+        """The source without the prelude."""
         head = f"typedef {SUFFIX[self.index]} ix;\n" + "".join(self.functions)
         signature = f"{self.dialect.kernel} void {self.name}({', '.join(self.parameters)}) {{"
         return "\n".join([head + signature, *self.lines, "}", ""])
 
     def launch(self, *groups: int, size: Sequence[int] = (1,)) -> Launch:
-        """The launch of so many groups of work items, each of `size` items."""
+        """The launch of `groups` groups, each of `size` work items."""
         return Launch(
             self.text(),
             self.name,
@@ -146,7 +144,7 @@ class Kernel:
         )
 
     def launch_items(self, n: int) -> Launch:
-        """The launch of at least n work items along one axis, for kernels that look at `i < n`."""
+        """The launch of at least n work items along one axis, for kernels that check `i < n`."""
         size = 1 if self.device.serial else min(self.device.group, 256)
         return self.launch(ceil_div(n, size), size=(size,))
 
@@ -161,17 +159,29 @@ def _type(dtype: DType | str) -> str:
 
 
 def ceil_div(n: int, by: int) -> int:
-    """n / by, rounded up."""
+    """n / by rounded up."""
     return -(-n // by)
 
 
 def stretch(device: GridDevice, n: int, least: int = 2048, most: int = 1 << 16) -> int:
-    """Elements for one item of a serial device: some pieces for each unit, none too small to be
-    worth its start.
+    """Elements of the span of a work item on a serial device.
+
+    Every compute unit gets several spans, each long enough to be worth its start.
     """
     return max(1, min(n, max(least, min(most, ceil_div(n, 4 * device.units)))))
 
 
+def added(device: GridDevice, dtype: DType, x: str, y: str) -> str:
+    """The sum of two stored elements, rounded as it is stored; integers wrap around."""
+    if dtype is bool_:
+        return f"{x} | {y}"
+    if dtype.is_integer:
+        wide = "u64" if dtype.itemsize == 8 else "u32"
+        return f"({SUFFIX[dtype]})(({wide}){x} + ({wide}){y})"
+    load = device.dialect.load
+    return device.dialect.store(dtype, f"{load(dtype, x)} + {load(dtype, y)}")
+
+
 def element(dtype: DType) -> str:
-    """The type in which an element is computed."""
+    """The C type in which an element is computed."""
     return "f32" if dtype in (float16, bfloat16) else SUFFIX[dtype]

@@ -1,5 +1,6 @@
-"""A pool of device buffers: freed ones are kept for the next request of their size class, up to a
-limit.
+"""A pool of device buffers that caches freed buffers by size class, up to a limit.
+
+A device's `allocate` may use it. The pool never waits for the device.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ __all__ = ["Block", "Pool"]
 
 
 class Block:
-    """A handle: device memory that goes back to its pool when the last reference goes.
+    """A handle: device memory that returns to its pool with the last reference.
 
     Attributes:
-        memory: what the driver gave.
+        memory: the driver's buffer.
         size: its bytes.
     """
 
@@ -36,13 +37,13 @@ class Pool:
     """Buffers of one device.
 
     Args:
-        take: makes a buffer of so many bytes, or raises DeviceMemoryError.
-        free: gives one back to the driver.
+        take: allocates a buffer of so many bytes from the driver, or raises DeviceMemoryError.
+        free: returns a buffer to the driver.
         limit: bytes that may be in use and cached together.
         name: of the device, for messages.
 
-    Work on a device runs in order, so a buffer may be taken again while what used it has not run
-    yet.
+    Work on a device runs in order, so a buffer may be reused before the kernels that used it have
+    run.
     """
 
     def __init__(
@@ -57,10 +58,10 @@ class Pool:
         self._lock = new_lock()
 
     def allocate(self, nbytes: int, what: str) -> Block:
-        """A block of at least so many bytes; `what` names the op in the error.
+        """A block of at least `nbytes` bytes; `what` names the op in the error.
 
         Raises:
-            DeviceMemoryError: also after the pool gave back everything cached.
+            DeviceMemoryError: there is no memory even after the cache was emptied.
         """
         size = _class_of(nbytes)
         with self._lock:
@@ -98,14 +99,14 @@ class Pool:
         )
 
     def give_back(self, memory: Any, size: int) -> None:
-        """Keep a buffer for later; `Block` calls it."""
+        """Cache a buffer; `Block` calls this."""
         with self._lock:
             self.in_use -= size
             self.cached += size
             self._free.setdefault(size, []).append(memory)
 
     def empty(self) -> None:
-        """Give all cached buffers back to the driver."""
+        """Return all cached buffers to the driver."""
         with self._lock:
             for buffers in self._free.values():
                 for memory in buffers:
@@ -114,7 +115,7 @@ class Pool:
             self.cached = 0
 
     def stats(self) -> dict[str, int]:
-        """Bytes and counts."""
+        """Bytes in use, cached, at most; the limit; counts of requests."""
         return {
             "in_use": self.in_use, "cached": self.cached, "peak": self.peak, "limit": self.limit,
             "allocations": self.allocations, "hits": self.hits,
@@ -122,7 +123,7 @@ class Pool:
 
 
 def _class_of(nbytes: int) -> int:
-    """The size class: an eighth of a power of two apart, at least 64 bytes."""
+    """Round up to a size class: an eighth of a power of two apart, at least 64 bytes."""
     if nbytes <= 64:
         return 64
     step = max(64, 1 << (nbytes.bit_length() - 4))

@@ -1,4 +1,8 @@
-"""Kernels that move elements without looking at them, by their width alone; constants."""
+"""Kernels that copy elements, and kernels that fill with constants.
+
+Elements are moved as words of their width, so that one source serves all dtypes. Other kernel
+modules use `copy_launch` and `fill_launch`; the table has transpose, concat, padding and the like.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +18,15 @@ from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
 from .kernel_writer import Kernel, ceil_div, element, stretch
 from .strides import dense, merged, split_at
-from .table import kernel
+from .table import Types, kernel
 
 __all__ = ["WORDS", "copy_launch", "each_launch", "fill_launch"]
 
-# How elements of so many bytes are moved, and how many words one takes.
+# Bytes of an element -> the word in which it is moved, and words for each element.
 WORDS: dict[int, tuple[DType, int]] = {
     1: (uint8, 1), 2: (uint16, 1), 4: (uint32, 1), 8: (uint64, 1), 16: (uint64, 2),
 }  # fmt: skip
-# Rows and columns of what a processor turns at a time.
+# Rows and columns of the squares in which a processor transposes.
 SQUARE = 32
 
 
@@ -33,13 +37,13 @@ def copy_launch(
     source: tuple[int, Sequence[int], int, int],
     target: tuple[int, Sequence[int], int, int],
 ) -> Launch:
-    """target[offset + sum(i * steps)] = source[offset + sum(i * steps)] for all i of the shape.
+    """target[offset + sum(i * strides)] = source[offset + sum(i * strides)] for all i of `shape`.
 
     Args:
-        device: where.
+        device: the device.
         dtype: of the elements.
-        shape: of the walk.
-        source: place of the buffer, steps along the axes, offset, number of its elements.
+        shape: of the copied view.
+        source: number of the buffer, strides, offset, number of its elements.
         target: the same.
     """
     word, words = WORDS[dtype.itemsize]
@@ -103,11 +107,10 @@ def _squares(
     source: tuple[tuple[int, Any, int, int], Sequence[int]],
     target: tuple[tuple[int, Any, int, int], Sequence[int]],
 ) -> Launch:
-    """A copy that turns rows into columns, square by square: each cache line is used up while it is
-    there.
+    """A transposing copy in squares, which uses every cache line completely while it is cached.
 
-    The source is dense along `dense_axis`, the target along the last. An item has a band of the
-    dense axis, as wide as a square.
+    The source is dense along `dense_axis`, the target along the last axis. A work item has a band
+    of the dense axis, as wide as a square.
     """
     (place, _, offset, size), in_steps = source
     (to_place, _, to_offset, to_size), out_steps = target
@@ -165,9 +168,9 @@ def _squares(
 
 
 def _view(
-    device: GridDevice, types: Any, result: TensorType, steps: Sequence[int], offset: int
+    device: GridDevice, types: Types, result: TensorType, steps: Sequence[int], offset: int
 ) -> Plan:
-    """The result as a strided view of the only operand."""
+    """Copy a strided view of the only operand."""
     shape, dtype = result.shape, result.dtype
     source = (0, steps, offset, types[0].size)
     return Plan((copy_launch(device, dtype, shape, source, (1, dense(shape), 0, result.size)),))
@@ -175,22 +178,28 @@ def _view(
 
 @kernel("strided_copy")
 def strided_copy(
-    device: GridDevice, types: Any, results: Any, *, shape: Any, strides: Any, offset: int
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    *,
+    shape: Sequence[int],
+    strides: Sequence[int],
+    offset: int,
 ) -> Plan:
-    """Any view of a dense buffer, made dense."""
+    """Copy any strided view of a dense buffer to a dense one."""
     return _view(device, types, results[0], strides, offset)
 
 
 @kernel("transpose")
-def transpose(device: GridDevice, types: Any, results: Any, *, perm: Any) -> Plan:
-    """Axes permuted."""
+def transpose(device: GridDevice, types: Types, results: Types, *, perm: Sequence[int]) -> Plan:
+    """Permute axes."""
     steps = dense(types[0].shape)
     return _view(device, types, results[0], [steps[p] for p in perm], 0)
 
 
 @kernel("concat")
-def concat(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan:
-    """One copy for each operand, into its part of the result."""
+def concat(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan:
+    """Copy each operand into its part of the result."""
     (out,) = results
     steps = dense(out.shape)
     launches, at = [], 0
@@ -204,9 +213,15 @@ def concat(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan:
 
 @kernel("slice_update")
 def slice_update(
-    device: GridDevice, types: Any, results: Any, *, begin: Any, end: Any, strides: Any
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    *,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: Sequence[int],
 ) -> Plan:
-    """The whole operand, then the slice over it."""
+    """Copy the whole operand, then the update over its slice."""
     x, v = types
     steps = dense(x.shape)
     whole = copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (2, steps, 0, x.size))
@@ -218,9 +233,15 @@ def slice_update(
 
 @kernel("pad_constant")
 def pad_constant(
-    device: GridDevice, types: Any, results: Any, *, low: Any, high: Any, value: Any
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    *,
+    low: Sequence[int],
+    high: Sequence[int],
+    value: Any,
 ) -> Plan:
-    """The value everywhere, then the operand over it."""
+    """Fill with the value, then copy the operand into the middle."""
     (x,), (out,) = types, results
     steps = dense(out.shape)
     offset = sum(at * s for at, s in zip(low, steps))
@@ -230,7 +251,7 @@ def pad_constant(
 
 
 def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> Launch:
-    """The launch that sets all elements to a value."""
+    """The launch that sets all elements of buffer `place` to a value."""
     word, words = WORDS[out.dtype.itemsize]
     bits = np.array(value).astype(out.dtype.np).reshape(1).view(word.np)
     n = out.size * words
@@ -246,7 +267,7 @@ def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> 
 def each_launch(
     device: GridDevice, k: Kernel, n: int, text: str, independent: bool = True
 ) -> Launch:
-    """The launch of a statement for each i below n; `independent`: it is worth many side by side."""
+    """The launch of a statement for each `i` below n; `independent`: worth vectorising."""
     grain = stretch(device, n)
     if device.serial:
         k.stretch("n", grain)
@@ -260,17 +281,29 @@ def each_launch(
 
 @kernel("fill")
 def fill(
-    device: GridDevice, types: Any, results: Any, *, shape: Any, value: Any, dtype: Any
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    *,
+    shape: Sequence[int],
+    value: Any,
+    dtype: Any,
 ) -> Plan:
-    """All elements the same."""
+    """Fill with one value."""
     return Plan((fill_launch(device, results[0], value, 0),))
 
 
 @kernel("iota")
 def iota(
-    device: GridDevice, types: Any, results: Any, *, shape: Any, axis: int, dtype: DType
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    *,
+    shape: Sequence[int],
+    axis: int,
+    dtype: DType,
 ) -> Plan | None:
-    """Counts along one axis."""
+    """Count from 0 along one axis."""
     if dtype.is_complex:
         return None
     (out,) = results

@@ -1,24 +1,24 @@
-"""Softmax and layer_norm line by line, on processors: a work item has rows that lie dense, and each
-is walked while it is in the caches. A backend may have compiled functions take these ops apart all
-the same (`Backend.taken_apart`): a fused region walks a row as often, and computes what stands
-around them too. On other devices there are no kernels of these here.
+"""Softmax and layer_norm of dense rows, for processors in eager mode.
+
+A work item processes whole rows, each while it is in the caches. A backend may still decompose these
+ops in compiled functions (`Backend.decomposed`): a fused region makes as many passes over a row and
+computes the surrounding ops too. Grids of parallel work items have no such kernels here.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ...dtype import DType, float32, float64
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Plan
 from .kernel_writer import Kernel, ceil_div, element, stretch
 from .reductions import combine_of, greatest
-from .table import kernel
+from .table import Types, kernel
 
 __all__ = ["OPS"]
 
-# The ops that this module has kernels of.
+# The ops with kernels in this module.
 OPS = frozenset(("softmax", "log_softmax", "softmax_grad", "log_softmax_grad", "layer_norm_core"))
 
 
@@ -27,16 +27,14 @@ _SQRT = {"f32": "DG_SQRT_F32", "f64": "DG_SQRT_F64"}
 
 
 class _Rows(Kernel):
-    """A kernel whose items each have some rows of n elements; `from` is the first element of the
-    present one.
-    """
+    """A kernel whose work items process rows of n elements; `from` is the current row's first."""
 
     def __init__(self, device: GridDevice, name: str, rows: int, n: int, real: str) -> None:
         super().__init__(device, name, rows * n)
         self.rows, self.n, self.real = rows, n, real
 
     def begin(self) -> None:
-        """The loop over rows, after the buffers are named."""
+        """Begin the loop over rows, after the buffers are declared."""
         self.number("rows", self.rows)
         self.number("n", self.n)
         self.grain = stretch(
@@ -47,27 +45,27 @@ class _Rows(Kernel):
         self.line("const ix from = row * n;")
 
     def sum(self, name: str, *texts: str) -> None:
-        """The sum over the row of `value`, which the lines define."""
+        """Name the sum of `value` over the row; `texts` define `value`."""
         self.line(f"{self.real} {name} = 0;", "DG_ANY_ORDER")
         self.open("for (ix j = 0; j < n; j++)")
         self.line(*texts, f"DG_ADD_TO({name}, value)")
         self.close()
 
     def each(self, *texts: str) -> None:
-        """Lines for each element of the row."""
+        """Run lines for each element of the row."""
         self.line("DG_INDEPENDENT")
         self.open("for (ix j = 0; j < n; j++)")
         self.line(*texts)
         self.close()
 
     def end(self) -> Plan:
-        """The plan."""
+        """End the loop; the plan."""
         self.close()
         return Plan((self.launch(ceil_div(self.rows, self.grain)),))
 
 
-def _dense(device: GridDevice, types: Any, first: int, real: DType) -> bool:
-    """Whether rows of the axes from `first` on are for this module."""
+def _dense(device: GridDevice, types: Types, first: int, real: DType) -> bool:
+    """Return whether this module has kernels for rows over the axes from `first` on."""
     x = types[0]
     return (
         device.serial
@@ -77,7 +75,7 @@ def _dense(device: GridDevice, types: Any, first: int, real: DType) -> bool:
     )
 
 
-def _softmax(device: GridDevice, types: Any, axis: int, log: bool) -> Plan | None:
+def _softmax(device: GridDevice, types: Types, axis: int, log: bool) -> Plan | None:
     (x,) = types
     if not _dense(device, types, axis, x.dtype) or axis != len(x.shape) - 1:
         return None
@@ -106,18 +104,18 @@ def _softmax(device: GridDevice, types: Any, axis: int, log: bool) -> Plan | Non
 
 
 @kernel("softmax")
-def softmax(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+def softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """exp(x - max) / sum(exp(x - max)) along the last axis."""
     return _softmax(device, types, axis, False)
 
 
 @kernel("log_softmax")
-def log_softmax(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+def log_softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """x - max - log(sum(exp(x - max))) along the last axis."""
     return _softmax(device, types, axis, True)
 
 
-def _softmax_grad(device: GridDevice, types: Any, axis: int, log: bool) -> Plan | None:
+def _softmax_grad(device: GridDevice, types: Types, axis: int, log: bool) -> Plan | None:
     y, dy = types
     if not _dense(device, types, axis, y.dtype) or axis != len(y.shape) - 1 or y.shape != dy.shape:
         return None
@@ -136,23 +134,24 @@ def _softmax_grad(device: GridDevice, types: Any, axis: int, log: bool) -> Plan 
 
 
 @kernel("softmax_grad")
-def softmax_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+def softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """out * (dout - sum(out * dout)) along the last axis."""
     return _softmax_grad(device, types, axis, False)
 
 
 @kernel("log_softmax_grad")
-def log_softmax_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+def log_softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """dout - exp(out) * sum(dout) along the last axis."""
     return _softmax_grad(device, types, axis, True)
 
 
 @kernel("layer_norm_core")
 def layer_norm_core(
-    device: GridDevice, types: Any, results: Any, *, axis: int, eps: float
+    device: GridDevice, types: Types, results: Types, *, axis: int, eps: float
 ) -> Plan | None:
-    """The axes axis.. brought to mean 0 and variance 1, times gamma plus beta; mean and 1 /
-    deviation.
+    """(x - mean) * rstd * gamma + beta over the axes from `axis` on; also mean and rstd.
+
+    rstd is 1 / sqrt(variance + eps).
     """
     x = types[0]
     if not _dense(device, types, axis, x.dtype):

@@ -1,23 +1,25 @@
-"""Pooling: a work item for each result, or for a stretch of them, looks at its window."""
+"""Pooling kernels: every element of the result reads its window.
+
+They serve 1 to 3 spatial axes. Registered in the kernel table.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from ...dtype import DType, bfloat16, float16, int64
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Plan
 from .kernel_writer import Kernel, element
 from .movement import each_launch
-from .table import kernel
+from .table import Types, kernel
 
 __all__: list[str] = []
 
 
 class _Windows:
-    """A kernel over planes of 1 to 3 axes, with one statement for each element of the result."""
+    """A kernel over planes of 1 to 3 axes with one statement for each element of the result."""
 
     def __init__(
         self,
@@ -34,15 +36,13 @@ class _Windows:
         self.sizes, self.out, self.total = sizes, out, total
 
     def numbers(self, **given: Sequence[int]) -> None:
-        """Sizes of the planes that are read (`size`) and written (`out`), and what else is given
-        for each axis.
-        """
+        """Declare the sizes of source planes (`size`) and result planes (`to`), and `given`."""
         self.k.number("n", self.total)
         for name, values in (("size", self.sizes), ("to", self.out), *given.items()):
             self.k.numbers(name, values)
 
     def place(self) -> list[str]:
-        """Texts of statements that name the plane `p` and the place `o0`, `o1` ... of element i."""
+        """Statements that name the plane's offset `base` and the position `o0`, `o1` ... of element i."""
         found, rest = [], "i"
         for a in reversed(self.axes):
             found += [f"const ix q{a} = {rest} / to{a};", f"const ix o{a} = {rest} - q{a} * to{a};"]
@@ -51,7 +51,7 @@ class _Windows:
         return [*found, f"const ix base = {rest} * ({planes});"]
 
     def flat(self, names: Sequence[str]) -> str:
-        """The place in a plane that is read."""
+        """The offset in a plane of the position with these names."""
         text = names[0]
         for a in self.axes[1:]:
             text = f"({text} * size{a} + {names[a]})"
@@ -59,21 +59,22 @@ class _Windows:
 
 
 def _real(dtype: DType) -> bool:
+    """Return whether a dtype is ordered."""
     return not dtype.is_complex
 
 
 @kernel("max_pool")
 def max_pool(
     device: GridDevice,
-    types: Any,
-    results: Any,
+    types: Types,
+    results: Types,
     *,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
 ) -> Plan | None:
-    """Values and places of the largest elements."""
+    """Maxima of windows and their offsets in the plane."""
     (x,), (out, _) = types, results
     if not _real(x.dtype) or len(x.shape) > 5:
         return None
@@ -100,11 +101,12 @@ def max_pool(
 
 
 def _block(lines: Sequence[str]) -> str:
+    """A block of these lines as one statement."""
     return "{\n        " + "\n        ".join(lines) + "\n    }"
 
 
 def _mean(dtype: DType, count: str) -> tuple[str, str]:
-    """The type of a sum, and the text of its mean."""
+    """The C type of a sum, and the text of its mean over `count` elements."""
     acc = element(dtype)
     if dtype.is_integer:
         return "f64", f"total / (f64)({count})"
@@ -112,20 +114,27 @@ def _mean(dtype: DType, count: str) -> tuple[str, str]:
 
 
 def _stored(device: GridDevice, dtype: DType, text: str) -> str:
+    """A value, rounded as it is stored."""
     if dtype in (float16, bfloat16):
         return device.dialect.store(dtype, text)
     return f"({SUFFIX[dtype]})({text})"
 
 
-def _counted(w: _Windows, kernel: Any, padding: Any, include: bool, divisor: int) -> str:
-    """The text of what the sum of the window at o0, o1 ... is divided by."""
+def _counted(
+    w: _Windows,
+    kernel: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    include: bool,
+    divisor: int,
+) -> str:
+    """The divisor of the sum of the window at o0, o1 ..., as text."""
     if divisor or include or not any(p for pair in padding for p in pair):
         return w.k.number("divisor", divisor or math.prod(kernel))
     return "cells"
 
 
 def _cells(axes: Sequence[int], size: str, place: str) -> list[str]:
-    """Lines that count in `cells` the elements of a window that are no padding."""
+    """Lines that count in `cells` the elements of a window outside the padding."""
     lines = ["ix cells = 1;"]
     for a in axes:
         lines += [
@@ -139,12 +148,12 @@ def _cells(axes: Sequence[int], size: str, place: str) -> list[str]:
 @kernel("avg_pool")
 def avg_pool(
     device: GridDevice,
-    types: Any,
-    results: Any,
+    types: Types,
+    results: Types,
     *,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
     count_include_pad: bool,
     divisor: int,
 ) -> Plan | None:
@@ -178,17 +187,17 @@ def avg_pool(
 @kernel("avg_pool_grad")
 def avg_pool_grad(
     device: GridDevice,
-    types: Any,
-    results: Any,
+    types: Types,
+    results: Types,
     *,
-    input_shape: Any,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
+    input_shape: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
     count_include_pad: bool,
     divisor: int,
 ) -> Plan | None:
-    """Every element of an image adds up its shares of the windows that hold it."""
+    """Every element of the gradient sums its shares of the windows that contain it."""
     (dout,), (out,) = types, results
     if not dout.dtype.is_floating or len(out.shape) > 5:
         return None

@@ -1,23 +1,24 @@
-"""Random bits: Philox 4x32-10, a block of four words for each work item. Salmon and others,
-"Parallel Random
-Numbers: As Easy as 1, 2, 3" (2011).
+"""Random bits on a grid: Philox 4x32-10, a block of four words for each work item.
+
+Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (2011). The words are those of the
+NumPy reference.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ...dtype import uint32
 from .device import GridDevice, Plan
 from .kernel_writer import Kernel, ceil_div
 from .movement import each_launch
-from .table import kernel
+from .table import Types, kernel
 
 __all__: list[str] = []
 
 _BLOCK = """{
         u32 a = (u32)i, b = (u32)((u64)i >> 32), c = state[2], d = state[3], low = state[0], high = state[1];
-        for (i32 turn = 0; turn < 10; turn++) {
+        for (i32 round = 0; round < 10; round++) {
             const u64 p = (u64)a * 0xD2511F53u, q = (u64)c * 0xCD9E8D57u;
             a = (u32)(q >> 32) ^ b ^ low;
             b = (u32)q;
@@ -35,8 +36,8 @@ _BLOCK = """{
 
 
 @kernel("random_bits")
-def random_bits(device: GridDevice, types: Any, results: Any, *, shape: Any) -> Plan:
-    """The words of a state, in order."""
+def random_bits(device: GridDevice, types: Types, results: Types, *, shape: Sequence[int]) -> Plan:
+    """The words that follow a state, in order."""
     (out,) = results
     blocks = ceil_div(out.size, 4)
     k = Kernel(device, "random_bits", out.size)

@@ -1,9 +1,8 @@
-"""Reductions over any axes: one pass for each run of neighbouring axes, two where a long run has
-few results.
+"""Reductions over any axes: one pass for each run of adjacent axes, two where results are few.
 
-A pass sees its source as (outer, n, inner) and leaves (outer, parts, inner): part p holds elements
-p * chunk ... of the run. Rows (inner is 1) are shared by a group of work items; columns have an
-item each.
+A pass reduces a source of shape (outer, n, inner) to (outer, parts, inner): part p has elements
+p * chunk ... of the run. A group of work items shares a row (inner is 1); a column has a work item of
+its own. Fused regions use `combine_of`, `combine_parts` and `parts_of` too.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ..codegen.expression import constant
 from ..codegen.printer import print_expression
 from .device import GridDevice, Launch, Plan
 from .kernel_writer import Kernel, ceil_div
-from .table import kernel
+from .table import Types, kernel
 
 __all__ = [
     "Combine",
@@ -34,21 +33,21 @@ __all__ = [
     "sum_parts",
 ]
 
-# Extremes that a serial device takes side by side: compilers do not reorder comparisons that know
-# NaN.
+# Extremes that a serial device keeps side by side: compilers do not reorder comparisons that
+# propagate NaN.
 LANES = 32
-# Neighbouring columns that one item of a serial device adds up side by side.
+# Adjacent columns that one work item of a serial device reduces side by side.
 BLOCK = 256
 
 
 @dataclasses.dataclass(frozen=True)
 class Combine:
-    """How two values become one.
+    """How a reduction combines two values.
 
     Attributes:
         name: "sum", "max", "min", "prod", "all" or "any".
-        dtype: in which it is done and kept between passes.
-        start: the text of what changes nothing.
+        dtype: of the accumulator, also between passes.
+        start: the text of the neutral element.
     """
 
     name: str
@@ -56,7 +55,7 @@ class Combine:
     start: str
 
     def text(self, acc: str, x: str) -> str:
-        """The statement that takes x into acc."""
+        """The statement that combines `x` into `acc`."""
         if self.name == "sum":
             return f"DG_ADD_TO({acc}, {x})"
         if self.name == "prod":
@@ -69,8 +68,9 @@ class Combine:
 
 
 def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
-    """How elements of a dtype are reduced; small floats in float32, sums of integers where overflow
-    wraps.
+    """How elements of a dtype are reduced.
+
+    16-bit floats accumulate in float32, sums of integers in unsigned types, where overflow wraps.
     """
     acc = float32 if dtype in (float16, bfloat16) else dtype
     if name in ("all", "any") or (dtype is bool_ and name in ("max", "min", "sum", "prod")):
@@ -93,7 +93,7 @@ def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
 
 
 def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, last: str) -> None:
-    """Lines that name the maximum (or minimum) of `value`, a text with `j`, for j in first .. last."""
+    """Name the maximum (or minimum) of `value`, a text with `j`, for j in first .. last."""
     acc = SUFFIX[combine.dtype]
     k.line(f"{acc} {name} = {combine.start};")
     k.open("")
@@ -117,9 +117,7 @@ def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, las
 
 
 def share_row(k: Kernel, combine: Combine, acc: str) -> None:
-    """Lines after which every item of the group has the combination of all their `acc` (groups of
-    `lanes` items).
-    """
+    """Combine `acc` over the `lanes` work items of a group; every item gets the result."""
     k.line(f"shared[lane] = {acc};", "DG_BARRIER();")
     k.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
     k.line(
@@ -132,6 +130,8 @@ def share_row(k: Kernel, combine: Combine, acc: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Pass:
+    """One pass: (outer, n, inner) to (outer, parts, inner)."""
+
     outer: int
     n: int
     inner: int
@@ -139,11 +139,12 @@ class _Pass:
 
     @property
     def size(self) -> int:
+        """Elements of the result."""
         return self.outer * self.parts * self.inner
 
 
 def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> list[_Pass]:
-    """The passes, the innermost run of axes first; a run that leaves few results is taken in two."""
+    """The passes, the innermost run of axes first; a run with few results takes two."""
     runs: list[list[int]] = []
     for axis in sorted(axes):
         if runs and all(shape[a] == 1 for a in range(runs[-1][-1] + 1, axis)):
@@ -172,7 +173,7 @@ def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> li
 
 
 def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
-    """In how many parts a run is taken so that all units have something to do."""
+    """The number of parts of a run that keeps all compute units busy."""
     if device.serial:
         workers, least, busy = 4 * device.units, 16384, outer * ceil_div(inner, BLOCK)
     elif inner == 1:
@@ -198,7 +199,6 @@ def _launch(
     k.read("x", source[1], source[0])
     k.write("out", target[1], target[0])
     chunk = ceil_div(step.n, step.parts)
-    # what is given to the rows of one item on a serial device
     for name, value in (
         ("count", step.size),
         ("n", step.n),
@@ -297,7 +297,7 @@ def _launch(
 
 
 def lanes_for(device: GridDevice, n: int) -> int:
-    """Items that share a row of n elements: a power of two."""
+    """Work items that share a row of n elements: a power of two."""
     lanes = 32
     while lanes < device.group and lanes * 2 <= n:
         lanes *= 2
@@ -326,10 +326,12 @@ def reduce_plan(
     return Plan(tuple(launches), tuple(scratch))
 
 
-def _enter(op: str, name: str) -> None:
+def _register(op: str, name: str) -> None:
+    """Register the builder of a reduction op."""
+
     @kernel(op)
     def builder(
-        device: GridDevice, types: Any, results: Any, *, axis: Any, keepdims: bool
+        device: GridDevice, types: Types, results: Types, *, axis: Any, keepdims: bool
     ) -> Plan | None:
         (x,) = types
         axes = range(len(x.shape)) if axis is None else axis
@@ -337,13 +339,13 @@ def _enter(op: str, name: str) -> None:
 
 
 for _op in ("sum", "max", "min", "prod", "all", "any"):
-    _enter(f"reduce_{_op}", _op)
+    _register(f"reduce_{_op}", _op)
 
 
 def sum_parts(
     device: GridDevice, parts: int, n: int, source: tuple[int, DType], target: tuple[int, DType]
 ) -> Launch:
-    """The launch that adds up `parts` runs of n elements; source and target are places and dtypes."""
+    """The launch that sums `parts` runs of n elements; source and target: (buffer, dtype)."""
     combine = combine_of(device, "sum", target[1])
     return _launch(device, combine, _Pass(1, parts, n, 1), source, target)
 
@@ -355,8 +357,9 @@ def combine_parts(
     source: int,
     target: tuple[int, DType],
 ) -> Launch:
-    """The launch that reduces the middle axis of (outer, parts, n), kept between passes at place
-    `source`.
+    """The launch that reduces the middle axis of (outer, parts, n) partial results.
+
+    They are in buffer `source`, in the dtype of the accumulator.
     """
     combine = combine_of(device, name, target[1])
     return _launch(device, combine, _Pass(*shape, 1), (source, combine.dtype), target)

@@ -1,4 +1,7 @@
-"""Shapes and steps: dense strides, and axes merged that every buffer walks in one go."""
+"""Shapes and strides of buffers: dense strides, broadcast strides, merged axes.
+
+Builders of kernels use these. Strides count elements.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ __all__ = ["broadcast_steps", "dense", "merged", "split_at"]
 
 
 def dense(shape: Sequence[int]) -> list[int]:
-    """Steps in elements along each axis of a C-ordered buffer."""
+    """The strides of a C-ordered buffer."""
     steps, step = [], 1
     for n in reversed(shape):
         steps.append(step)
@@ -18,7 +21,7 @@ def dense(shape: Sequence[int]) -> list[int]:
 
 
 def broadcast_steps(own: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """Steps of an operand along the axes of `shape`; 0 where it is broadcast."""
+    """The strides of an operand along the axes of `shape`; 0 where it is broadcast."""
     padded = (1,) * (len(shape) - len(own)) + tuple(own)
     return [0 if n == 1 else step for n, step in zip(padded, dense(padded))]
 
@@ -26,7 +29,7 @@ def broadcast_steps(own: Sequence[int], shape: Sequence[int]) -> list[int]:
 def merged(
     shape: Sequence[int], steps: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """The same walk with as few axes as possible, at least one.
+    """Merge axes along which the strides of every buffer are contiguous; at least one is left.
 
     Examples:
         >>> from duograph.backend.grid.strides import merged
@@ -51,5 +54,5 @@ def merged(
 
 
 def split_at(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
-    """(outer, n, inner): the sizes before, at and after an axis."""
+    """The number of elements before, at and after an axis: (outer, n, inner)."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])

@@ -1,7 +1,8 @@
-"""The kernel table: builders of plans by the name of the op.
+"""The kernel table: from the name of an op to the builder of its launches.
 
-A builder takes the device, operand types, result types and the op's attributes by keyword, and
-returns a plan, or None when it has no kernel for this combination; the op is then taken apart:
+Kernel modules register builders at import; `GridBackend.plan` looks them up. A builder takes the
+device, operand types, result types and the op's attributes by keyword. It returns a plan, or None
+when it has no kernel for this combination; the op is decomposed then:
 
     @kernel("gather")
     def gather(device, types, results, *, axis): ...
@@ -10,23 +11,26 @@ returns a plan, or None when it has no kernel for this combination; the op is th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias, TypeVar
 
+from ...types import TensorType
 from .device import Plan
 
-__all__ = ["KERNELS", "Builder", "kernel"]
+__all__ = ["KERNELS", "Builder", "Types", "kernel"]
 
-Builder = Callable[..., Plan | None]
+Builder: TypeAlias = Callable[..., Plan | None]
+Types: TypeAlias = tuple[TensorType, ...]
+B = TypeVar("B", bound=Builder)
 
 KERNELS: dict[str, Builder] = {}
 
 
-def kernel(*names: str) -> Callable[[Any], Any]:
-    """Enter a builder into the table under the names of the ops it serves."""
+def kernel(*names: str) -> Callable[[B], B]:
+    """Register a builder for the ops of these names."""
 
-    def enter(builder: Builder) -> Builder:
+    def register(builder: B) -> B:
         for name in names:
             KERNELS[name] = builder
         return builder
 
-    return enter
+    return register

@@ -1,7 +1,7 @@
-"""Tiles of matrix products: the part of a result that a work item keeps in registers.
+"""Tiles of matmul: the part of a result that a work item keeps in registers.
 
-They change how fast a product is and not what it gives. A backend may measure which is best
-(`measure`, for `duograph tune`) and keep that.
+They change the speed of a matmul and not its result. A backend may measure which is best
+(`measure`, for `duograph tune`) and store the choice.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ __all__ = [
     "side_of",
 ]
 
-# Products are measured so many times in turn, this many calls together.
+# Rounds of measurement, in which all choices alternate, and calls in each.
 ROUNDS, CALLS = 9, 3
-# Another choice than the default must be so much faster: less than this is noise.
+# A choice must be faster than the default by this factor: less is noise.
 WORTH = 1.03
 
 
 @dataclasses.dataclass(frozen=True)
 class Tiles:
-    """The tile of a processor's product, for sums of 4 bytes; sums of 8 bytes take half the rows.
+    """The tile of a matmul on a processor, for sums of 4 bytes; sums of 8 bytes halve the rows.
 
     Attributes:
-        rows: of results in registers.
-        vectors: of sixteen columns each in registers.
+        rows: rows of results in registers.
+        vectors: vectors of sixteen columns in registers.
     """
 
     rows: int
@@ -52,7 +52,7 @@ class Tiles:
 
     @property
     def strip(self) -> int:
-        """Rows of results that one work item computes: whole tiles, about 64."""
+        """Rows of results that a work item computes: whole tiles, about 64."""
         return self.rows * (64 // self.rows)
 
     def __str__(self) -> str:
@@ -61,12 +61,12 @@ class Tiles:
 
 @dataclasses.dataclass(frozen=True)
 class GroupTiles:
-    """The tile of a product on a grid.
+    """The tile of a matmul on a grid.
 
     Attributes:
-        each: rows, and columns, of results that an item keeps in registers.
-        deep: products between barriers; as many elements of each line are in group memory. Sums of
-            8 bytes, and devices with little group memory, take fewer.
+        each: rows, and columns, of results that a work item keeps in registers.
+        deep: steps along the sums between barriers; as many elements of each line are in shared
+            memory. Sums of 8 bytes, and devices with little shared memory, take fewer.
     """
 
     each: int
@@ -76,26 +76,24 @@ class GroupTiles:
         return f"{self.each}x{self.each} in registers, {self.deep} deep in group memory"
 
 
-# The choices; the first is the default. It suits 32 registers of 512 bits; of those that were
-# measured it is also what compilers do best with fewer or shorter ones.
+# The choices; the first is the default. It suits 32 registers of 512 bits; compilers also handle it
+# best of all measured choices where registers are fewer or shorter.
 PROCESSOR = tuple(Tiles(*t) for t in ((8, 2), (4, 1), (6, 1), (4, 2), (12, 2), (14, 2), (8, 3)))
 GROUP = tuple(GroupTiles(*t) for t in ((4, 16), (4, 8), (4, 32), (8, 8), (8, 16), (2, 16)))
 
 
 def choices_of(device: GridDevice) -> tuple[Tiles, ...] | tuple[GroupTiles, ...]:
-    """The tiles that the device may take, its default first."""
+    """The tiles that a device may use, its default first."""
     return PROCESSOR if device.serial else GROUP
 
 
 def side_of(device: GridDevice) -> int:
-    """Rows and columns of the matrices whose product is measured."""
+    """Rows and columns of the matrices that are multiplied to measure tiles."""
     return 512 if device.serial else 2048
 
 
 def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | GroupTiles, float]:
-    """Seconds of a float32 product of so many rows and columns with each choice, the shortest of
-    several.
-    """
+    """Seconds of a float32 matmul of `side` rows and columns with each choice, best of several."""
     device = backend.device(device_id)
     before = device.tiles
     ones = np.ones((side, side), np.float32)
@@ -129,7 +127,7 @@ def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | Gro
 
 
 def best_of(found: dict[Tiles | GroupTiles, float]) -> Tiles | GroupTiles:
-    """The fastest choice, the default (the first) where it is about as fast."""
+    """The fastest choice, or the default (the first) where that is about as fast."""
     default = next(iter(found))
     fastest = min(found, key=lambda tiles: found[tiles])
     return fastest if found[fastest] * WORTH < found[default] else default

@@ -14,7 +14,7 @@ from ...op import OPS
 from ...ops import activation
 from ...ops.activation import gelu_erf, gelu_erf_grad, gelu_tanh, gelu_tanh_grad, sigmoid_grad
 from ...ops.rectifiers import relu_grad, relu_of
-from ..case import Bad, Make, OpCase, Sample, of_op, unary
+from ..case import Array, Bad, Make, OpCase, Sample, of_op, unary
 from .arithmetic import IMAGINARY, ROWS, TEXT, fused, no_complex
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -40,28 +40,28 @@ def away(*points: float, **kwargs: Any) -> Callable[[Make], Iterator[Sample]]:
     return samples
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
-def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     t = x * beta
     return np.where(t > threshold, x, np.logaddexp(t, 0) / beta)
 
 
-def gelu(x: Any, approximate: str = "none") -> Any:
+def gelu(x: Array, approximate: str = "none") -> Array:
     if approximate == "tanh":
         return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
     return 0.5 * x * (1 + _erf(x / math.sqrt(2)))
 
 
 def channels(make: Make) -> Iterator[Sample]:
-    def x(*shape: int) -> Any:
+    def x(*shape: int) -> Array:
         return np.where(make(*shape) > 0, 1, -1).astype(make.dtype.np) * make(
             *shape, low=0.25, high=2
         )
 
-    def weight(n: int) -> Any:
+    def weight(n: int) -> Array:
         return make(n, low=0.1, high=0.9)
 
     yield Sample((x(2, 3), weight(3)))
@@ -73,7 +73,7 @@ def channels(make: Make) -> Iterator[Sample]:
     yield Sample((make.special(3, 3), weight(3)), kind="nan")
 
 
-def prelu(x: Any, weight: Any) -> Any:
+def prelu(x: Array, weight: Array) -> Array:
     if len(weight) > 1:
         weight = weight.reshape(-1, *(1,) * (x.ndim - 2))
     return np.where(x > 0, x, x * weight)
@@ -88,7 +88,7 @@ def halves(make: Make) -> Iterator[Sample]:
     yield Sample((make.special(10),), kind="nan")
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: Array, axis: int = -1) -> Array:
     a, b = np.split(x, 2, axis)
     return a * sigmoid(b)
 

@@ -16,7 +16,7 @@ from ...ops.attention import (
     flash_attention_score,
     self_attention_grad,
 )
-from ..case import Bad, Make, OpCase, Sample
+from ..case import Array, Bad, Make, OpCase, Sample
 from .windows import wide
 
 ALL = (-99, 99)
@@ -59,10 +59,10 @@ def _mask(make: Make, kind: str, shape: tuple[int, ...]) -> Any:
     return None
 
 
-def _operands(make: Make, row: Any) -> tuple[Any, ...]:
+def _operands(make: Make, row: tuple[Any, ...]) -> tuple[Any, ...]:
     kind, (batch, heads, own, queries, keys, width, value_width), mask, (low, high), layout = row
 
-    def x(*shape: int) -> Any:  # the axes in the order of the layout
+    def x(*shape: int) -> Array:  # the axes in the order of the layout
         given = [0] * 4
         for at, n in zip(AXES[layout], shape):
             given[at] = n
@@ -103,13 +103,13 @@ def gradients(make: Make) -> Iterator[Sample]:
         )
 
 
-def _turned(x: Any, layout: str, back: bool = False) -> Any:
+def _turned(x: Array, layout: str, back: bool = False) -> Array:
     perm = np.argsort(AXES[layout]) if back else AXES[layout]
     return np.transpose(x, perm)
 
 
 def _weights(
-    q: Any, k: Any, mask: Any, scale: float, low: int, high: int, log_sum: Any = None
+    q: Array, k: Array, mask: Array | None, scale: float, low: int, high: int, log_sum: Any = None
 ) -> Any:
     scores = np.einsum("bnqd,bnkd->bnqk", q, k) * scale
     if mask is not None:
@@ -124,15 +124,22 @@ def _weights(
     return np.exp(scores - log_sum), log_sum
 
 
-def _sides(query: Any, key: Any, value: Any, layout: str) -> tuple[Any, Any, Any]:
+def _sides(query: Array, key: Array, value: Array, layout: str) -> tuple[Array, Array, Array]:
     q, k, v = (_turned(wide(x), layout) for x in (query, key, value))
     times = q.shape[1] // k.shape[1]
     return q, np.repeat(k, times, 1), np.repeat(v, times, 1)
 
 
 def attention(
-    query: Any, key: Any, value: Any, mask: Any, scale: float, low: int, high: int, layout: str
-) -> tuple[Any, Any]:
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array,
+    scale: float,
+    low: int,
+    high: int,
+    layout: str,
+) -> tuple[Array, Array]:
     """Vaswani et al. (2017), and the logarithms of the sums."""
     q, k, v = _sides(query, key, value, layout)
     weights, log_sum = _weights(q, k, mask, scale, low, high)
@@ -141,18 +148,18 @@ def attention(
 
 
 def attention_gradient(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
-    out: Any,
-    log_sum: Any,
-    dout: Any,
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array,
+    out: Array,
+    log_sum: Array,
+    dout: Array,
     scale: float,
     low: int,
     high: int,
     layout: str,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Array, Array, Array]:
     """The gradients that follow from the matrix of weights."""
     q, k, v = _sides(query, key, value, layout)
     do = _turned(wide(dout), layout)
@@ -161,7 +168,7 @@ def attention_gradient(
     dscores = weights * (do @ v.swapaxes(2, 3) - rows) * scale
     own = key.shape[AXES[layout][1]]
 
-    def shared(x: Any) -> Any:
+    def shared(x: Array) -> Array:
         return x.reshape(x.shape[0], own, x.shape[1] // own, *x.shape[2:]).sum(2)
 
     found = dscores @ k, shared(dscores.swapaxes(2, 3) @ q), shared(weights.swapaxes(2, 3) @ do)
@@ -187,7 +194,7 @@ PARTS: list[tuple[str, tuple[int, ...], str, tuple[int, int], str]] = [
 ]
 
 
-def _projected(make: Make, row: Any) -> tuple[Any, ...]:
+def _projected(make: Make, row: tuple[Any, ...]) -> tuple[Any, ...]:
     kind, (batch, heads, own, length, width), mask, (low, high), layout = row
     first = (batch, length) if layout == "BSND" else (length, batch)
     shape = (*first, (heads + 2 * own) * width)
@@ -211,7 +218,7 @@ def projected_gradients(make: Make) -> Iterator[Sample]:
         )
 
 
-def _apart(x: Any, heads: int, own: int) -> tuple[Any, Any, Any]:
+def _apart(x: Array, heads: int, own: int) -> tuple[Array, Array, Array]:
     width = x.shape[2] // (heads + 2 * own)
     query, key, value = (
         part.reshape(*x.shape[:2], -1, width)
@@ -221,8 +228,8 @@ def _apart(x: Any, heads: int, own: int) -> tuple[Any, Any, Any]:
 
 
 def self_attention(
-    x: Any, mask: Any, heads: int, own: int, scale: float, low: int, high: int, layout: str
-) -> tuple[Any, Any]:
+    x: Array, mask: Array, heads: int, own: int, scale: float, low: int, high: int, layout: str
+) -> tuple[Array, Array]:
     """`attention` of the three parts."""
     if not x.size:
         shape = (*x.shape[:2], heads, x.shape[2] // (heads + 2 * own))
@@ -232,18 +239,18 @@ def self_attention(
 
 
 def self_attention_gradient(
-    x: Any,
-    mask: Any,
-    out: Any,
-    log_sum: Any,
-    dout: Any,
+    x: Array,
+    mask: Array,
+    out: Array,
+    log_sum: Array,
+    dout: Array,
     heads: int,
     own: int,
     scale: float,
     low: int,
     high: int,
     layout: str,
-) -> Any:
+) -> Array:
     """The gradients of the three parts side by side."""
     if not x.size:
         return np.zeros_like(x)
@@ -257,7 +264,7 @@ def self_attention_gradient(
 
 
 def scores(make: Make) -> Iterator[Sample]:
-    def x(*shape: int) -> Any:
+    def x(*shape: int) -> Array:
         return make(*shape)
 
     yield Sample((x(2, 3, 4), x(2, 5, 4), x(2, 5, 4), 2), {"scalar_value": 0.7})
@@ -286,20 +293,20 @@ def scores(make: Make) -> Iterator[Sample]:
 
 
 def score_of(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: Array,
+    key: Array,
+    value: Array,
     head_num: int,
-    real_shift: Any = None,
+    real_shift: Array | None = None,
     drop_mask: Any = None,
-    attn_mask: Any = None,
+    attn_mask: Array | None = None,
     keep_prob: float = 1.0,
     scalar_value: float = 1.0,
     pre_tokens: int = 99,
     next_tokens: int = 99,
     input_layout: str = "BSH",
     sparse_mode: int = 0,
-) -> Any:
+) -> Array:
     """`flash_attention_score` by its definition."""
     layout = {"BSH": "BSND", "SBH": "SBND"}.get(input_layout, input_layout)
     shape = query.shape

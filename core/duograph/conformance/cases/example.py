@@ -11,10 +11,7 @@ from ...ops.elementwise import add
 from ...ops.exponential import exp
 from ...ops.gather_scatter import gather_by
 from ...ops.shape_primitives import reduce_sum
-from ..case import Bad, Make, OpCase, Sample, binary, reduction, unary
-
-ROWS = np.ones((2, 3), np.float32)
-FOUR = np.ones(4, np.float32)
+from ..case import FOUR, ROWS, Bad, Make, OpCase, Sample, binary, reduction, unary
 
 
 def gather_samples(make: Make) -> Iterator[Sample]:

@@ -9,15 +9,15 @@ import numpy as np
 
 from ...dtype import FLOATING, bfloat16, float16, float32, float64, int32
 from ...ops.detection import (
-    crop_by,
-    decode_boxes,
-    encode_boxes,
-    iou_of,
+    bounding_box_decode,
+    bounding_box_encode,
+    crop_and_resize,
+    iou,
     nms_with_mask,
-    roi_align_by,
+    roi_align,
 )
-from ...ops.nn_functions import embedding_by, grid_sample_by, resize_by
-from ..case import Bad, Make, OpCase, Sample
+from ...ops.nn_functions import embedding, grid_sample, resize_by
+from ..case import Array, Bad, Make, OpCase, Sample
 from .windows import GRAD_TOL, NO_POINT, ROWS, TOL, WHY, wide
 
 INTEGERS = np.ones((1, 2, 2, 2), np.int64)
@@ -43,7 +43,7 @@ def resizes(make: Make) -> Iterator[Sample]:
 
 
 def grids(make: Make) -> Iterator[Sample]:
-    def places(*shape: int) -> Any:
+    def places(*shape: int) -> Array:
         # away from the edges of cells, where the derivative jumps
         return (np.floor(make.rng.uniform(0, 12, shape)) * 0.2 - 1.13).astype(make.dtype.np)
 
@@ -85,7 +85,7 @@ def embeddings(make: Make) -> Iterator[Sample]:
 # ---- boxes --------------------------------------------------------------------------------------
 
 
-def boxes(make: Make, n: int) -> Any:
+def boxes(make: Make, n: int) -> Array:
     low = make(n, 2, low=0.0, high=8.0)
     return np.concatenate([low, low + make(n, 2, low=1.0, high=8.0)], 1).astype(make.dtype.np)
 
@@ -103,7 +103,7 @@ def overlaps(make: Make) -> Iterator[Sample]:
     yield Sample((bad, boxes(make, 2), False), kind="nan")
 
 
-def overlap_of(anchor: Any, ground: Any, of_ground: bool) -> Any:
+def overlap_of(anchor: Any, ground: Any, of_ground: bool) -> Array:
     a, g = wide(anchor), wide(ground)
     out = np.zeros((len(g), len(a)))
     for i, q in enumerate(g):
@@ -143,7 +143,7 @@ def decodings(make: Make) -> Iterator[Sample]:
 
 
 def suppressions(make: Make) -> Iterator[Sample]:
-    def scored(n: int) -> Any:
+    def scored(n: int) -> Array:
         return np.concatenate([boxes(make, n), make.distinct(n, 1)], 1).astype(make.dtype.np)
 
     yield Sample((scored(6), 0.3))
@@ -153,7 +153,7 @@ def suppressions(make: Make) -> Iterator[Sample]:
 
 
 def regions(make: Make) -> Iterator[Sample]:
-    def rois(m: int, n: int) -> Any:
+    def rois(m: int, n: int) -> Array:
         low = make(m, 2, low=0.0, high=4.0)
         return np.concatenate(
             [
@@ -177,7 +177,7 @@ def regions(make: Make) -> Iterator[Sample]:
 
 
 def crops(make: Make) -> Iterator[Sample]:
-    def squares(m: int) -> Any:
+    def squares(m: int) -> Array:
         return make(m, 4, low=-0.1, high=1.1)
 
     for method in ("bilinear", "nearest"):
@@ -213,7 +213,7 @@ CASES = [
         errors=[Bad(("text", (2,), "linear", "half", (None,)), TypeError, "str")],
     ),
     OpCase(
-        grid_sample_by,
+        grid_sample,
         grids,
         without=NO_POINT,
         tol={float16: 5e-2, bfloat16: 5e-1, float32: 5e-5},
@@ -222,7 +222,7 @@ CASES = [
         errors=[Bad((INTEGERS, INTEGERS, "bilinear", "zeros", True), TypeError, "int64")],
     ),
     OpCase(
-        embedding_by,
+        embedding,
         embeddings,
         dtypes=FLOATING,
         grad=(1,),
@@ -230,7 +230,7 @@ CASES = [
         errors=[Bad(("text", ROWS, -1, False), TypeError, "str")],
     ),
     OpCase(
-        iou_of,
+        iou,
         overlaps,
         oracle=overlap_of,
         without=NO_BOX_POINT,
@@ -240,7 +240,7 @@ CASES = [
         errors=[Bad((WHOLE, WHOLE, False), TypeError, "int64")],
     ),
     OpCase(
-        encode_boxes,
+        bounding_box_encode,
         encodings,
         without=NO_BOX_POINT,
         tol={float16: 2e-2, bfloat16: 2e-1},
@@ -249,7 +249,7 @@ CASES = [
         errors=[Bad((WHOLE, WHOLE, *STATS), TypeError, "int64")],
     ),
     OpCase(
-        decode_boxes,
+        bounding_box_decode,
         decodings,
         without=NO_BOX_POINT,
         tol={float16: 5e-2, bfloat16: 5e-1},
@@ -269,7 +269,7 @@ CASES = [
         errors=[Bad(("text", 0.5), TypeError, "str")],
     ),
     OpCase(
-        roi_align_by,
+        roi_align,
         regions,
         without=NO_BOX_POINT,
         tol={float16: 1e-1, bfloat16: 1.0, float32: 1e-4},
@@ -278,7 +278,7 @@ CASES = [
         errors=[Bad((INTEGERS, np.ones((1, 5), np.int64), 1, 1, 1.0, 1, 1), TypeError, "int64")],
     ),
     OpCase(
-        crop_by,
+        crop_and_resize,
         crops,
         dtypes=(float32, float64),
         without=NO_BOX_POINT,

@@ -1,14 +1,14 @@
-"""Ops that read and write by index, and those that sort and search."""
+"""Ops that read and write by index."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ... import ops
-from ...dtype import ALL, BOOL, FLOATING, REAL, bool_, float32, int32, int64
+from ...dtype import ALL, FLOATING, REAL, bool_, float32, int32, int64
 from ...ops.gather_scatter import (
     gather_elements_by,
     scatter_add_by,
@@ -16,41 +16,31 @@ from ...ops.gather_scatter import (
     scatter_elements_set_by,
     scatter_set_by,
 )
-from ...ops.gathering import gather_batch, gather_nd_by, reverse_sequence_by
+from ...ops.gathering import gather_batch, gather_nd_by, reverse_sequence
 from ...ops.indexing import getitem_by, masked_by, setitem_by
 from ...ops.movement import identity
-from ...ops.scattering import scatter_nd_by, scatter_nd_write, scatter_reduce_by
+from ...ops.scattering import scatter_nd, scatter_nd_write, scatter_reduce_by
 from ...ops.segments import segments_by
-from ...ops.sorting import searchsorted_by, sort_by, topk_by
-from ...ops.value_sizes import nonzero_by, unique_by, unique_consecutive_by
 from ...tensor import Tensor
-from ..case import Bad, Make, OpCase, Sample, Samples
+from ..case import FOUR, ROWS, Array, Bad, Make, OpCase, Oracle, Sample, Samples
 
-ROWS = np.ones((2, 3), np.float32)
-FOUR = np.ones(4, np.float32)
-NUMBER = np.ones((), np.float32)
 HALF = np.array([[0.5]], np.float32)
 NOT_BOOL = tuple(d for d in ALL if d is not bool_)
-NUMBERS = "bool elements do not add up"
 SELECTS = {"broadcast": "indices select, they do not broadcast"}
 
 
-def distinct(make: Make, count: int, below: int, dtype: Any = int64) -> Any:
+def distinct(make: Make, count: int, below: int, dtype: Any = int64) -> Array:
     """Different indices: what stays of duplicates has no derivative in the others, which
     differences cannot see.
     """
     return make.rng.permutation(below)[:count].astype(dtype.np)
 
 
-# ---- whole slices of an axis
-# ---------------------------------------------------------------------------
-
-
 def rows(once: bool) -> Samples:
     """An operand, indices into one axis of it, and updates."""
 
     def samples(make: Make) -> Iterator[Sample]:
-        def at(*shape: int, below: int, dtype: Any = int64) -> Any:
+        def at(*shape: int, below: int, dtype: Any = int64) -> Array:
             if once:
                 size = int(np.prod(shape))
                 return distinct(make, size, below, dtype).reshape(shape)
@@ -71,8 +61,8 @@ def rows(once: bool) -> Samples:
     return samples
 
 
-def put(add: bool) -> Callable[..., Any]:
-    def oracle(x: Any, indices: Any, updates: Any, axis: int) -> Any:
+def put(add: bool) -> Oracle:
+    def oracle(x: Array, indices: Array, updates: Array, axis: int) -> Array:
         out = np.moveaxis(np.array(x), axis, 0)
         flat = updates.reshape(*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
         for i, row in zip(indices.reshape(-1), np.moveaxis(flat, axis, 0)):
@@ -88,10 +78,6 @@ ROW_ERRORS = [
 ]
 
 
-# ---- element by element
-# ---------------------------------------------------------------------------------
-
-
 def elements(make: Make) -> Iterator[Sample]:
     yield Sample((make(5, 4), 0, make.index(3, 4, below=5)))
     yield Sample((make(2, 6, 3), -2, make.index(2, 2, 3, below=6, low=-6, dtype=int32)))
@@ -105,7 +91,7 @@ def elements(make: Make) -> Iterator[Sample]:
         yield Sample((make.special(9), 0, make.index(9, below=9)), kind="nan")
 
 
-def taken(x: Any, axis: int, index: Any) -> Any:
+def taken(x: Array, axis: int, index: Array) -> Array:
     if x.ndim == 0:
         return x
     part = tuple(slice(None) if k == axis % x.ndim else slice(n) for k, n in enumerate(index.shape))
@@ -113,7 +99,7 @@ def taken(x: Any, axis: int, index: Any) -> Any:
 
 
 def element_updates(make: Make) -> Iterator[Sample]:
-    def at(*shape: int, axis: int, below: int, dtype: Any = int64) -> Any:
+    def at(*shape: int, axis: int, below: int, dtype: Any = int64) -> Array:
         """Indices that differ along the axis."""
         other = [n for k, n in enumerate(shape) if k != axis]
         found = [distinct(make, shape[axis], below) for _ in range(int(np.prod(other)))]
@@ -136,8 +122,8 @@ def element_updates(make: Make) -> Iterator[Sample]:
     yield Sample((make(1, 5), 1, twice, make(1, 4)), kind="edge", name="duplicates")
 
 
-def put_elements(add: bool) -> Callable[..., Any]:
-    def oracle(x: Any, axis: int, index: Any, src: Any, reduction: str = "") -> Any:
+def put_elements(add: bool) -> Oracle:
+    def oracle(x: Array, axis: int, index: Array, src: Array, reduction: str = "") -> Array:
         out = np.array(x)
         for at in np.ndindex(*index.shape):
             to = list(at)
@@ -148,7 +134,7 @@ def put_elements(add: bool) -> Callable[..., Any]:
     return oracle
 
 
-def scattered_add(input: Any, axis: int, index: Any, src: Any) -> Any:
+def scattered_add(input: Any, axis: int, index: Array, src: Array) -> Array:
     """The method `Tensor.scatter_add` along an axis."""
     return input.scatter_add(axis, index, src)
 
@@ -162,12 +148,8 @@ def primitive_elements(name: str) -> list[Bad]:
     ]
 
 
-# ---- rows of indices
-# ------------------------------------------------------------------------------------
-
-
 def nd(make: Make) -> Iterator[Sample]:
-    def at(*shape: int, of: tuple[int, ...], dtype: Any = int64) -> Any:
+    def at(*shape: int, of: tuple[int, ...], dtype: Any = int64) -> Array:
         columns = [make.index(*shape, below=n, low=-n) for n in of]
         return np.stack(columns, -1).astype(dtype.np)
 
@@ -184,11 +166,11 @@ def nd(make: Make) -> Iterator[Sample]:
 
 def nd_updates(low: float | None = None, high: float | None = None) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
-        def at(count: int, of: tuple[int, ...], dtype: Any = int64) -> Any:
+        def at(count: int, of: tuple[int, ...], dtype: Any = int64) -> Array:
             flat = distinct(make, count, int(np.prod(of)))
             return np.stack(np.unravel_index(flat, of), -1).astype(dtype.np)
 
-        def x(*shape: int) -> Any:
+        def x(*shape: int) -> Array:
             return make(*shape, low=low, high=high)
 
         yield Sample((x(3, 4), at(5, (3, 4)), x(5)))
@@ -207,8 +189,8 @@ def nd_updates(low: float | None = None, high: float | None = None) -> Samples:
     return samples
 
 
-def put_nd(mode: str) -> Callable[..., Any]:
-    table: dict[str, Callable[..., Any]] = {
+def put_nd(mode: str) -> Oracle:
+    table: dict[str, Oracle] = {
         "update": lambda a, b: b,
         "add": np.add,
         "sub": np.subtract,
@@ -219,7 +201,7 @@ def put_nd(mode: str) -> Callable[..., Any]:
     }
     function = table[mode]
 
-    def oracle(x: Any, indices: Any, updates: Any) -> Any:
+    def oracle(x: Array, indices: Array, updates: Array) -> Array:
         out = np.array(x)
         for at in np.ndindex(*indices.shape[:-1]):
             to = tuple(indices[at])
@@ -251,7 +233,7 @@ def of_zeros(make: Make) -> Iterator[Sample]:
 
 def segments(low: float | None = None, high: float | None = None) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
-        def x(*shape: int) -> Any:
+        def x(*shape: int) -> Array:
             return make(*shape, low=low, high=high)
 
         yield Sample((x(5, 2), np.array([0, 2, 0, 1, 2]), 3))
@@ -271,8 +253,8 @@ def segments(low: float | None = None, high: float | None = None) -> Samples:
     return samples
 
 
-def segmented(mode: str) -> Callable[..., Any]:
-    def oracle(x: Any, ids: Any, count: int) -> Any:
+def segmented(mode: str) -> Oracle:
+    def oracle(x: Array, ids: Any, count: int) -> Array:
         start: Any = {"sum": 0, "prod": 1}.get(mode)
         if start is None:
             lowest = mode == "max"
@@ -291,14 +273,10 @@ def segmented(mode: str) -> Callable[..., Any]:
     return oracle
 
 
-# ---- brackets
-# -------------------------------------------------------------------------------------------
-
-
 class Index:
     """Brackets as an argument: `at[1:, None]`; arrays in it become Tensors as any others do."""
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> tuple[Array, ...]:
         return index if isinstance(index, tuple) else (index,)
 
 
@@ -348,90 +326,25 @@ def assignments(make: Make) -> Iterator[Sample]:
     yield Sample((make(3, 4), (mask,), make()), kind="edge", name="mask and 0-d value")
 
 
-def read(x: Tensor, index: Any) -> Tensor:
+def read(x: Tensor, index: Array) -> Tensor:
     """`x[index]`."""
     return x[index]
 
 
-def write(x: Tensor, index: Any, value: Any) -> Tensor:
+def write(x: Tensor, index: Array, value: Array) -> Tensor:
     """A copy of x after `x[index] = value`."""
     out = identity(x)
     out[index] = value
     return out
 
 
-def assigned(x: Any, index: Any, value: Any) -> Any:
+def assigned(x: Array, index: Array, value: Array) -> Array:
     out = np.array(x)
     out[index] = value
     return out
 
 
-# ---- order
-# ----------------------------------------------------------------------------------------------
-
-
-def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
-    """The standard kinds with different elements, each call's arguments behind them."""
-
-    def samples(make: Make) -> Iterator[Sample]:
-        for call in calls:
-            yield Sample((make.distinct(3, 4), *call), kwargs)
-            yield Sample((make.distinct(7, 13), *call), kwargs, "odd")
-            wide = make.distinct(5, 8)
-            yield Sample((wide.T, *call), kwargs, "noncontiguous")
-            yield Sample((make(6, 5), *call), kwargs, "edge", grad=False, name="ties")
-            if make.inexact:
-                yield Sample((make.special(9, 6), *call), kwargs, "nan")
-        yield Sample((make(0, 4), *calls[0]), kwargs, "empty")
-
-    return samples
-
-
-def arranged(x: Any, axis: int, descending: bool) -> Any:
-    """Order by (NaN last, key, place)."""
-    sign = -1 if descending else 1
-
-    def key(row: Any) -> Any:
-        wide = row.astype(np.float64) if row.dtype.kind in "fV" else row.astype(object)
-        nan = [bool(v != v) for v in wide]
-        return sorted(range(len(row)), key=lambda i: (nan[i], 0 if nan[i] else sign * wide[i], i))
-
-    if x.size == 0:
-        return np.zeros(x.shape, np.int64)
-    moved = np.moveaxis(x, axis, -1)
-    order = np.array([key(row) for row in moved.reshape(-1, moved.shape[-1])])
-    return np.moveaxis(order.reshape(moved.shape), -1, axis)
-
-
-def sorted_pair(x: Any, axis: int = -1, descending: bool = False) -> Any:
-    order = arranged(x, axis, descending)
-    return np.take_along_axis(x, order, axis), order.astype(np.int32)
-
-
-def top(x: Any, k: int, dim: Any = None, largest: bool = True) -> Any:
-    axis = -1 if dim is None else dim
-    order = np.take(arranged(x, axis, largest), np.arange(k), axis)
-    return np.take_along_axis(x, order, axis), order.astype(np.int32)
-
-
-def bounds(make: Make) -> Iterator[Sample]:
-    x = np.sort(make(7).astype(np.float64 if make.inexact else make.dtype.np)).astype(make.dtype.np)
-    for right in (False, True):
-        yield Sample((x, make(3, 4)), {"right": right})
-        yield Sample((x, x), {"right": right}, "odd")
-    rows_ = np.sort(make(2, 5).astype(np.float64 if make.inexact else make.dtype.np), -1).astype(
-        make.dtype.np
-    )
-    yield Sample((rows_, make(2, 3)), {"out_int32": True}, "broadcast")
-    yield Sample((x, make()), kind="zero_d")
-    yield Sample((make(0), make(3)), kind="empty")
-    yield Sample((x, make(0)), kind="empty")
-    yield Sample((x, make.strided(4, 5)), kind="noncontiguous")
-    if make.inexact:
-        yield Sample((x, make.special(9)), kind="nan")
-
-
-def found(x: Any, values: Any, right: bool = False, out_int32: bool = False) -> Any:
+def found(x: Array, values: Array, right: bool = False, out_int32: bool = False) -> Array:
     side: Any = "right" if right else "left"
     if x.dtype.kind == "V" or x.dtype.itemsize == 2:
         kind = np.float32 if x.dtype.kind in "fV" else np.int64
@@ -441,70 +354,6 @@ def found(x: Any, values: Any, right: bool = False, out_int32: bool = False) -> 
     else:
         out = np.stack([np.searchsorted(a, b, side) for a, b in zip(x, values)])
     return np.asarray(out).astype(np.int32 if out_int32 else np.int64)
-
-
-def any_kind(make: Make) -> Iterator[Sample]:
-    yield Sample((make(3, 4),))
-    yield Sample((make(),), kind="zero_d")
-    yield Sample((make(0, 3),), kind="empty")
-    yield Sample((make(7, 11),), kind="odd")
-    yield Sample((make.strided(4, 5),), kind="noncontiguous")
-    if make.inexact:
-        yield Sample((make.special(9),), kind="nan")
-
-
-def repeated(make: Make) -> Iterator[Sample]:
-    """Elements of which several are equal; no NaN, whose number in a set is a matter of taste."""
-    x = make.index(7, below=3, dtype=make.dtype) if make.dtype is not bool_ else make(7)
-    yield Sample((x,))
-    yield Sample((x[:6].reshape(2, 3),))
-    yield Sample((make(),), kind="zero_d")
-    yield Sample((make(0),), kind="empty")
-    yield Sample(
-        (make.index(31, below=5, dtype=make.dtype) if make.dtype is not bool_ else make(31),),
-        kind="odd",
-    )
-    yield Sample((make.strided(4, 5),), kind="noncontiguous")
-
-
-def first_seen(x: Any) -> Any:
-    seen: list[Any] = []
-    inverse = []
-    for v in x.reshape(-1):
-        same = [i for i, w in enumerate(seen) if w == v]
-        inverse.append(same[0] if same else len(seen))
-        if not same:
-            seen.append(v)
-    return np.array(seen, x.dtype), np.array(inverse, np.int32).reshape(x.shape)
-
-
-def runs(x: Any, return_inverse: bool = True, return_counts: bool = True) -> Any:
-    values: list[Any] = []
-    inverse: list[int] = []
-    counts: list[int] = []
-    for v in x.reshape(-1):
-        if not values or values[-1] != v:
-            values.append(v)
-            counts.append(0)
-        counts[-1] += 1
-        inverse.append(len(values) - 1)
-    return (
-        np.array(values, x.dtype),
-        np.array(inverse, np.int64).reshape(x.shape),
-        np.array(counts, np.int64),
-    )
-
-
-def masks(make: Make) -> Iterator[Sample]:
-    for sample in any_kind(make):
-        (x,) = sample.args
-        yield Sample((x, np.asarray(make.rng.random(x.shape) < 0.6)), kind=sample.kind)
-    yield Sample((make(3, 4), np.array([True, False, True, True])), kind="broadcast")
-
-
-def picked(x: Any, mask: Any) -> Any:
-    wide, where = np.broadcast_arrays(x, mask)
-    return wide[where]
 
 
 def batches(make: Make) -> Iterator[Sample]:
@@ -518,7 +367,7 @@ def batches(make: Make) -> Iterator[Sample]:
         yield Sample((make.special(3, 3), make.index(3, 2, below=3), 1, 1), kind="nan")
 
 
-def batched(x: Any, indices: Any, axis: int, batch_dims: int) -> Any:
+def batched(x: Array, indices: Array, axis: int, batch_dims: int) -> Array:
     return (
         np.stack([np.take(a, i, axis - 1) for a, i in zip(x, indices)])
         if len(x)
@@ -536,7 +385,7 @@ def sequences(make: Make) -> Iterator[Sample]:
         yield Sample((make.special(2, 6), np.array([3, 6]), 1), kind="nan")
 
 
-def turned(x: Any, lengths: Any, seq_dim: int, batch_dim: int = 0) -> Any:
+def turned(x: Array, lengths: Any, seq_dim: int, batch_dim: int = 0) -> Array:
     out = np.array(x)
     view = np.moveaxis(out, (batch_dim, seq_dim), (0, 1))
     for row, n in zip(view, lengths):
@@ -544,7 +393,6 @@ def turned(x: Any, lengths: Any, seq_dim: int, batch_dim: int = 0) -> Any:
     return out
 
 
-NO_ZERO_D = {"zero_d": "it has an axis to index"}
 CASES = [
     OpCase(
         scatter_set_by,
@@ -637,7 +485,7 @@ CASES = [
         of_zeros,
         dtypes=NOT_BOOL,
         grad=(1,),
-        covers=[scatter_nd_by],
+        covers=[scatter_nd],
         oracle=lambda i, u, shape: put_nd("add")(np.zeros(shape, u.dtype), i, u),
         errors=[
             Bad(
@@ -681,7 +529,7 @@ CASES = [
         dtypes=ALL,
         oracle=turned,
         grad=(0,),
-        covers=[reverse_sequence_by],
+        covers=[reverse_sequence],
         errors=[Bad((ROWS, np.array([1]), 1), ValueError, r"reverse_sequence: got \(1,\) lengths")],
     ),
     OpCase(
@@ -720,80 +568,6 @@ CASES = [
             ),
             Bad((ROWS, 0, None), TypeError, "setitem: got None"),
             Bad((ROWS, 0, 1j), TypeError, "setitem: got a complex"),
-        ],
-    ),
-    OpCase(
-        ops.masked_select,
-        masks,
-        dtypes=ALL,
-        grad=(0,),
-        oracle=picked,
-        errors=[
-            Bad((ROWS, FOUR), TypeError, "masked_select: mask has dtype float32"),
-            Bad((ROWS, np.array([True] * 4)), ValueError, "masked_select: got shapes"),
-        ],
-    ),
-    OpCase(
-        nonzero_by,
-        any_kind,
-        oracle=np.argwhere,
-        errors=[Bad(("text",), TypeError, "nonzero: got str")],
-    ),
-    OpCase(
-        ops.unique,
-        repeated,
-        dtypes=ALL,
-        grad=False,
-        oracle=first_seen,
-        covers=[unique_by],
-        errors=[Bad(("text",), TypeError, "unique: got str")],
-    ),
-    OpCase(
-        lambda x: ops.unique_consecutive(x, True, True),
-        repeated,
-        dtypes=ALL,
-        grad=False,
-        oracle=runs,
-        covers=[unique_consecutive_by],
-        name="unique_consecutive",
-        errors=[Bad(("text",), TypeError, "unique_consecutive: got str")],
-    ),
-    OpCase(
-        ops.sort,
-        ordered((), (0,), (1, True)),
-        dtypes=(*BOOL, *REAL),
-        oracle=sorted_pair,
-        covers=[sort_by],
-        errors=[
-            Bad((ROWS, 2), ValueError, "sort: got axis 2"),
-            Bad((np.ones(2, np.complex64),), TypeError, "sort: .*complex64"),
-        ],
-    ),
-    OpCase(
-        ops.topk,
-        ordered((2,), (3, 0), (2, 1, False)),
-        dtypes=(*BOOL, *REAL),
-        oracle=top,
-        covers=[topk_by],
-        errors=[
-            Bad((ROWS, 4), ValueError, "topk: got k=4 for axis 1 of size 3"),
-            Bad((NUMBER, 1), ValueError, "topk: got a 0-d"),
-        ],
-    ),
-    OpCase(
-        ops.searchsorted,
-        bounds,
-        dtypes=REAL,
-        grad=False,
-        oracle=found,
-        covers=[searchsorted_by],
-        errors=[
-            Bad(
-                (ROWS, np.ones((3, 3), np.float32)),
-                ValueError,
-                "searchsorted: got a sequence of shape",
-            ),
-            Bad((FOUR, FOUR), ValueError, "searchsorted: got side=", {"side": "middle"}),
         ],
     ),
 ]

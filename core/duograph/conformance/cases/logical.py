@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ from ...ops.logic import (
     shift_left,
     shift_right,
 )
-from ..case import Bad, Make, OpCase, Sample, binary, unary
+from ..case import Array, Bad, Make, OpCase, Sample, binary, unary
 from .arithmetic import ROWS, SHAPES, TEXT, no_complex
 
 MASK = np.array([True, False, True])
@@ -61,7 +60,7 @@ def bits(make: Make) -> Iterator[Sample]:
 
 
 def selections(make: Make) -> Iterator[Sample]:
-    def mask(*shape: int) -> Any:
+    def mask(*shape: int) -> Array:
         return make(*shape, dtype=bool_)
 
     yield Sample((mask(3, 4), make(3, 4), make(3, 4)))
@@ -84,7 +83,9 @@ def fills(make: Make) -> Iterator[Sample]:
     yield Sample((make(2, 3), MASK, 1), kind="broadcast")
 
 
-def close(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+def close(
+    x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Array:
     first, second = (a.astype(np.float64) if isinstance(a, np.ndarray) else a for a in (x, y))
     return np.isclose(first, second, rtol=rtol, atol=atol, equal_nan=equal_nan)
 

@@ -11,11 +11,9 @@ from ... import ops
 from ...dtype import FLOATING, NUMERIC, bfloat16, complex64, float16, float32, float64
 from ...ops import linalg
 from ...ops.linalg import bias_add, matmul_of
-from ...ops.matrices import cholesky_by, det_by, inverse_by, slogdet_by, solve_by
-from ..case import Bad, Make, OpCase, Sample
+from ...ops.matrices import cholesky_by, det, inverse, slogdet, solve_by
+from ..case import FOUR, ROWS, Array, Bad, Make, OpCase, Sample, Samples
 
-ROWS = np.ones((2, 3), np.float32)
-FOUR = np.ones(4, np.float32)
 NUMBERS = np.array([[1, 2], [3, 4]])
 TRUE = np.ones((2, 2), bool)
 PRODUCTS = {float16: 2e-2, bfloat16: 2e-1, float32: 2e-5, complex64: 2e-5}
@@ -23,7 +21,7 @@ PRODUCTS_WHY = "sums of a hundred products, in whatever order"
 NO_POINT = {"zero_d": "there are no 0-d matrices"}
 
 
-def wide(x: Any) -> Any:
+def wide(x: Array) -> Array:
     x = np.asarray(x)
     return x.astype(np.float64) if x.dtype.kind in "fV" else x
 
@@ -56,7 +54,7 @@ def matrices(make: Make) -> Iterator[Sample]:
         yield Sample((x, make(4, 2)), kind="nan")
 
 
-def product_of(x: Any, y: Any, transpose_a: bool = False, transpose_b: bool = False) -> Any:
+def product_of(x: Array, y: Array, transpose_a: bool = False, transpose_b: bool = False) -> Array:
     a = np.swapaxes(wide(x), -1, -2) if transpose_a else wide(x)
     b = np.swapaxes(wide(y), -1, -2) if transpose_b else wide(y)
     return np.matmul(a, b).astype(x.dtype)
@@ -85,7 +83,7 @@ def layers(make: Make) -> Iterator[Sample]:
         yield Sample((x, make(2, 4), make(2)), kind="nan")
 
 
-def dense_of(x: Any, w: Any, bias: Any) -> Any:
+def dense_of(x: Array, w: Array, bias: Array) -> Array:
     out = wide(x) @ wide(w).T
     return (out if bias is None else out + wide(bias)).astype(x.dtype)
 
@@ -101,23 +99,23 @@ def biases(make: Make) -> Iterator[Sample]:
         yield Sample((make.special(3, 5), make(5)), kind="nan")
 
 
-def bias_of(x: Any, bias: Any) -> Any:
+def bias_of(x: Array, bias: Array) -> Array:
     return x + bias.reshape(-1, *[1] * (x.ndim - 2))
 
 
-def invertible(make: Make, *shape: int) -> Any:
+def invertible(make: Make, *shape: int) -> Array:
     """Matrices far from singular."""
     x = make(*shape, low=-0.5, high=0.5)
     n = shape[-1]
     return (wide(x) + np.diag(np.arange(1, n + 1) * 1.5)).astype(x.dtype)
 
 
-def definite(make: Make, *shape: int) -> Any:
+def definite(make: Make, *shape: int) -> Array:
     x = wide(make(*shape, low=-0.5, high=0.5))
     return (x @ np.swapaxes(x, -1, -2) + np.eye(shape[-1]) * 1.5).astype(make.dtype.np)
 
 
-def squares(matrix: Any, *rest: Any) -> Any:
+def squares(matrix: Any, *rest: Any) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
         yield Sample((matrix(make, 3, 3), *rest))
         yield Sample((matrix(make, 2, 3, 3), *rest))
@@ -142,7 +140,7 @@ def solved(make: Make) -> Iterator[Sample]:
     )
 
 
-def logdet_of(x: Any) -> Any:
+def logdet_of(x: Array) -> tuple[Array, ...]:
     sign, size = np.linalg.slogdet(wide(x))
     return np.asarray(sign).astype(x.dtype), np.asarray(size).astype(x.dtype)
 
@@ -188,7 +186,7 @@ CASES = [
         errors=[Bad((np.ones(()), FOUR), ValueError, "at least one axis")],
     ),
     OpCase(
-        linalg.dense_of,
+        linalg.dense,
         layers,
         dtypes=FLOATING,
         oracle=dense_of,
@@ -218,7 +216,7 @@ CASES = [
         errors=[Bad((ROWS, ROWS), ValueError, "n, n")],
     ),
     OpCase(
-        inverse_by,
+        inverse,
         squares(invertible),
         oracle=lambda x: np.linalg.inv(wide(x)).astype(x.dtype),
         tol=LINEAR,
@@ -228,7 +226,7 @@ CASES = [
         errors=[Bad((ROWS,), ValueError, r"\(2, 3\)")],
     ),
     OpCase(
-        det_by,
+        det,
         squares(invertible),
         oracle=lambda x: np.asarray(np.linalg.det(wide(x))).astype(x.dtype),
         tol={float16: 2e-1, bfloat16: 2.0, float32: 1e-4, float64: 1e-10},
@@ -238,7 +236,7 @@ CASES = [
         errors=[SQUARE],
     ),
     OpCase(
-        slogdet_by,
+        slogdet,
         squares(invertible),
         oracle=logdet_of,
         tol=LINEAR,

@@ -12,15 +12,15 @@ from ...ops.normalization import (
     batch_norm_grad,
     batch_norm_infer,
     batch_norm_train,
-    group_norm_by,
-    l2_normalize_by,
-    layer_norm_by,
+    group_norm,
+    l2_normalize,
+    layer_norm,
     layer_norm_core,
     layer_norm_grad,
-    lrn_by,
-    rms_norm_by,
+    lrn,
+    rms_norm,
 )
-from ..case import Bad, Make, OpCase, Sample
+from ..case import Array, Bad, Make, OpCase, Sample
 from .windows import GRAD_TOL, NO_POINT, ROWS, TOL, WHY, wide
 
 
@@ -44,7 +44,7 @@ def layer_norms(make: Make) -> Iterator[Sample]:
         yield Sample((x, g, b), {"axis": axis, "eps": 1e-3}, kind, shape != (3, 131))
 
 
-def layer_norm_of(x: Any, gamma: Any, beta: Any, axis: int, eps: float) -> Any:
+def layer_norm_of(x: Array, gamma: Array, beta: Array, axis: int, eps: float) -> Any:
     axes = tuple(range(axis, x.ndim))
     y = wide(x)
     mean = y.mean(axes, keepdims=True)
@@ -73,7 +73,7 @@ def optional_norms(make: Make) -> Iterator[Sample]:
             yield Sample((x, None, None), sample.kwargs, sample.kind)
 
 
-def optional_norm_of(x: Any, gamma: Any, beta: Any, axis: int, eps: float) -> Any:
+def optional_norm_of(x: Array, gamma: Array, beta: Array, axis: int, eps: float) -> Array:
     one, zero = np.ones(x.shape[axis:]), np.zeros(x.shape[axis:])
     return layer_norm_of(
         x, one if gamma is None else gamma, zero if beta is None else beta, axis, eps
@@ -93,12 +93,12 @@ def batch_norms(make: Make) -> Iterator[Sample]:
         yield Sample((x, make(c, low=0.5, high=1.5), make(c)), {"eps": 1e-3}, kind)
 
 
-def batch_norm_of(x: Any, gamma: Any, beta: Any, eps: float) -> Any:
+def batch_norm_of(x: Array, gamma: Array, beta: Array, eps: float) -> tuple[Array, ...]:
     axes = (0, *range(2, x.ndim))
     y = wide(x)
     mean, var = y.mean(axes), y.var(axes)
 
-    def along(v: Any) -> Any:
+    def along(v: Array) -> Array:
         return wide(v).reshape(-1, *[1] * (x.ndim - 2))
 
     out = (y - along(mean)) / np.sqrt(along(var) + eps) * along(gamma) + along(beta)
@@ -120,8 +120,10 @@ def batch_norm_infers(make: Make) -> Iterator[Sample]:
         yield Sample((x, g, b, make(c), make(c, low=0.5)), sample.kwargs, sample.kind, sample.grad)
 
 
-def batch_norm_infer_of(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, eps: float) -> Any:
-    def along(v: Any) -> Any:
+def batch_norm_infer_of(
+    x: Array, gamma: Array, beta: Array, mean: Array, variance: Array, eps: float
+) -> Array:
+    def along(v: Array) -> Array:
         return wide(v).reshape(-1, *[1] * (x.ndim - 2))
 
     scale = along(gamma) / np.sqrt(along(variance) + eps)
@@ -146,7 +148,7 @@ def group_norms(make: Make) -> Iterator[Sample]:
             yield Sample((x, None, None, groups, 1e-3), kind=kind)
 
 
-def group_norm_of(x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
+def group_norm_of(x: Array, weight: Array, bias: Array, groups: int, eps: float) -> Array:
     y = wide(x).reshape(x.shape[0], groups, int(np.prod(x.shape[1:])) // groups)
     mean, var = y.mean(2, keepdims=True), y.var(2, keepdims=True)
     out = ((y - mean) / np.sqrt(var + eps)).reshape(x.shape)
@@ -163,7 +165,7 @@ def rms_norms(make: Make) -> Iterator[Sample]:
             yield Sample((x, g, 1e-3), kind=sample.kind, grad=sample.grad)
 
 
-def rms_norm_of(x: Any, gamma: Any, eps: float) -> Any:
+def rms_norm_of(x: Array, gamma: Array, eps: float) -> Any:
     axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
     rstd = 1 / np.sqrt((wide(x) ** 2).mean(axes, keepdims=True) + eps)
     kept = np.float32 if x.dtype.itemsize == 2 else x.dtype
@@ -184,7 +186,7 @@ def responses(make: Make) -> Iterator[Sample]:
         yield Sample((x, 1, 1.0, 0.5, 0.75), kind=kind)
 
 
-def response_of(x: Any, depth_radius: int, bias: float, alpha: float, beta: float) -> Any:
+def response_of(x: Array, depth_radius: int, bias: float, alpha: float, beta: float) -> Array:
     y = wide(x)
     c = x.shape[1]
     out = np.empty_like(y)
@@ -204,7 +206,7 @@ def unit_vectors(make: Make) -> Iterator[Sample]:
     yield Sample((make.special(9), (0,), 1e-4), kind="nan")
 
 
-def unit_of(x: Any, axis: Any, epsilon: float) -> Any:
+def unit_of(x: Array, axis: Any, epsilon: float) -> Array:
     y = wide(x)
     total = np.maximum((y * y).sum(axis, keepdims=True), epsilon)
     return (y / np.sqrt(total)).astype(x.dtype)
@@ -239,7 +241,7 @@ CASES = [
         ],
     ),
     OpCase(
-        layer_norm_by,
+        layer_norm,
         optional_norms,
         oracle=optional_norm_of,
         without=NO_STAT,
@@ -280,7 +282,7 @@ CASES = [
         ],
     ),
     OpCase(
-        group_norm_by,
+        group_norm,
         group_norms,
         oracle=group_norm_of,
         without=NO_STAT,
@@ -290,7 +292,7 @@ CASES = [
         errors=[Bad((np.ones((2, 4), np.int64), None, None, 2, 1e-5), TypeError, "int64")],
     ),
     OpCase(
-        rms_norm_by,
+        rms_norm,
         rms_norms,
         oracle=rms_norm_of,
         without=NO_STAT,
@@ -300,7 +302,7 @@ CASES = [
         errors=[Bad((np.ones((2, 4), np.int64), np.ones(4), 1e-5), TypeError, "int64")],
     ),
     OpCase(
-        lrn_by,
+        lrn,
         responses,
         oracle=response_of,
         without=NO_POINT,
@@ -310,7 +312,7 @@ CASES = [
         errors=[Bad((np.ones((1, 2, 2, 2), np.int64), 1, 1.0, 1.0, 0.5), TypeError, "int64")],
     ),
     OpCase(
-        l2_normalize_by,
+        l2_normalize,
         unit_vectors,
         oracle=unit_of,
         tol=TOL,

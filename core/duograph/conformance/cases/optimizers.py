@@ -22,10 +22,10 @@ from ...ops.optimizer import (
     rmsprop_step,
     sgd_step,
 )
-from ..case import Bad, Make, OpCase, Sample, Samples
+from ..case import Array, Bad, Make, OpCase, Oracle, Sample, Samples
 
-Array = np.ndarray[Any, Any]
 WHY = "weights are floating"
+
 ROW, ROWS = np.ones(4, np.float32), np.ones((2, 3), np.float32)
 
 
@@ -54,7 +54,7 @@ def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: Any)
     return samples
 
 
-def in_numpy(formula: Callable[..., tuple[Array, ...]], slots: int) -> Callable[..., Any]:
+def in_numpy(formula: Callable[..., tuple[Array, ...]], slots: int) -> Oracle:
     """The oracle of a step: its formula in float64, results in the dtypes of what they replace."""
 
     def oracle(param: Array, *rest: Any, **options: Any) -> tuple[Array, ...]:

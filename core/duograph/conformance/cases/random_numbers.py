@@ -12,7 +12,7 @@ import numpy as np
 
 from ...dtype import FLOATING, INTEGER, float32, float64, int32, int64, uint32
 from ...ops.distributions import random_gamma_by, random_laplace
-from ...ops.dropouts import dropout_by, dropout_mask_by
+from ...ops.dropouts import dropout, dropout_mask_by
 from ...ops.random import (
     multinomial_by,
     permutation,
@@ -21,7 +21,7 @@ from ...ops.random import (
     random_normal,
     random_uniform,
 )
-from ..case import Bad, Make, OpCase, Sample
+from ..case import Array, Bad, Make, OpCase, Sample
 
 STATE = np.array([0x9E3779B9, 7, 3, 0], np.uint32)
 SHORT = np.zeros(3, np.uint32)
@@ -30,7 +30,7 @@ WITHOUT_NAN = {"nan": "the state is made of integers"}
 STATE_ERRORS = r"random_bits: got state uint32\[3\]; wanted uint32 of shape \(4,\)"
 
 
-def state(make: Make) -> Any:
+def state(make: Make) -> Array:
     """A state drawn like any operand."""
     return make.rng.integers(0, 2**32, 4, np.uint32)
 
@@ -70,7 +70,7 @@ def permutations(make: Make) -> Iterator[Sample]:
 def dropped(make: Make, shaped: bool) -> Iterator[Sample]:
     """Operands that lose a part of their elements."""
 
-    def call(x: Any, p: float, kind: str = "normal") -> Sample:
+    def call(x: Array, p: float, kind: str = "normal") -> Sample:
         return Sample((x, state(make), p, *([x.shape] if shaped else [])), kind=kind)
 
     yield call(make(4, 6), 0.5)
@@ -143,7 +143,7 @@ CASES = [
         errors=[Bad((SHORT, 5, int64), ValueError, STATE_ERRORS)],
     ),
     OpCase(
-        dropout_by,
+        dropout,
         partial(dropped, shaped=True),
         dtypes=FLOATING,
         grad=(0,),

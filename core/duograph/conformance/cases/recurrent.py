@@ -10,7 +10,7 @@ import numpy as np
 
 from ...dtype import FLOATING, bfloat16, float16
 from ...ops.recurrent import gru_step, lstm_step, rnn_step
-from ..case import Bad, Make, OpCase, Sample
+from ..case import Array, Bad, Make, OpCase, Sample
 
 WITHOUT = {"zero_d": "operands are batches of rows", "broadcast": "the parts have fixed shapes"}
 WHY = "gates are floating; each result is a chain of a dozen roundings in half precision"
@@ -35,7 +35,7 @@ def samples(make: Make, gates: int, cell: bool = False, **kwargs: Any) -> Iterat
     yield call(3, 2, "nan", x=make.special(3, 2 * gates))
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
@@ -43,14 +43,16 @@ def _wide(*arrays: Any) -> list[Any]:
     return [None if a is None else np.asarray(a, np.float64) for a in arrays]
 
 
-def rnn(x: Any, h: Any, weight: Any, bias: Any = None, relu_gate: bool = False) -> Any:
+def rnn(
+    x: Array, h: Array, weight: Array, bias: Array | None = None, relu_gate: bool = False
+) -> Array:
     """Plain recurrence."""
     a, b, w, c = _wide(x, h, weight, 0.0 if bias is None else bias)
     out = a + b @ w.T + c
     return (np.maximum(out, 0) if relu_gate else np.tanh(out)).astype(x.dtype)
 
 
-def lstm(x: Any, h: Any, c: Any, weight: Any, bias: Any = None) -> Any:
+def lstm(x: Array, h: Array, c: Array, weight: Array, bias: Array | None = None) -> Any:
     """Hochreiter and Schmidhuber (1997), gates i, f, g, o."""
     a, b, kept, w, d = _wide(x, h, c, weight, 0.0 if bias is None else bias)
     i, f, g, o = np.split(a + b @ w.T + d, 4, axis=1)
@@ -58,7 +60,7 @@ def lstm(x: Any, h: Any, c: Any, weight: Any, bias: Any = None) -> Any:
     return (_sigmoid(o) * np.tanh(new)).astype(x.dtype), new.astype(x.dtype)
 
 
-def gru(x: Any, h: Any, weight: Any, bias: Any = None) -> Any:
+def gru(x: Array, h: Array, weight: Array, bias: Array | None = None) -> Array:
     """Cho et al. (2014), gates r, z, n."""
     a, b, w, d = _wide(x, h, weight, 0.0 if bias is None else bias)
     (xr, xz, xn), (hr, hz, hn) = np.split(a, 3, axis=1), np.split(b @ w.T + d, 3, axis=1)

@@ -26,7 +26,7 @@ from ...ops.scan import scan_logsumexp, scan_max, scan_min, scan_prod, scan_sum
 from ...ops.softmax_ops import (
     log_softmax_along,
     log_softmax_grad,
-    logsumexp_over,
+    logsumexp,
     softmax_along,
     softmax_grad,
 )
@@ -36,11 +36,10 @@ from ...ops.statistics import (
     median_along,
     norm2,
     reduce_var,
-    vector_norm_of,
+    vector_norm,
 )
-from ..case import Bad, Make, OpCase, Sample, Samples, binary, reduction
+from ..case import ROWS, Array, Bad, Make, OpCase, Oracle, Sample, Samples, binary, reduction
 
-ROWS = np.ones((2, 3), np.float32)
 EMPTY = np.ones((0, 3), np.float32)
 NUMBERS = np.array([1, 2])
 IMAGINARY = np.ones(3, np.complex64)
@@ -50,7 +49,7 @@ SUMS = {float16: 2e-2, bfloat16: 1e-1, float32: 2e-5}
 SUMS_WHY = "sums of a thousand elements, in whatever order"
 
 
-def wide(x: Any) -> Any:
+def wide(x: Array) -> Array:
     return np.asarray(x, np.float64) if np.asarray(x).dtype.kind in "fV" else x
 
 
@@ -68,7 +67,7 @@ def along(
     """Samples of a function of a tensor and one axis, a non-negative int."""
 
     def samples(make: Make) -> Iterator[Sample]:
-        def x(*shape: int) -> Any:
+        def x(*shape: int) -> Array:
             return make.distinct(*shape) if distinct else make(*shape, low=low)
 
         yield Sample((x(3, 4),), {"axis": 1, **kwargs})
@@ -130,8 +129,8 @@ def products(make: Make) -> Iterator[Sample]:
         )
 
 
-def scanned(accumulate: Any, neutral: int) -> Any:
-    def oracle(x: Any, axis: int, exclusive: bool, reverse: bool) -> Any:
+def scanned(accumulate: Any, neutral: int) -> Oracle:
+    def oracle(x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
         dtype = x.dtype
         y = np.flip(wide(x), axis) if reverse else wide(x)
         if exclusive and y.shape[axis]:
@@ -143,8 +142,8 @@ def scanned(accumulate: Any, neutral: int) -> Any:
     return oracle
 
 
-def running(better: Any) -> Any:
-    def oracle(x: Any, axis: int) -> Any:
+def running(better: Any) -> Oracle:
+    def oracle(x: Array, axis: int) -> tuple[Array, ...]:
         values, index = np.array(x), np.zeros(x.shape, np.int64)
         v, at = np.moveaxis(values, axis, 0), np.moveaxis(index, axis, 0)
         for k in range(1, len(v)):
@@ -156,7 +155,7 @@ def running(better: Any) -> Any:
     return oracle
 
 
-def softmax_of(x: Any, axis: int) -> Any:
+def softmax_of(x: Array, axis: int) -> Array:
     y = wide(x)
     if not y.size:
         return x
@@ -164,7 +163,7 @@ def softmax_of(x: Any, axis: int) -> Any:
     return (e / e.sum(axis, keepdims=True)).astype(x.dtype)
 
 
-def log_softmax_of(x: Any, axis: int) -> Any:
+def log_softmax_of(x: Array, axis: int) -> Array:
     y = wide(x)
     if not y.size:
         return x
@@ -179,7 +178,7 @@ def pairs(make: Make) -> Iterator[Sample]:
         yield Sample((x, make(*x.shape)), sample.kwargs, sample.kind, sample.grad)
 
 
-def logsumexp_of(x: Any, axis: Any, keepdims: bool) -> Any:
+def logsumexp_of(x: Array, axis: Any, keepdims: bool) -> Array:
     y = wide(x)
     if any(y.shape[i] == 0 for i in axis):
         return np.full(y.sum(axis, keepdims=keepdims).shape, -np.inf).astype(x.dtype)
@@ -205,7 +204,7 @@ def norms(make: Make) -> Iterator[Sample]:
             yield Sample((x,), {**sample.kwargs, "p": p}, sample.kind, smooth)
 
 
-def norm_of(x: Any, p: float, axis: Any, keepdims: bool) -> Any:
+def norm_of(x: Array, p: float, axis: Any, keepdims: bool) -> Array:
     y = np.abs(wide(x))
     if p == float("inf"):
         out = y.max(axis, keepdims=keepdims)
@@ -230,7 +229,7 @@ def medians(make: Make) -> Iterator[Sample]:
             )
 
 
-def median_of(x: Any, axis: int, keepdims: bool, ignore_nan: bool) -> Any:
+def median_of(x: Array, axis: int, keepdims: bool, ignore_nan: bool) -> tuple[Array, ...]:
     order = np.argsort(wide(x), axis, kind="stable")
     moved = np.moveaxis(x, axis, -1)
     ordered = np.moveaxis(order, axis, -1)
@@ -252,7 +251,7 @@ def clipped(make: Make) -> Iterator[Sample]:
         yield Sample((sample.args[0], limit), sample.kwargs, sample.kind, sample.grad)
 
 
-def clip_of(x: Any, limit: Any, axis: Any) -> Any:
+def clip_of(x: Array, limit: Any, axis: Any) -> Array:
     y = wide(x)
     total = np.sqrt((y * y).sum(axis, keepdims=True))
     return (y * (float(limit) / np.maximum(total, float(limit)))).astype(x.dtype)
@@ -270,7 +269,7 @@ def together(make: Make) -> Iterator[Sample]:
         yield Sample(([make.special(9), make(3)], 1.0, None), kind="nan")
 
 
-def clip_together(x: Any, limit: float, size: float | None) -> Any:
+def clip_together(x: Array, limit: float, size: float | None) -> Any:
     total = np.sqrt(sum((wide(t) ** 2).sum() for t in x)) if size is None else size
     return tuple((wide(t) * (limit / np.maximum(total, limit))).astype(t.dtype) for t in x)
 
@@ -287,7 +286,7 @@ def vectors(make: Make) -> Iterator[Sample]:
         )
 
 
-def cosine_of(x: Any, y: Any, axis: int, eps: float) -> Any:
+def cosine_of(x: Array, y: Array, axis: int, eps: float) -> Array:
     a, b = wide(x), wide(y)
     sizes = [np.sqrt(np.maximum((v * v).sum(axis), eps * eps)) for v in (a, b)]
     return ((a * b).sum(axis) / sizes[0] / sizes[1]).astype(x.dtype)
@@ -299,7 +298,7 @@ def logs(make: Make) -> Iterator[Sample]:
     yield Sample((make(3, 5),), {"axis": 1, "reverse": True})
 
 
-def logcumsumexp_of(x: Any, axis: int, reverse: bool) -> Any:
+def logcumsumexp_of(x: Array, axis: int, reverse: bool) -> Array:
     y = np.flip(wide(x), axis) if reverse else wide(x)
     out = np.logaddexp.accumulate(y, axis) if x.size else y
     return (np.flip(out, axis) if reverse else out).astype(x.dtype)
@@ -410,7 +409,7 @@ CASES = [
         why="sums times exponentials",
     ),
     OpCase(
-        logsumexp_over,
+        logsumexp,
         reduction(primitive=True, keepdims="keepdims"),
         oracle=logsumexp_of,
         errors=[Bad((NUMBERS, (0,), False), TypeError, "int64")],
@@ -427,7 +426,7 @@ CASES = [
         errors=[Bad((NUMBERS, (0,), False, 0), TypeError, "int64")],
     ),
     OpCase(
-        vector_norm_of,
+        vector_norm,
         norms,
         oracle=norm_of,
         covers=[norm2],
@@ -466,7 +465,7 @@ CASES = [
         errors=[Bad(([], 1.0, None), TypeError, "empty")],
     ),
     OpCase(
-        statistics.cosine_of,
+        statistics.cosine_similarity,
         vectors,
         oracle=cosine_of,
         tol={float16: 1e-2, bfloat16: 1e-1},

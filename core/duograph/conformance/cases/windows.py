@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...dtype import FLOATING, REAL, bfloat16, float16, float32
 from ...ops.channels_last import avg_pool_channels_last, conv_channels_last, max_pool_channels_last
-from ...ops.convolution import (
-    conv,
-    conv_input_grad,
-    conv_weight_grad,
-    conv_with_bias,
-    fold_by,
-    unfold_by,
-)
+from ...ops.convolution import conv, conv_input_grad, conv_weight_grad, conv_with_bias, fold, unfold
 from ...ops.pooling import (
     adaptive_avg,
     adaptive_max,
@@ -26,9 +19,11 @@ from ...ops.pooling import (
     max_pool,
     max_pool_grad,
 )
-from ..case import Bad, Make, OpCase, Sample
+from ..case import ROWS, Array, Bad, Make, OpCase, Oracle, Sample, Samples
 
-ROWS = np.ones((2, 3), np.float32)
+Ints: TypeAlias = "tuple[int, ...]"  # one per spatial axis
+Pairs: TypeAlias = "tuple[tuple[int, int], ...]"  # (low, high) per spatial axis
+
 IMAGE = np.ones((1, 3, 4, 4), np.float32)
 IMAGINARY = np.ones((1, 3, 4), np.complex64)
 KERNEL = np.ones((2, 2, 3, 3), np.float32)
@@ -53,7 +48,7 @@ CONVOLUTIONS: list[tuple[str, Any, Any, Any, Any, Any, int]] = [
 ]
 
 
-def shape_after(x: Any, w: Any, stride: Any, padding: Any, dilation: Any) -> tuple[int, ...]:
+def shape_after(x: Array, w: Ints, stride: Ints, padding: Pairs, dilation: Ints) -> tuple[int, ...]:
     sizes = [
         (n + a + b - d * (k - 1) - 1) // s + 1
         for n, k, s, (a, b), d in zip(x[2:], w[2:], stride, padding, dilation)
@@ -61,7 +56,7 @@ def shape_after(x: Any, w: Any, stride: Any, padding: Any, dilation: Any) -> tup
     return (x[0], w[0], *sizes)
 
 
-def array_of(make: Make, kind: str, shape: Any, which: int, first: int = 0) -> Any:
+def array_of(make: Make, kind: str, shape: Ints, which: int, first: int = 0) -> Array:
     """The operand `which`; the first one is special in samples of a kind."""
     if which != first or kind in ("normal", "empty", "odd"):
         return make(*shape)
@@ -72,7 +67,7 @@ def array_of(make: Make, kind: str, shape: Any, which: int, first: int = 0) -> A
     return make.strided(*shape)
 
 
-def convolutions(which: str) -> Any:
+def convolutions(which: str) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
         for kind, x, w, stride, padding, dilation, groups in CONVOLUTIONS:
             if kind == "nan" and not make.inexact:
@@ -99,13 +94,13 @@ def convolutions(which: str) -> Any:
     return samples
 
 
-def wide(x: Any) -> Any:
+def wide(x: Array) -> Array:
     x = np.asarray(x)
     return x.astype(np.float64) if x.dtype.kind in "fV" else x.astype(np.int64)
 
 
 def _walk(
-    x: Any, w: Any, out: Any, stride: Any, padding: Any, dilation: Any, groups: int
+    x: Ints, w: Ints, out: Ints, stride: Ints, padding: Pairs, dilation: Ints, groups: int
 ) -> Iterator[Any]:
     """Every (output position, kernel position, input position) inside the input."""
     for o in np.ndindex(*out):
@@ -117,7 +112,7 @@ def _walk(
                 yield o, k, i
 
 
-def conv_of(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def conv_of(x: Array, w: Array, stride: Ints, padding: Pairs, dilation: Ints, groups: int) -> Array:
     n, m = x.shape[0], w.shape[0]
     out = shape_after(x.shape, w.shape, stride, padding, dilation)
     a = wide(x).reshape(n, groups, x.shape[1] // groups, *x.shape[2:])
@@ -130,14 +125,20 @@ def conv_of(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: in
     return y.reshape(out).astype(x.dtype)
 
 
-def with_bias(x: Any, w: Any, bias: Any, **common: Any) -> Any:
+def with_bias(x: Array, w: Array, bias: Array, **common: Any) -> Array:
     y = wide(conv_of(x.astype(np.float64) if x.dtype.kind in "fV" else x, w, **common))
     return (y + wide(bias).reshape(-1, *[1] * (x.ndim - 2))).astype(x.dtype)
 
 
 def conv_input_of(
-    dout: Any, w: Any, input_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
+    dout: Array,
+    w: Array,
+    input_shape: Ints,
+    stride: Ints,
+    padding: Pairs,
+    dilation: Ints,
+    groups: int,
+) -> Array:
     n, m = dout.shape[0], w.shape[0]
     d = wide(dout).reshape(n, groups, m // groups, *dout.shape[2:])
     b = wide(w).reshape(groups, m // groups, *w.shape[1:])
@@ -152,8 +153,14 @@ def conv_input_of(
 
 
 def conv_weight_of(
-    x: Any, dout: Any, weight_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
+    x: Array,
+    dout: Array,
+    weight_shape: Ints,
+    stride: Ints,
+    padding: Pairs,
+    dilation: Ints,
+    groups: int,
+) -> Array:
     n, m = dout.shape[:2]
     a = wide(x).reshape(n, groups, x.shape[1] // groups, *x.shape[2:])
     d = wide(dout).reshape(n, groups, m // groups, *dout.shape[2:])
@@ -192,7 +199,7 @@ def max_pools(make: Make) -> Iterator[Sample]:
         yield Sample((array,), common, kind, kind != "noncontiguous")
 
 
-def last(samples: Any) -> Any:
+def last(samples: Any) -> Samples:
     """The samples with the channels of their first operand last."""
 
     def moved(make: Make) -> Iterator[Sample]:
@@ -203,17 +210,19 @@ def last(samples: Any) -> Any:
     return moved
 
 
-def last_of(oracle: Any) -> Any:
+def last_of(oracle: Any) -> Oracle:
     """What an oracle finds for channels first, of its only or first result, with channels last."""
 
-    def found(x: Any, *others: Any, **attributes: Any) -> Any:
+    def found(x: Array, *others: Any, **attributes: Any) -> Array:
         y = oracle(np.moveaxis(x, -1, 1), *others, **attributes)
         return np.moveaxis(y[0] if isinstance(y, tuple) else y, 1, -1)
 
     return found
 
 
-def max_pool_of(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def max_pool_of(
+    x: Array, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints
+) -> tuple[Array, ...]:
     out = shape_after(x.shape, (x.shape[1], 0, *kernel), stride, padding, dilation)
     values, index = np.empty(out, x.dtype), np.empty(out, np.int64)
     size = x.shape[2:]
@@ -241,14 +250,14 @@ def max_pool_grads(make: Make) -> Iterator[Sample]:
         yield Sample((array_of(make, kind, out, 0), index), {"input_shape": x}, kind)
 
 
-def max_pool_grad_of(dout: Any, index: Any, input_shape: Any) -> Any:
+def max_pool_grad_of(dout: Array, index: Array, input_shape: Ints) -> Array:
     dx = np.zeros((*input_shape[:2], int(np.prod(input_shape[2:]))), wide(dout).dtype)
     for at in np.ndindex(*dout.shape):
         dx[(*at[:2], index[at])] += wide(dout)[at]
     return dx.reshape(input_shape).astype(dout.dtype)
 
 
-def avg_pools(of_gradient: bool) -> Any:
+def avg_pools(of_gradient: bool) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
         for include, divisor in ((True, 0), (False, 0), (True, 3)):
             for kind, x, kernel, stride, padding, _ in POOLS:
@@ -268,7 +277,7 @@ def avg_pools(of_gradient: bool) -> Any:
     return samples
 
 
-def _cells(size: Any, out: Any, kernel: Any, stride: Any, padding: Any) -> Iterator[Any]:
+def _cells(size: Ints, out: Ints, kernel: Ints, stride: Ints, padding: Pairs) -> Iterator[Any]:
     """Every window with the input positions in it."""
     for o in np.ndindex(*out):
         inside = []
@@ -280,8 +289,8 @@ def _cells(size: Any, out: Any, kernel: Any, stride: Any, padding: Any) -> Itera
 
 
 def avg_pool_of(
-    x: Any, kernel: Any, stride: Any, padding: Any, count_include_pad: bool, divisor: int
-) -> Any:
+    x: Array, kernel: Ints, stride: Ints, padding: Pairs, count_include_pad: bool, divisor: int
+) -> Array:
     out = shape_after(x.shape, (x.shape[1], 0, *kernel), stride, padding, (1,) * len(kernel))
     y = np.zeros(out)
     every = slice(None)
@@ -294,14 +303,14 @@ def avg_pool_of(
 
 
 def avg_pool_grad_of(
-    dout: Any,
-    input_shape: Any,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
+    dout: Array,
+    input_shape: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pairs,
     count_include_pad: bool,
     divisor: int,
-) -> Any:
+) -> Array:
     dx = np.zeros(input_shape)
     every = slice(None)
     for o, inside in _cells(input_shape[2:], dout.shape[2:], kernel, stride, padding):
@@ -311,7 +320,7 @@ def avg_pool_grad_of(
     return dx.astype(dout.dtype)
 
 
-def adaptive(distinct: bool) -> Any:
+def adaptive(distinct: bool) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
         rows: list[tuple[str, Any, Any]] = [
             ("normal", (2, 3, 9), (4,)),
@@ -335,7 +344,7 @@ def _bins(n: int, out: int) -> list[tuple[int, int]]:
     return [(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
 
 
-def adaptive_avg_of(x: Any, output_size: Any) -> Any:
+def adaptive_avg_of(x: Array, output_size: Ints) -> Array:
     y = np.zeros((*x.shape[:2], *output_size))
     every = slice(None)
     bins = [_bins(n, o) for n, o in zip(x.shape[2:], output_size)]
@@ -346,7 +355,7 @@ def adaptive_avg_of(x: Any, output_size: Any) -> Any:
     return y.astype(x.dtype)
 
 
-def adaptive_max_of(x: Any, output_size: Any) -> Any:
+def adaptive_max_of(x: Array, output_size: Ints) -> tuple[Array, ...]:
     shape = (*x.shape[:2], *output_size)
     values, index = np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
     bins = [_bins(n, o) for n, o in zip(x.shape[2:], output_size)]
@@ -362,7 +371,7 @@ def adaptive_max_of(x: Any, output_size: Any) -> Any:
     return values, index
 
 
-def foldings(of_fold: bool) -> Any:
+def foldings(of_fold: bool) -> Samples:
     def samples(make: Make) -> Iterator[Sample]:
         for kind, x, kernel, stride, padding, dilation in POOLS:
             if kind == "nan" and not make.inexact:
@@ -562,13 +571,13 @@ CASES = [
         errors=[Bad((np.ones((1, 2, 3), np.int64), (2,)), TypeError, "int64")],
     ),
     OpCase(
-        unfold_by,
+        unfold,
         foldings(False),
         without=NO_POINT,
         errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), (1, 1)), ValueError, "window of 5")],
     ),
     OpCase(
-        fold_by,
+        fold,
         foldings(True),
         without=NO_POINT,
         tol={float16: 1e-2, bfloat16: 1e-1},

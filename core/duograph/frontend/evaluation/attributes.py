@@ -1,4 +1,7 @@
-"""Attributes: a read is a capture, and a write is an effect unless the object was made while compiling."""
+"""Attributes: reading, writing and deleting them.
+
+A read is captured. A write is an effect of the graph, unless the object was made at compile time.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,7 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         or isinstance(owner, (list, dict, set, tuple, str))
     ):
         return value
-    # a class attribute, or a slot: the object is what is asked again, it may get an attribute of its own
+    # a class attribute or a slot: captured on the object, which may get its own attribute
     return _read_and_capture(ev, owner, name, value, node)
 
 
@@ -97,7 +100,6 @@ def _staged_property(owner: Value, name: str) -> bool:
 
 def _property(ev: Evaluation, owner: Value, name: str) -> Value:
     """Evaluate a property of a user's class."""
-
     return call(ev, getattr(type(owner), name).fget, (owner,), {})
 
 
@@ -115,7 +117,8 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
         return run_on_host(ev, getattr, (owner, name), {}, "getattr")
     if name in HOST_METHODS and ev.strict:
         raise StrictAttributeError(
-            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the function runs",
+            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the "
+            "function runs",
             construct=name,
             remedy="Compute with the Tensor, move the call out, or use jit_syntax_level=LAX",
         )
@@ -162,9 +165,11 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
         return
     if ev.strict:
         raise UnsupportedSyntaxError(
-            f"setattr: got an assignment to the attribute {name!r} of {type(owner).__name__} inside jit at STRICT",
+            f"setattr: got an assignment to the attribute {name!r} of {type(owner).__name__} "
+            "inside jit at STRICT",
             construct="setattr",
-            remedy="The attribute should be a Parameter made in __init__, or use jit_syntax_level=LAX",
+            remedy="The attribute should be a Parameter made in __init__, or use "
+            "jit_syntax_level=LAX",
         )
     if isinstance(value, (Parameter, Cell)) and isinstance(owner, Cell):
         raise UnsupportedSyntaxError(
@@ -180,8 +185,8 @@ def _write_parameter(owner: Cell, name: str, value: Value) -> None:
     """Write a Cell's Parameter in place."""
     if isinstance(value, Parameter):
         raise ArgumentError(
-            f"{type(owner).__name__}: got the Parameter {value.name} for {name!r} inside jit; wanted a Tensor "
-            f"to write into the Parameter that is there"
+            f"{type(owner).__name__}: got the Parameter {value.name} for {name!r} inside jit; "
+            "wanted a Tensor to write into the Parameter that is there"
         )
     if value is None:
         raise UnsupportedSyntaxError(
@@ -203,7 +208,8 @@ def delete_attribute(ev: Evaluation, owner: Value, name: str) -> None:
         owner.__dict__.pop(name)
         return
     raise UnsupportedSyntaxError(
-        f"Delete: got the attribute {name!r} of {type(owner).__name__}, an object from outside, inside jit",
+        f"Delete: got the attribute {name!r} of {type(owner).__name__}, an object from outside, "
+        "inside jit",
         construct="Delete",
         remedy="Move the `del` out of the compiled function",
     )

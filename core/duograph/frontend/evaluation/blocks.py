@@ -26,7 +26,7 @@ def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
             if run is None:
                 raise unsupported(type(node).__name__, _statement_remedy(node))
             flow = run(ev, frame, node)
-            if flow.normal:
+            if flow is NORMAL or flow.normal:
                 continue
             rest = body[i + 1 :]
             if flow.certain or not rest:

@@ -6,7 +6,7 @@ that the graph computes; it appends one `switch`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ...errors import JoinError
@@ -15,9 +15,10 @@ from ...ir.control import switch
 from ...tensor import Tensor
 from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
-from ..state.journal import Changes, Location, Scope
+from ..state.journal import Changes, Key, Location, Scope
 from ..types import Flag, Value
 from ..values.flow import Flow, Maybe, Unjoined
+from ..values.nested import tuple_like
 from .aliasing import note_candidates
 from .dispatch import Dead
 from .join import Join, with_results
@@ -56,7 +57,7 @@ def run_and_undo(
         the result, and the locations written with their final content.
     """
     journal = ev.journal
-    journal.open_branch()
+    journal.branches.append({})
     result: Value = None
     changes: Changes = {}
     outer: Changes = {}  # writes to what existed before the branch
@@ -69,9 +70,9 @@ def run_and_undo(
                 outer = {k: e for k, e in writes.items() if not _inside(ev, *e, child.depth)}
             for key, (location, _) in outer.items():
                 changes[key] = (location, location.read())
-            result = settled(ev, changes, result, child.depth)
+            result = value_at_end(ev, changes, result, child.depth)
             for key, (location, value) in changes.items():
-                changes[key] = (location, _settled_content(ev, changes, location, value, child))
+                changes[key] = (location, _content_at_end(ev, changes, location, value, child))
     finally:
         journal.branches.pop()
         for location, before in reversed(list(outer.values())):
@@ -89,7 +90,7 @@ def _inside(ev: Evaluation, location: Location, before: Value, depth: int) -> bo
     return ev.owned.depths.get(id(owner), 0) >= depth
 
 
-def settled(
+def value_at_end(
     ev: Evaluation, changes: Changes, value: Value, depth: int, deep: bool = False
 ) -> Value:
     """Return a value as it is at the end of a branch with these changes.
@@ -109,7 +110,9 @@ def settled(
             return ev.builder.bring(slot.current)  # made and written in the branch
         return value if found is None else _note_origin(ev, found[1], value)
     if isinstance(value, Flow):
-        inner = settled(ev, changes, value.value, depth, deep)
+        inner = value_at_end(ev, changes, value.value, depth, deep)
+        if inner is value.value:
+            return value
         return Flow(value.ret, value.brk, value.cont, inner, value.dead)
     kind = type(value)
     if kind in (list, dict):
@@ -117,9 +120,9 @@ def settled(
             return value
         found = changes.get((kind.__name__, id(value), None))
         content = value if found is None else found[1]
-        return _settled_items(ev, changes, content, value, depth, deep)
+        return _items_at_end(ev, changes, content, value, depth, deep)
     if kind is tuple or hasattr(value, "_fields"):
-        return _settled_items(ev, changes, value, value, depth, deep)
+        return _items_at_end(ev, changes, value, value, depth, deep)
     return value
 
 
@@ -129,29 +132,29 @@ def _note_origin(ev: Evaluation, now: Value, tensor: Tensor) -> Value:
     return now
 
 
-def _settled_items(
+def _items_at_end(
     ev: Evaluation, changes: Changes, content: Value, value: Value, depth: int, deep: bool
 ) -> Value:
-    """A container with this content, settled; `value` itself if it holds just that."""
+    """A container with this content, value_at_end; `value` itself if it holds just that."""
     if isinstance(content, dict):
-        made = {k: settled(ev, changes, v, depth, deep) for k, v in content.items()}
+        made = {k: value_at_end(ev, changes, v, depth, deep) for k, v in content.items()}
         alike = list(made) == list(value) and all(made[k] is value[k] for k in made)
         return value if alike else ev.owned.add(made)
-    items = [settled(ev, changes, v, depth, deep) for v in content]
+    items = [value_at_end(ev, changes, v, depth, deep) for v in content]
     if len(items) == len(value) and all(a is b for a, b in zip(items, value)):
         return value
     if isinstance(value, list):
         return ev.owned.add(items)
-    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return tuple_like(value, items)
 
 
-def _settled_content(
+def _content_at_end(
     ev: Evaluation, changes: Changes, location: Location, value: Value, child: StagedBuilder
 ) -> Value:
     """The content of a location at the end of a branch."""
     if location.kind in ("list", "dict"):
-        return _settled_items(ev, changes, value, value, child.depth, False)
-    return settled(ev, changes, value, child.depth)
+        return _items_at_end(ev, changes, value, value, child.depth, False)
+    return value_at_end(ev, changes, value, child.depth)
 
 
 def select(
@@ -179,50 +182,13 @@ def select(
     results = [b[1] for b in branches]
     changes = [b[2] for b in branches]
     join = Join(ev, cond, builders, names, late, changes)
-    gone = [isinstance(r, Flow) and r.dead for r in results]
-    left = [isinstance(r, Flow) and r.ret is True for r in results]
-    if all(gone):
-        template: Value = results[0]
-    elif any(gone):
-        k = gone.index(False)
-        r = results[k]
-        if isinstance(r, Flow):
-            template = Flow(*(join.only(v, k) for v in (r.ret, r.brk, r.cont, r.value)))
-        else:
-            template = join.only(r, k)
-    elif isinstance(results[0], Flow):
-        template = join.flow(results[0], results[1], what)
-    else:
-        template = join.value(results[0], results[1], what)
-    written: list[tuple[Value, Value]] = []
+    template = _joined_result(join, results, what)
+    written: list[tuple[Location, Value]] = []
     for key in {**changes[0], **changes[1]}:
         location = (changes[0].get(key) or changes[1][key])[0]
-        before = location.read()
-        values = [
-            c[key][1] if key in c else settled(ev, c, before, b.depth)
-            for c, b in zip(changes, builders)
-        ]
-        away = [
-            g or (le and location.kind == "item" and location.owner is own)
-            for g, le in zip(gone, left)
-        ]
-        if all(away):
-            continue
-        label = label_of(ev, location)
-        if any(away):
-            k = away.index(False)
-            made = join.left(location, values[k], k)
-        else:
-            try:
-                made = join.value(values[0], values[1], label)
-            except JoinError as error:
-                local = location.kind == "item" and any(
-                    location.owner is f.vars for f in ev.calls.frames
-                )
-                if not local or not _made_alike(ev, values[0], values[1]):
-                    raise
-                made = Unjoined(label, error)
-        written.append((location, made))
+        dropped = [_drops(r, location, own) for r in results]
+        if not all(dropped):
+            written.append((location, _joined_location(ev, join, key, location, dropped)))
     found = _append(ev, cond, builders, join.exports.columns)
     for index, of in join.exports.candidates.items():
         note_candidates(ev, found[index], of)
@@ -231,7 +197,56 @@ def select(
     return with_results(template, found)
 
 
-def _made_alike(ev: Evaluation, a: Value, b: Value) -> bool:
+def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
+    """Return the join of the results of two branches; a dead branch has none."""
+    dead = [isinstance(r, Flow) and r.dead for r in results]
+    if all(dead):
+        return results[0]
+    if any(dead):
+        k = dead.index(False)
+        r = results[k]
+        if isinstance(r, Flow):
+            return Flow(*(join.from_branch(v, k) for v in (r.ret, r.brk, r.cont, r.value)))
+        return join.from_branch(r, k)
+    if isinstance(results[0], Flow):
+        return join.flow(results[0], results[1], what)
+    return join.value(results[0], results[1], what)
+
+
+def _drops(result: Value, location: Location, own: Value) -> bool:
+    """Return whether the content of a location is not needed after a branch with this result.
+
+    This is so if the branch raises, or returns from the function whose variables are `own`.
+    """
+    if not isinstance(result, Flow):
+        return False
+    return result.dead or (result.ret is True and location.kind == "item" and location.owner is own)
+
+
+def _joined_location(
+    ev: Evaluation, join: Join, key: Key, location: Location, dropped: Sequence[bool]
+) -> Value:
+    """Return the join of the contents of a location that a branch wrote."""
+    before = location.read()
+    values = [
+        c[key][1] if key in c else value_at_end(ev, c, before, b.depth)
+        for c, b in zip(join.changes, join.exports.builders)
+    ]
+    if any(dropped):
+        k = dropped.index(False)
+        return join.content_from_branch(location, values[k], k)
+    label = label_of(ev, location)
+    try:
+        return join.value(values[0], values[1], label)
+    except JoinError as error:
+        frames = ev.calls.frames
+        local = location.kind == "item" and any(location.owner is f.vars for f in frames)
+        if not local or not _same_kind_of_object(ev, values[0], values[1]):
+            raise
+        return Unjoined(label, error)
+
+
+def _same_kind_of_object(ev: Evaluation, a: Value, b: Value) -> bool:
     """Return whether both are objects of one user class that the evaluated code made."""
     a, b = (x.value if isinstance(x, Maybe) else x for x in (a, b))
     return (
@@ -244,7 +259,6 @@ def _made_alike(ev: Evaluation, a: Value, b: Value) -> bool:
 
 def _reached(run: Callable[[], Value]) -> Value:
     """Return the result of a branch, or a dead `Flow` if it always raises."""
-
     try:
         return run()
     except Dead:

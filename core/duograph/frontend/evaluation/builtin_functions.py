@@ -58,8 +58,9 @@ def _number(kind: Value) -> Callable[..., Value]:
                     x = ev.builder.present_value(x)
                 if x.size != 1:
                     raise ArgumentValueError(
-                        f"{python.__name__}: got a tensor of shape {x.shape}; the truth or value of several elements "
-                        f"is ambiguous, wanted one element (use .any(), .all() or an index)"
+                        f"{python.__name__}: got a tensor of shape {x.shape}; the truth or value "
+                        "of several elements is ambiguous, wanted one element (use .any(), .all() "
+                        "or an index)"
                     )
                 return number_of(x, kind)
             if kind is BOOL and not isinstance(x, (int, float, str)):
@@ -369,8 +370,8 @@ def _text(python: Callable[..., Value]) -> Callable[..., Value]:
         if depends_on_graph(args) or depends_on_graph(kwargs):
             if ev.strict:
                 raise UnsupportedSyntaxError(
-                    f"{python.__name__}: got a Tensor inside jit at STRICT: its text is known only when the function "
-                    f"runs",
+                    f"{python.__name__}: got a Tensor inside jit at STRICT: its text is known "
+                    "only when the function runs",
                     construct=python.__name__,
                     remedy="Use print(x), or jit_syntax_level=LAX",
                 )

@@ -165,7 +165,6 @@ def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Call `x.asnumpy()` or a similar method; `item()` returns a number of the graph."""
-
     if not isinstance(x, GraphTensor):
         if ev.is_constant(x):
             return getattr(x, name)(*args, **kwargs)
@@ -174,7 +173,8 @@ def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwa
         value = x
     if ev.strict:
         raise StrictAttributeError(
-            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the function runs",
+            f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the "
+            "function runs",
             construct=name,
             remedy="Compute with the Tensor, move the call out, or use jit_syntax_level=LAX",
         )
@@ -273,8 +273,9 @@ def _refused_at_strict(f: Value, why: str) -> UnsupportedSyntaxError:
     """Return the error for a Python function that STRICT refuses."""
     name = ".".join(filter(None, (getattr(f, "__module__", None), callable_name(f))))
     return UnsupportedSyntaxError(
-        f"Illegal type in the graph: {name} is a function of Python that a compiled function cannot call "
-        f"at STRICT: {why}",
+        f"Illegal type in the graph: {name} is a function of Python that a compiled function "
+        f"cannot call at STRICT: {why}",
         construct=callable_name(f),
-        remedy="Use ops of duograph, move the call out of the compiled function, or use jit_syntax_level=LAX",
+        remedy="Use ops of duograph, move the call out of the compiled function, or use "
+        "jit_syntax_level=LAX",
     )

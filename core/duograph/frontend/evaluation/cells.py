@@ -23,7 +23,8 @@ from .gradients import call_with_bprop
 def no_hooks(construct: str) -> RefusedError:
     """The error for a hook inside compiled code."""
     return RefusedError(
-        f"{construct}: hooks inside jit are not supported: a compiled function has no place where one could run",
+        f"{construct}: hooks inside jit are not supported: a compiled function has no place where "
+        "one could run",
         construct=construct,
         remedy="Use it outside the compiled function, or run the function line by line",
     )
@@ -90,8 +91,8 @@ def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
         ev.captures.members(cell)
     if has_hooks(cell):
         raise RefusedError(
-            f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function has no place where a "
-            f"hook could run",
+            f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function has no "
+            "place where a hook could run",
             construct="hook",
             remedy="Remove the hooks, or run the Cell line by line (PYNATIVE_MODE, without jit)",
         )
@@ -113,7 +114,6 @@ def _run_cast(
 
     Same rule as `nn._calls._run_cast`.
     """
-
     target = cell._float_type
     assert target is not None
     places = []

@@ -21,9 +21,9 @@ from .host import append_effect, run_on_host, with_item
 from .native import native
 
 MUTATORS = {
-    "append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update", "setdefault", "popitem",
-    "add", "discard", "__setitem__", "__delitem__", "__iadd__", "difference_update", "intersection_update",
-    "symmetric_difference_update",
+    "append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update",
+    "setdefault", "popitem", "add", "discard", "__setitem__", "__delitem__", "__iadd__",
+    "difference_update", "intersection_update", "symmetric_difference_update",
 }  # fmt: skip
 
 
@@ -33,7 +33,6 @@ BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
 
 def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     """Evaluate `owner[index]`."""
-
     if isinstance(owner, GraphObject) or _has_object(index):
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     if isinstance(owner, Tensor):
@@ -43,7 +42,8 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
         return _select_item(ev, owner, index)
     if isinstance(index, slice) and depends_on_graph(index):
         raise NeedsValue(
-            "slice: got bounds that are known only when the compiled function runs; wanted constants"
+            "slice: got bounds that are known only when the compiled function runs; wanted "
+            "constants"
         )
     own = type(owner)
     method = getattr(own, "__getitem__", None)
@@ -74,8 +74,8 @@ def _tensor_index(ev: Evaluation, index: Value) -> Value:
         return tuple(_tensor_index(ev, i) for i in index)
     if isinstance(index, slice) and depends_on_graph(index):
         raise NeedsValue(
-            "slice: got bounds that are known only when the compiled function runs; the shape of the result would "
-            "be unknown, wanted constants"
+            "slice: got bounds that are known only when the compiled function runs; the shape of "
+            "the result would be unknown, wanted constants"
         )
     return index
 
@@ -112,7 +112,6 @@ def _select_item(ev: Evaluation, items: Value, index: Value) -> Value:
 
 def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
     """Evaluate `owner[index] = value`."""
-
     if isinstance(owner, GraphObject):
         run_on_host(ev, operator.setitem, (owner, index, value), {}, "setitem", ())
     elif isinstance(owner, Tensor):
@@ -136,8 +135,8 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
         check_array_changeable(ev, owner, "setitem")
         if depends_on_graph(value) or depends_on_graph(index):
             raise UnsupportedSyntaxError(
-                "setitem: got a value that is known only when the function runs for an item of an array of NumPy "
-                "inside jit",
+                "setitem: got a value that is known only when the function runs for an item of "
+                "an array of NumPy inside jit",
                 construct="setitem",
                 remedy="Use a Tensor instead of the array",
             )
@@ -170,7 +169,6 @@ def _constantly(value: Value) -> Value:
 
 def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
     """Evaluate `del owner[index]`."""
-
     if isinstance(owner, GraphObject):
         run_on_host(ev, operator.delitem, (owner, index), {}, "delitem", ())
     elif isinstance(owner, (list, dict)):
@@ -187,8 +185,8 @@ def check_changeable(ev: Evaluation, owner: Value) -> None:
     """
     if id(owner) in ev.owned.ambiguous:
         raise UnsupportedSyntaxError(
-            f"{type(owner).__name__}: got a change of one of two {type(owner).__name__}s between which a "
-            f"condition on a Tensor chose for some name; copy it in both branches"
+            f"{type(owner).__name__}: got a change of one of two {type(owner).__name__}s between "
+            "which a condition on a Tensor chose for some name; copy it in both branches"
         )
     kind = "dict" if isinstance(owner, dict) else "set" if isinstance(owner, set) else "list"
     ev.journal.touch(kind, owner)
@@ -207,8 +205,8 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
         )
     if id(owner) not in ev.owned.objects or ev.owned.depths[id(owner)] != ev.builder.depth:
         raise UnsupportedSyntaxError(
-            f"{what}: got an array of NumPy inside jit that comes from outside, or that is written to under a "
-            f"condition on a Tensor; wanted a Tensor"
+            f"{what}: got an array of NumPy inside jit that comes from outside, or that is written "
+            "to under a condition on a Tensor; wanted a Tensor"
         )
 
 

@@ -1,7 +1,7 @@
 """The dispatch tables of the evaluation: how a piece of syntax is evaluated and an object called.
 
 `SYNTAX` maps a syntax node class to its function, `CALLABLES` the class of a called object, and
-`REPLACEMENTS` a built-in function. The modules above fill the tables when they are imported, so that
+`REPLACEMENTS` a built-in function. Higher modules fill the tables when they are imported, so that
 any module can evaluate an expression or make a call without importing them.
 """
 
@@ -81,9 +81,17 @@ def replaces(*functions: Value) -> Callable[[H], H]:
     return register
 
 
+@syntax(ast.Constant)
+def _constant(ev: Evaluation, frame: Frame, node: ast.Constant) -> Value:
+    return node.value
+
+
+_GENERATOR_REMEDY = (
+    "A compiled function cannot be a generator: return a list, or leave the function uncompiled"
+)
 _EXPRESSION_REMEDIES = {
-    "Yield": "A compiled function cannot be a generator: return a list, or leave the function uncompiled",
-    "YieldFrom": "A compiled function cannot be a generator: return a list, or leave the function uncompiled",
+    "Yield": _GENERATOR_REMEDY,
+    "YieldFrom": _GENERATOR_REMEDY,
     "Await": "Wanted a plain function: await outside the compiled function",
 }
 

@@ -58,10 +58,9 @@ def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value],
     for name in ("__enter__", "__exit__"):
         if not hasattr(kind, name):
             shown = "Tensor" if isinstance(manager, Tensor) else kind.__name__
-            kind_of_error = (
-                TypeError if sys.version_info >= (3, 11) else AttributeError
-            )  # as Python does
-            raise kind_of_error(
+            # the class that this version of Python raises
+            error = TypeError if sys.version_info >= (3, 11) else AttributeError
+            raise error(
                 f"{shown!r} object does not support the context manager protocol (no {name})"
             )
     if is_impure(manager):
@@ -70,8 +69,8 @@ def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value],
             construct="With",
             remedy="Move the `with` out of the compiled function",
         )
-    close_call = functools.partial(call, ev, manager.__exit__)
-    return lambda *a: close_call(a, {}), call(ev, manager.__enter__, (), {})
+    leave = functools.partial(call, ev, manager.__exit__)
+    return lambda *a: leave(a, {}), call(ev, manager.__enter__, (), {})
 
 
 @syntax(ast.Assert)
@@ -146,7 +145,8 @@ def _cannot_leave() -> UnsupportedSyntaxError:
     """Return the error for a `with` around an error that depends on the graph."""
     return unsupported(
         "With",
-        "What a `with` does after an error that depends on a Tensor cannot be compiled: move the `with` outside",
+        "What a `with` does after an error that depends on a Tensor cannot be compiled: move the "
+        "`with` outside",
     )
 
 
@@ -204,7 +204,8 @@ def _unfinished() -> UnsupportedSyntaxError:
     """Return the error for a `finally` after an error that depends on the graph."""
     return unsupported(
         "Try",
-        "What `finally` does after an error that depends on a Tensor cannot be compiled: move the `try` outside",
+        "What `finally` does after an error that depends on a Tensor cannot be compiled: move "
+        "the `try` outside",
     )
 
 
@@ -249,7 +250,8 @@ def _uncaught() -> UnsupportedSyntaxError:
     """Return the error for a handler of an error that depends on the graph."""
     return unsupported(
         "Try",
-        "An error that depends on a Tensor cannot be caught in compiled code: move the `try` outside",
+        "An error that depends on a Tensor cannot be caught in compiled code: move the `try` "
+        "outside",
     )
 
 

@@ -22,17 +22,7 @@ from .native import native
 from .operators import condition
 from .spans import begin_node
 from .targets import assign, mangled
-from .variables import load, store
-
-
-@syntax(ast.Constant)
-def _constant(ev: Evaluation, frame: Frame, node: ast.Constant) -> Value:
-    return node.value
-
-
-@syntax(ast.Name)
-def _name(ev: Evaluation, frame: Frame, node: ast.Name) -> Value:
-    return load(ev, frame, node.id)
+from .variables import store
 
 
 @syntax(ast.NamedExpr)
@@ -188,7 +178,8 @@ def _generators(ev: Evaluation, inner: Frame, source: Frame, generators: Value, 
     items = evaluate(ev, source, first.iter)
     if isinstance(items, (GraphRange, GraphScalar, GraphObject)):
         raise NeedsValue(
-            "comprehension: got a length that is known only when the compiled function runs; wanted a constant"
+            "comprehension: got a length that is known only when the compiled function runs; "
+            "wanted a constant"
         )
     for item in iterate(ev, items):
         assign(ev, inner, first.target, item)
@@ -197,7 +188,8 @@ def _generators(ev: Evaluation, inner: Frame, source: Frame, generators: Value, 
             found = condition(ev, inner, test)
             if not isinstance(found, bool):
                 raise NeedsValue(
-                    "comprehension: got a condition on a Tensor; the length of the result would be unknown"
+                    "comprehension: got a condition on a Tensor; the length of the result would "
+                    "be unknown"
                 )
             if not found:
                 kept = False

@@ -47,7 +47,6 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
 
 def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
     """Return the function of a `def` or `lambda` in evaluated code."""
-
     source = frame.source.inner(node)
     a = node.args
     defaults = tuple(evaluate(ev, frame, d) for d in a.defaults)
@@ -66,22 +65,22 @@ def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
         RecursionError: more than CALL_DEPTH nested calls.
         TypeError: wrong arguments.
     """
-
     if len(ev.calls.frames) >= CALL_DEPTH:
         raise RecursionError(
-            f"Exceed function call depth limit {CALL_DEPTH}: {f.__name__} calls itself without end, or too deep"
+            f"Exceed function call depth limit {CALL_DEPTH}: {f.__name__} calls itself without "
+            "end, or too deep"
         )
     again = open_call(ev, f, args, kwargs)
     if again is not None:
         return again()
     record = ev.calls.open_calls[f.source.node][-1]
-    mark = ev.builder.mark()
+    mark = len(ev.builder.nodes), len(ev.builder.types)
     try:
         return _evaluate_body(ev, f, args, kwargs)
     except Recursive as found:
         if found.record is not record:
             raise
-        ev.builder.rewind(mark)
+        ev.builder.rewind(*mark)
         if found.numbers:
             args, kwargs = with_numbers(ev, args), with_numbers(ev, kwargs)
         ev.calls.open_calls[f.source.node].remove(record)
@@ -95,7 +94,6 @@ def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
 
 def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
     """Evaluate the body of a function in a new frame."""
-
     frame = Frame(f, ev.builder.depth)
     _bind_arguments(f, frame, args, kwargs)
     ev.calls.frames.append(frame)
@@ -174,9 +172,9 @@ def _bind_arguments(f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> No
                 missing.append(k)
     if missing:
         raise TypeError(
-            f"{f.__name__}() missing {len(missing)} required positional argument"
-            f"{'s' if len(missing) > 1 else ''}: {' and '.join(map(repr, missing))} "
-            f"(needs {first}, given {len(args)})"
+            f"{f.__name__}() missing {len(missing)} required positional "
+            f"argument{'s' if len(missing) > 1 else ''}: {' and '.join(map(repr, missing))} (needs "
+            f"{first}, given {len(args)})"
         )
     for k in named_only:
         if k not in names:

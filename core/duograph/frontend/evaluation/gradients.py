@@ -1,11 +1,14 @@
-"""Derivatives inside compiled code: a function becomes a closed graph that is linearised in place."""
+"""Derivatives inside compiled code: a function becomes a closed graph, which is linearised.
+
+`autodiff.transforms` calls `record` for gradients; Cells with their own `bprop` are one node.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from ...autodiff.linearize import Linearized, linearize
-from ...autodiff.transforms import mapped, tensors_of
+from ...autodiff.pytrees import mapped, tensors_of
 from ...errors import ArgumentError, GradientError, UnsupportedSyntaxError
 from ...ir.control import custom_call
 from ...ir.values import NeedsValue
@@ -139,8 +142,8 @@ def record(
     if has_aux:
         if not isinstance(result, tuple) or len(result) < 2:
             raise ArgumentError(
-                f"has_aux: got {type(result).__name__} from the function; wanted a tuple "
-                f"of the value to differentiate and at least one more item"
+                f"has_aux: got {type(result).__name__} from the function; wanted a tuple of the "
+                "value to differentiate and at least one more item"
             )
         main = result[0]
     with child.current():
@@ -151,15 +154,15 @@ def record(
         )
     if not outputs:
         raise GradientError(
-            f"grad: the function returned {type(main).__name__} without a Tensor; "
-            f"wanted at least one Tensor to differentiate"
+            f"grad: the function returned {type(main).__name__} without a Tensor; wanted at least "
+            "one Tensor to differentiate"
         )
     # other exits of the graph: the rest of the result, and the writes
     join = Join.of_one(ev, child)
     exports = join.exports
     for x in outputs:
         exports.columns[0].append(x)
-    shape = join.only(result, 0)
+    shape = join.from_branch(result, 0)
     written = []
     for location, value in ends:
         if (
@@ -168,7 +171,7 @@ def record(
             and value._id == inner.get(id(location.owner))
         ):
             continue  # an unwritten weight
-        written.append((location, join.left(location, value, 0)))
+        written.append((location, join.content_from_branch(location, value, 0)))
     outer = list(child.outer)
     n_own = len(child.params)
     graph = child.closed(exports.columns[0], outer)
@@ -214,9 +217,9 @@ def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> 
     exports = join.exports
     with forward.current():
         own = [forward.operand(x, None) for x in tensors_of(result)]
-    outs = [exports.put([x]).index for x in own]
-    shape = join.only(result, 0)
-    written = [(location, join.left(location, value, 0)) for location, value in ends]
+    outs = [exports.add_row([x]).index for x in own]
+    shape = join.from_branch(result, 0)
+    written = [(location, join.content_from_branch(location, value, 0)) for location, value in ends]
     backward = StagedBuilder(ev, parent)
     inner = [backward.parameter(v._type) for v in values]
     results = [backward.parameter(x._type) for x in exports.columns[0]]
@@ -272,8 +275,8 @@ def _gradients(
                 g = fill(want.shape, g, want.dtype)
             if g.shape != want.shape:
                 raise GradientError(
-                    f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of shape "
-                    f"{want.shape}; wanted the input's shape"
+                    f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of "
+                    f"shape {want.shape}; wanted the input's shape"
                 )
             g = g if g.dtype is want.dtype else g.astype(want.dtype)
             grads.append(backward.operand(g, None))

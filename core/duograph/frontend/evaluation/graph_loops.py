@@ -5,7 +5,9 @@ The body is evaluated several times, until the types of the carried values are s
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ...errors import JoinError
 from ...ir.builder import GraphTensor
@@ -17,15 +19,18 @@ from ..diagnostics import AROUND_AN_ITERATION, join_error
 from ..state.builder import StagedBuilder
 from ..state.captures import same
 from ..state.evaluation import Evaluation
-from ..state.journal import MISSING, Location
+from ..state.journal import MISSING, Key, Location
 from ..types import Flag, Value
 from ..values.flow import NOTHING, Maybe, Undefined
 from ..values.functions import same_function
-from ..values.nested import pairs
+from ..values.nested import pairs, sequence_like, tuple_like
 from .aliasing import note_candidates, tensors_before
-from .branches import label_of, run_and_undo, run_branch
+from .branches import label_of, run_branch, run_condition
 from .join import join_side, or_line_by_line, placeholder_value
 from .truth import as_flag
+
+# A body is evaluated at most this often before its types are called unstable.
+_MAX_EVALUATIONS = 8
 
 
 class _Carried:
@@ -54,7 +59,7 @@ class _Constant:
 
 
 def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
-    """Return the plan of a name: what is carried if it holds `old` before and `new` after an iteration.
+    """Return the plan of a name that holds `old` before an iteration and `new` after it.
 
     A plan is one of the classes above, or a list, tuple or dict of plans.
 
@@ -90,9 +95,7 @@ def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
         if len(old) != len(new):
             raise _changes_type(what, old, new)
         items = [_plan(x, y, f"{what}[{i}]", late) for i, (x, y) in enumerate(zip(old, new))]
-        if isinstance(old, list):
-            return items
-        return type(old)(*items) if hasattr(old, "_fields") else tuple(items)
+        return sequence_like(old, items)
     if isinstance(old, dict) and isinstance(new, dict):
         if list(old) != list(new):
             raise _changes_type(what, old, new)
@@ -130,7 +133,7 @@ def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
     items = [_at_entry(v, builder) for v in plan]
     if isinstance(plan, list):
         return builder.evaluation.owned.add(items)
-    return type(plan)(*items) if hasattr(plan, "_fields") else tuple(items)
+    return tuple_like(plan, items)
 
 
 def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]) -> None:
@@ -182,7 +185,7 @@ def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Fla
     items = [_after_loop(ev, v, results, name, ran) for v in plan]
     if isinstance(plan, list):
         return ev.owned.add(items)
-    return type(plan)(*items) if hasattr(plan, "_fields") else tuple(items)
+    return tuple_like(plan, items)
 
 
 def _same_plan(a: Value, b: Value) -> bool:
@@ -216,6 +219,28 @@ def _is_object(ev: Evaluation, value: Value) -> bool:
     return id(value) in ev.owned.objects and hasattr(value, "__dict__") and not plain
 
 
+@dataclass
+class _Body:
+    """The body of a graph loop, evaluated with stable plans.
+
+    Attributes:
+        builder: of its graph.
+        following: whether there is another iteration.
+        locations: what an iteration writes.
+        before, ends: per location, its content before the loop and after an iteration.
+        plans: per location, what is carried.
+        first: per parameter id, the tensor that it is in the first iteration.
+    """
+
+    builder: StagedBuilder
+    following: Flag
+    locations: dict[Key, Location]
+    before: dict[Key, Value]
+    ends: dict[Key, Value]
+    plans: dict[Key, Value]
+    first: dict[int, Tensor]
+
+
 def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: Flag) -> None:
     """Append a `while_loop` that runs `step` while the condition holds.
 
@@ -224,6 +249,37 @@ def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: 
         step: evaluates one iteration and returns whether there is another.
         ran: whether names that only the loop binds are bound after it.
     """
+    body = _evaluate_until_stable(ev, step)
+    child, parent = body.builder, ev.builder
+    outputs: list[Value] = []
+    with child.current():
+        for key in body.locations:
+            _at_exit(body.plans[key], body.ends[key], child, outputs)
+        host = isinstance(predicate, GraphScalar) and isinstance(
+            body.following, (bool, GraphScalar)
+        )
+        last = child.host(body.following) if host else as_flag(body.following)
+    begins = parent.host(predicate) if host else as_flag(predicate)
+    inits: list[Value] = []
+    for key in body.locations:
+        _at_exit(body.plans[key], body.before[key], parent, inits)
+    outer = list(child.outer)
+    graph = child.closed([last, *outputs], outer)
+    operands = (begins, *inits, *(parent.tensor(i) for i in outer))
+    results = iter(parent.append(while_loop, operands, {"body": graph, "n_carry": len(inits)}))
+    for key, location in body.locations.items():
+        value = _after_loop(ev, body.plans[key], results, label_of(ev, location), ran)
+        if _holds_tensors(location):
+            _note_origins(ev, value, body, key)
+        ev.journal.write(location, value)
+
+
+def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
+    """Evaluate the body until the plans cover what it leaves in each location.
+
+    Raises:
+        JoinError: the types keep changing.
+    """
     _, _, changes = run_branch(ev, step)
     locations = {key: location for key, (location, _) in changes.items()}
     before = {key: location.read() for key, location in locations.items()}
@@ -231,70 +287,48 @@ def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: 
         key: _plan_for(ev, before[key], changes[key][1], label_of(ev, locations[key]))
         for key in locations
     }
-    for _ in range(8):
-        child = StagedBuilder(ev, ev.builder)
-        first: dict[int, Value] = {}  # initial value of each parameter
-
-        def iteration(child: StagedBuilder = child, first: dict[int, Value] = first) -> Value:
-            for key, location in locations.items():
-                entered = _at_entry(plans[key], child)
-                for made, old in pairs(entered, before[key]):
-                    if (
-                        isinstance(made, GraphTensor)
-                        and isinstance(old, Tensor)
-                        and _holds_tensors(location)
-                    ):
-                        first[made._id] = old
-                        note_candidates(ev, made, [old])
-                ev.journal.write(location, entered)
-            return step()
-
-        ev.journal.conditions += 1
-        try:
-            following, written = run_and_undo(ev, child, iteration)
-        finally:
-            ev.journal.conditions -= 1
-        ends = {key: value for key, (_, value) in written.items()}
+    for _ in range(_MAX_EVALUATIONS):
+        body = _Body(StagedBuilder(ev, ev.builder), False, locations, before, {}, plans, {})
+        following, written = run_condition(
+            ev, body.builder, functools.partial(_iteration, ev, body, step)
+        )
+        body.following = following
+        body.ends = {key: value for key, (_, value) in written.items()}
         stable = True
         for key, (location, _) in written.items():
+            label = label_of(ev, location)
             if key not in locations:
                 locations[key] = location
                 before[key] = location.read()
-                plans[key] = _plan_for(ev, before[key], ends[key], label_of(ev, location))
+                plans[key] = _plan_for(ev, before[key], body.ends[key], label)
                 stable = False
             else:
-                wider = _widened(plans[key], before[key], ends[key], label_of(ev, location))
+                wider = _widened(plans[key], before[key], body.ends[key], label)
                 if not _same_plan(wider, plans[key]):
                     plans[key] = wider
                     stable = False
         if stable:
-            break
-    else:
-        raise JoinError(
-            "Cannot join the return values of different branches: a loop whose condition is a Tensor "
-            "changes the types of its variables in every iteration; wanted fixed types"
-        )
-    outputs: list[Value] = []
-    with child.current():
-        for key in locations:
-            _at_exit(plans[key], ends[key], child, outputs)
-        host = isinstance(predicate, GraphScalar) and isinstance(following, (bool, GraphScalar))
-        last = child.host(following) if host else as_flag(following)
-    parent = ev.builder
-    begins = parent.host(predicate) if host else as_flag(predicate)
-    inits: list[Value] = []
-    for key in locations:
-        _at_exit(plans[key], before[key], parent, inits)
-    outer = list(child.outer)
-    body = child.closed([last, *outputs], outer)
-    operands = (begins, *inits, *(parent.tensor(i) for i in outer))
-    found = parent.append(while_loop, operands, {"body": body, "n_carry": len(inits)})
-    results = iter(found)
-    for key, location in locations.items():
-        value = _after_loop(ev, plans[key], results, label_of(ev, location), ran)
-        if _holds_tensors(location):
-            _note_origins(ev, value, before[key], ends[key], child, first)
-        ev.journal.write(location, value)
+            return body
+    raise JoinError(
+        "Cannot join the return values of different branches: a loop whose condition is a Tensor "
+        "changes the types of its variables in every iteration; wanted fixed types"
+    )
+
+
+def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value]) -> Value:
+    """Evaluate one iteration, from parameters for what is carried."""
+    for key, location in body.locations.items():
+        entered = _at_entry(body.plans[key], body.builder)
+        for made, old in pairs(entered, body.before[key]):
+            if (
+                isinstance(made, GraphTensor)
+                and isinstance(old, Tensor)
+                and _holds_tensors(location)
+            ):
+                body.first[made._id] = old
+                note_candidates(ev, made, [old])
+        ev.journal.write(location, entered)
+    return step()
 
 
 def _holds_tensors(location: Location) -> bool:
@@ -302,32 +336,26 @@ def _holds_tensors(location: Location) -> bool:
     return location.kind in ("item", "attribute", "list", "dict")
 
 
-def _note_origins(
-    ev: Evaluation,
-    after: Value,
-    before: Value,
-    end: Value,
-    child: StagedBuilder,
-    first: dict[int, Value],
-) -> None:
+def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
     """Record which tensors a name may hold after a loop.
 
     These are the tensor from before, and older tensors that an iteration bound to the name.
     """
-    for made, old in pairs(after, before):
+    for made, old in pairs(after, body.before[key]):
         if isinstance(old, Tensor) and made is not old:
             note_candidates(ev, made, [old])
-    for made, last in pairs(after, end):
+    child = body.builder
+    for made, last in pairs(after, body.ends[key]):
         if made is last or not isinstance(last, Tensor):
             continue
         note_candidates(ev, made, tensors_before(ev, last, child))
-        if isinstance(last, GraphTensor) and last._builder is child and last._id in first:
-            # names may be exchanged between iterations
-            note_candidates(ev, made, list(first.values()))
+        if isinstance(last, GraphTensor) and last._builder is child and last._id in body.first:
+            # iterations may exchange names
+            note_candidates(ev, made, list(body.first.values()))
 
 
 def _widened(plan: Value, old: Value, new: Value, what: str) -> Value:
-    """Return the plan that also covers `new`, the value after an iteration that began with `plan`."""
+    """Return the plan that also covers `new`, the value after an iteration."""
     if isinstance(plan, _Dropped):
         return plan
     if isinstance(plan, _BoundInside):
@@ -353,6 +381,4 @@ def _widened(plan: Value, old: Value, new: Value, what: str) -> Value:
     if type(new) is not type(plan) or len(new) != len(plan):
         raise _changes_type(what, old, new)
     items = [_widened(k, o, n, what) for k, o, n in zip(plan, old, new)]
-    if isinstance(plan, list):
-        return items
-    return type(plan)(*items) if hasattr(plan, "_fields") else tuple(items)
+    return sequence_like(plan, items)

@@ -17,6 +17,7 @@ from ...tensor import Tensor
 from ...types import OBJECT
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
+from ..values.nested import sequence_like
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
 from .spans import call_spans
 
@@ -58,9 +59,7 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
         return value.as_python()
     if type(value) in (tuple, list) or hasattr(value, "_fields"):
         items = [take_operands(ev, v, found, objects) for v in value]
-        if isinstance(value, list):
-            return items
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return sequence_like(value, items)
     if type(value) is dict:
         return {k: take_operands(ev, v, found, objects) for k, v in value.items()}
     if type(value) is slice:
@@ -73,8 +72,8 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
 def object_of(ev: Evaluation, tensor: Value) -> Value:
     """Return the graph value of the Tensor object that represents a tensor at run time.
 
-    All writes in place to the tensor must reach the same object, wherever Python code stored it. Returns
-    None if `tensor` itself is that object.
+    All writes in place to the tensor must reach the same object, wherever Python code stored it.
+    Returns None if `tensor` itself is that object.
     """
     known = ev.host_objects.get(id(tensor))
     if known is not None:
@@ -88,7 +87,7 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
             home = home.parent
         first = home.made_constant(tensor)
         slot = ev.inputs.slots.get(id(tensor))
-        later = slot is not None and slot.current is not slot.incoming
+        later = slot is not None and slot.written
     else:
         for made, _, index in ev.inputs.arguments:
             if made is tensor:
@@ -129,9 +128,7 @@ def with_operands(nested: Value, values: Value) -> Value:
         return nested.array.copy()
     if type(nested) in (tuple, list) or hasattr(nested, "_fields"):
         items = [with_operands(v, values) for v in nested]
-        if isinstance(nested, list):
-            return items
-        return type(nested)(*items) if hasattr(nested, "_fields") else tuple(items)
+        return sequence_like(nested, items)
     if type(nested) is dict:
         return {k: with_operands(v, values) for k, v in nested.items()}
     if type(nested) is slice:
@@ -171,8 +168,9 @@ def run_on_host(
             result = function(*given, **named)
             if was_changed(nested, (given, named)):
                 raise UnsupportedSyntaxError(
-                    f"{name}: has changed a list or an array that was made while compiling, of which it got a copy; "
-                    f"use a function that returns a new one, or call it outside of compiled code"
+                    f"{name}: has changed a list or an array that was made while compiling, of "
+                    "which it got a copy; use a function that returns a new one, or call it "
+                    "outside of compiled code"
                 )
         except Exception as error:
             mark_source(error, spans)
@@ -198,7 +196,7 @@ def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, 
     """
     commits: list[tuple[Tensor | int, int]] = []
     for slot in ev.inputs.slots.values():
-        if not slot.fresh and slot.current is not slot.incoming:
+        if not slot.fresh and slot.written:
             found.append(ev.builder.bring(slot.current))
             commits.append((slot.tensor, len(found) - 1))
     for made, first, index in ev.inputs.arguments:

@@ -33,31 +33,29 @@ ARRAY_MUTATORS = {"fill", "sort", "partition", "put", "itemset", "resize", "setf
 
 
 _OPERATORS = (
-    "add", "and", "concat", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift", "sub",
-    "truediv", "xor",
+    "add", "and", "concat", "floordiv", "lshift", "matmul", "mod", "mul", "or", "pow", "rshift",
+    "sub", "truediv", "xor",
 )  # fmt: skip
 
 
 @functools.cache
 def _known_owners() -> tuple[type, ...]:
     """Return the owners of methods that either change nothing or are listed as mutators."""
-
     return (
-        type(None), str, bytes, int, float, complex, tuple, frozenset, range, type, types.ModuleType,
-        types.FunctionType, np.ndarray, np.generic, np.dtype, re.Pattern, re.Match, datetime.date, datetime.time,
-        datetime.timedelta, datetime.tzinfo, fractions.Fraction, decimal.Decimal, pathlib.PurePath, list, dict, set,
-        Tensor, HostValue,
+        type(None), str, bytes, int, float, complex, tuple, frozenset, range, type,
+        types.ModuleType, types.FunctionType, np.ndarray, np.generic, np.dtype, re.Pattern,
+        re.Match, datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo,
+        fractions.Fraction, decimal.Decimal, pathlib.PurePath, list, dict, set, Tensor, HostValue,
     )  # fmt: skip
 
 
 @functools.cache
 def _changing_first() -> frozenset[Value]:
     """Return the functions that change their first argument."""
-
     named = {
-        heapq.heappush, heapq.heappop, heapq.heapify, heapq.heapreplace, heapq.heappushpop, bisect.insort,
-        bisect.insort_left, bisect.insort_right, random.shuffle, np.random.shuffle, np.copyto, np.put, np.place,
-        np.putmask, np.fill_diagonal, np.put_along_axis,
+        heapq.heappush, heapq.heappop, heapq.heapify, heapq.heapreplace, heapq.heappushpop,
+        bisect.insort, bisect.insort_left, bisect.insort_right, random.shuffle, np.random.shuffle,
+        np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis,
     }  # fmt: skip
     return frozenset(named | {getattr(operator, f"i{name}") for name in _OPERATORS})
 
@@ -99,8 +97,8 @@ def refuse_mutation(
                 kind = type(target).__name__
                 kind = f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
                 raise UnsupportedSyntaxError(
-                    f"{name}: changes {kind} that was made while compiling, with what is known only when the "
-                    f"function runs",
+                    f"{name}: changes {kind} that was made while compiling, with what is known "
+                    "only when the function runs",
                     construct="Call",
                     remedy="Use a function that returns a new one, or make it of Tensors",
                 )

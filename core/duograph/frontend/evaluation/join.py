@@ -1,6 +1,6 @@
 """The join of two branches: what a variable holds after both were evaluated.
 
-A `Join` maps the values at the ends of the branches to a template in which `Placeholder`s stand for
+A `Join` maps the values at the ends of the branches to a template with `Placeholder`s for the
 results of the `switch`; `with_results` replaces them once that node exists.
 """
 
@@ -25,6 +25,7 @@ from ..state.journal import MISSING, Changes, Location
 from ..types import Flag, Value
 from ..values.flow import NOTHING, Flow, Maybe, Undefined
 from ..values.functions import Choice, same_function
+from ..values.nested import tuple_like
 from .aliasing import tensors_before
 from .truth import as_flag, negated
 
@@ -53,7 +54,7 @@ class Exports:
         self.candidates: dict[int, list[Value]] = {}
         self._same: dict[Value, int] = {}
 
-    def put(self, values: list[Value]) -> Placeholder:
+    def add_row(self, values: list[Value]) -> Placeholder:
         """Add a row of one value per sub-graph; an equal row is reused."""
         key = tuple((id(v._builder), v._id) for v in values)
         found = self._same.get(key)
@@ -105,8 +106,8 @@ def or_line_by_line(error: JoinError, *values: Value) -> Exception:
 class Join:
     """Joins values of branch 0 (else) and branch 1 (then).
 
-    The values are graph values of the branches, of graphs around them, or Python objects. The joined
-    values hold `Placeholder`s, to be replaced by `with_results`.
+    The values are graph values of the branches, of graphs around them, or Python objects. The
+    joined values hold `Placeholder`s, to be replaced by `with_results`.
 
     Attributes:
         cond: the condition, a bool of the graph.
@@ -134,13 +135,12 @@ class Join:
 
     @classmethod
     def of_one(cls, ev: Evaluation, builder: StagedBuilder) -> Join:
-        """The exit of a single sub-graph: `only` and `left` map what leaves it."""
-        made = cls(ev, False, [builder], ("", ""))
-        return made
+        """The exit of a single sub-graph: `from_branch` maps the values that leave it."""
+        return cls(ev, False, [builder], ("", ""))
 
-    def pair(self, a: Value, b: Value) -> Value:
+    def export(self, a: Value, b: Value) -> Value:
         """Export one value of each branch."""
-        return self.exports.put([a, b])
+        return self.exports.add_row([a, b])
 
     def value(self, a: Value, b: Value, what: str) -> Value:
         """Return the join of two values; `what` names the variable in messages.
@@ -157,7 +157,7 @@ class Join:
         if isinstance(a, Tensor) and isinstance(b, Tensor):
             return self._tensors(a, b, what)
         if a is NOTHING or b is NOTHING:
-            return self.only(b, 1) if a is NOTHING else self.only(a, 0)
+            return self.from_branch(b, 1) if a is NOTHING else self.from_branch(a, 0)
         if isinstance(a, Maybe) or isinstance(b, Maybe):
             return self._maybe(a, b, what)
         if not _defined(a) or not _defined(b):
@@ -171,16 +171,16 @@ class Join:
             ):
                 return a
             return self._host(a, b)
-        two = self._freeze(a, 0) | self._freeze(b, 1)
+        ambiguous = self._mark_ambiguous(a, 0) | self._mark_ambiguous(b, 1)
         a, b = self.contents(a, 0), self.contents(b, 1)
         if type(a) is type(b) and isinstance(a, (tuple, list)) and len(a) == len(b):
             items = [self.value(x, y, f"{what}[{i}]") for i, (x, y) in enumerate(zip(a, b))]
             if isinstance(a, list):
-                return _ListOfTwo(items) if two else items
-            return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
+                return _AmbiguousList(items) if ambiguous else items
+            return tuple_like(a, items)
         if isinstance(a, dict) and isinstance(b, dict) and list(a) == list(b):
             named = {k: self.value(a[k], b[k], f"{what}[{k!r}]") for k in a}
-            return _DictOfTwo(named) if two else named
+            return _AmbiguousDict(named) if ambiguous else named
         if same(a, b):
             return a
         if isinstance(a, (set, frozenset)) and a == b:
@@ -188,7 +188,7 @@ class Join:
         if same_function(a, b):
             return a
         if all(callable(v) or isinstance(v, Choice) for v in (a, b)):
-            return Choice(self.cond, self.only(a, 0), self.only(b, 1))
+            return Choice(self.cond, self.from_branch(a, 0), self.from_branch(b, 1))
         if not self.ev.strict and _hostable(a) and _hostable(b):
             return self._host(a, b)
         raise self._refused(a, b, what)
@@ -200,7 +200,7 @@ class Join:
             where = ("where it returns", "in what follows")
         return or_line_by_line(join_error(what, join_side(b), join_side(a), where=where), a, b)
 
-    def _freeze(self, value: Value, k: int) -> bool:
+    def _mark_ambiguous(self, value: Value, k: int) -> bool:
         """Return whether a list or dict existed before the branch, and mark it as ambiguous.
 
         After the join it is unknown which object the name refers to.
@@ -227,7 +227,7 @@ class Join:
         if a._type.plain is not b._type.plain:
             raise self._refused(a, b, what)
         builders = self.exports.builders
-        found = self.pair(*[x.operand(v, None) for x, v in zip(builders, (a, b))])
+        found = self.export(*[x.operand(v, None) for x, v in zip(builders, (a, b))])
         for v, builder in zip((a, b), builders):
             self.exports.candidates.setdefault(found.index, []).extend(
                 tensors_before(self.ev, v, builder)
@@ -247,13 +247,13 @@ class Join:
                     found[k] = builder.append(
                         host_call, (found[k],), {"run": run, "types": (OBJECT,)}
                     )[0]
-        return self.pair(*found)
+        return self.export(*found)
 
     def _undefined(self, a: Value, b: Value, what: str) -> Value:
         """Return the mark of a name that one branch does not bind."""
-        lost, where = (a, self.names[0]) if not _defined(a) else (b, self.names[1])
-        if isinstance(lost, Undefined):
-            return lost
+        unbound, where = (a, self.names[0]) if not _defined(a) else (b, self.names[1])
+        if isinstance(unbound, Undefined):
+            return unbound
         return Undefined(what, where)
 
     def _maybe(self, a: Value, b: Value, what: str) -> Value:
@@ -266,20 +266,24 @@ class Join:
             value = self.value(values[0], values[1], what)
         else:
             k = 1 if _defined(values[1]) else 0
-            value = self.only(values[k], k)
+            value = self.from_branch(values[k], k)
         return Maybe(what, value, self.flag(bound[0], bound[1]))
 
     def items(self, value: Value, k: int) -> Value:
         """Return a new list or dict of the items that one has in branch k."""
         if isinstance(value, dict):
-            return {n: self.only(v, k) for n, v in value.items()}
-        return [self.only(v, k) for v in value]
+            return {n: self.from_branch(v, k) for n, v in value.items()}
+        return [self.from_branch(v, k) for v in value]
 
-    def left(self, location: Location, value: Value, k: int) -> Value:
-        """Return the content of a location after branch k if the other branch does not end normally."""
-        return self.items(value, k) if location.kind in ("list", "dict") else self.only(value, k)
+    def content_from_branch(self, location: Location, value: Value, k: int) -> Value:
+        """Return the content of a location after branch k, where the other branch ends early."""
+        return (
+            self.items(value, k)
+            if location.kind in ("list", "dict")
+            else self.from_branch(value, k)
+        )
 
-    def only(self, value: Value, k: int) -> Value:
+    def from_branch(self, value: Value, k: int) -> Value:
         """Return a value of branch k that is never read if the other branch ran."""
         if isinstance(value, (GraphTensor, HostValue)):
             builders = self.exports.builders
@@ -287,19 +291,21 @@ class Join:
                 return value
             values = [placeholder_value(b, value._type) for b in builders]
             values[k] = value
-            return self.exports.put(values)
+            return self.exports.add_row(values)
         if isinstance(value, tuple):
-            items = [self.only(v, k) for v in value]
-            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+            items = [self.from_branch(v, k) for v in value]
+            return tuple_like(value, items)
         if isinstance(value, (list, dict)):
             if self.ev.owned.depths.get(id(value), 0) < self.exports.builders[k].depth:
                 return value  # existed before: its content is a change of its own
             return self.items(value, k)
         if isinstance(value, Choice):
             parts = (value.cond, value.orelse, value.then)
-            return Choice(*(self.only(v, k) for v in parts))
+            return Choice(*(self.from_branch(v, k) for v in parts))
         if isinstance(value, Maybe):
-            return Maybe(value.name, self.only(value.value, k), self.only(value.bound, k))
+            return Maybe(
+                value.name, self.from_branch(value.value, k), self.from_branch(value.bound, k)
+            )
         return value
 
     def flag(self, a: Value, b: Value) -> Value:
@@ -312,7 +318,7 @@ class Join:
         for builder, v in zip(self.exports.builders, (a, b)):
             with builder.current():
                 values.append(as_flag(v))
-        return self.pair(*values)
+        return self.export(*values)
 
     def flow(self, a: Flow, b: Flow, what: str) -> Flow:
         """Join the ways in which two blocks ended."""
@@ -321,9 +327,9 @@ class Join:
         if a.ret is not False and b.ret is not False:
             value = self.value(a.value, b.value, what)
         elif a.ret is not False:
-            value = self.only(a.value, 0)
+            value = self.from_branch(a.value, 0)
         elif b.ret is not False:
-            value = self.only(b.value, 1)
+            value = self.from_branch(b.value, 1)
         return Flow(ret, self.flag(a.brk, b.brk), self.flag(a.cont, b.cont), value)
 
 
@@ -339,28 +345,23 @@ def _hostable(value: Value) -> bool:
     return isinstance(value, (bool, int, float, complex, str, bytes, type(None), HostValue))
 
 
-class _OneOfTwo:
-    """Marks a template of a list or dict whose branches hold different existing objects."""
+class _Ambiguous:
+    """Marks the template of a list or dict for which the branches hold different objects."""
 
 
-class _ListOfTwo(_OneOfTwo, list[Value]):
-    """A list template of this kind."""
-
-    pass
+class _AmbiguousList(_Ambiguous, list[Value]):
+    """A list that is ambiguous after the join."""
 
 
-class _DictOfTwo(_OneOfTwo, dict[Value, Value]):
-    """A dict template of this kind."""
-
-    pass
+class _AmbiguousDict(_Ambiguous, dict[Value, Value]):
+    """A dict that is ambiguous after the join."""
 
 
 def _owned_container(template: Value, value: Value) -> Value:
     """Record a list or dict that a join made."""
-
     builder: Value = thread_state.builder
     builder.evaluation.owned.add(value)
-    if isinstance(template, _OneOfTwo):
+    if isinstance(template, _Ambiguous):
         builder.evaluation.owned.ambiguous[id(value)] = value
     return value
 
@@ -374,15 +375,15 @@ def with_results(template: Value, results: Value) -> Value:
         return results[template.index]
     if isinstance(template, (list, tuple)):
         items = [with_results(v, results) for v in template]
-        if not isinstance(template, _OneOfTwo) and all(a is b for a, b in zip(items, template)):
+        if not isinstance(template, _Ambiguous) and all(a is b for a, b in zip(items, template)):
             return template
         if isinstance(template, list):
             return _owned_container(template, items)
-        return type(template)(*items) if hasattr(template, "_fields") else tuple(items)
+        return tuple_like(template, items)
     if isinstance(template, dict):
         named = {k: with_results(v, results) for k, v in template.items()}
         same_items = all(named[k] is v for k, v in template.items())
-        if same_items and not isinstance(template, _OneOfTwo):
+        if same_items and not isinstance(template, _Ambiguous):
             return template
         return _owned_container(template, named)
     if isinstance(template, Choice):

@@ -145,8 +145,8 @@ def _for(ev: Evaluation, frame: Frame, node: ast.For) -> Flow:
         return _graph_for(ev, frame, node, items)
     if isinstance(items, (GraphScalar, GraphObject)):
         raise NeedsValue(
-            f"for: got a Python {items._type.name} to iterate over that is known only when the compiled function "
-            f"runs; wanted something known while compiling"
+            f"for: got a Python {items._type.name} to iterate over that is known only when the "
+            "compiled function runs; wanted something known while compiling"
         )
     if isinstance(items, Tensor):
         rows = items
@@ -163,7 +163,8 @@ def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> 
     for count, item in enumerate(items):
         if count > UNROLL_LIMIT:
             raise RefusedError(
-                f"for: the loop was unrolled for {UNROLL_LIMIT} iterations while compiling and goes on",
+                f"for: the loop was unrolled for {UNROLL_LIMIT} iterations while compiling and "
+                "goes on",
                 construct="For",
                 remedy="Iterate over something that ends, or write a `while` on a Tensor",
             )

@@ -23,25 +23,26 @@ from .host import run_on_host, with_item
 def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
     """Run Python code at compile time on values of the evaluation.
 
-    If it needs a value that is known only when the graph runs, its effects are undone. The call then
-    becomes a node that runs Python (LAX), or an error (STRICT).
+    If it needs a value that is known only when the graph runs, its effects are undone. The call
+    then becomes a node that runs Python (LAX), or an error (STRICT).
     """
     for x in args:
         if type(x) in (list, dict, set):
             ev.copies.observe(x)
-    mark = ev.builder.mark()
-    ev.journal.open_branch()
+    builder, journal = ev.builder, ev.journal
+    mark = len(builder.nodes), len(builder.types)
+    journal.branches.append({})
     try:
         found = f(*args, **kwargs)
     except (NeedsValue, TypeError, ValueError) as error:
         if not _needed_a_value(error):
-            ev.journal.keep()
+            journal.keep()
             raise
-        ev.journal.roll_back()
+        journal.roll_back()
         ours = isinstance(f, (types.FunctionType, types.MethodType)) and is_framework(f.__module__)
         if ev.strict and not ours:
             raise _unknown_argument(f, error) from None
-        ev.builder.rewind(mark)
+        builder.rewind(*mark)
         function = getattr(f, "__func__", f)
         if isinstance(function, types.FunctionType) and is_framework(function.__module__):
             given = (f.__self__, *args) if isinstance(f, types.MethodType) else args
@@ -49,13 +50,16 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
         if f is operator.setitem and isinstance(args[0], GraphTensor):
             target = args[0]
             made = run_on_host(ev, with_item, args, kwargs, "setitem", (target._type.plain,))
-            ev.builder.rebind(target, made)
+            builder.rebind(target, made)
             return None
         return run_on_host(ev, f, args, kwargs, callable_name(f))
     except BaseException:
-        ev.journal.keep()
+        journal.keep()
         raise
-    ev.journal.keep()
+    if journal.branches[-1]:
+        journal.keep()
+    else:
+        journal.branches.pop()
     return found
 
 
@@ -73,7 +77,10 @@ def _enter_framework_function(
         raise NeedsValue(f"{callable_name(f)}: {UNKNOWN_NUMBER}") from None
 
 
-UNKNOWN_NUMBER = "got a number that is known only when the compiled function runs, where one is needed while compiling"
+UNKNOWN_NUMBER = (
+    "got a number that is known only when the compiled function runs, where one is needed while "
+    "compiling"
+)
 
 
 def _needed_a_value(error: Exception) -> bool:

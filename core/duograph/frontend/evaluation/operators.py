@@ -33,10 +33,11 @@ BINARY: dict[type, Callable[..., Value]] = {
 
 
 IN_PLACE: dict[type, Callable[..., Value]] = {
-    ast.Add: operator.iadd, ast.Sub: operator.isub, ast.Mult: operator.imul, ast.Div: operator.itruediv,
-    ast.FloorDiv: operator.ifloordiv, ast.Mod: operator.imod, ast.Pow: operator.ipow,
-    ast.MatMult: operator.imatmul, ast.BitAnd: operator.iand, ast.BitOr: operator.ior,
-    ast.BitXor: operator.ixor, ast.LShift: operator.ilshift, ast.RShift: operator.irshift,
+    ast.Add: operator.iadd, ast.Sub: operator.isub, ast.Mult: operator.imul, ast.Div:
+    operator.itruediv, ast.FloorDiv: operator.ifloordiv, ast.Mod: operator.imod, ast.Pow:
+    operator.ipow, ast.MatMult: operator.imatmul, ast.BitAnd: operator.iand, ast.BitOr:
+    operator.ior, ast.BitXor: operator.ixor, ast.LShift: operator.ilshift, ast.RShift:
+    operator.irshift,
 }  # fmt: skip
 
 
@@ -59,6 +60,12 @@ def _binary(ev: Evaluation, frame: Frame, node: ast.BinOp) -> Value:
     return apply(ev, BINARY[type(node.op)], x, y)
 
 
+# Frequent classes of operands that are no user's class.
+_NOT_OVERLOADED = {
+    bool, int, float, str, list, tuple, dict, type(None), Tensor, GraphTensor, GraphScalar
+}  # fmt: skip
+
+
 def _formats_object(operands: tuple[Value, ...]) -> bool:
     """Return whether this is `"%d" % ...` of an object that only Python knows."""
     if not isinstance(operands[0], (str, bytes)) or len(operands) < 2:
@@ -74,7 +81,9 @@ def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> V
     """Apply an operator to values of any kind."""
     if any(isinstance(x, GraphObject) for x in operands) or _formats_object(operands):
         return run_on_host(ev, function, operands, {}, function.__name__)
-    found = overloaded(ev, function, operands)
+    found: Value = NotImplemented
+    if not all(type(x) in _NOT_OVERLOADED for x in operands):
+        found = overloaded(ev, function, operands)
     if found is NotImplemented:
         found = native(ev, function, operands, {})
     if isinstance(found, np.ndarray) or (

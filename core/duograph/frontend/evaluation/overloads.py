@@ -12,16 +12,17 @@ from .dispatch import call
 from .native import native
 
 _BINARY_NAMES = (
-    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
+    "lshift", "rshift",
 )  # fmt: skip
 
 
 # Per operator: the methods of the left operand in order, and the reflected one of the right.
 _METHODS: dict[Value, tuple[tuple[str, ...], str | None]] = {
-    operator.lt: (("__lt__",), "__gt__"), operator.gt: (("__gt__",), "__lt__"),
-    operator.le: (("__le__",), "__ge__"), operator.ge: (("__ge__",), "__le__"),
-    operator.eq: (("__eq__",), "__eq__"), operator.ne: (("__ne__",), "__ne__"),
-    operator.neg: (("__neg__",), None), operator.pos: (("__pos__",), None), operator.invert: (("__invert__",), None),
+    operator.lt: (("__lt__",), "__gt__"), operator.gt: (("__gt__",), "__lt__"), operator.le:
+    (("__le__",), "__ge__"), operator.ge: (("__ge__",), "__le__"), operator.eq: (("__eq__",),
+    "__eq__"), operator.ne: (("__ne__",), "__ne__"), operator.neg: (("__neg__",), None),
+    operator.pos: (("__pos__",), None), operator.invert: (("__invert__",), None),
 }  # fmt: skip
 
 

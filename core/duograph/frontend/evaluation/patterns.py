@@ -58,7 +58,6 @@ def matches(ev: Evaluation, frame: Frame, subject: Value, pattern: Value) -> Val
 
     The latter is possible for a value pattern on a tensor only.
     """
-
     if isinstance(pattern, ast.MatchValue):
         return truth(ev, native(ev, operator.eq, (subject, evaluate(ev, frame, pattern.value)), {}))
     if isinstance(pattern, ast.MatchSingleton):

@@ -1,4 +1,4 @@
-"""The text that `print` writes in a compiled function: MindSpore's graph format, one value a line."""
+"""The text that `print` writes in a compiled function: MindSpore's graph format."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..._text import _element
 from ...tensor import Tensor
+from ...tensor_printing import element_text
 from ..types import Value
 
 
@@ -31,7 +31,7 @@ def _tensor_text(value: Tensor) -> str:
             return f"{float(array):g}"
         return str(int(array)) if dtype.kind == "b" else str(array)
     head = f"Tensor(shape={list(array.shape)}, dtype={dtype}, value="
-    texts = [_element(v, dtype) for v in array.reshape(-1)]
+    texts = [element_text(v, dtype) for v in array.reshape(-1)]
     # non-finite numbers take the width of finite ones
     least = {"float16": 11, "float32": 15, "float64": 15}.get(dtype.name, 0)
     width = max((len(s) for s in texts), default=0)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from ...autodiff.transforms import mapped, tensors_of
+from ...autodiff.pytrees import mapped, tensors_of
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import call as call_op
@@ -22,8 +22,9 @@ from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Function
+from ..values.nested import tuple_like
 from .aliasing import note_candidates
-from .branches import run_and_undo
+from .branches import run_condition
 from .dispatch import Dead
 from .join import Join, with_results
 from .spans import set_error_span
@@ -92,7 +93,7 @@ def open_call(
     """Record the start of a call.
 
     Returns:
-        how to make the call if it repeats an open one; otherwise None, and `close_call` must follow.
+        how to make the call if it repeats an open one; otherwise None: `close_call` must follow.
 
     Raises:
         Recursive: an open call must be evaluated again as a named graph.
@@ -150,7 +151,6 @@ def _graph_leaves(args: Args, kwargs: Kwargs) -> list[Value]:
 
 def _call_again(ev: Evaluation, record: OpenCall, args: Args, kwargs: Kwargs) -> Value:
     """Append a recursive call of a named graph."""
-
     if not record.known:
         record.pending = True
         raise Dead  # the other branch determines the result type
@@ -176,7 +176,6 @@ def call_named_graph(
     Raises:
         RecursionError: every branch makes a recursive call.
     """
-
     parent = ev.builder
     key = (_signature(args), _signature(kwargs), id(f.parent))
     record = OpenCall(key)
@@ -195,62 +194,59 @@ def call_named_graph(
                 return run(given, named)
             except Dead:
                 error = RecursionError(
-                    f"{f.__name__}: There isn't any branch that can be evaluated: every branch calls "
-                    f"{f.__name__} again; wanted one that ends"
+                    f"{f.__name__}: There isn't any branch that can be evaluated: every branch "
+                    f"calls {f.__name__} again; wanted one that ends"
                 )
                 set_error_span(ev, error, f.source, f.source.node)
                 raise error from None
 
-        ev.journal.conditions += 1
         try:
-            result, ends = run_and_undo(ev, child, body)
+            result, ends = run_condition(ev, child, body)
         finally:
-            ev.journal.conditions -= 1
             records.pop()
         _refuse_writes(ev, f, ends)
         join = Join.of_one(ev, child)
         exports = join.exports
         with child.current():
             brought = mapped(result, child.copy_of)
-        shape = join.only(_bring_host_values(child, brought), 0)
+        shape = join.from_branch(_bring_host_values(child, brought), 0)
         outputs = exports.columns[0]
         types = tuple(v._type for v in outputs)
-        settled = (
-            record.known and types == record.target.result_types and list(child.outer) == outer
-        )
+        stable = record.known and types == record.target.result_types and list(child.outer) == outer
         record.shape, record.known = shape, True
         record.target.result_types = types
         new = list(child.outer)
-        if settled:
+        if stable:
             record.target.graph = child.closed(outputs, outer)
             record.target.effects = record.target.graph.effects
             break
         outer = new
     else:
         raise UnsupportedSyntaxError(
-            f"{f.__name__}: the types of its result differ at every recursive call; wanted one type",
+            f"{f.__name__}: the types of its result differ at every recursive call; wanted one "
+            "type",
             construct="recursion",
             remedy="Return one shape and dtype from every branch",
         )
     operands = [*map(parent.bring, _graph_leaves(args, kwargs)), *(parent.tensor(i) for i in outer)]
     found = parent.append(call_op, tuple(operands), {"target": record.target})
     graph = record.target.graph
-    if any(_passed_on(graph, i) for i in graph.outputs):
+    if any(_may_be_parameter(graph, i) for i in graph.outputs):
         for x in found:
             given = [a for a in tensors_of((args, kwargs)) if a._type.plain is x._type.plain]
             note_candidates(ev, x, given)
     return with_results(record.shape, found)
 
 
-def _passed_on(graph: Value, i: int) -> bool:
+def _may_be_parameter(graph: Value, i: int) -> bool:
     """Return whether value `i` of a graph may be one of its parameters."""
     if i < graph.n_params:
         return True
     node = next(n for n in graph.nodes if i in n.results)
     if node.op.name == "switch":
         k = node.results.index(i)
-        return any(_passed_on(b, b.outputs[k]) for b in node.attributes["branches"])
-    return node.op.name == "call" and any(_passed_on(graph, o) for o in node.operands)
+        return any(_may_be_parameter(b, b.outputs[k]) for b in node.attributes["branches"])
+    return node.op.name == "call" and any(_may_be_parameter(graph, o) for o in node.operands)
 
 
 def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
@@ -270,7 +266,7 @@ def _as_parameters(child: StagedBuilder, value: Value) -> Value:
         return child.parameter(value._type)
     if isinstance(value, tuple):
         items = [_as_parameters(child, v) for v in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return tuple_like(value, items)
     if type(value) is list:
         return [_as_parameters(child, v) for v in value]
     if type(value) is dict:
@@ -282,6 +278,6 @@ def _refuse_writes(ev: Evaluation, f: Function, ends: dict[Value, Value]) -> Non
     """Refuse writes by a recursive function to anything outside."""
     if ends:
         raise UnsupportedSyntaxError(
-            f"{f.__name__}: got a function that calls itself under a condition on a Tensor and writes a Parameter, "
-            f"an attribute or a variable outside; return the value instead"
+            f"{f.__name__}: got a function that calls itself under a condition on a Tensor and "
+            "writes a Parameter, an attribute or a variable outside; return the value instead"
         )

@@ -18,7 +18,7 @@ from ..types import Value
 
 
 def span_of(source: Source, node: Value) -> Span:
-    """Return the span of a syntax node: for a compound statement, of its head. Cached on the node."""
+    """Return the span of a syntax node (of a compound statement: its head), cached on the node."""
     found: Span | None = getattr(node, "_duograph_span", None)
     if found is None:
         line = getattr(node, "lineno", 1)
@@ -73,7 +73,8 @@ def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Va
 
 def set_error_span(ev: Evaluation, error: BaseException, source: Source, node: Value) -> None:
     """Record that an error arises at `node` of a function that is not entered."""
-    error._duograph_chain = [(len(ev.calls.frames) + 1, span_of(source, node))]  # type: ignore[attr-defined]
+    chain = [(len(ev.calls.frames) + 1, span_of(source, node))]
+    error._duograph_chain = chain  # type: ignore[attr-defined]
 
 
 def error_spans(error: BaseException) -> list[Span]:

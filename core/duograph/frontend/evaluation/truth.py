@@ -49,7 +49,7 @@ def single_bool(x: Value) -> Value:
     if x.size != 1:
         raise ArgumentValueError(
             f"bool: got a tensor of shape {x.shape}; the truth of several elements is ambiguous, "
-            f"wanted one element (use .any(), .all() or an index)"
+            "wanted one element (use .any(), .all() or an index)"
         )
     if x.shape:
         x = reshape_to(x, ())
@@ -80,7 +80,6 @@ def either(a: Value, b: Value) -> Value:
 
 def as_flag(flag: Flag) -> Value:
     """Return a flag as a 0-d bool tensor of the current graph."""
-
     builder: Value = thread_state.builder
     if isinstance(flag, bool):
         return builder.constant(flag, bool_)

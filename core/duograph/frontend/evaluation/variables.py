@@ -6,6 +6,7 @@ the graph runs.
 
 from __future__ import annotations
 
+import ast
 import builtins
 from types import CellType
 
@@ -18,7 +19,13 @@ from ..state.journal import MISSING
 from ..state.outside import Restart
 from ..types import Flag, Value
 from ..values.flow import Maybe, Undefined, Unjoined
+from .dispatch import syntax
 from .host import append_effect
+
+
+@syntax(ast.Name)
+def _name(ev: Evaluation, frame: Frame, node: ast.Name) -> Value:
+    return load(ev, frame, node.id)
 
 
 def load(ev: Evaluation, frame: Frame, name: str) -> Value:
@@ -53,8 +60,8 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
         def check(bound: Flag) -> None:
             if not bound:
                 raise UnboundLocalError(
-                    f"local variable '{where}' referenced before assignment: what binds it, a loop or a part of a "
-                    f"condition, did not run"
+                    f"local variable '{where}' referenced before assignment: what binds it, a loop "
+                    "or a part of a condition, did not run"
                 )
 
         append_effect(ev, check, (value.bound,), "check_bound")
@@ -64,8 +71,9 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
         raise value.error
     if isinstance(value, Undefined):
         raise UnboundLocalError(
-            f"local variable '{name}' referenced before assignment: it is not bound in the {value.where!r} branch "
-            f"of a condition on a Tensor; bind it there, or before the condition"
+            f"local variable '{name}' referenced before assignment: it is not bound in the "
+            f"{value.where!r} branch of a condition on a Tensor; bind it there, or before the "
+            "condition"
         )
     raise UnboundLocalError(f"local variable '{name}' referenced before assignment")
 
@@ -79,7 +87,8 @@ def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value
         value = cell.cell_contents
     except ValueError:
         raise NameError(
-            f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
+            f"cannot access free variable '{name}' where it is not associated with a value in "
+            "enclosing scope"
         ) from None
     return read_outside(ev, "cell", cell, None, value, name)
 

@@ -4,9 +4,8 @@ parameters.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,14 +22,6 @@ if TYPE_CHECKING:
     from .evaluation import Evaluation
 
 __all__ = ["StagedBuilder"]
-
-
-class Mark(NamedTuple):
-    """A point in the construction of a graph, to which `StagedBuilder.rewind` can return."""
-
-    n_nodes: int
-    n_types: int
-    constants: dict[Hashable, int]
 
 
 class StagedBuilder(GraphBuilder):
@@ -152,16 +143,11 @@ class StagedBuilder(GraphBuilder):
 
     # ---- undoing ------------------------------------------------------------------------------
 
-    def mark(self) -> Mark:
-        """The present point of construction, for `rewind`."""
-        return Mark(len(self.nodes), len(self.types), dict(self._constants))
-
-    def rewind(self, mark: Mark) -> None:
-        """Remove the nodes, values and parameters that were added since `mark`."""
-        n_nodes, n_types, constants = mark
+    def rewind(self, n_nodes: int, n_types: int) -> None:
+        """Remove what was added since the graph had this many nodes and values."""
         del self.nodes[n_nodes:]
         del self.types[n_types:]
-        self._constants = constants
+        self._constants = {k: i for k, i in self._constants.items() if i < n_types}
         self._made = {k: i for k, i in self._made.items() if i < n_types}
         self._inner = {k: i for k, i in self._inner.items() if i < n_types}
         self.outer = {o: i for o, i in self.outer.items() if i < n_types}
@@ -212,5 +198,7 @@ class StagedBuilder(GraphBuilder):
         for node in self.nodes:
             operands = tuple([None if i is None else number[i] for i in node.operands])
             results = tuple([define(i) for i in node.results])
-            nodes.append(dataclasses.replace(node, operands=operands, results=results))
+            nodes.append(
+                GraphNode(node.op, operands, node.attributes, results, node.single, node.span)
+            )
         return Graph(len(params), types, nodes, tuple(number[i] for i in outputs), False)

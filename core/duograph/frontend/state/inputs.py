@@ -110,7 +110,7 @@ class GraphInputs:
         return self.held[key]
 
     def object(self, kind: str, owner: Value, name: Value) -> GraphValue:
-        """The Tensor object (not its value) that a location outside holds at the start of a call."""
+        """The Tensor object (not its value) that a location holds at the start of a call."""
         source = ("held", (kind, owner, name))
         return self._parameter(("held", kind, id(owner), name), OBJECT, source)
 

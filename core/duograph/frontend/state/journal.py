@@ -101,7 +101,8 @@ class Journal:
     """The writes of the open branches, innermost last.
 
     Attributes:
-        branches: per open branch, each written location and what it held before.
+        branches: per open branch, each written location and what it held before. Appending {}
+            opens a branch; `keep` or `roll_back` ends it.
         conditions: number of open branches and loops whose condition the graph computes.
         tries: per open `try` block with handlers, the value of `conditions` when it began.
     """
@@ -128,10 +129,6 @@ class Journal:
         """Bind a name of a scope, or set a key of a dict, remembering what it held."""
         self.touch("item", owner, name)
         owner[name] = value
-
-    def open_branch(self) -> None:
-        """Begin to record writes separately."""
-        self.branches.append({})
 
     def roll_back(self) -> None:
         """End the innermost branch and undo its writes."""

@@ -66,8 +66,8 @@ class Function:
         """
         if self.original is None:
             raise UnsupportedSyntaxError(
-                f"{self.__name__}: got a function that is defined inside jit for Python code that works on data "
-                f"that are known only when the function runs; define it outside"
+                f"{self.__name__}: got a function that is defined inside jit for Python code that "
+                "works on data that are known only when the function runs; define it outside"
             )
         return self.original
 

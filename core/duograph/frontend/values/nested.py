@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 
 from ...ir.builder import GraphTensor
 from ...ir.values import HostValue
 from ..types import Value
 from .flow import Maybe
 
-__all__ = ["depends_on_graph", "map_items", "pairs"]
+__all__ = ["depends_on_graph", "pairs", "sequence_like", "tuple_like"]
 
 
 def depends_on_graph(value: Value) -> bool:
@@ -41,11 +41,11 @@ def pairs(a: Value, b: Value) -> Iterator[tuple[Value, Value]]:
         yield a, b
 
 
-def map_items(function: Callable[[Value], Value], value: Value) -> Value:
-    """A list, tuple, named tuple or dict with `function` applied to each item."""
-    if isinstance(value, dict):
-        return {k: function(v) for k, v in value.items()}
-    items = [function(v) for v in value]
-    if isinstance(value, list):
-        return items
-    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+def tuple_like(original: Value, items: Sequence[Value]) -> Value:
+    """Return items as a tuple, or as a named tuple of the class of `original`."""
+    return type(original)(*items) if hasattr(original, "_fields") else tuple(items)
+
+
+def sequence_like(original: Value, items: list[Value]) -> Value:
+    """Return items as a list, tuple or named tuple, whichever `original` is."""
+    return items if isinstance(original, list) else tuple_like(original, items)

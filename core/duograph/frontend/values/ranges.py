@@ -22,7 +22,8 @@ class GraphRange:
             start, stop, step = (*args, 1)[:3]
         if not isinstance(step, int):
             raise NeedsValue(
-                "range: got a step that is known only when the compiled function runs; wanted a constant"
+                "range: got a step that is known only when the compiled function runs; wanted a "
+                "constant"
             )
         if step == 0:
             raise ValueError("range() arg 3 must not be zero")

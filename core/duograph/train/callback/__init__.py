@@ -1,4 +1,4 @@
-"""Callbacks: what happens around the epochs and steps of `Model.train`, `fit` and `eval`."""
+"""Callbacks, which `Model.train`, `fit` and `eval` call before and after epochs and steps."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Callback, the context it gets, and the list that calls several."""
+"""Callback, the base class; RunContext, which it receives; and CallbackList, which calls several."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...errors import ArgumentError
@@ -11,7 +11,7 @@ __all__ = ["Callback", "RunContext", "RunParameters", "CallbackList"]
 
 
 class RunParameters(dict[str, Any]):
-    """What a run knows, as attributes and as a dictionary: see `RunContext.original_args`."""
+    """The state of a run as attributes and as a dictionary; see `RunContext.original_args`."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -24,7 +24,7 @@ class RunParameters(dict[str, Any]):
 
 
 class RunContext:
-    """What a callback gets (`mindspore.train.RunContext`).
+    """The context passed to callbacks (`mindspore.train.RunContext`).
 
     `original_args()` has, in training: train_network, network, loss_fn, optimizer, epoch_num,
     batch_num, cur_epoch_num, cur_step_num, net_outputs (the last loss), train_dataset,
@@ -40,7 +40,7 @@ class RunContext:
         True
     """
 
-    def __init__(self, original_args: Any) -> None:
+    def __init__(self, original_args: dict[str, Any]) -> None:
         if not isinstance(original_args, dict):
             raise ArgumentError(
                 f"RunContext: got {type(original_args).__name__}; wanted a dictionary"
@@ -53,24 +53,24 @@ class RunContext:
         self._stop_requested = False
 
     def original_args(self) -> RunParameters:
-        """What the run knows."""
+        """Return the state of the run."""
         return self._original_args
 
     def request_stop(self) -> None:
-        """Ask for the end of the run, after this step."""
+        """Request the end of the run after this step."""
         self._stop_requested = True
 
     def get_stop_requested(self) -> bool:
-        """Whether a callback asked for the end."""
+        """Return whether a callback requested the end of the run."""
         return self._stop_requested
 
 
 class Callback:
-    """Base class (`mindspore.train.Callback`); override what is needed.
+    """Base class of callbacks (`mindspore.train.Callback`).
 
-    `on_train_*` and `on_eval_*` are called where they are overridden; otherwise the older `begin`,
-    `epoch_begin`, `step_begin`, `step_end`, `epoch_end` and `end`, in training and in evaluation
-    alike.
+    A subclass overrides methods named `on_train_*` and `on_eval_*`. Those that it does not override
+    call the older `begin`, `epoch_begin`, `step_begin`, `step_end`, `epoch_end` and `end`, in
+    training and in evaluation.
 
     Examples:
         >>> from duograph.train import Callback
@@ -80,10 +80,10 @@ class Callback:
         ...             run_context.request_stop()
     """
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Callback:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         return None
 
     def begin(self, run_context: RunContext) -> None:
@@ -154,9 +154,9 @@ class Callback:
 
 
 class CallbackList(Callback):
-    """Several callbacks as one: each point calls them in order."""
+    """Calls several callbacks in order."""
 
-    def __init__(self, callbacks: Any) -> None:
+    def __init__(self, callbacks: Callback | Iterable[Callback] | None) -> None:
         if callbacks is None:
             found: list[Callback] = []
         elif isinstance(callbacks, Callback):
@@ -172,11 +172,11 @@ class CallbackList(Callback):
                 raise ArgumentError(f"callbacks: got {type(cb).__name__}; wanted Callbacks")
         self.callbacks = found
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Callback]:
         return iter(self.callbacks)
 
     def for_eval(self) -> CallbackList:
-        """Those that an evaluation inside `fit` calls: they override an `on_eval_` method."""
+        """Return the callbacks for an evaluation inside `fit`: those with an `on_eval_` method."""
         return CallbackList([
             cb for cb in self.callbacks
             if any(
@@ -185,7 +185,7 @@ class CallbackList(Callback):
             )
         ])  # fmt: skip
 
-    def call(self, point: str, run_context: RunContext) -> None:
-        """Call one point of all."""
+    def call(self, method: str, run_context: RunContext) -> None:
+        """Call the method of this name of every callback."""
         for cb in self.callbacks:
-            getattr(cb, point)(run_context)
+            getattr(cb, method)(run_context)

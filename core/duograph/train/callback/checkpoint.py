@@ -1,10 +1,11 @@
-"""ModelCheckpoint and its configuration."""
+"""ModelCheckpoint, the callback that saves checkpoints, and its configuration."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ...errors import ArgumentError, ArgumentValueError
@@ -13,26 +14,26 @@ from ...nn.cell import Cell
 from ...parameter import Parameter
 from ...tensor import Tensor
 from ..serialization import save_checkpoint
-from ._callback import Callback, RunContext
+from ._callback import Callback, RunContext, RunParameters
 
 __all__ = ["CheckpointConfig", "ModelCheckpoint"]
 
 
 class CheckpointConfig:
-    """When and what ModelCheckpoint saves (`mindspore.train.CheckpointConfig`).
+    """The configuration of ModelCheckpoint (`mindspore.train.CheckpointConfig`).
 
     Args:
-        save_checkpoint_steps: save every so many steps; 0 for none.
-        save_checkpoint_seconds: save every so many seconds; not together with steps.
-        keep_checkpoint_max: files kept, the oldest go first; 0 keeps all.
-        keep_checkpoint_per_n_minutes: keep one file in so many minutes instead.
+        save_checkpoint_steps: number of steps between saves; 0 for none.
+        save_checkpoint_seconds: seconds between saves; ignored if steps are set.
+        keep_checkpoint_max: number of files to keep; the oldest are removed first. 0 keeps all.
+        keep_checkpoint_per_n_minutes: minutes between the files to keep.
         async_save, crc_check, format: as for `save_checkpoint`.
         saved_network: Cell to save instead of the trained one.
         append_info: list of ``"epoch_num"``, ``"step_num"`` and dictionaries: more entries.
-        exception_save: save when training ends with an exception.
+        exception_save: save if training ends with an exception.
 
     Raises:
-        ValueError: a number below 0, nothing that says when to save, or `enc_key`.
+        ValueError: a number is below 0, all numbers are 0, or `enc_key` is set.
 
     Examples:
         >>> from duograph.train import CheckpointConfig
@@ -93,22 +94,22 @@ class CheckpointConfig:
 
 
 class ModelCheckpoint(Callback):
-    """Saves the network while it trains, as ``prefix-epoch_step.ckpt``
+    """Saves the network during training, as ``prefix-epoch_step.ckpt``
     (`mindspore.train.ModelCheckpoint`).
 
-    The file also has the state of the optimiser, so that training can go on from it.
+    The file includes the state of the optimiser, so that training can resume from it.
 
     Args:
-        prefix: start of the names, or a function from cb_params to one.
-        directory: where; by default the current folder.
-        config: CheckpointConfig; by default every step, five files.
+        prefix: prefix of the file names, or a function from cb_params to one.
+        directory: folder, or a function from cb_params to one; the current folder by default.
+        config: CheckpointConfig; by default it saves every step and keeps five files.
 
     Attributes:
         latest_ckpt_file_name: path of the newest file.
 
     Raises:
-        TypeError: arguments of the wrong kind.
-        ValueError: a prefix with a path in it.
+        TypeError: an argument has the wrong type.
+        ValueError: the prefix contains a path.
 
     Examples:
         >>> from duograph.train import CheckpointConfig, ModelCheckpoint
@@ -116,7 +117,10 @@ class ModelCheckpoint(Callback):
     """
 
     def __init__(
-        self, prefix: Any = "CKP", directory: Any = None, config: CheckpointConfig | None = None
+        self,
+        prefix: str | Callable[[RunParameters], str] = "CKP",
+        directory: str | os.PathLike[str] | Callable[[RunParameters], str] | None = None,
+        config: CheckpointConfig | None = None,
     ) -> None:
         if not callable(prefix) and (not isinstance(prefix, str) or "/" in prefix):
             raise ArgumentValueError(
@@ -145,13 +149,13 @@ class ModelCheckpoint(Callback):
         self._last_time = time.time()
 
     def on_eval_begin(self, run_context: RunContext) -> None:
-        """Nothing is saved in an evaluation."""
+        """Do nothing: an evaluation saves no file."""
 
     def on_eval_end(self, run_context: RunContext) -> None:
-        """Nothing is saved in an evaluation."""
+        """Do nothing: an evaluation saves no file."""
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """Nothing is saved in an evaluation."""
+        """Do nothing: an evaluation saves no file."""
 
     def step_end(self, run_context: RunContext) -> None:
         p = run_context.original_args()
@@ -169,10 +173,16 @@ class ModelCheckpoint(Callback):
         if p.get("cur_step_num", 0) != self._last_step:
             self._save(p)
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         return None
 
-    def _save(self, p: Any) -> None:
+    def save_after_exception(self, p: RunParameters) -> None:
+        """Save, if the configuration asks for it, when training ended with an exception."""
+        if self._config.exception_save:
+            self._save(p)
+
+    def _save(self, p: RunParameters) -> None:
+        """Write a file for the current step and remove old files."""
         config = self._config
         prefix = self._prefix(p) if callable(self._prefix) else self._prefix
         folder = self._directory(p) if callable(self._directory) else self._directory
@@ -191,7 +201,8 @@ class ModelCheckpoint(Callback):
         self._last_time = time.time()
         self._forget_old(path)
 
-    def _more(self, p: Any) -> dict[str, Any]:
+    def _more(self, p: RunParameters) -> dict[str, Any]:
+        """Return the entries of `append_info`."""
         found: dict[str, Any] = {}
         for item in self._config.append_info or []:
             if isinstance(item, dict):

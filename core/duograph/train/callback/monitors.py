@@ -1,20 +1,21 @@
-"""Callbacks that print, stop early, change the rate and keep a history."""
+"""Callbacks that print, stop training early, change the learning rate and record a history."""
 
-# ruff: noqa: T201  (they talk to the user)
+# ruff: noqa: T201  (these callbacks print for the user)
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...errors import ArgumentError, ArgumentValueError, DuographError
 from ...nn import _check
+from ...nn.optim.optimizer import Optimizer
 from ...parameter import Parameter
 from ...tensor import Tensor
-from ._callback import Callback, RunContext
+from ._callback import Callback, RunContext, RunParameters
 
 __all__ = [
     "LossMonitor", "TimeMonitor", "EarlyStopping", "ReduceLROnPlateau", "LearningRateScheduler",
@@ -22,12 +23,15 @@ __all__ = [
 ]  # fmt: skip
 
 
+Handler: TypeAlias = "Callable[[RunContext], None] | None"
+
+
 class LossNotFinite(DuographError, ValueError):
     """The loss of a step is NaN or infinite."""
 
 
-def _loss(cb_params: Any) -> Any:
-    """The loss of the last step as a number or array, or None."""
+def _loss(cb_params: RunParameters) -> Any:
+    """Return the loss of the last step as a number or array, or None."""
     found = cb_params.get("net_outputs")
     if isinstance(found, (tuple, list)) and found:
         found = found[0]
@@ -41,10 +45,10 @@ class LossMonitor(Callback):
     """Prints ``epoch: 1 step: 100, loss is ...`` (`mindspore.train.LossMonitor`).
 
     Args:
-        per_print_times: print every so many steps; 0 prints only metrics.
+        per_print_times: number of steps between prints; 0 prints only metrics.
 
     Raises:
-        ValueError: `per_print_times` below 0; at run time: the loss is NaN or infinite.
+        ValueError: `per_print_times` is below 0 or, at run time, the loss is NaN or infinite.
 
     Examples:
         >>> from duograph.train import LossMonitor
@@ -81,17 +85,17 @@ class LossMonitor(Callback):
             print(f"Eval result: epoch {p.cur_epoch_num}, metrics: {metrics}", flush=True)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """Nothing: an evaluation has no loss of its own."""
+        """Do nothing: an evaluation prints no loss."""
 
 
 class TimeMonitor(Callback):
-    """Prints how long epochs and steps take (`mindspore.train.TimeMonitor`).
+    """Prints the time of epochs and steps (`mindspore.train.TimeMonitor`).
 
     Args:
-        data_size: steps of an epoch; by default the run says.
+        data_size: number of steps in an epoch; by default that of the run.
 
     Raises:
-        TypeError: `data_size` is no int.
+        TypeError: `data_size` is not an int.
 
     Examples:
         >>> import duograph as ms
@@ -115,17 +119,17 @@ class TimeMonitor(Callback):
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
         self._print("Eval", run_context.original_args())
 
-    def _print(self, what: str, p: Any) -> None:
+    def _print(self, label: str, p: RunParameters) -> None:
         spent = (time.time() - self.epoch_time) * 1000
         steps = self.data_size or p.get("batch_num") or 1
         print(
-            f"{what} epoch time: {spent:5.3f} ms, per step time: {spent / steps:5.3f} ms",
+            f"{label} epoch time: {spent:5.3f} ms, per step time: {spent / steps:5.3f} ms",
             flush=True,
         )
 
 
 class _Watcher(Callback):
-    """Compares a value with its best so far."""
+    """Base of the callbacks that compare a loss or metric with its best value so far."""
 
     def __init__(self, monitor: str, mode: str, min_delta: float, patience: int) -> None:
         owner = type(self).__name__
@@ -141,9 +145,11 @@ class _Watcher(Callback):
         self.best = -np.inf * self._sign
 
     def _better(self, value: float, than: float) -> bool:
+        """Return whether `value` improves on `than` by more than `min_delta`."""
         return self._sign * (value - than) > self.min_delta
 
     def _value(self, run_context: RunContext) -> float | None:
+        """Return the monitored value of this epoch, or None if there was no evaluation."""
         p = run_context.original_args()
         if self.monitor == "loss":
             return _loss(p)
@@ -161,19 +167,19 @@ class _Watcher(Callback):
 
 
 class EarlyStopping(_Watcher):
-    """Ends training when a value no longer gets better (`mindspore.train.EarlyStopping`).
+    """Ends training when a value stops improving (`mindspore.train.EarlyStopping`).
 
     Args:
         monitor: ``"loss"``, ``"eval_loss"`` or the name of a metric.
-        min_delta: least change that counts.
-        patience: epochs to wait.
-        verbose: print when it stops.
-        mode: ``"min"``, ``"max"``, or ``"auto"``: by the name.
-        baseline: value to be better than.
-        restore_best_weights: put the weights of the best epoch back at the end.
+        min_delta: smallest change that is an improvement.
+        patience: number of epochs without improvement to wait.
+        verbose: print when training stops.
+        mode: ``"min"``, ``"max"``, or ``"auto"``, which decides by the name.
+        baseline: value to improve on.
+        restore_best_weights: restore the weights of the best epoch at the end.
 
     Raises:
-        ValueError: another mode, `patience` below 0, an unknown name at run time.
+        ValueError: another mode, `patience` below 0 or, at run time, an unknown name.
 
     Examples:
         >>> import duograph as ms
@@ -195,7 +201,7 @@ class EarlyStopping(_Watcher):
         self.restore_best_weights = restore_best_weights
         self.stopped_epoch = 0
         self.wait = 0
-        self._best_weights: dict[str, Any] | None = None
+        self._best_weights: dict[str, Tensor] | None = None
 
     def on_train_begin(self, run_context: RunContext) -> None:
         del run_context
@@ -227,17 +233,16 @@ class EarlyStopping(_Watcher):
 
 
 class ReduceLROnPlateau(_Watcher):
-    """Lowers the learning rate when a value no longer gets better
-    (`mindspore.train.ReduceLROnPlateau`).
+    """Lowers the learning rate when a value stops improving (`mindspore.train.ReduceLROnPlateau`).
 
     Args:
         monitor, min_delta, patience, verbose, mode: as for `EarlyStopping`.
-        factor: of the rate, 0 or more and below 1.
-        cooldown: epochs to wait after a change.
-        min_lr: least rate.
+        factor: factor of the rate, 0 or more and below 1.
+        cooldown: number of epochs to wait after a change.
+        min_lr: lower bound of the rate.
 
     Raises:
-        ValueError: `factor` of 1 or more, another mode, a rate that changes with every step.
+        ValueError: `factor` is 1 or more, another mode, or a rate that changes with every step.
 
     Examples:
         >>> import duograph as ms
@@ -282,7 +287,8 @@ class ReduceLROnPlateau(_Watcher):
                 self._lower(run_context.original_args())
                 self.cooldown_counter, self.wait = self.cooldown, 0
 
-    def _lower(self, p: Any) -> None:
+    def _lower(self, p: RunParameters) -> None:
+        """Multiply the rates by `factor`, down to `min_lr`."""
         for rate in _rates("ReduceLROnPlateau", p.optimizer):
             old = float(rate.asnumpy())
             new = max(old * self.factor, self.min_lr)
@@ -292,8 +298,8 @@ class ReduceLROnPlateau(_Watcher):
                     print(f"Epoch {p.cur_epoch_num}: the learning rate is now {new}", flush=True)
 
 
-def _rates(owner: str, optimizer: Any) -> list[Parameter]:
-    """The distinct rates of an optimiser that are plain Parameters."""
+def _rates(owner: str, optimizer: Optimizer) -> list[Parameter]:
+    """Return the distinct rates of an optimiser; raise if one is a schedule."""
     rate = optimizer.learning_rate
     found: list[Parameter] = []
     for r in rate if isinstance(rate, tuple) else (rate,):
@@ -311,10 +317,10 @@ class LearningRateScheduler(Callback):
     """Sets the rate before every step (`mindspore.train.LearningRateScheduler`).
 
     Args:
-        learning_rate_function: from (rate, number of the step) to the rate.
+        learning_rate_function: function of (rate, step number) that returns the new rate.
 
     Raises:
-        TypeError: no function.
+        TypeError: the argument is not a function.
 
     Examples:
         >>> from duograph.train import LearningRateScheduler
@@ -334,7 +340,7 @@ class LearningRateScheduler(Callback):
 
 
 class History(Callback):
-    """Keeps the loss of every epoch, and the metrics, in `history` and `epoch`
+    """Records the loss and the metrics of every epoch in `history` and `epoch`
     (`mindspore.train.History`).
 
     Examples:
@@ -353,7 +359,7 @@ class History(Callback):
         self.history = {}
 
     def on_eval_begin(self, run_context: RunContext) -> None:
-        """Nothing: an evaluation inside training starts no new history."""
+        """Do nothing: an evaluation during training continues the history."""
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         p = run_context.original_args()
@@ -370,10 +376,10 @@ class History(Callback):
 
 
 class LambdaCallback(Callback):
-    """A callback made of functions (`mindspore.train.LambdaCallback`).
+    """A callback composed of functions (`mindspore.train.LambdaCallback`).
 
     Raises:
-        TypeError: something that is no function.
+        TypeError: an argument is not a function.
 
     Examples:
         >>> from duograph.train import LambdaCallback
@@ -382,21 +388,21 @@ class LambdaCallback(Callback):
 
     def __init__(
         self,
-        on_train_epoch_begin: Any = None,
-        on_train_epoch_end: Any = None,
-        on_train_step_begin: Any = None,
-        on_train_step_end: Any = None,
-        on_train_begin: Any = None,
-        on_train_end: Any = None,
-        on_eval_epoch_begin: Any = None,
-        on_eval_epoch_end: Any = None,
-        on_eval_step_begin: Any = None,
-        on_eval_step_end: Any = None,
-        on_eval_begin: Any = None,
-        on_eval_end: Any = None,
+        on_train_epoch_begin: Handler = None,
+        on_train_epoch_end: Handler = None,
+        on_train_step_begin: Handler = None,
+        on_train_step_end: Handler = None,
+        on_train_begin: Handler = None,
+        on_train_end: Handler = None,
+        on_eval_epoch_begin: Handler = None,
+        on_eval_epoch_end: Handler = None,
+        on_eval_step_begin: Handler = None,
+        on_eval_step_end: Handler = None,
+        on_eval_begin: Handler = None,
+        on_eval_end: Handler = None,
     ) -> None:
-        given = {k: v for k, v in locals().items() if k.startswith("on_") and v is not None}
-        for name, function in given.items():
+        functions = {k: v for k, v in locals().items() if k.startswith("on_") and v is not None}
+        for name, function in functions.items():
             if not callable(function):
                 raise ArgumentError(
                     f"LambdaCallback: got {function!r} for {name}; wanted a function"
@@ -405,7 +411,7 @@ class LambdaCallback(Callback):
 
 
 class SummaryCollector(Callback):
-    """Accepted for scripts that write summaries; nothing is written here
+    """Accepted for scripts that write summaries; writes nothing
     (`mindspore.train.SummaryCollector`).
     """
 

@@ -43,7 +43,7 @@ def _complex(value: Any) -> str:
     return f"{value.real:g}{value.imag:+g}j"
 
 
-def _element(value: Any, dtype: DType) -> str:
+def element_text(value: Any, dtype: DType) -> str:
     if dtype.kind == "f":
         if not np.isfinite(value):
             return f"{float(value)}"
@@ -65,7 +65,7 @@ def _body(array: np.ndarray[Any, Any], dtype: DType) -> str:
         return "[]"
     axes = [_shown(n, array.ndim) for n in array.shape]
     kept = array[np.ix_(*[indices for indices, _ in axes])]
-    texts = np.array([_element(v, dtype) for v in kept.reshape(-1)], dtype=object)
+    texts = np.array([element_text(v, dtype) for v in kept.reshape(-1)], dtype=object)
     width = max(len(t) for t in texts)
     return _nest(texts.reshape(kept.shape), [cut for _, cut in axes], width, 0)
 

@@ -1,6 +1,4 @@
-"""The same kinds of mistakes in branches, loops, helper functions and Cells: the message leads
-there.
-"""
+"""The same mistakes in branches, loops, helper functions and Cells, with the right location each."""
 
 # ruff: noqa: SIM102 (nested conditions are the point)
 

@@ -1,0 +1,182 @@
+"""Plans of tape nodes: how a recorded call turns cotangents of results into cotangents of operands.
+
+`GraphPlan` differentiates a graph (an eager op, or a compiled function); `PythonPlan` calls a Python
+function (a Cell's own `bprop`, `custom_gradient`). `tape.backward` runs them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from ..backend.protocol import Handle
+from ..errors import GradientError
+from ..ir.basic_ops import zeros_of
+from ..ir.graph import Graph
+from ..runtime.lower import lower
+from ..tensor import Tensor
+from ..types import Device, TensorType, ValueType
+from .linearize import Linearized, linearize
+from .replay import replay
+from .tape import Node, Output, handle_of
+
+__all__ = ["GraphPlan", "OwnResult", "PythonPlan"]
+
+# A backward kernel, the derivative that it belongs to, and which of the node's residuals it takes
+# (None: all).
+Prepared: TypeAlias = "tuple[Linearized, Callable[..., Any], tuple[int, ...] | None]"
+
+
+class GraphPlan:
+    """Plan of a call of a graph.
+
+    The graph is linearized once for the operands that are differentiated, and its backward graph is
+    lowered once for each combination of cotangents that are present.
+    """
+
+    def __init__(
+        self, graph: Graph, wanted: tuple[bool, ...], device: Device, name: str, level: str = "O0"
+    ) -> None:
+        self.graph = graph
+        self.level = level
+        self.wanted = wanted
+        self.device = device
+        self.name = name
+        self.n_results = len(graph.outputs)
+        self.result_types: tuple[Any, ...] = tuple(graph.types[i] for i in graph.outputs)
+        # The forward pass keeps the residuals for all cotangents; fewer cotangents need a subset.
+        all_present = tuple(True for _ in graph.outputs)
+        self.full = linearize(graph, wanted, all_present)
+        self.residual_types = tuple(self.full.forward.types[i] for i in self.full.residuals)
+        self._prepared_by_mask: dict[tuple[bool, ...], Prepared] = {}
+        self._all_present = all_present
+        self.fast: Callable[..., Any] | None = None
+        self.fast_index: int | None = None
+        self.fast_wrt = self.full.wrt
+        if graph.single:  # a tuple of one result gets a list of one cotangent instead
+            self.fast = self._lower_and_call
+
+    def _lower_and_call(self, *handles: Handle) -> Any:
+        """Lower the backward graph at its first use and replace `fast` by the kernel.
+
+        Most plans of a program that does not train never run.
+        """
+        back = self.full.backward
+        if len(self.full.wrt) == 1:
+            back = dataclasses.replace(back, single=True)
+            self.fast_index = self.full.wrt[0]
+        self.fast = lower(back, self.device, level=self.level)
+        return self.fast(*handles)
+
+    def _prepared(self, present: tuple[bool, ...]) -> Prepared:
+        found = self._prepared_by_mask.get(present)
+        if found is None:
+            pick: tuple[int, ...] | None
+            if present == self._all_present:
+                lin, pick = self.full, None
+            else:
+                lin = linearize(self.graph, self.wanted, present)
+                position = {key: k for k, key in enumerate(self.full.keys)}
+                pick = tuple(position[key] for key in lin.keys)
+            found = (lin, lower(lin.backward, self.device, level=self.level), pick)
+            self._prepared_by_mask[present] = found
+        return found
+
+    def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
+        """Return one cotangent per parent of the node, None where there is none."""
+        present = tuple([c is not None for c in cotangents])
+        lin, kernel, pick = self._prepared(present)
+        residuals = node.residuals
+        if pick is not None:
+            residuals = tuple([residuals[i] for i in pick])
+        given = cotangents if False not in present else [c for c in cotangents if c is not None]
+        found: Sequence[Any]
+        if create_graph:
+            found = self._replayed(node, lin, residuals, given)
+        else:
+            if node.deep:
+                residuals = [r._buf if isinstance(r, (Tensor, OwnResult)) else r for r in residuals]
+            found = kernel(*residuals, *given)
+        wrt = lin.wrt
+        if len(wrt) == len(node.parents):
+            return found
+        out: list[Any] = [None] * len(node.parents)
+        for i, value in zip(wrt, found, strict=True):
+            out[i] = value
+        return out
+
+    def _replayed(
+        self, node: Node, lin: Linearized, residuals: Sequence[Any], given: Sequence[Tensor]
+    ) -> Sequence[Tensor]:
+        """Run the backward graph op by op on tensors, so that an outer derivative records it."""
+        types = [lin.forward.types[i] for i in lin.residuals]
+        values = [self._as_tensor(node, r, t) for r, t in zip(residuals, types, strict=True)]
+        return replay(lin.backward, [*values, *given], self.device)
+
+    def _as_tensor(self, node: Node, residual: Any, type_: ValueType) -> Tensor:
+        if isinstance(residual, OwnResult):
+            made = Tensor._make(residual.type, residual._buf)
+            made._edge = node if residual.index is None else Output(node, residual.index)
+            return made
+        if isinstance(residual, Tensor):
+            return residual
+        assert isinstance(type_, TensorType)
+        return Tensor._make(type_.on(self.device), residual)
+
+
+class OwnResult:
+    """A residual that is a result of its own node, kept without a reference cycle to the node."""
+
+    __slots__ = ("type", "_buf", "index")
+
+    def __init__(self, type_: TensorType, handle: Handle, index: int | None) -> None:
+        self.type = type_
+        self._buf = handle
+        self.index = index
+
+
+class PythonPlan:
+    """Plan of a node whose backward is a Python function of tensors.
+
+    The function is called as `function(create_graph, *cotangents)`, with zeros for absent
+    cotangents, and returns one gradient or None per parent.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Sequence[Tensor | None]],
+        result_types: tuple[TensorType, ...],
+        parent_types: tuple[TensorType | None, ...],
+        device: Device,
+        name: str,
+    ) -> None:
+        self.function = function
+        self.result_types = result_types
+        self.parent_types = parent_types
+        self.n_results = len(result_types)
+        self.device = device
+        self.name = name
+        self.fast: Callable[..., Any] | None = None
+        self.fast_index: int | None = None
+        self.fast_wrt: tuple[int, ...] = ()
+
+    def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
+        """Return one cotangent per parent of the node, None where there is none."""
+        given = []
+        for c, t in zip(cotangents, self.result_types, strict=True):
+            if c is None:
+                given.append(zeros_of(t))
+            else:
+                given.append(c if create_graph else Tensor._make(t.on(self.device), c))
+        found = self.function(create_graph, *given)
+        if len(found) != len(node.parents):
+            raise GradientError(
+                f"{self.name}: returned {len(found)} gradients, wanted {len(node.parents)}"
+            )
+        if create_graph:
+            return found
+        return [
+            None if g is None or want is None else handle_of(g, want.on(self.device))
+            for g, want in zip(found, self.parent_types, strict=True)
+        ]

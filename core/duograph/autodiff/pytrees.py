@@ -1,0 +1,39 @@
+"""Pytrees of tensors: nested tuples, lists and dicts whose leaves may be tensors.
+
+The transforms, the tape and the front end use these to walk over arguments and results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..tensor import Tensor
+
+__all__ = ["mapped", "tensors_of"]
+
+
+def tensors_of(value: object) -> Iterator[Tensor]:
+    """Yield the tensors among the leaves of a pytree, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for v in value:
+            yield from tensors_of(v)
+    elif isinstance(value, dict):
+        for v in value.values():
+            yield from tensors_of(v)
+
+
+def mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
+    """Return the pytree with `function` applied to its tensors and other leaves unchanged."""
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, tuple):
+        items = [mapped(v, function) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [mapped(v, function) for v in value]
+    if isinstance(value, dict):
+        return {k: mapped(v, function) for k, v in value.items()}
+    return value

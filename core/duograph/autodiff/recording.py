@@ -1,0 +1,256 @@
+"""One eager derivative: run a function while the tape records it, then pull cotangents back.
+
+`record` is what `grad`, `vjp` and the other transforms are made of. Inside a compiled function it
+passes the call on to the front end, where the derivative becomes part of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..backend import registry
+from ..errors import ArgumentError, GradientError
+from ..ir.basic_ops import cast_to, fill, zeros_of
+from ..parameter import Parameter
+from ..placement import commit
+from ..runtime_state import runtime_state, staged_builder, thread_state
+from ..tensor import Tensor
+from ..types import TensorType
+from .node_plans import PythonPlan
+from .pytrees import mapped, tensors_of
+from .tape import (
+    DerivativeScope,
+    Edge,
+    Leaf,
+    Node,
+    backward,
+    edge_of,
+    handle_of,
+    next_sequence,
+)
+
+__all__ = ["Recording", "detached", "ones_of", "record", "with_present_edge"]
+
+
+class Recording:
+    """A function call that the tape recorded.
+
+    Attributes:
+        start: sequence number at which the call began.
+        leaves: edges of the inputs and weights to differentiate.
+        leaf_types: their types.
+        outputs: the tensors of the (main) result, with their edges.
+        result: what the function returned.
+    """
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.leaves: list[Edge] = []
+        self.leaf_types: list[TensorType] = []
+        self.outputs: list[Tensor] = []
+        self.result: Any = None
+
+    def add_leaf(self, edge: Edge, type_: TensorType) -> None:
+        """Differentiate with respect to the tensor of this edge too."""
+        self.leaves.append(edge)
+        self.leaf_types.append(type_)
+
+    def pull(self, cotangents: Sequence[Tensor | None]) -> list[Tensor]:
+        """Return the gradients of the leaves for cotangents of the outputs (None means ones)."""
+        create_graph = thread_state.derivative_depth >= 1
+        pairs: list[tuple[Edge | None, Any]] = []
+        for out, given in zip(self.outputs, cotangents, strict=True):
+            type_ = out._type
+            if not type_.level:
+                continue
+            cotangent = ones_of(out) if given is None else given
+            if create_graph:
+                if cotangent._type.device is None:
+                    commit(cotangent, type_.place)
+                if cotangent._type.dtype is not type_.dtype:
+                    cotangent = cast_to(cotangent, type_.dtype)
+                pairs.append((out._edge, cotangent))
+            else:
+                pairs.append((out._edge, handle_of(cotangent, type_)))
+        found = backward(pairs, self.leaves, create_graph, self.start)
+        result: list[Tensor] = []
+        for value, type_ in zip(found, self.leaf_types, strict=True):
+            plain = type_.on(type_.device)
+            if value is None:
+                value = zeros_of(plain)
+                if value._type.device is not plain.device:
+                    value = value.move_to(repr(plain.device))
+                result.append(value)
+            else:
+                result.append(value if create_graph else Tensor._make(plain, value))
+        return result
+
+
+def detached(t: Tensor) -> Tensor:
+    """Return a tensor of the same value that no derivative records."""
+    type_ = t._type
+    if not type_.level and type(t) is Tensor:
+        return t
+    if type_.device is None:
+        return t
+    return Tensor._make(type_.on(type_.device), t._buf)
+
+
+def ones_of(like: Tensor) -> Tensor:
+    """Return ones of the shape, dtype and device of `like`."""
+    one: Any = True if like._type.dtype.kind == "b" else 1
+    made: Tensor = fill(like._type.shape, one, like._type.dtype)
+    if made._type.device is not like._type.device:
+        made = made.move_to(repr(like._type.device))
+    return made
+
+
+def with_present_edge(t: Tensor) -> Tensor:
+    """Return a tensor with the value and edge that `t` has now, on a device."""
+    made = Tensor._make(t._type, t._buf)
+    if t._type.level:
+        made._edge = t._edge
+    elif t._type.device is None:
+        commit(t, registry.current_device())
+        made = Tensor._make(t._type, t._buf)
+    return made
+
+
+def _alias(t: Tensor, level: int) -> Tensor:
+    """Return a recorded tensor of the value of `t`, with respect to which a derivative is taken."""
+    if t._type.device is None:
+        commit(t, registry.current_device())
+    type_ = t._type
+    made = Tensor._make(type_.on(type_.device, level), t._buf)
+    made._edge = _start_edge(t)
+    hooks = getattr(t, "_hooks", None)
+    if hooks and not type_.level:
+        made._edge.hooks = hooks
+    return made
+
+
+def _start_edge(t: Tensor) -> Edge:
+    """Return a new edge for `t`, connected to the edge of an enclosing derivative if one records it."""
+    type_ = t._type
+    if type_.level and runtime_state.derivatives > 1:
+        plan = PythonPlan(
+            lambda create_graph, cotangent: (cotangent,),
+            (type_.plain,),
+            (type_.plain,),
+            type_.place,
+            "alias",
+        )
+        return Node(plan, (edge_of(t),), (), True)
+    return Leaf(type_.on(type_.device))
+
+
+@contextmanager
+def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list[Edge]]:
+    """Record Parameters as leaves while the block runs; yields their edges."""
+    edges: list[Edge] = []
+    before: list[tuple[Parameter, TensorType | None, Edge | None]] = []
+    try:
+        for p in weights:
+            if p._type.device is None:
+                commit(p, registry.current_device())
+            old_type = p._type
+            old_edge: Edge | None = getattr(p, "_edge", None)
+            nested = old_type.level and level > 1
+            edge: Edge
+            if nested:
+                edge = _start_edge(p)
+            else:
+                edge = _leaf_of(p)
+                p._recording += 1
+            before.append((p, old_type if nested else None, old_edge))
+            p._edge = edge
+            p._type = old_type.on(old_type.device, level)
+            runtime_state.bindings_version = object()
+            edges.append(edge)
+        yield edges
+    finally:
+        for (p, outer_type, outer_edge), edge in zip(before, edges, strict=False):
+            if outer_type is not None:
+                if p._edge is edge:
+                    p._type, p._edge = outer_type, outer_edge
+                    runtime_state.bindings_version = object()
+                continue
+            p._recording -= 1
+            if p._recording == 0:
+                p._type = p._type.on(p._type.device)
+                runtime_state.bindings_version = object()
+                if hasattr(p, "_edge"):
+                    del p._edge
+
+
+def _leaf_of(p: Parameter) -> Leaf:
+    """Return the leaf of a Parameter, which is kept from one derivative to the next."""
+    leaf: Leaf | None = p.__dict__.get("_leaf")
+    if leaf is None or leaf.type.plain is not p._type.plain:
+        leaf = p.__dict__["_leaf"] = Leaf(p._type.on(p._type.device))
+        leaf.hooks = getattr(p, "_hooks", None)
+    leaf.seq = next_sequence()  # part of this derivative
+    if hasattr(p, "_hooks"):
+        leaf.hooks = p._hooks
+    return leaf
+
+
+def record(
+    fn: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    positions: Sequence[int],
+    weights: Sequence[Parameter],
+    has_aux: bool,
+) -> Recording:
+    """Call `fn` and record it for a derivative by the inputs at `positions` and by `weights`.
+
+    With `has_aux` only the first item of the result is differentiated.
+
+    Raises:
+        ArgumentError: `has_aux`, and the result is not a tuple of at least two items.
+        GradientError: the result holds no Tensor.
+    """
+    builder = staged_builder()
+    if builder is not None:
+        recorded: Recording = builder.evaluation.record(
+            fn, args, kwargs, positions, weights, has_aux
+        )
+        return recorded
+    run = Recording(next_sequence())
+    with DerivativeScope() as depth:
+        level = 1 if depth == 1 else 2
+
+        def enter(t: Tensor) -> Tensor:
+            made = _alias(t, level)
+            run.add_leaf(made._edge, made._type)
+            return made
+
+        given = list(args)
+        for i in positions:
+            given[i] = mapped(given[i], enter)
+        with _recorded_weights(weights, level) as edges:
+            for p, edge in zip(weights, edges, strict=True):
+                run.add_leaf(edge, p._type)
+            result = fn(*given, **kwargs)
+            main = _main_result(result) if has_aux else result
+            # a Parameter that is returned loses its edge when the block ends
+            run.outputs = [with_present_edge(t) for t in tensors_of(main)]
+            if not run.outputs:
+                raise GradientError(
+                    f"grad: the function returned {type(main).__name__} without a Tensor; "
+                    f"wanted at least one Tensor to differentiate"
+                )
+            run.result = mapped(result, detached) if depth == 1 else result
+    return run
+
+
+def _main_result(result: Any) -> Any:
+    if not isinstance(result, tuple) or len(result) < 2:
+        raise ArgumentError(
+            f"has_aux: got {type(result).__name__} from the function; wanted a tuple "
+            f"of the value to differentiate and at least one more item"
+        )
+    return result[0]

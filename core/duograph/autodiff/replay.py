@@ -1,0 +1,73 @@
+"""Runs a graph op by op through dispatch, so that an enclosing derivative records every op.
+
+Used where compiled kernels cannot be: a derivative of a derivative, and composites inside one.
+`compiler.interpret` is the version that also handles control flow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from ..ir.graph import Graph, GraphNode
+from ..op import Op, dispatch
+from ..runtime.lower import lower
+from ..runtime_state import runtime_state
+from ..tensor import Tensor
+from ..types import Device, TensorType
+
+__all__ = ["call_op", "constants_of", "replay"]
+
+_CACHE_LIMIT = 1024
+_constant_kernels: dict[Hashable, Callable[..., Any]] = {}
+
+
+def replay(
+    graph: Graph, values: Sequence[Tensor], device: Device | None = None
+) -> tuple[Tensor, ...]:
+    """Return the results of `graph` on tensors; every op is dispatched, and recorded as usual.
+
+    Nodes without operands make their constants on `device`; without one, on the current device.
+    """
+    env: dict[int, Tensor] = dict(enumerate(values))
+    for node in graph.nodes:
+        if not node.operands and device is not None:
+            env.update(zip(node.results, constants_of(node, graph, device), strict=True))
+            continue
+        operands = tuple(None if i is None else env[i] for i in node.operands)
+        out = call_op(node.op, operands, node.attributes)
+        if node.single:
+            env[node.results[0]] = out
+        else:
+            env.update(zip(node.results, out, strict=True))
+    return tuple(env[i] for i in graph.outputs)
+
+
+def constants_of(node: GraphNode, graph: Graph, device: Device) -> list[Tensor]:
+    """Return the results of a node without operands, computed on `device`."""
+    key = (node.op, node.op.key((), node.attributes), device)
+    kernel = _constant_kernels.get(key)
+    types = [graph.types[i] for i in node.results]
+    if kernel is None:
+        ids = tuple(range(len(types)))
+        alone = dataclasses.replace(node, results=ids)
+        kernel = lower(Graph(0, types, [alone], ids, node.single), device)
+        if len(_constant_kernels) > _CACHE_LIMIT:
+            _constant_kernels.clear()
+        _constant_kernels[key] = kernel
+    found = kernel()
+    made = []
+    for type_, handle in zip(types, (found,) if node.single else found, strict=True):
+        assert isinstance(type_, TensorType)
+        made.append(Tensor._make(type_.on(device), handle))
+    return made
+
+
+def call_op(op: Op, operands: tuple[Tensor | None, ...], attributes: Mapping[str, Any]) -> Any:
+    """Call an op on flat operands: the prepared call where there is one, else dispatch."""
+    types = [None if x is None else x._type for x in operands]
+    call = None if runtime_state.staging else op.table.get(op.key(types, attributes))
+    if call is None:
+        return dispatch(op, operands, dict(attributes))
+    return call(*operands)

@@ -1,0 +1,203 @@
+"""Operands of matmuls on a grid, and the matmul itself as data.
+
+`matmul`, `convolution` and devices with kernels of their own describe a matmul with these. An
+operand computes the offset of each element in the kernel, so that a convolution's unrolled columns
+are never stored.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from ...dtype import DType, bfloat16, float16, float32, uint32, uint64
+from ..codegen.dialect import SUFFIX
+from .device import GridDevice
+from .kernel_writer import Kernel
+
+__all__ = [
+    "Matmul",
+    "Matrices",
+    "Operand",
+    "define",
+    "matrix_numbers",
+    "rounded",
+    "sum_dtype",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Operand:
+    """A batch of matrices as an operand of a matmul.
+
+    A *line* is a row of x or a column of y; the *depth* is the axis that is summed over. Subclasses
+    say in the methods `of_...` how the offset of an element follows from its line, depth and matrix.
+
+    Attributes:
+        place: number of the buffer.
+        dtype: as stored.
+        size: elements of the buffer.
+        batch_steps: strides in whole matrices along the axes of the batch.
+        count: number of matrices.
+    """
+
+    place: int
+    dtype: DType
+    size: int
+    batch_steps: tuple[int, ...]
+    count: int
+
+    @property
+    def along(self) -> bool:
+        """Whether adjacent elements in memory are adjacent along the depth, not in lines."""
+        return False
+
+    def numbers(self, k: Kernel, label: str) -> None:
+        """Declare the arguments that the texts below use; `label`: the name of the buffer."""
+
+    def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
+        """Names and texts of the `ix` values that depend on the line."""
+        return []
+
+    def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
+        """The same for the position along the depth."""
+        return []
+
+    def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
+        """The same for the number of the matrix."""
+        return []
+
+    def element(self, label: str) -> str:
+        """The stored element, from the names above."""
+        raise NotImplementedError
+
+    def value(self, k: Kernel, label: str) -> str:
+        """The element in the dtype in which it is computed."""
+        return k.dialect.load(self.dtype, self.element(label))
+
+
+@dataclasses.dataclass(frozen=True)
+class Matrices(Operand):
+    """Strided matrices in a buffer.
+
+    Attributes:
+        lines: lines of a matrix.
+        depth: elements of a line.
+        line_step: the stride between lines.
+        step: the stride along the depth.
+    """
+
+    lines: int
+    depth: int
+    line_step: int
+    step: int
+
+    def numbers(self, k: Kernel, label: str) -> None:
+        k.number(f"{label}_line_step", self.line_step)
+        k.number(f"{label}_step", self.step)
+        k.number(f"{label}_matrix_size", self.lines * self.depth)
+
+    def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
+        return [(f"{label}_line", f"{line} * {label}_line_step")]
+
+    def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
+        return [(f"{label}_along", f"{depth} * {label}_step")]
+
+    def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
+        return [(f"{label}_from", f"{matrix} * {label}_matrix_size")]
+
+    def element(self, label: str) -> str:
+        return f"{label}[{label}_from + {label}_line + {label}_along]"
+
+    @property
+    def along(self) -> bool:
+        return self.step == 1
+
+
+def sum_dtype(dtype: DType) -> DType:
+    """The dtype in which products of this dtype are summed."""
+    if dtype in (float16, bfloat16):
+        return float32
+    if dtype.is_integer:
+        return uint64 if dtype.itemsize == 8 else uint32
+    return dtype
+
+
+@dataclasses.dataclass(frozen=True)
+class Matmul:
+    """out[b, i, j] = sum over k of x[b, i, k] * y[b, k, j].
+
+    Attributes:
+        sizes: rows, columns, depth.
+        batch: axes of the batch.
+        x, y: the operands.
+        dtype: of the results.
+        place: number of the buffer of the results.
+        columns_together: on a grid, columns that are adjacent in the result; all rows and matrices
+            of these columns come before the next ones. 0: all columns.
+        offset: of the first result in its buffer, on a processor.
+    """
+
+    sizes: tuple[int, int, int]
+    batch: tuple[int, ...]
+    x: Operand
+    y: Operand
+    dtype: DType
+    place: int
+    columns_together: int = 0
+    offset: int = 0
+
+    @property
+    def count(self) -> int:
+        """Number of matrices."""
+        return math.prod(self.batch)
+
+    @property
+    def extent(self) -> int:
+        """The largest number of elements of a buffer (`Kernel.extent`)."""
+        return max(self.x.size, self.y.size, self.count * self.sizes[0] * self.sizes[1])
+
+    @property
+    def run(self) -> int:
+        """Columns that are adjacent in the result."""
+        return self.columns_together or self.sizes[1]
+
+    def declare(self, k: Kernel) -> None:
+        """Declare the buffers of operands and result."""
+        k.read("x", self.x.dtype, self.x.place)
+        k.read("y", self.y.dtype, self.y.place)
+        k.write("out", self.dtype, self.place)
+
+    def result(self, k: Kernel) -> str:
+        """The offset of the result in row r and column c of matrix `at`."""
+        if self.run == self.sizes[1]:
+            return "(at * m + r) * n + c"
+        k.number("run", self.run)
+        k.number("matrices", self.count)
+        return "((c / run * matrices + at) * m + r) * run + c % run"
+
+
+def define(k: Kernel, values: list[tuple[str, str]]) -> None:
+    """Name `ix` values."""
+    for name, text in values:
+        k.line(f"const ix {name} = {text};")
+
+
+def matrix_numbers(
+    k: Kernel, batch: tuple[int, ...], operands: tuple[Operand, Operand], at: str
+) -> None:
+    """Name the number of the matrix of x and of y for matrix `at` of the result."""
+    places = k.split(at, ["", *k.numbers("batch", batch)[1:]], "b")
+    for label, matrices in zip("xy", operands):
+        terms = [
+            f"{p} * {k.number(f'{label}_batch{a}', s)}"
+            for a, (p, s) in enumerate(zip(places, matrices.batch_steps))
+        ]
+        k.line(f"const ix {label}_matrix = {' + '.join(terms) or '0'};")
+
+
+def rounded(device: GridDevice, dtype: DType, value: str) -> str:
+    """A sum, rounded as the result is stored."""
+    if dtype in (float16, bfloat16):
+        return device.dialect.store(dtype, value)
+    return f"({SUFFIX[dtype]})({value})"

@@ -1,0 +1,159 @@
+"""Matmul on a grid: a group computes a tile of results through shared memory.
+
+`matmul_plan` and the CUDA backend call these after the device's own kernels.
+"""
+
+from __future__ import annotations
+
+from ..codegen.dialect import SUFFIX
+from .device import GridDevice, Launch
+from .kernel_writer import Kernel, ceil_div
+from .matmul_operands import Matmul, Operand, define, matrix_numbers, rounded, sum_dtype
+from .tiles import GROUP, GroupTiles
+
+__all__ = ["THIN", "few_lines", "tiles"]
+
+# Matmuls with fewer rows or columns are not worth packing, nor worth tiles.
+THIN = 4
+
+
+def few_lines(device: GridDevice, problem: Matmul) -> Launch | None:
+    """A matmul with so few rows or columns that tiles would be almost empty; None if it has more.
+
+    Where both operands are dense along the depth, a group shares one result: every work item sums a
+    strided part, and the sums are added in a tree. Otherwise a work item has a result of its own;
+    adjacent items have adjacent lines.
+    """
+    (m, n, depth), x, y, count = problem.sizes, problem.x, problem.y, problem.count
+    if min(m, n) >= THIN or 0 in problem.sizes:
+        return None
+    acc = SUFFIX[sum_dtype(x.dtype)]
+    shared = x.along and y.along and depth >= 2 * device.group
+    k = Kernel(device, "few_lines", problem.extent)
+    problem.declare(k)
+    for name, value in (("m", m), ("n", n), ("depth", depth), ("total", count * m * n)):
+        k.number(name, value)
+    to = problem.result(k)
+    x.numbers(k, "x")
+    y.numbers(k, "y")
+    if shared:
+        k.line(f"enum {{ lanes = {device.group} }};", f"DG_SHARED {acc} sums[lanes];")
+        k.line("const i32 lane = DG_PLACE(0);", "const ix e = (ix)DG_GROUP(0);")
+    else:
+        k.line(
+            "enum { lane = 0, lanes = 1 };",
+            "const ix e = (ix)DG_ITEM(0);",
+            "if (e >= total) return;",
+        )
+    inner, split = ("n", "r = rest % m, c") if n >= m else ("m", "c = rest % n, r")
+    k.line(
+        f"const ix rest = e / {inner}, {split} = e - rest * {inner}, at = rest / {'m' if n >= m else 'n'};"
+    )
+    matrix_numbers(k, problem.batch, (x, y), "at")
+    for label, operand, line in (("x", x, "r"), ("y", y, "c")):
+        define(k, operand.of_matrix(label, f"{label}_matrix"))
+        define(k, operand.of_line(label, line))
+    k.line(f"{acc} sum = 0;")
+    k.open("for (ix k = lane; k < depth; k += lanes)")
+    for label, operand in (("x", x), ("y", y)):
+        define(k, operand.of_depth(label, "k"))
+    a, b = (f"({acc}){operand.value(k, label)}" for label, operand in (("x", x), ("y", y)))
+    k.line(f"sum = dg_fma_{acc}({a}, {b}, sum);" if acc in ("f32", "f64") else f"sum += {a} * {b};")
+    k.close()
+    if shared:
+        k.line("sums[lane] = sum;", "DG_BARRIER();")
+        k.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
+        k.line("if (lane < far) sums[lane] += sums[lane + far];", "DG_BARRIER();")
+        k.close()
+        k.line(f"if (lane == 0) out[{to}] = {rounded(device, problem.dtype, 'sums[0]')};")
+        return k.launch(count * m * n, size=(device.group,))
+    k.line(f"out[{to}] = {rounded(device, problem.dtype, 'sum')};")
+    return k.launch_items(count * m * n)
+
+
+def tiles(device: GridDevice, problem: Matmul) -> Launch:
+    """A matmul with a group for each tile of results."""
+    (m, n, depth), x, y, count = problem.sizes, problem.x, problem.y, problem.count
+    acc = SUFFIX[sum_dtype(x.dtype)]
+    side = 16 if device.group >= 256 else 8 if device.group >= 64 else 4
+    chosen = device.tiles if isinstance(device.tiles, GroupTiles) else GROUP[0]
+    tile, deep = side * chosen.each, chosen.deep
+    while 2 * deep * (tile + 1) * sum_dtype(x.dtype).itemsize > device.shared_bytes:
+        deep //= 2
+    tiles_m, tiles_n = ceil_div(m, tile), ceil_div(n, tile)
+    k = Kernel(device, "matmul", problem.extent)
+    problem.declare(k)
+    for name, value in (
+        ("m", m), ("n", n), ("depth", depth), ("tiles_m", tiles_m), ("tiles_n", tiles_n),
+    ):  # fmt: skip
+        k.number(name, value)
+    at = problem.result(k)
+    x.numbers(k, "x")
+    y.numbers(k, "y")
+    k.line(
+        f"enum {{ side = {side}, each = {chosen.each}, tile = side * each, deep = {deep}, "
+        "items = side * side };",
+        f"DG_SHARED {acc} xs[deep * (tile + 1)];",
+        f"DG_SHARED {acc} ys[deep * (tile + 1)];",
+        "const i32 place = DG_PLACE(0), px = place % side, py = place / side;",
+        "const ix group = (ix)DG_GROUP(0), tile_n = group % tiles_n, rest = group / tiles_n;",
+        "const ix tile_m = rest % tiles_m, at = rest / tiles_m;",
+    )
+    matrix_numbers(k, problem.batch, (x, y), "at")
+    for label, operand in (("x", x), ("y", y)):
+        define(k, operand.of_matrix(label, f"{label}_matrix"))
+    _multiply(k, problem, acc)
+    k.open("for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++)")
+    k.line(
+        "const ix r = tile_m * tile + py + i * side, c = tile_n * tile + px + j * side;",
+        f"if (r < m && c < n) out[{at}] = {rounded(device, problem.dtype, 'sums[i][j]')};",
+    )
+    k.close()
+    return k.launch(count * tiles_m * tiles_n, size=(side * side,))
+
+
+def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
+    """Compute `sums`: copy slices of both operands to shared memory, multiply, repeat."""
+    k.line(
+        f"{acc} sums[each][each];",
+        "for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++) sums[i][j] = 0;",
+    )
+    k.open("for (ix begin = 0; begin < depth; begin += deep)")
+    _copy_slice(k, problem.x, "x", acc, "m", "tile_m * tile")
+    _copy_slice(k, problem.y, "y", acc, "n", "tile_n * tile")
+    k.line("DG_BARRIER();")
+    k.open("for (i32 k = 0; k < deep; k++)")
+    k.line(
+        f"{acc} a[each], b[each];",
+        "for (i32 i = 0; i < each; i++) a[i] = xs[k * (tile + 1) + py + i * side];",
+        "for (i32 j = 0; j < each; j++) b[j] = ys[k * (tile + 1) + px + j * side];",
+    )
+    fma = "a[i] * b[j] + sums[i][j]"
+    if acc in ("f32", "f64"):
+        fma = f"dg_fma_{acc}(a[i], b[j], sums[i][j])"
+    k.line(f"for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++) sums[i][j] = {fma};")
+    k.close()
+    k.line("DG_BARRIER();")
+    k.close()
+
+
+def _copy_slice(k: Kernel, x: Operand, label: str, acc: str, limit: str, first: str) -> None:
+    """Copy `deep` elements of the lines of a tile to shared memory, zeros past the end.
+
+    Adjacent work items read adjacent elements, whichever axis is dense.
+    """
+    k.open("for (i32 e = place; e < deep * tile; e += items)")
+    k.line(
+        "const i32 k = e % deep, l = e / deep;"
+        if x.along
+        else "const i32 l = e % tile, k = e / tile;",
+        f"const ix line = {first} + l, here = begin + k;",
+        f"{acc} v = 0;",
+    )
+    k.open(f"if (line < {limit} && here < depth)")
+    define(k, x.of_line(label, "line"))
+    define(k, x.of_depth(label, "here"))
+    k.line(f"v = ({acc}){x.value(k, label)};")
+    k.close()
+    k.line(f"{label}s[k * (tile + 1) + l] = v;")
+    k.close()

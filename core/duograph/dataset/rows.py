@@ -1,0 +1,102 @@
+"""Rows of datasets: their conversion to arrays, and the iterator that users read them with.
+
+A row is a tuple of NumPy arrays, one per column. `pipeline` builds on this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ..errors import ArgumentValueError, DuographError
+from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from .pipeline import Dataset
+
+__all__ = ["Array", "BatchInfo", "DatasetError", "Row", "RowIterator", "as_array"]
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Row: TypeAlias = tuple[Array, ...]
+
+
+class DatasetError(DuographError, RuntimeError):
+    """An error while rows are produced."""
+
+
+def as_array(value: object) -> Array:
+    """Convert the result of a source or a transform to a NumPy array."""
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, Tensor):
+        return value.asnumpy()
+    return np.array(value)
+
+
+class BatchInfo:
+    """The last argument of `per_batch_map`: the number of the batch and of the epoch."""
+
+    def __init__(self, batch: int, epoch: int) -> None:
+        self._batch, self._epoch = batch, epoch
+
+    def get_batch_num(self) -> int:
+        """Return the number of the batch in its epoch, from 0."""
+        return self._batch
+
+    def get_epoch_num(self) -> int:
+        """Return the number of the epoch, from 0."""
+        return self._epoch
+
+
+class RowIterator:
+    """Iterates over rows as lists or dictionaries of Tensors or arrays; each `for` is an epoch."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        columns: Sequence[str] | None,
+        epochs: int,
+        as_numpy: bool,
+        as_dict: bool,
+    ) -> None:
+        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < -1 or epochs == 0:
+            raise ArgumentValueError(f"num_epochs: got {epochs!r}; wanted -1, or 1 or more")
+        self.dataset = dataset
+        names = dataset.get_col_names()
+        self._columns = list(names if columns is None else columns)
+        for c in self._columns:
+            if c not in names:
+                raise ArgumentValueError(f"columns: got {c!r}; the dataset has {', '.join(names)}")
+        self._picks = [names.index(c) for c in self._columns]
+        self._left = epochs
+        self._as_numpy, self._as_dict = as_numpy, as_dict
+        self._rows: Iterator[Row] | None = None
+
+    def __iter__(self) -> RowIterator:
+        self._rows = None
+        return self
+
+    def __next__(self) -> Any:
+        if self._rows is None:
+            if self._left == 0:
+                raise StopIteration
+            self._left -= self._left > 0
+            self._rows = self.dataset.rows()
+        row = next(self._rows)
+        items = [self._converted(row[i]) for i in self._picks]
+        return dict(zip(self._columns, items)) if self._as_dict else items
+
+    def _converted(self, array: Array) -> Array | Tensor:
+        if self._as_numpy or array.dtype.kind in "SUO":
+            return array
+        return Tensor(array)
+
+    def get_next(self) -> Any:
+        """Return the next row."""
+        return next(self)
+
+    def release(self) -> None:
+        """End the iteration; later calls find no rows."""
+        self._left, self._rows = 0, iter(())

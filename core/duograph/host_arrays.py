@@ -1,0 +1,116 @@
+"""NumPy arrays made of what users pass for a tensor: numbers, nested sequences, arrays.
+
+`Tensor` and `Parameter` are built from these arrays. The functions know nothing of tensors; a caller
+replaces tensors inside a sequence by arrays first.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .dtype import DType, as_dtype, bool_, complex128, float32, int64, uint64
+from .errors import ArgumentError, ArgumentValueError, DTypeError
+
+__all__ = ["Array", "array_of", "python_number", "shape_tuple"]
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+def array_of(data: object, dtype: DType | None, kind: str) -> Array:
+    """Return a new C-contiguous array of `data`.
+
+    Without a dtype, Python ints give int64 (uint64 above its range), floats float32, complex
+    numbers complex128, and NumPy values keep their own dtype.
+
+    Args:
+        data: a number, an array, or a nested sequence of these.
+        dtype: the element type wanted.
+        kind: name of the type of what the user passed, for messages.
+
+    Raises:
+        DTypeError: the elements are not numbers.
+        ArgumentValueError: a ragged sequence, or an int of more than 64 bits.
+    """
+    if isinstance(data, np.ndarray):
+        found = data
+    elif isinstance(data, (bool, np.bool_)):
+        found = np.array(data, bool_.np)
+    elif isinstance(data, np.generic):
+        found = np.asarray(data)
+    elif isinstance(data, int):
+        return _array_of_int(data, dtype)
+    elif isinstance(data, float):
+        found, dtype = np.array(data, np.float64), dtype or float32
+    elif isinstance(data, complex):
+        found, dtype = np.array(data, np.complex128), dtype or complex128
+    else:
+        found = _array_of_sequence(data, kind)
+        if dtype is None:
+            dtype = _sequence_dtype(data, found)
+    if found.dtype.kind not in "biufcV" or (
+        found.dtype.kind == "V" and found.dtype.name != "bfloat16"
+    ):
+        raise DTypeError(
+            f"Tensor: got {kind} of element type {found.dtype}; "
+            f"wanted numbers: a number, nested lists of numbers, a NumPy array or a Tensor"
+        )
+    target = dtype or as_dtype(found.dtype)
+    with np.errstate(invalid="ignore", over="ignore"):
+        # np.array keeps 0-d arrays 0-d, ascontiguousarray does not
+        return np.array(found, dtype=target.np, order="C")
+
+
+def _array_of_int(value: int, dtype: DType | None) -> Array:
+    """Return a Python int as a 0-d array; integer dtypes narrower than 64 bits wrap around."""
+    if not -(2**63) <= value < 2**64:
+        raise ArgumentValueError(f"Tensor: got {value}; wanted an int of at most 64 bits")
+    natural = int64 if value < 2**63 else uint64
+    dtype = dtype or natural
+    return np.array(value, (natural if dtype.is_integer else dtype).np).astype(dtype.np)
+
+
+def _array_of_sequence(data: object, kind: str) -> Array:
+    try:
+        return np.array(data)
+    except (ValueError, TypeError) as error:
+        raise ArgumentValueError(
+            f"Tensor: got {kind} that is no rectangular array of numbers: {error}"
+        ) from None
+
+
+def _sequence_dtype(data: object, array: Array) -> DType | None:
+    """Return float32 for a sequence of Python floats, which NumPy makes float64; else None."""
+    if (array.dtype == np.float64 or array.size == 0) and not _has_numpy(data):
+        return float32
+    return None
+
+
+def _has_numpy(data: object) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(_has_numpy(v) for v in data)
+    return isinstance(data, (np.ndarray, np.generic))
+
+
+def shape_tuple(shape: object) -> tuple[int, ...]:
+    """Return a shape given as an int or a sequence of ints as a tuple.
+
+    Raises:
+        ArgumentError: it is neither.
+    """
+    try:
+        if isinstance(shape, (tuple, list, np.ndarray)):
+            return tuple(operator.index(n) for n in shape)
+        return (operator.index(shape),)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentError(f"shape: got {shape!r}; wanted an int or a tuple of ints") from None
+
+
+def python_number(value: Any) -> bool | int | float | complex:
+    """Return a NumPy scalar as a Python number; bfloat16 gives a float."""
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        number: bool | int | float | complex = value.item()
+        return number
+    return float(value)

@@ -1,0 +1,50 @@
+"""The ops that graph passes match, under the names that they have in the text of a graph.
+
+Importing them here once keeps the rules short and apart from how the op families are divided into
+modules. This module defines nothing.
+"""
+
+from __future__ import annotations
+
+from ..ops.activation import (
+    gelu_erf,
+    gelu_erf_grad,
+    gelu_tanh,
+    gelu_tanh_grad,
+    logsigmoid,
+    logsigmoid_grad,
+    mish,
+    mish_grad,
+    silu,
+    silu_grad,
+)
+from ..ops.attention import attention_grad, self_attention, self_attention_grad
+from ..ops.attention import attention_of as attention
+from ..ops.channels_last import (
+    avg_pool_channels_last,
+    conv_channels_last,
+    max_pool_channels_last,
+)
+from ..ops.convolution import conv
+from ..ops.creation import cast_to as cast
+from ..ops.creation import constant, fill
+from ..ops.elementwise import add, mul, neg, sub
+from ..ops.elementwise import true_divide as div
+from ..ops.linalg import matmul_of as matmul
+from ..ops.movement import concat_by as concat
+from ..ops.movement import identity
+from ..ops.movement import pad_by as pad_constant
+from ..ops.movement import slice_by as strided_slice
+from ..ops.pooling import avg_pool, max_pool
+from ..ops.shape_primitives import broadcast_to
+from ..ops.shape_primitives import reshape_to as reshape
+from ..ops.shape_primitives import transpose_by as transpose
+
+__all__ = [
+    "add", "attention", "attention_grad", "avg_pool", "avg_pool_channels_last", "broadcast_to",
+    "cast", "concat", "constant", "conv", "conv_channels_last", "div", "fill", "gelu_erf",
+    "gelu_erf_grad", "gelu_tanh", "gelu_tanh_grad", "identity", "logsigmoid", "logsigmoid_grad",
+    "matmul", "max_pool", "max_pool_channels_last", "mish", "mish_grad", "mul", "neg",
+    "pad_constant", "reshape", "self_attention", "self_attention_grad", "silu", "silu_grad",
+    "strided_slice", "sub", "transpose",
+]  # fmt: skip

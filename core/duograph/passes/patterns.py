@@ -1,0 +1,236 @@
+"""Patterns of nodes, and tables of rewrite rules that are indexed by op.
+
+A rule is a statement for the reader, a pattern, and a function that computes the replacement:
+
+    rule(
+        "transpose(transpose(x, p), q) -> transpose(x, p[q])",
+        call(transpose, call(transpose, X, perm="p"), perm="q"),
+        lambda g, x, p, q: g.call(transpose, x, perm=compose(p, q)),
+    )
+
+A pattern binds names to value ids (None for an absent operand) and to attributes. Who applies a
+rule decides what its function receives for them and what it returns: `rewriting` rebuilds a graph,
+`replacing` replaces single nodes. This module looks at nodes alone and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from ..ir.control import host_constant
+from ..ir.graph import Attributes, GraphNode
+from ..op import Op
+from .matched_ops import constant, fill
+
+__all__ = [
+    "Bindings",
+    "Call",
+    "Producers",
+    "Rule",
+    "Rules",
+    "Value",
+    "call",
+    "known",
+    "known_value",
+    "number",
+    "rule",
+]
+
+# The node that produces a value, by the value's id; parameters have none.
+Producers: TypeAlias = Mapping[int | None, GraphNode]
+# Value ids, sequences of them, and attributes, by the names in a pattern.
+Bindings: TypeAlias = dict[str, Any]
+R = TypeVar("R")
+
+
+class Value:
+    """Matches any value; every occurrence of a name must be the same value.
+
+    Attributes:
+        name: what the value id is bound to.
+        value_names: all names in the pattern that are bound to value ids, or to tuples of them.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.value_names: tuple[str, ...] = (name,) if name else ()
+
+    def binds(self, i: int | None, producers: Producers, found: Bindings) -> bool:
+        """Return whether value `i` matches, and bind the names of the pattern if so."""
+        return found.setdefault(self.name, i) == i
+
+
+class Number(Value):
+    """Matches the result of a `fill`, or only one whose elements equal a given number."""
+
+    def __init__(self, name: str, wanted: float | None) -> None:
+        super().__init__(name)
+        self.wanted = wanted
+
+    def binds(self, i: int | None, producers: Producers, found: Bindings) -> bool:
+        node = producers.get(i)
+        if node is None or node.op is not fill:
+            return False
+        value = node.attributes["value"]
+        if self.wanted is not None and (isinstance(value, bool) or value != self.wanted):
+            return False
+        return super().binds(i, producers, found)
+
+
+class Known(Value):
+    """Matches a host value, or a tensor of one element, that is known at compile time.
+
+    The name is bound to the Python number or object, not to the value id.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.value_names = ()
+
+    def binds(self, i: int | None, producers: Producers, found: Bindings) -> bool:
+        value = known_value(i, producers)
+        return value is not None and found.setdefault(self.name, value) is value
+
+
+def known_value(i: int | None, producers: Producers) -> Any:
+    """The Python value of a host constant or of a constant tensor of one element, else None."""
+    node = producers.get(i)
+    if node is None:
+        return None
+    if node.op is host_constant:
+        return node.attributes["value"].value
+    if node.op is fill:
+        return node.attributes["value"]
+    if node.op is constant and node.attributes["value"].array.size == 1:
+        return node.attributes["value"].array.item()
+    return None
+
+
+class Call(Value):
+    """Matches the result of a call of one of several ops.
+
+    Attributes:
+        ops: the ops.
+        operands: a pattern for each operand, or for the first ones if `rest` names the others.
+        attributes: names for attributes, by attribute.
+        rest: the name for the remaining operands, a tuple.
+        commutative: two operands may also match in the other order, which is tried second.
+        name: the name for the result itself.
+    """
+
+    def __init__(
+        self,
+        ops: Sequence[Op],
+        operands: Sequence[Value],
+        attributes: Mapping[str, str],
+        rest: str,
+        commutative: bool,
+        name: str,
+    ) -> None:
+        super().__init__(name)
+        self.ops = frozenset(ops)
+        self.operands = tuple(operands)
+        self.attributes = tuple(attributes.items())
+        self.rest = rest
+        self.commutative = commutative
+        own = [name, rest, *(n for each in operands for n in each.value_names)]
+        self.value_names = tuple(dict.fromkeys(n for n in own if n))
+
+    def binds(self, i: int | None, producers: Producers, found: Bindings) -> bool:
+        node = producers.get(i)
+        if node is None or node.op not in self.ops:
+            return False
+        if self.name and not super().binds(i, producers, found):
+            return False
+        return self.binds_call(node.operands, node.attributes, producers, found)
+
+    def binds_call(
+        self,
+        operands: Sequence[int | None],
+        attributes: Attributes,
+        producers: Producers,
+        found: Bindings,
+    ) -> bool:
+        """Return whether operands and attributes of a call of one of the ops match."""
+        patterns = self.operands
+        missing = len(patterns) - len(operands)
+        if missing > 0 or (missing < 0 and not self.rest):
+            return False
+        if self.rest:
+            found[self.rest] = tuple(operands[len(patterns) :])
+        for pattern, i in zip(patterns, operands):
+            if not pattern.binds(i, producers, found):
+                return False
+        for attribute, name in self.attributes:
+            found[name] = attributes[attribute]
+        return True
+
+    def matches(
+        self, operands: Sequence[int | None], attributes: Attributes, producers: Producers
+    ) -> Iterator[Bindings]:
+        """Yield the bindings of each way in which a call matches."""
+        found: Bindings = {}
+        if self.binds_call(operands, attributes, producers, found):
+            yield found
+        if self.commutative:
+            found = {}
+            if self.binds_call(operands[::-1], attributes, producers, found):
+                yield found
+
+
+def call(
+    ops: Op | Sequence[Op],
+    *operands: Value,
+    rest: str = "",
+    commutative: bool = False,
+    result: str = "",
+    **attributes: str,
+) -> Call:
+    """A pattern for calls of an op: patterns of operands, and names for attributes to bind."""
+    several = (ops,) if isinstance(ops, Op) else ops
+    return Call(several, operands, attributes, rest, commutative, result)
+
+
+def number(name: str, wanted: float | None = None) -> Number:
+    """A pattern for a tensor of equal elements: of any number, or of `wanted`."""
+    return Number(name, wanted)
+
+
+def known(name: str) -> Known:
+    """A pattern for a host value or one-element tensor that is known at compile time."""
+    return Known(name)
+
+
+class Rule(NamedTuple, Generic[R]):
+    """One rewrite.
+
+    Attributes:
+        statement: `pattern -> replacement`, for the reader.
+        pattern: of the call that is replaced.
+        replace: computes the replacement from the bindings; None declines.
+    """
+
+    statement: str
+    pattern: Call
+    replace: Callable[..., R | None]
+
+
+def rule(statement: str, pattern: Call, replace: Callable[..., R | None]) -> Rule[R]:
+    """A rewrite rule; see `Rule`."""
+    return Rule(statement, pattern, replace)
+
+
+class Rules(Generic[R]):
+    """Rules by the op of the call that they replace; rules of one op apply in the given order."""
+
+    def __init__(self, rules: Sequence[Rule[R]]) -> None:
+        self.rules = tuple(rules)
+        self.by_op: dict[Op, list[Rule[R]]] = {}
+        for each in rules:
+            for op in each.pattern.ops:
+                self.by_op.setdefault(op, []).append(each)
+
+    def of(self, op: Op) -> Sequence[Rule[R]]:
+        """The rules that can replace a call of an op."""
+        return self.by_op.get(op, ())

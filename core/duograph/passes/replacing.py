@@ -1,0 +1,74 @@
+"""Replaces single nodes of a graph by other nodes with the same results.
+
+Unlike `rewriting`, this keeps all value ids; operands that nothing reads any more stay as dead
+nodes. The passes above O0 that exchange one op for another use it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from ..ir.graph import Attributes, Graph, GraphNode
+from ..op import Op
+from .patterns import Producers, Rule, Rules
+
+__all__ = ["Replacement", "ReplacementRule", "ReplacementRules", "Site", "replace_nodes"]
+
+
+class Replacement(NamedTuple):
+    """The call that replaces a node."""
+
+    op: Op
+    operands: tuple[int | None, ...]
+    attributes: Attributes
+
+
+class Site(NamedTuple):
+    """Where a rule matches: the graph, the producers of its values so far, and the node."""
+
+    graph: Graph
+    producers: Producers
+    node: GraphNode
+
+
+# Functions of these rules receive the site, then the bound value ids and attributes.
+ReplacementRule: TypeAlias = Rule[Replacement]
+ReplacementRules: TypeAlias = Rules[Replacement]
+
+
+def replace_nodes(
+    graph: Graph,
+    rules: ReplacementRules,
+    accepts: Callable[[Replacement], bool] = lambda made: True,
+) -> Graph:
+    """Return the graph with each node through the rules of its op, each rule once, in order.
+
+    `accepts` may refuse a replacement. A graph that no rule changes is returned as it is.
+    """
+    producers: dict[int | None, GraphNode] = {}
+    nodes: list[GraphNode] = []
+    changed = False
+    for node in graph.nodes:
+        for rule in rules.of(node.op):
+            made = _replacement(Site(graph, producers, node), rule)
+            if made is not None and accepts(made):
+                node = dataclasses.replace(
+                    node, op=made.op, operands=made.operands, attributes=made.attributes
+                )
+                changed = True
+        producers.update(dict.fromkeys(node.results, node))
+        nodes.append(node)
+    if not changed:
+        return graph
+    return Graph(graph.n_params, list(graph.types), nodes, graph.outputs, graph.single)
+
+
+def _replacement(site: Site, rule: ReplacementRule) -> Replacement | None:
+    node = site.node
+    for bindings in rule.pattern.matches(node.operands, node.attributes, site.producers):
+        made = rule.replace(site, **bindings)
+        if made is not None:
+            return made
+    return None

@@ -1,0 +1,122 @@
+"""Where a tensor's data is: deferred initial values, transfers from host to device, device names.
+
+Host data is sent to a device once, when an op first uses it (`commit`). The module also keeps the
+registry of handles from which cached values were computed (`watched`), because whatever gives a
+tensor another buffer must drop these values.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ._locks import new_lock
+from .backend import registry
+from .backend.protocol import Handle
+from .errors import DeviceError, DTypeError
+from .runtime_state import runtime_state
+from .types import Device
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+__all__ = ["check_index", "commit", "commit_lock", "device_of", "materialise", "release", "watched"]
+
+# Held while a tensor's data moves from the host to a device.
+commit_lock = new_lock()
+
+
+class CachedValues(Protocol):
+    """Values computed from handles that are expected to stay the same (`runtime.cached_values`)."""
+
+    def drop(self) -> None:
+        """Forget the values: the memory of a handle may have been written."""
+
+
+# By id of a handle: weak references to the values cached from its contents.
+watched: dict[int, tuple[weakref.ref[Any], ...]] = {}
+
+
+def release(handle: Handle) -> None:
+    """Drop the values cached from a handle, because its memory may be written from now on."""
+    for ref in watched.get(id(handle), ()):
+        cached: CachedValues | None = ref()
+        if cached is not None:
+            cached.drop()
+
+
+def materialise(t: Tensor) -> None:
+    """Run the initializer of a tensor made with `init`, if it has not run."""
+    if hasattr(t, "_init"):
+        init = t._init
+        array = np.empty(t._type.shape, t._type.dtype.np)
+        made = init(array) if callable(init) else array
+        t._buf = np.ascontiguousarray(array if made is None else made, t._type.dtype.np).reshape(
+            t._type.shape
+        )
+        del t._init
+
+
+def commit(t: Tensor, device: Device, own: bool = False) -> None:
+    """Send host data to a device, where the tensor is from then on.
+
+    Args:
+        own: copy to memory of the device even where it could share the array's, so that a program
+            may overwrite it.
+
+    Raises:
+        DTypeError: the device has no such dtype.
+    """
+    with commit_lock:
+        if t._type.device is not None:
+            return
+        materialise(t)
+        backend = registry.backend(device.name)
+        dtype = t._type.dtype
+        if dtype not in backend.dtypes:
+            raise DTypeError(
+                f"{device}: got a {dtype.name} tensor; this device has "
+                f"{', '.join(d.name for d in backend.dtypes)}"
+            )
+        array = t._buf
+        handle = None if own else backend.from_host(array, device.index)
+        if handle is None:
+            handle = backend.copy_in(array, device.index)
+        t._buf = handle  # before the type: a thread that reads the new type reads the new buffer
+        t._type = t._type.on(device, t._type.level)
+        runtime_state.bindings_version = object()
+
+
+def device_of(text: str) -> Device:
+    """Return the Device of ``"NAME"`` or ``"NAME:INDEX"``.
+
+    Raises:
+        DeviceError: no such backend, or it has no device of that index.
+    """
+    if not isinstance(text, str):
+        raise DeviceError(f"device: got {text!r}; wanted the name of one, such as 'CPU' or 'CPU:0'")
+    name, _, index = text.partition(":")
+    known = registry.check_target(name)
+    if index and not index.isdigit():
+        raise DeviceError(f"device: got {text!r}; wanted NAME or NAME:INDEX")
+    number = int(index or 0)
+    check_index(known, number)
+    return Device(known, number)
+
+
+_checked_devices: set[tuple[str, int]] = set()
+
+
+def check_index(name: str, index: int) -> None:
+    """Raise DeviceError when the backend has no device of that index."""
+    if (name, index) in _checked_devices:
+        return
+    found = registry.backend(name).devices()
+    if index not in [d.index for d in found]:
+        raise DeviceError(
+            f"device_id: got {index} for {name}; it has "
+            + (", ".join(f"{d.index} ({d.name})" for d in found) or "no devices")
+        )
+    _checked_devices.add((name, index))

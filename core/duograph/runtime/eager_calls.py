@@ -1,0 +1,395 @@
+"""Calls of single ops on Tensors, by operand types: plain, or recorded by one or more tapes.
+
+`runtime.eager` keeps them in the ops' tables. Which kind a call is depends on the operand types
+alone: plain, recorded by a tape (level 1), or recorded inside another derivative (level 2). A
+recorded call still checks that some derivative is running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from ..autodiff.node_plans import GraphPlan, OwnResult
+from ..autodiff.replay import replay
+from ..autodiff.tape import Edge, Node, Output, edge_of
+from ..dtype import DType
+from ..ir.basic_ops import cast_to
+from ..ir.builder import GraphBuilder, expand
+from ..ir.graph import Graph
+from ..op import Op
+from ..runtime_state import runtime_state
+from ..tensor import Tensor
+from ..types import Device, TensorType
+from .lower import lower
+
+__all__ = ["TensorCall", "eager_call"]
+
+Result: TypeAlias = Tensor | tuple[Tensor, ...]
+# From operand tensors, None for an absent one, to a `Result`.
+TensorCall: TypeAlias = Callable[..., Any]
+Pick: TypeAlias = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+
+_new = object.__new__
+
+
+def op_graph(op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> Graph:
+    """Return one call of an op as a graph: its promotion casts and the op itself."""
+    builder = GraphBuilder()
+    values = [None if t is None else builder.parameter(t.plain) for t in types]
+    with builder.current():
+        return builder.finish(builder.apply(op, tuple(values), dict(attributes)))
+
+
+def eager_call(
+    op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any], device: Device
+) -> TensorCall:
+    """Return the call of an op for operands of these types, on this device."""
+    level = max((t.level for t in types if t is not None), default=0)
+    graph = op_graph(op, types, attributes)
+    plain = _plain_call(graph, types, device)
+    if level == 0 or not op.differentiable:
+        return plain
+    wanted = tuple(t.level > 0 for t in types if t is not None)
+    if level == 1:
+        return _recorded_call(op, graph, types, wanted, device, plain)
+    target = op.promoted_dtype(types)
+    if target is not None and any(
+        t is not None and t.dtype is not target for t in types[op.promote_from :]
+    ):
+        return _guarded(plain, _promoting_call(op, target, attributes))
+    if op.body is not None and op.bprop_rule is None:
+        body = expand(op, tuple([None if t is None else t.plain for t in types]), attributes)
+        return _guarded(plain, _interpreted(body, device))
+    return _deep_call(op, graph, types, wanted, device, plain)
+
+
+def _interpreted(graph: Graph, device: Device) -> TensorCall:
+    """Return a call that runs a composite op by op, each recorded.
+
+    Operands get edges of their own, so that their cotangents are summed inside the composite and
+    then added once, in operand order: as when the composite is one node.
+    """
+
+    def call(*operands: Tensor | None) -> Result:
+        values = [x for x in operands if x is not None]
+        for k in reversed(range(len(values))):
+            if values[k]._type.level:
+                values[k] = _with_own_edge(values[k])
+        found = replay(graph, values, device)
+        return found[0] if graph.single else found
+
+    return call
+
+
+class _OperandPlan:
+    """Plan of the edge by which a composite knows an operand: cotangents pass unchanged."""
+
+    n_results = 1
+    fast: TensorCall | None = None
+    fast_index: int | None = None
+    fast_wrt: tuple[int, ...] = ()
+
+    def __init__(self, type_: TensorType) -> None:
+        self.result_types: tuple[TensorType, ...] = (type_.plain,)
+        self.device = type_.place
+
+    def run(self, node: Node, cotangents: Sequence[object], create_graph: bool) -> Sequence[object]:
+        return cotangents
+
+
+def _with_own_edge(t: Tensor) -> Tensor:
+    """Return another tensor of the same value, whose edge leads to that of `t`."""
+    made = Tensor._make(t._type, t._buf)
+    made._edge = Node(_OperandPlan(t._type), (edge_of(t),), (), True)
+    return made
+
+
+def _type(graph: Graph, i: int) -> TensorType:
+    """Return the type of a value of an op's graph, which is always a tensor's."""
+    found = graph.types[i]
+    assert isinstance(found, TensorType)
+    return found
+
+
+def _present(types: Sequence[TensorType | None]) -> tuple[int, ...] | None:
+    """Return the indices of operands that are not absent, or None when all are there."""
+    if None not in types:
+        return None
+    return tuple(i for i, t in enumerate(types) if t is not None)
+
+
+def _plain_call(graph: Graph, types: Sequence[TensorType | None], device: Device) -> TensorCall:
+    kernel = lower(graph, device)
+    out_types = tuple(_type(graph, i).on(device) for i in graph.outputs)
+    here = _present(types)
+    tensor_class = Tensor
+    if graph.single:
+        (out_type,) = out_types
+        if here is None and len(types) == 2:
+
+            def binary(a: Tensor, b: Tensor) -> Tensor:
+                t = _new(tensor_class)
+                t._buf = kernel(a._buf, b._buf)
+                t._type = out_type
+                return t
+
+            return binary
+        if here is None and len(types) == 1:
+
+            def unary(a: Tensor) -> Tensor:
+                t = _new(tensor_class)
+                t._buf = kernel(a._buf)
+                t._type = out_type
+                return t
+
+            return unary
+
+        def call(*operands: Any) -> Tensor:
+            t = _new(tensor_class)
+            t._buf = kernel(*[x._buf for x in operands if x is not None])
+            t._type = out_type
+            return t
+
+        return call
+    make = Tensor._make
+
+    def several(*operands: Any) -> tuple[Tensor, ...]:
+        handles = kernel(*[x._buf for x in operands if x is not None])
+        return tuple([make(t, h) for t, h in zip(out_types, handles)])
+
+    return several
+
+
+def _pick(indices: Sequence[int]) -> Pick:
+    """Return a function that returns these items of a tuple."""
+    if not indices:
+        return lambda values: ()
+    if len(indices) == 1:
+        (i,) = indices
+        return lambda values: (values[i],)
+    return itemgetter(*indices)
+
+
+class _Recording:
+    """What recorded calls of one op share: the forward with residuals, and how to make its node.
+
+    Attributes:
+        plan: of the node.
+        kernel: from operand handles to handles of the results and of further residuals.
+        pick: from handles of the operands and of what the kernel returns to the residuals.
+        result_types: of the results, recorded at level 1.
+    """
+
+    def __init__(
+        self, plan: GraphPlan, graph: Graph, types: Sequence[TensorType | None], device: Device
+    ) -> None:
+        forward = plan.full.forward
+        self.plan = plan
+        self.kernel = lower(forward, device)
+        n_params = graph.n_params
+        positions = {i: n_params + k for k, i in reversed(list(enumerate(forward.outputs)))}
+        self.pick = _pick([i if i < n_params else positions[i] for i in plan.full.residuals])
+        self.result_types = tuple(_type(graph, i).on(device, 1) for i in graph.outputs)
+        self.single = graph.single
+        self.forward_single = forward.single
+        self.present = _present(types)
+        self.recorded = tuple([t is not None and t.level > 0 for t in types])
+
+
+def _recorded_call(
+    op: Op,
+    graph: Graph,
+    types: Sequence[TensorType | None],
+    wanted: tuple[bool, ...],
+    device: Device,
+    plain: TensorCall,
+) -> TensorCall:
+    """Return a call that runs the forward with residuals and hangs a node on the results."""
+    plan = GraphPlan(graph, wanted, device, op.name)
+    if not plan.full.wrt:
+        return plain
+    recording = _Recording(plan, graph, types, device)
+    if recording.single and recording.forward_single and recording.present is None:
+        if len(types) == 1:
+            return _recorded_unary(recording, plain)
+        if len(types) == 2:
+            return _recorded_binary(recording, plain)
+    return _recorded_general(recording, plain)
+
+
+def _recorded_unary(recording: _Recording, plain: TensorCall) -> TensorCall:
+    plan, kernel, pick = recording.plan, recording.kernel, recording.pick
+    (out_type,) = recording.result_types
+    tensor_class = Tensor
+
+    def unary(a: Tensor) -> Tensor:
+        if not runtime_state.derivatives:
+            return plain(a)
+        buf = a._buf
+        out = kernel(buf)
+        t = _new(tensor_class)
+        t._buf = out
+        t._type = out_type
+        edge = a._edge
+        if edge.seq < runtime_state.horizon:
+            edge = edge_of(a)
+        t._edge = Node(plan, (edge,), pick((buf, out)), False)
+        return t
+
+    return unary
+
+
+def _recorded_binary(recording: _Recording, plain: TensorCall) -> TensorCall:
+    plan, kernel, pick = recording.plan, recording.kernel, recording.pick
+    (out_type,) = recording.result_types
+    first, second = recording.recorded
+    tensor_class = Tensor
+
+    def binary(a: Tensor, b: Tensor) -> Tensor:
+        if not runtime_state.derivatives:
+            return plain(a, b)
+        x = a._buf
+        y = b._buf
+        out = kernel(x, y)
+        t = _new(tensor_class)
+        t._buf = out
+        t._type = out_type
+        edge = other = None
+        if first:
+            edge = a._edge
+            if edge.seq < runtime_state.horizon:
+                edge = edge_of(a)
+        if second:
+            other = b._edge
+            if other.seq < runtime_state.horizon:
+                other = edge_of(b)
+        t._edge = Node(plan, (edge, other), pick((x, y, out)), False)
+        return t
+
+    return binary
+
+
+def _recorded_general(recording: _Recording, plain: TensorCall) -> TensorCall:
+    plan, kernel, pick = recording.plan, recording.kernel, recording.pick
+    present, result_types = recording.present, recording.result_types
+    single, forward_single = recording.single, recording.forward_single
+    recorded = tuple(i for i, r in enumerate(recording.recorded) if r)
+    make = Tensor._make
+
+    def call(*operands: Any) -> Result:
+        if not runtime_state.derivatives:
+            return plain(*operands)
+        given = operands if present is None else [operands[i] for i in present]
+        handles = tuple([x._buf for x in given])
+        found = kernel(*handles)
+        if forward_single:
+            found = (found,)
+        edges: list[Edge | None] = [None] * len(operands)
+        for i in recorded:
+            edges[i] = edge_of(operands[i])
+        parents = tuple(edges) if present is None else tuple([edges[i] for i in present])
+        node = Node(plan, parents, pick((*handles, *found)), False)
+        if single:
+            t = make(result_types[0], found[0])
+            t._edge = node
+            return t
+        results = []
+        for i, type_ in enumerate(result_types):
+            t = make(type_, found[i])
+            t._edge = Output(node, i)
+            results.append(t)
+        return tuple(results)
+
+    return call
+
+
+def _deep_call(
+    op: Op,
+    graph: Graph,
+    types: Sequence[TensorType | None],
+    wanted: tuple[bool, ...],
+    device: Device,
+    plain: TensorCall,
+) -> TensorCall:
+    """Return a call like `_recorded_call`, for derivatives of derivatives: residuals are tensors.
+
+    The graph is the op alone, so residuals are operands and results.
+    """
+    plan = GraphPlan(graph, wanted, device, op.name)
+    lin = plan.full
+    if not lin.wrt:
+        return plain
+    kernel = lower(graph, device)
+    n_params = graph.n_params
+    where = {i: k for k, i in enumerate(lin.forward.outputs)}
+    out_types = tuple(_type(graph, i).on(device, 2) for i in graph.outputs)
+    single = graph.single
+    recorded = [t is not None and t.level > 0 for t in types]
+
+    def call(*operands: Any) -> Result:
+        if not runtime_state.derivatives:
+            return plain(*operands)
+        given = [x for x in operands if x is not None]
+        found = kernel(*[x._buf for x in given])
+        handles = (found,) if single else found
+        residuals: list[Tensor | OwnResult] = []
+        for i in lin.residuals:
+            if i < n_params:
+                residuals.append(_alias(given[i]))
+            else:
+                k = where[i]
+                residuals.append(OwnResult(out_types[k], handles[k], None if single else k))
+        parents = tuple(
+            [
+                edge_of(x) if r else None
+                for x, r in zip(operands, recorded, strict=True)
+                if x is not None
+            ]
+        )
+        node = Node(plan, parents, tuple(residuals), True)
+        results = []
+        for k, (h, t) in enumerate(zip(handles, out_types, strict=True)):
+            made = Tensor._make(t, h)
+            made._edge = node if single else Output(node, k)
+            results.append(made)
+        return results[0] if single else tuple(results)
+
+    return call
+
+
+def _alias(t: Tensor) -> Tensor:
+    """Return another tensor of the present value, which later writes to `t` do not change."""
+    made = Tensor._make(t._type, t._buf)
+    if t._type.level:
+        edge = t._edge
+        while edge.__class__ is Node and edge.plan.__class__ is _OperandPlan:
+            (edge,) = edge.parents
+        made._edge = edge
+    return made
+
+
+def _promoting_call(op: Op, target: DType, attributes: Mapping[str, Any]) -> TensorCall:
+    """Return a call that casts the operands first, each cast recorded on its own."""
+
+    def call(*operands: Any) -> Result:
+        cast = list(operands)
+        for i in reversed(range(op.promote_from, len(cast))):  # as GraphBuilder.apply
+            x = cast[i]
+            if x is not None and x._type.dtype is not target:
+                cast[i] = cast_to(x, target)
+        packed = (cast,) if op.variadic else op.arguments(cast)
+        result: Result = op.function(*packed, **attributes)
+        return result
+
+    return call
+
+
+def _guarded(plain: TensorCall, recorded: TensorCall) -> TensorCall:
+    """Return a call that records while a derivative runs, and calls `plain` otherwise."""
+
+    def call(*operands: Any) -> Result:
+        return recorded(*operands) if runtime_state.derivatives else plain(*operands)
+
+    return call
