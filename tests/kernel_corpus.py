@@ -249,12 +249,12 @@ def conformance() -> Iterator[tuple[str, Callable[[], Any]]]:
     import duograph as ms
     from duograph.backend import registry
     from duograph.conformance.cases import all_cases
-    from duograph.conformance.check import arrays_of, place, results_of, substitute
+    from duograph.conformance.check import arrays_of, results_of, substitute, to_tensor
 
     taken = registry.backend(registry.current_device().name).dtypes
 
     def program(case: Any, dtype: Any) -> None:
-        put = functools.partial(place, kind="normal")
+        put = functools.partial(to_tensor, kind="normal")
         calls = [
             (substitute(s.args, put), substitute(dict(s.kwargs), put))
             for s in case.made(dtype)

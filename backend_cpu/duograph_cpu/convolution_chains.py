@@ -1,50 +1,59 @@
-"""Convolutions, each with the region that follows it, one after the other as one call:
-native/conv_chain.c.
+"""Chains of convolutions, each with its epilogue, as one call (native/conv_chain.c).
+
+The core asks `join`, as `PreparedCall.fuse_consumer`, whether a convolution and the only reader of
+its result become one call. Such a chain keeps the values in between in the caches.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from . import memory
+from duograph.backend.prepared import PreparedCall
+from duograph.types import TensorType
+
 from ._native import ffi, lib
 from .kernels import fail
-from .native_program import LIST, Native, NativeCall, keep
+from .native_program import LIST, Native, NativeCall, keep, list_call
 
-if TYPE_CHECKING:
-    from duograph.backend.prepared import PreparedCall
-    from duograph.types import TensorType
+# Sizes of the arrays in the C struct: stages, and operands of a stage.
+STAGES, OPERANDS = 3, 12
 
-    from ._native import CData
 
-# The fields of `dg_affine`: which operands are scale, bias and summand (-1: none), and the limits.
-Affine = tuple[int, int, int, float, float]
+class Affine(NamedTuple):
+    """min(max(value * scale + bias + more, low), high): the fields of `dg_affine`.
 
-# The C struct has as many; and the places of a stage.
-STAGES, PLACES = 3, 12
+    Attributes:
+        scale, bias, more: operands of the epilogue, -1 where absent; scale and bias have one
+            element for each channel, the last axis.
+    """
+
+    scale: int
+    bias: int
+    more: int
+    low: float
+    high: float
 
 
 class Stage(NamedTuple):
-    """A call of a convolution with packed weights, channels last, and what follows it element by
-    element.
+    """A channels-last convolution with packed weights and an elementwise epilogue.
 
     Attributes:
-        native: of the convolution.
-        address: of the generated function, whose operands are the convolution's value and those at
-            `reads`.
-        operands: where the input and the weights are among the operands of the call.
-        reads: where the function finds its other operands.
+        native: the convolution.
+        address: of the generated function of the epilogue, whose operands are the convolution's
+            result and those at `reads`.
+        operands: positions of input and weights among the operands of the call.
+        reads: positions of the function's other operands.
         operand_count: number of operands of the call.
-        result: the type of its result, which has as many bytes as the value.
+        result: the type of its result, which has as many bytes as the convolution's.
         name: for messages.
-        affine: the fields of `dg_affine` when the function is one.
-        linked: which operand is the result of the stage before; -1 at the first.
+        affine: the epilogue, if it is affine.
+        linked: the operand that is the result of the stage before; -1 at the first stage.
     """
 
     native: Native
     address: int
-    operands: tuple[int, int]
+    operands: tuple[int, ...]
     reads: tuple[int, ...]
     operand_count: int
     result: TensorType
@@ -54,9 +63,7 @@ class Stage(NamedTuple):
 
 
 def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall | None:
-    """One call of these stages and of another prepared call, whose operand `k` is their result; or
-    None.
-    """
+    """One call of these stages and of `other`, whose operand `k` is their result; None if unfit."""
     stage = other.stage if isinstance(other, NativeCall) else None
     if (
         stage is None
@@ -68,20 +75,23 @@ def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall |
     if not lib.dg_conv_chains(stages[-1].native.constants, stage.native.constants):
         return None
     stages = (*stages, stage._replace(linked=k))
-    return _call(stages) if all(len(s.reads) + 2 <= PLACES for s in stages) else None
+    return _call(stages) if all(len(s.reads) + 2 <= OPERANDS for s in stages) else None
 
 
 def _call(stages: tuple[Stage, ...]) -> NativeCall:
-    """The operands of all stages in order, without those that are the result of the stage before."""
-    places: list[list[int]] = [[] for _ in stages]
+    """The call of a chain.
+
+    Its operands are those of all stages in order, except the results of the stages before.
+    """
+    positions: list[list[int]] = [[] for _ in stages]
     count = 0
-    for of, stage in zip(places, stages):
+    for of, stage in zip(positions, stages):
         for k in range(stage.operand_count):
             of.append(-1 if k == stage.linked else count)
             count += k != stage.linked
     parts = []
-    for of, stage in zip(places, stages):
-        own = [-1, *(of[k] for k in stage.reads), -1]  # the result lies where the value does
+    for of, stage in zip(positions, stages):
+        own = [-1, *(of[k] for k in stage.reads), -1]  # the result overwrites the convolution's
         function = ffi.cast("dg_generated", stage.address)
         affine = stage.affine is not None, stage.affine or ()
         parts.append(
@@ -89,20 +99,9 @@ def _call(stages: tuple[Stage, ...]) -> NativeCall:
         )
     first = 0 if lib.dg_conv_line_takes(stages[0].native.constants) else -1
     chain = ffi.new(
-        "dg_chain *", (len(stages), first, places[0][stages[0].operands[0]], count, parts)
+        "dg_chain *", (len(stages), first, positions[0][stages[0].operands[0]], count, parts)
     )
-    chain = keep(chain, stages)
     name = stages[-1].name
-    make = memory.maker(stages[-1].result.nbytes, name)
-    failed = functools.partial(fail, name)
-    run = lib.dg_conv_chain
-
-    def call(*handles: CData) -> CData:
-        out = make()
-        code = run(chain, (*handles, out))
-        if code:
-            failed(code)
-        return out
-
-    native = Native("dg_conv_chain", chain, LIST, failed)
-    return NativeCall(call, fuse_consumer=functools.partial(join, stages), native=native)
+    native = Native("dg_conv_chain", keep(chain, stages), LIST, functools.partial(fail, name))
+    run = list_call(native, (stages[-1].result,), name)
+    return NativeCall(run, fuse_consumer=functools.partial(join, stages), native=native)

@@ -1,8 +1,9 @@
-"""Tier 2: the fused regions of a program as C, built by the machine's compiler.
+"""Compile the fused regions of a program as C with the machine's compiler.
 
-All regions of a program are printed into a few files, so that the cores build them side by side;
-equal sources come from the disk cache. Of a region that goes on from a product only what follows is
-compiled: the product's own kernel calls it on every piece of its result that is done.
+`CPU.compile` calls `compile_regions`. All regions of a program are printed into a few files, so that
+the cores build them in parallel; equal sources come from the disk cache. Of a region that continues
+from a matmul or convolution only the elementwise rest is compiled: the prebuilt kernel calls it on
+every part of its result that is complete.
 """
 
 from __future__ import annotations
@@ -11,193 +12,202 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from duograph.backend.codegen import C
-from duograph.backend.codegen.c_regions import print_region
-from duograph.backend.codegen.region_plan import gathered_in, overwrites, plan_region
+from duograph.backend.codegen.c_regions import PrintedRegion, print_region
+from duograph.backend.codegen.region_plan import RegionPlan, gathered_in, overwrites, plan_region
 from duograph.dtype import float32
-from duograph.ir.epilogue import epilogue_of
+from duograph.ir.epilogue import Epilogue, epilogue_of
+from duograph.ir.graph import Graph
 from duograph.ir.text import to_text
 from duograph.types import TensorType
 
 from . import toolchain
+from .convolution_chains import Affine
 from .kernels import EPILOGUE_OPS, KERNELS
-from .region_calls import MOST_INDICES, make_call, make_product_call, make_staged_call
+from .native_program import NativeCall
+from .region_calls import (
+    MOST_INDICES,
+    IndexOperand,
+    Tail,
+    make_call,
+    make_epilogue_call,
+    make_staged_call,
+)
 
-if TYPE_CHECKING:
-    from duograph.backend.codegen.c_regions import PrintedRegion
-    from duograph.backend.codegen.region_plan import RegionPlan
-    from duograph.ir.epilogue import Epilogue
-    from duograph.ir.graph import Graph
+# The dialect of epilogues: the first operand is in a cache already, so nothing is prefetched.
+EPILOGUE = dataclasses.replace(C, fetch="")
 
-    from .convolution_chains import Affine
-    from .native_program import NativeCall
-    from .region_calls import Index
-
-# Of what follows a product: its operand is in a cache already, piece by piece, so nothing is asked
-# for ahead.
-AFTER = dataclasses.replace(C, fetch="")
-
-# Regions in one file: a compiler takes some 25 ms to start, and a few more for each.
+# Regions in one file: a compiler takes about 25 ms to start, and a few more for each.
 PER_FILE = 8
 
 
+class _Printed(NamedTuple):
+    """A region as C, and its plan."""
+
+    name: str
+    function: PrintedRegion
+    plan: RegionPlan
+
+
 def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
-    """For each region a call, or the reason why there is none."""
+    """For each region a call, or the reason why it has none."""
     epilogues = [epilogue_of(graph, EPILOGUE_OPS) for graph in graphs]
     tails = [graph if e is None else e.tail for graph, e in zip(graphs, epilogues)]
-    # what follows several products is one function; whole graphs differ from each other
-    keys = [
+    # equal epilogues of several kernels are one function; whole regions differ from each other
+    keys: list[Graph | str] = [
         graph if e is None else to_text(e.tail, places=False) for graph, e in zip(graphs, epilogues)
     ]
-    printed: dict[Graph | str, tuple[str, PrintedRegion, RegionPlan]] = {}
+    printed: dict[Graph | str, _Printed] = {}
     for key, tail, epilogue in zip(keys, tails, epilogues):
         plan = None if key in printed else plan_region(tail)
         if plan is not None:
             name = f"region{len(printed) % PER_FILE}_{_hint(tail)}"
-            printed[key] = name, print_region(AFTER if epilogue else C, name, plan), plan
+            function = print_region(EPILOGUE if epilogue else C, name, plan)
+            printed[key] = _Printed(name, function, plan)
+    libraries = _built(printed)
+    found: list[NativeCall | str] = []
+    for graph, epilogue, key in zip(graphs, epilogues, keys):
+        library = libraries.get(key)
+        if library is None:
+            found.append("its operands do not fit one loop nest")
+        elif isinstance(library, toolchain.BuildFailure):
+            found.append(library.reason)
+        elif epilogue is None:
+            found.append(_region_call(graph, library, printed[key]))
+        else:
+            found.append(_epilogue_call(graph, epilogue, library, printed[key]))
+    return found
+
+
+def _built(
+    printed: dict[Graph | str, _Printed],
+) -> dict[Graph | str, toolchain.Library | toolchain.BuildFailure]:
+    """The library of each printed region, or why it was not built."""
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
     sources = []
     for file in files:
-        text = "\n".join(printed[key][1].text for key in file)
+        text = "\n".join(printed[key].function.text for key in file)
         sources.append(toolchain.Source(text, C.prelude_for, C.version()))
     libraries: dict[Graph | str, toolchain.Library | toolchain.BuildFailure] = {}
     for file, library in zip(files, toolchain.build_all(sources), strict=True):
         if isinstance(library, toolchain.BuildFailure):
-            _say(library.reason)
+            _warn(library.reason)
         libraries.update(dict.fromkeys(file, library))
-    found: list[NativeCall | str] = []
-    for graph, epilogue, key in zip(graphs, epilogues, keys):
-        built = libraries.get(key)
-        if built is None:
-            found.append("its operands do not fit one loop nest")
-        elif isinstance(built, toolchain.BuildFailure):
-            found.append(built.reason)
-        else:
-            name, function, plan = printed[key]
-            found.append(_call(graph, epilogue, built, name, function, plan))
-    return found
+    return libraries
 
 
-def _tensor_type(graph: Graph, value: int) -> TensorType:
-    """Return the type of a value of a region; all of them are tensors."""
-    type_ = graph.types[value]
-    assert isinstance(type_, TensorType)
-    return type_
+def _types(graph: Graph, values: Sequence[int | None]) -> tuple[TensorType, ...]:
+    """The types of values of a region, which are tensors."""
+    found = [graph.types[i] for i in values if i is not None]
+    return tuple([t for t in found if isinstance(t, TensorType)])
 
 
-def _call(
-    graph: Graph,
-    epilogue: Epilogue | None,
-    library: toolchain.Library,
-    name: str,
-    function: PrintedRegion,
-    plan: RegionPlan,
-) -> NativeCall | str:
-    address = library.address(name)
-    results = tuple([_tensor_type(graph, i) for i in graph.outputs])
-    if epilogue is None:
-        indices = _indices(graph, plan)
-        if len(indices) > MOST_INDICES:
-            return "it reads through too many indices"
-        over = overwrites(plan)
-        if indices or function.second:
-            return make_staged_call(library, function, indices, graph.n_params, results, name, over)
-        return make_call(
-            address,
-            function.n,
-            function.grain,
-            graph.n_params,
-            results,
-            name,
-            overwrites=over,
-            infallible=True,
-        )
-    node = epilogue.product
-    operands = [i for i in node.operands if i is not None]
-    types = tuple([_tensor_type(graph, i) for i in operands])
-    value = _tensor_type(graph, node.results[0])
-    product = KERNELS[node.op.name](types, (value,), **node.attributes)
-    if product is None:
-        return f"{node.op.name} has no kernel for these operands"
-    return make_product_call(
-        address,
-        function,
-        product,
-        operands,
-        value,
-        epilogue.reads,
+def _region_call(graph: Graph, library: toolchain.Library, printed: _Printed) -> NativeCall | str:
+    """The call of a region without a matmul or convolution."""
+    name, function, plan = printed
+    results = _types(graph, graph.outputs)
+    indices = _indices(graph, plan)
+    if len(indices) > MOST_INDICES:
+        return "it reads through too many indices"
+    over = overwrites(plan)
+    if indices or function.second:
+        return make_staged_call(library, function, indices, graph.n_params, results, name, over)
+    return make_call(
+        library.address(name),
+        function.n,
+        function.grain,
         graph.n_params,
         results,
         name,
-        _affine(epilogue.tail) if node.op.name == "conv_channels_last" else None,
+        overwrites=over,
+        infallible=True,
     )
 
 
-# The greatest value that an op leaves.
+def _epilogue_call(
+    graph: Graph, epilogue: Epilogue, library: toolchain.Library, printed: _Printed
+) -> NativeCall | str:
+    """The call of a matmul or convolution with its epilogue."""
+    node = epilogue.product
+    (value,) = _types(graph, node.results)
+    kernel = KERNELS[node.op.name](_types(graph, node.operands), (value,), **node.attributes)
+    if kernel is None:
+        return f"{node.op.name} has no kernel for these operands"
+    tail = Tail(
+        library.address(printed.name),
+        printed.function,
+        tuple([i for i in node.operands if i is not None]),
+        value,
+        epilogue.reads,
+        graph.n_params,
+        _types(graph, graph.outputs),
+        printed.name,
+        _affine(epilogue.tail) if node.op.name == "conv_channels_last" else None,
+    )
+    return make_epilogue_call(kernel, tail)
+
+
+# The largest value of the result of an op whose smallest is 0.
 LIMITS = {"relu": math.inf, "relu6": 6.0}
 
 
 def _affine(tail: Graph) -> Affine | None:
-    """The fields of `dg_affine` when what follows a convolution is min(max(value * scale + bias +
-    more, low), high).
-
-    Scale and bias are for each of the last axis, the channels; every part of it may be absent.
-    """
-    value = _tensor_type(tail, 0)
-    found: dict[str, int] = {}
-    at, low, high = 0, -math.inf, math.inf
+    """The epilogue of a convolution as `Affine`, if it has that form."""
+    value, *others = _types(tail, range(tail.n_params))
+    at, found, low, high = 0, dict[str, int](), -math.inf, math.inf
     if value.dtype is not float32 or len(tail.outputs) != 1:
         return None
     for node in tail.nodes:
-        name, others = node.op.name, [i for i in node.operands if i is not None and i != at]
-        if low == 0 or len(others) != len(node.operands) - 1:
+        read = [i for i in node.operands if i != at and i is not None]
+        if low == 0 or len(read) != len(node.operands) - 1:
             return None
-        if name in LIMITS:
-            low, high = 0.0, LIMITS[name]
-        elif (
-            len(others) == 1
-            and 0 < others[0] < tail.n_params
-            and _tensor_type(tail, others[0]).dtype is float32
-        ):
-            type_ = _tensor_type(tail, others[0])
-            whole = type_.shape == value.shape
-            part = {"mul": "scale", "add": "more" if whole else "bias"}.get(name)
-            each = type_.shape[-1:] == value.shape[-1:] and type_.size == value.shape[-1]
+        if node.op.name in LIMITS:
+            low, high = 0.0, LIMITS[node.op.name]
+        elif len(read) == 1 and 0 < read[0] < tail.n_params:
+            part = _affine_part(node.op.name, value, others[read[0] - 1])
             order = ("scale", "bias", "more")
-            if part is None or not (whole if part == "more" else each):
+            if part is None or any(p in found for p in order[order.index(part) :]):
                 return None
-            if any(p in found for p in order[order.index(part) :]):
-                return None
-            found[part] = others[0]
+            found[part] = read[0]
         else:
             return None
         (at,) = node.results
     if tail.outputs != (at,):
         return None
-    return found.get("scale", -1), found.get("bias", -1), found.get("more", -1), low, high
+    scale, bias, more = (found.get(part, -1) for part in ("scale", "bias", "more"))
+    return Affine(scale, bias, more, low, high)
 
 
-def _indices(graph: Graph, plan: RegionPlan) -> list[Index]:
-    """What `make_staged_call` must know of the operands with indices."""
-    found = {}
+def _affine_part(op: str, value: TensorType, other: TensorType) -> str | None:
+    """The part of `Affine` that the operand of an op is, given the convolution's result."""
+    if other.dtype is not float32:
+        return None
+    if op == "add" and other.shape == value.shape:
+        return "more"
+    each = other.shape[-1:] == value.shape[-1:] and other.size == value.shape[-1]
+    return {"mul": "scale", "add": "bias"}.get(op) if each else None
+
+
+def _indices(graph: Graph, plan: RegionPlan) -> list[IndexOperand]:
+    """The operands with indices, each once for every axis that it selects from."""
+    found: dict[tuple[int, str, int, int], IndexOperand] = {}
     for g in gathered_in(plan):
-        place = plan.accesses[g.label].operand
-        found[place, g.op, g.axis, g.n] = (place, _tensor_type(graph, place), g.op, g.axis, g.n)
+        operand = plan.accesses[g.label].operand
+        (type_,) = _types(graph, (operand,))
+        found[operand, g.op, g.axis, g.n] = IndexOperand(operand, type_, g.op, g.axis, g.n)
     return list(found.values())
 
 
-_said: set[str] = set()
+_warned: set[str] = set()
 
 
-def _say(reason: str) -> None:
-    """Warn once of a reason why something was not built; the program goes on with the kernels of
-    its ops.
-    """
-    if reason not in _said:
-        _said.add(reason)
+def _warn(reason: str) -> None:
+    """Warn once why a source was not built; the program runs the kernels of its ops instead."""
+    if reason not in _warned:
+        _warned.add(reason)
         warnings.warn(
             f"CPU: part of a compiled function runs op by op: {reason}",
             RuntimeWarning,
@@ -206,7 +216,7 @@ def _say(reason: str) -> None:
 
 
 def _hint(graph: Graph) -> str:
-    """The last op that does something, for readers of the source and of profiles."""
+    """The last op that computes something, for readers of the source and of profiles."""
     names = [
         node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")
     ]

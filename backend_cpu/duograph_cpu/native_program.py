@@ -1,111 +1,95 @@
-"""Links programs: a lowered graph becomes a list of instructions that native/program.c runs in one
-call.
+"""Link programs: a lowered graph becomes bytecode that native/program.c runs in one call.
 
-A `NativeCall` that can be linked names the C function that it calls; see `Native`. An absent
-operand is left out: the builder knew of it, and named a function that does without.
+`CPU.link` calls `link`. Every kernel is a `NativeCall`, which names the C function behind it; a
+program with a call of any other kind is not linked. An absent operand is left out of the bytecode:
+the builder of the kernel knew of it and named a function without it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
-from duograph.backend.prepared import LinkedProgram, PreparedCall
-from duograph.backend.program import Alias, Copy, HostStep, Loop, NeedsSteps, Step, steps_in
-from duograph.types import BOOL, FLOAT, INT, STACK, TensorType
+from duograph.backend.prepared import HandleFunction, LinkedProgram, PreparedCall
+from duograph.backend.program import (
+    Alias,
+    Choice,
+    Copy,
+    HostStep,
+    Instruction,
+    Loop,
+    NeedsSteps,
+    Program,
+    Step,
+    steps_in,
+)
+from duograph.types import BOOL, FLOAT, INT, STACK, HostType, TensorType
 
 from . import memory
 from ._native import ffi, lib
 
 if TYPE_CHECKING:
-    from duograph.backend.prepared import HandleFunction
-    from duograph.backend.program import Choice, Instruction, Program
-    from duograph.types import HostType, ValueType
-
     from ._native import CData
     from .convolution_chains import Stage
     from .memory import Maker
 
-(
-    CALL,
-    LIST,
-    JOIN,
-    COPY,
-    ALIAS,
-    RESET,
-    ROTATE,
-    UNLESS,
-    JUMP,
-    AGAIN,
-    CHOOSE,
-    EMPTY,
-    PUSH,
-    POP,
-    HOLDS,
-    END,
-) = range(16)
-# Python's numbers as native/scalar.c knows them.
+    # From operand and result pointers to nothing; raises what went wrong.
+    Start: TypeAlias = Callable[[tuple[CData, ...]], None]
+
+
+class Code(enum.IntEnum):
+    """Operation codes of native/program.c."""
+
+    CALL = 0
+    LIST = 1
+    JOIN = 2
+    COPY = 3
+    ALIAS = 4
+    RESET = 5
+    ROTATE = 6
+    UNLESS = 7
+    JUMP = 8
+    AGAIN = 9
+    CHOOSE = 10
+    EMPTY = 11
+    PUSH = 12
+    POP = 13
+    HOLDS = 14
+    END = 15
+
+
+# The forms of a kernel's arguments; see `Native`.
+CALL, LIST, JOIN = Code.CALL, Code.LIST, Code.JOIN
+# Python's numbers as native/scalar.c knows them, and memory for one.
 KINDS = {BOOL: 0, INT: 1, FLOAT: 2}
 C_TYPES = {BOOL: "uint8_t[1]", INT: "int64_t[1]", FLOAT: "double[1]"}
 FUNCTIONS = (
-    "add",
-    "sub",
-    "mul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "pow",
-    "neg",
-    "pos",
-    "invert",
-    "abs",
-    "and",
-    "or",
-    "xor",
-    "lshift",
-    "rshift",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "eq",
-    "ne",
-    "not",
-    "int",
-    "float",
-    "bool",
-    "round",
-)
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "neg", "pos", "invert", "abs", "and",
+    "or", "xor", "lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne", "not", "int", "float",
+    "bool", "round",
+)  # fmt: skip
 # Arguments of a kernel of the form CALL; native/program.c has as many cases.
 MOST = 10
 
 
 class Native(NamedTuple):
-    """What a prepared call calls.
+    """The C function behind a prepared call.
 
     Attributes:
-        function: name of a function of the compiled module.
+        function: its name in the compiled module.
         constants: the pointer that is its first argument; owns what it points to.
         form: CALL: the results, then the operands, each a pointer. JOIN: a result, and an array of
             the operands. LIST: an array of the operands, then the results.
-        failed: called with a code that is not 0; raises. None: the function returns no code.
+        failed: called with a code other than 0; raises. None: the function returns no code.
     """
 
     function: str
     constants: CData
-    form: int = CALL
+    form: Code = CALL
     failed: Callable[[int], NoReturn] | None = None
-
-
-def keep(pointer: CData, owner: object) -> CData:
-    """The pointer, which keeps what it points into alive."""
-    return ffi.gc(pointer, functools.partial(_drop, owner))
-
-
-def _drop(owner: object, pointer: CData) -> None:
-    """The end of what an owner was kept for."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -113,22 +97,62 @@ class NativeCall(PreparedCall):
     """A prepared call of this backend.
 
     Attributes:
-        native: the C function behind it; None where there is none, so that it cannot be linked.
-        stage: what `convolution_chains.join` needs to append the call to another one; None where it cannot be.
+        native: the C function behind it; None: the call cannot be linked.
+        stage: the convolution that `convolution_chains.join` may append to another one; None: the
+            call is none.
     """
 
     native: Native | None = None
     stage: Stage | None = None
 
 
-class _Writer:
+def keep(pointer: CData, owner: object) -> CData:
+    """A pointer that keeps `owner` alive, to whose memory it points."""
+    return ffi.gc(pointer, functools.partial(_drop, owner))
+
+
+def _drop(owner: object, pointer: CData) -> None:
+    """Release the owner with the pointer."""
+
+
+def list_call(native: Native, results: Sequence[TensorType], name: str) -> HandleFunction:
+    """The function behind a call of the form LIST: it allocates the results and runs `native`."""
+    makers = [memory.maker(r.nbytes, name) for r in results]
+    run, constants, failed = getattr(lib, native.function), native.constants, native.failed
+    assert failed is not None
+    if len(makers) == 1:
+        (make,) = makers
+
+        def one(*handles: CData) -> CData:
+            out = make()
+            code = run(constants, (*handles, out))
+            if code:
+                failed(code)
+            return out
+
+        return one
+
+    def several(*handles: CData) -> tuple[CData, ...]:
+        outputs = tuple([make() for make in makers])
+        code = run(constants, (*handles, *outputs))
+        if code:
+            failed(code)
+        return outputs
+
+    return several
+
+
+class _Assembler:
+    """Writes the bytecode of instructions and collects the kernels that it calls."""
+
     def __init__(self) -> None:
         self.code: list[int] = []
         self.kernels: list[Native] = []
         self.index: dict[int, int] = {}
 
     def step(self, step: Step) -> None:
-        assert isinstance(step.call, NativeCall) and step.call.native is not None  # `_obstacle`
+        """Call a kernel; equal kernels are stored once."""
+        assert isinstance(step.call, NativeCall) and step.call.native is not None
         native = step.call.native
         k = self.index.setdefault(id(native), len(self.kernels))
         if k == len(self.kernels):
@@ -137,82 +161,94 @@ class _Writer:
         slots = (*given, *step.results) if native.form == LIST else (*step.results, *given)
         self.code += (native.form, k, len(slots), *slots)
 
-    def host(self, each: HostStep) -> None:
-        name, operands, results = each.name, each.operands, each.results
+    def host(self, step: HostStep) -> None:
+        """Compute with Python numbers, or use a stack of residuals."""
+        name, operands, results = step.name, step.operands, step.results
         if name == "stack_new":
-            self.code += (EMPTY, *results)
+            self.code += (Code.EMPTY, *results)
         elif name == "stack_push":
-            self.code += (PUSH, operands[0], results[0], len(operands) - 1, *operands[1:])
+            self.code += (Code.PUSH, operands[0], results[0], len(operands) - 1, *operands[1:])
         elif name == "stack_pop":
-            self.code += (POP, operands[0], results[0], results[1], len(results) - 2, *results[2:])
+            count = len(results) - 2
+            self.code += (Code.POP, operands[0], results[0], results[1], count, *results[2:])
         elif name == "stack_holds":
-            self.code += (HOLDS, *operands, *results)
+            self.code += (Code.HOLDS, *operands, *results)
         else:
-            native = Native(f"dg_{name}", _scalar_plan(each), CALL, _needs_steps)
-            # a function of one number is given it twice: native/program.c calls by how many there
-            # are
+            native = Native(f"dg_{name}", _scalar_plan(step), CALL, _needs_steps)
+            # a function of one number gets it twice: native/program.c calls by the number of
+            # arguments
             twice = operands * 2 if name == "scalar" and len(operands) == 1 else operands
             self.code += (CALL, len(self.kernels), 1 + len(twice), *results, *twice)
             self.kernels.append(native)
 
     def block(self, instructions: Sequence[Instruction]) -> None:
+        """Write instructions in order."""
         for each in instructions:
             if isinstance(each, Step):
                 self.step(each)
             elif isinstance(each, HostStep):
                 self.host(each)
             elif isinstance(each, Copy):
-                self.code += (COPY, each.source, each.target)
+                self.code += (Code.COPY, each.source, each.target)
             elif isinstance(each, Alias):
-                self.code += (ALIAS, each.source, each.target)
+                self.code += (Code.ALIAS, each.source, each.target)
             elif isinstance(each, Loop):
                 self.loop(each)
             else:
                 self.choice(each)
 
-    def loop(self, each: Loop) -> None:
-        for _, following, spare in each.carries:  # a loop inside of a loop begins more than once
-            self.code += (RESET, following, RESET, spare)
+    def loop(self, loop: Loop) -> None:
+        """Write a loop; a loop inside of a loop starts more than once, so its carries are reset."""
+        for _, following, spare in loop.carries:
+            self.code += (Code.RESET, following, Code.RESET, spare)
         start = len(self.code)
-        self.code += (UNLESS, each.predicate, 0)
-        self.block(each.body)
-        for ring in each.carries:
-            self.code += (ROTATE, *ring)
-        self.code += (AGAIN, start)
+        self.code += (Code.UNLESS, loop.predicate, 0)
+        self.block(loop.body)
+        for carry in loop.carries:
+            self.code += (Code.ROTATE, *carry)
+        self.code += (Code.AGAIN, start)
         self.code[start + 2] = len(self.code)
 
-    def choice(self, each: Choice) -> None:
+    def choice(self, choice: Choice) -> None:
+        """Write the branches of a choice; each ends with a jump past the last."""
         start = len(self.code)
-        n = len(each.branches)
-        self.code += (CHOOSE, each.index, each.dtype.index, n, *[0] * n)
+        n = len(choice.branches)
+        self.code += (Code.CHOOSE, choice.index, choice.dtype.index, n, *[0] * n)
         ends = []
-        for k, branch in enumerate(each.branches):
+        for k, branch in enumerate(choice.branches):
             self.code[start + 4 + k] = len(self.code)
             self.block(branch)
-            self.code += (JUMP, 0)
+            self.code += (Code.JUMP, 0)
             ends.append(len(self.code) - 1)
         for at in ends:
             self.code[at] = len(self.code)
 
 
-def _kind(type_: ValueType | None) -> int:
-    """Return the code of a Python number's type, or the dtype code of a tensor."""
-    if isinstance(type_, TensorType):
-        return type_.dtype.index
-    assert type_ is not None
+def _dtype_index(type_: TensorType | HostType | None) -> int:
+    """The number of a tensor's dtype in C."""
+    assert isinstance(type_, TensorType)
+    return type_.dtype.index
+
+
+def _kind(type_: TensorType | HostType | None) -> int:
+    """The number of a kind of Python number in C."""
+    assert isinstance(type_, HostType)
     return KINDS[type_]
 
 
-def _scalar_plan(each: HostStep) -> CData:
-    """The `dg_scalar_plan` of a step on numbers."""
-    *types, result = each.types
-    function = 0
-    if each.name == "scalar":
-        function = FUNCTIONS.index(each.attributes["function"])
-    kinds = [_kind(t) for t in types]
+def _scalar_plan(step: HostStep) -> CData:
+    """The `dg_scalar_plan` of a step on Python numbers."""
+    *types, result = step.types
+    if step.name == "scalar":
+        function = FUNCTIONS.index(step.attributes["function"])
+        kinds, made = [_kind(t) for t in types], _kind(result)
+    elif step.name == "to_host":
+        function, kinds, made = 0, [_dtype_index(types[0])], _kind(result)
+    else:
+        function, kinds, made = 0, [_kind(types[0])], _dtype_index(result)
     return ffi.new(
         "dg_scalar_plan *",
-        {"function": function, "count": len(kinds), "kinds": kinds, "result": _kind(result)},
+        {"function": function, "count": len(kinds), "kinds": kinds, "result": made},
     )
 
 
@@ -221,7 +257,7 @@ def _needs_steps(code: int) -> NoReturn:
 
 
 def _obstacle(program: Program) -> str | None:
-    """Why a program cannot be linked, or None."""
+    """The reason why a program cannot be linked, or None."""
     for step in steps_in(program.instructions):
         if isinstance(step, HostStep):
             if step.name == "scalar" and len(step.operands) > 2:
@@ -236,100 +272,130 @@ def _obstacle(program: Program) -> str | None:
     return None
 
 
+class _Linked:
+    """A program in C memory.
+
+    Pointers of a call are numbered: parameters, allocated results, then constants. A slot lives at
+    its offset in the arena, or (negative) in the memory of such a pointer.
+
+    Attributes:
+        made: slots of the results that a call allocates.
+        n_given: number of parameters and allocated results.
+        offsets: per slot, the offset in the arena, or -1 - the number of a pointer.
+        where: for each result its position among parameters and allocated results.
+    """
+
+    def __init__(self, program: Program) -> None:
+        assembler = _Assembler()
+        assembler.block(program.instructions)
+        assembler.code.append(Code.END)
+        self.program, self.kernels = program, assembler.kernels
+        params, hosts = program.params, program.hosts
+        self.made = [s for s in dict.fromkeys(program.outputs) if s not in params]
+        pointer = {slot: k for k, slot in enumerate((*params, *self.made))}
+        self.where = [pointer[slot] for slot in program.outputs]
+        self.n_given = len(pointer)
+        pointer.update((slot, self.n_given + k) for k, slot in enumerate(program.constants))
+        pointer.update((slot, pointer[result]) for slot, result in program.shares.items())
+        self.offsets = [
+            -1 - pointer[i] if i in pointer else max(p, 0) for i, p in enumerate(program.places)
+        ]
+        self.code = ffi.new("int32_t[]", assembler.code)
+        functions = [
+            (ffi.cast("void *", ffi.addressof(lib, k.function)), k.constants, k.failed is not None)
+            for k in self.kernels
+        ]
+        self.functions = ffi.new("dg_native[]", functions)
+        sizes = [-1 if hosts.get(slot) is STACK else n for slot, n in enumerate(program.sizes)]
+        self.sizes = ffi.new("int64_t[]", sizes)
+        self.makers: list[Maker] = [
+            functools.partial(ffi.new, C_TYPES[hosts[slot]])
+            if slot in hosts
+            else memory.maker(program.sizes[slot], "jit")
+            for slot in self.made
+        ]
+
+    def constants(self) -> list[CData] | None:
+        """Pointers to the constants; None when a number has more than 64 bits."""
+        program = self.program
+        found: list[CData] = []
+        for slot, value in program.constants.items():
+            pointer = _number(program.hosts[slot], value) if slot in program.hosts else value
+            if pointer is None:
+                return None
+            found.append(pointer)
+        return found
+
+    def call(self, constants: Sequence[CData]) -> HandleFunction:
+        """A function of all parameters."""
+        start = _starter(self, self.offsets, constants, self.n_given)
+        return _runner(self.program, start, self.makers, self.where)
+
+    def bind(
+        self, constants: Sequence[CData], last: Sequence[CData]
+    ) -> Callable[[tuple[CData, ...]], object]:
+        """A function of the parameters before `last`, whose handles become constants."""
+        n, n_params = len(last), len(self.program.params)
+        first = n_params - n
+        n_pointers = self.n_given + len(constants)
+
+        def moved(offset: int) -> int:
+            k = -1 - offset
+            if offset >= 0 or k < first:
+                return offset
+            return n - 1 - k if k >= n_params else n - 1 - (n_pointers + k - first)
+
+        offsets = [moved(offset) for offset in self.offsets]
+        start = _starter(self, offsets, [*constants, *last], self.n_given - n)
+        return _runner(self.program, start, self.makers, [k - n for k in self.where])
+
+
 def link(program: Program) -> LinkedProgram | str:
     """The call of a program, or the reason why there is none."""
     reason = _obstacle(program)
     if reason is not None:
         return reason
-    writer = _Writer()
-    writer.block(program.instructions)
-    writer.code.append(END)
-    n_params = len(program.params)
-    made = [s for s in dict.fromkeys(program.outputs) if s not in program.params]
-    given = {slot: k for k, slot in enumerate((*program.params, *made))}
-    n_given = len(given)
-    given.update((slot, n_given + k) for k, slot in enumerate(program.constants))
-    given.update((slot, given[result]) for slot, result in program.shares.items())
-    places = [-1 - given[i] if i in given else max(p, 0) for i, p in enumerate(program.places)]
-    kernels = [
-        (ffi.cast("void *", ffi.addressof(lib, k.function)), k.constants, k.failed is not None)
-        for k in writer.kernels
-    ]
-    hosts = program.hosts
-    sizes = [-1 if hosts.get(slot) is STACK else n for slot, n in enumerate(program.sizes)]
-    constants = [
-        _number(hosts[slot], v) if slot in hosts else v for slot, v in program.constants.items()
-    ]
-    if None in constants:
+    linked = _Linked(program)
+    constants = linked.constants()
+    if constants is None:
         return "a number of more than 64 bits"
-    parts = (
-        ffi.new("int32_t[]", writer.code),
-        ffi.new("dg_native[]", kernels),
-        ffi.new("int64_t[]", places),
-        ffi.new("int64_t[]", sizes),
-        ffi.new("void *[]", constants),
-    )
-    makers = [
-        functools.partial(ffi.new, C_TYPES[hosts[slot]]) if slot in hosts
-        else memory.maker(program.sizes[slot], "jit")
-        for slot in made
-    ]  # fmt: skip
-    place = {slot: k for k, slot in enumerate(program.params)}
-    place.update((slot, n_params + k) for k, slot in enumerate(made))
-    where = [place[s] for s in program.outputs]
-    start = _start(program, parts, n_given, (program, constants), writer.kernels)
-    call = _call(program, start, makers, where)
-    if any(slot in hosts for slot in (*program.params, *program.outputs)):
+    call = linked.call(constants)
+    if any(slot in program.hosts for slot in (*program.params, *program.outputs)):
         return LinkedProgram(_with_numbers(program, call))
-
-    def bound(last: Sequence[CData]) -> HandleFunction:
-        """What takes the parameters in front of these; its pointers to them are constants of
-        another program.
-        """
-        n, first = len(last), n_params - len(last)
-
-        def moved(place: int) -> int:
-            k = -1 - place
-            if place >= 0 or k < first:
-                return place
-            return n - 1 - k if k >= n_params else n - 1 - (n_given + len(constants) + k - first)
-
-        code, kernels, _, sizes, _ = parts
-        pointers = ffi.new("void *[]", [*constants, *last])
-        own = code, kernels, ffi.new("int64_t[]", [moved(p) for p in places]), sizes, pointers
-        begin = _start(program, own, n_given - n, (program, constants, last), writer.kernels)
-        return _call(program, begin, makers, [k - n for k in where])
-
-    can_bind = not program.donations and all(k >= n_params for k in where)
-    return LinkedProgram(call, bind=bound if can_bind else None)
+    can_bind = not program.donations and all(k >= len(program.params) for k in linked.where)
+    return LinkedProgram(call, bind=functools.partial(linked.bind, constants) if can_bind else None)
 
 
 def _number(kind: HostType, value: object) -> CData | None:
-    """A pointer to a number of Python, or None when it does not fit."""
+    """A pointer to a Python number, or None when it does not fit."""
     try:
         return ffi.new(C_TYPES[kind], [value])
     except OverflowError:
         return None
 
 
-def _start(
-    program: Program,
-    parts: tuple[CData, ...],
-    n_given: int,
-    keep: object,
-    kernels: Sequence[Native],
-) -> Callable[[Sequence[object]], None]:
-    """What runs a program once pointers are there; `keep` is what the parts point to."""
+def _starter(
+    linked: _Linked, offsets: Sequence[int], constants: Sequence[CData], n_given: int
+) -> Start:
+    """The function that runs a program on pointers to parameters and results."""
+    program, kernels = linked.program, linked.kernels
+    parts = (
+        linked.code,
+        linked.functions,
+        ffi.new("int64_t[]", offsets),
+        linked.sizes,
+        ffi.new("void *[]", constants),
+    )
     native = ffi.new("dg_program *", (*parts, len(program.sizes), n_given))
     new_slots = ffi.typeof(f"void *[{len(program.sizes) + 1}]")
     new_arena = memory.maker(program.arena, "jit")
     run, end, n = lib.dg_program_run, lib.dg_program_end, len(program.sizes)
 
-    def start(given: Sequence[object], _keep: object = (parts, keep)) -> None:
+    def start(given: tuple[CData, ...], _alive: object = (parts, linked, tuple(constants))) -> None:
         slots = ffi.new(new_slots)
         arena = new_arena()
         at = run(native, slots, given, arena, 0)
-        if at < 0:  # a loop that runs long comes back, so that Python sees an interrupt
+        if at < 0:  # a long loop returns now and then, so that Python sees an interrupt
             try:
                 while at < 0:
                     at = run(native, slots, given, arena, -at)
@@ -337,17 +403,17 @@ def _start(
                 end(slots + n)
                 raise
         if at:
-            kernels[at >> 8].failed(at & 255)
+            failed = kernels[at >> 8].failed
+            assert failed is not None
+            failed(at & 255)
 
     return start
 
 
-def _call(
-    program: Program,
-    start: Callable[[Sequence[object]], None],
-    makers: Sequence[Maker],
-    where: Sequence[int],
-) -> HandleFunction:
+def _runner(
+    program: Program, start: Start, makers: Sequence[Maker], where: Sequence[int]
+) -> Callable[..., Any]:
+    """The call of a program: it allocates the results, except those that take a donated buffer."""
     single, n_params = program.single, len(program.params)
     (first, *_) = where or [0]
     donors = [
@@ -356,46 +422,47 @@ def _call(
     ]
     typeof = ffi.typeof
 
-    def run(handles: Sequence[Any], taken: Sequence[bool] = ()) -> Any:
-        if taken:
+    def run(handles: tuple[CData, ...], donated: Sequence[bool] = ()) -> Any:
+        if donated:
             made: list[CData | None] = [None] * len(makers)
-            for (k, p, owned), give in zip(donors, taken):
-                if give and typeof(handles[p]) is owned:  # not an array of the user's
+            for (k, p, owned), give in zip(donors, donated):
+                if give and typeof(handles[p]) is owned:  # not the user's array
                     made[k] = handles[p]
-            made = [make() if h is None else h for make, h in zip(makers, made)]
+            results = [make() if h is None else h for make, h in zip(makers, made)]
         else:
-            made = [make() for make in makers]
-        given = (*handles, *made)
+            results = [make() for make in makers]
+        given = (*handles, *results)
         start(given)
         return given[first] if single else tuple([given[k] for k in where])
 
     return run
 
 
+def _host_types(hosts: Mapping[int, HostType], slots: Sequence[int]) -> list[tuple[int, HostType]]:
+    """Position and type of the slots that hold Python numbers."""
+    return [(k, hosts[slot]) for k, slot in enumerate(slots) if slot in hosts]
+
+
 def _with_numbers(program: Program, call: HandleFunction) -> HandleFunction:
-    """A call that takes and gives numbers of Python where the program has some."""
-    into = [
-        (k, program.hosts[slot]) for k, slot in enumerate(program.params) if slot in program.hosts
-    ]
-    out = [
-        (k, program.hosts[slot]) for k, slot in enumerate(program.outputs) if slot in program.hosts
-    ]
+    """A call that takes and returns Python numbers where the program has them."""
+    into = _host_types(program.hosts, program.params)
+    out = _host_types(program.hosts, program.outputs)
 
-    def given(handles: Sequence[Any]) -> list[Any]:
-        handles = list(handles)
+    def pointers(handles: Sequence[Any]) -> list[Any]:
+        given = list(handles)
         for k, kind in into:
-            handles[k] = _number(kind, handles[k])
-            if handles[k] is None:
+            given[k] = _number(kind, given[k])
+            if given[k] is None:
                 raise NeedsSteps
-        return handles
+        return given
 
-    def found(results: Any) -> Any:
+    def numbers(results: Any) -> Any:
         if not out:
             return results
-        results = [results] if program.single else list(results)
+        found = [results] if program.single else list(results)
         for k, kind in out:
-            value = results[k][0] if isinstance(results[k], ffi.CData) else results[k]
-            results[k] = bool(value) if kind is BOOL else value
-        return results[0] if program.single else tuple(results)
+            value = found[k][0] if isinstance(found[k], ffi.CData) else found[k]
+            found[k] = bool(value) if kind is BOOL else value
+        return found[0] if program.single else tuple(found)
 
-    return lambda handles, taken=(): found(call(given(handles), taken))
+    return lambda handles, donated=(): numbers(call(pointers(handles), donated))

@@ -1,36 +1,37 @@
-"""Calls of functions that were compiled at run time: what a fused region of a graph runs as."""
+"""Prepared calls of functions that were compiled at run time.
+
+`fused_regions` makes one of these for every fused region. A call allocates its results, then crosses
+into C once; it never interprets what the function computes.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
+from duograph.backend.prepared import HandleFunction, Packing
 from duograph.errors import IndexRangeError
+from duograph.types import TensorType
 
 from . import memory
 from ._native import ffi, lib
-from .convolution_chains import Stage, join
+from .convolution_chains import Affine, Stage, join
 from .kernels import fail as fail_kernel
-from .native_program import LIST, Native, NativeCall, keep
+from .native_program import LIST, Native, NativeCall, keep, list_call
 
 if TYPE_CHECKING:
     from duograph.backend.codegen.c_regions import PrintedRegion
-    from duograph.backend.prepared import HandleFunction, Packing, PreparedCall
-    from duograph.types import TensorType
 
-    from ._native import CData
-    from .convolution_chains import Affine
-    from .kernels import Types
+    from ._native import CData, CFunction
     from .memory import Maker
     from .toolchain import Library
 
-    Failed = Callable[[int, tuple[CData, ...]], Any]
-    # operand, its type, and op, axis and size of what it counts
-    Index = tuple[int, TensorType, str, int, int]
+    Failed: TypeAlias = Callable[[int, tuple[CData, ...]], object]
+    Results: TypeAlias = Sequence[TensorType]
 
-# Up to so many operands have an entry point of their own, dg_region0 ...; more go as a list.
+# Up to so many operands have an entry point of their own, dg_region0 ...; more are passed as a list.
 MOST = 6
 # Operands with indices that one call can check.
 MOST_INDICES = 16
@@ -43,57 +44,71 @@ def make_call(
     n: int,
     grain: int,
     operand_count: int,
-    results: Types,
+    results: Results,
     name: str,
     failed: Failed | None = None,
-    overwrites: Iterable[tuple[int, int]] = (),
+    overwrites: Sequence[tuple[int, int]] = (),
     infallible: bool = False,
 ) -> NativeCall:
-    """A call from operand handles to a result handle, or to a tuple of handles when there are
-    several results.
+    """A call of a generated function, from operand handles to one result or a tuple of results.
 
     Args:
         address: of an `int f(void **args, int64_t begin, int64_t end)`; args: operands, then
             results.
-        n: turns of its outer loop, which the pool splits.
-        grain: turns that are worth a thread. A result may depend on it, never on the number of
+        n: iterations of its outer loop, which the thread pool splits.
+        grain: iterations that are worth a thread. A result may depend on it, never on the number of
             threads.
-        operand_count: how many handles the call takes.
+        operand_count: number of operand handles.
         results: types of the results.
         name: for messages.
-        failed: called with the code that is not 0 and the operands, and its value returned; None
+        failed: called with a code other than 0 and the operands; its value is returned. None:
             raises.
         overwrites: pairs (operand, result) that may share memory.
         infallible: whether the function always returns 0.
     """
     region = ffi.new("dg_region *", (ffi.cast("dg_generated", address), n, grain))
-    makers = [memory.maker(r.nbytes, name) for r in results]
     if failed is not None:
-        return NativeCall(_call(region, operand_count, results, makers, failed))
+        return NativeCall(_region_call(region, operand_count, results, name, failed))
     native = Native("dg_region_run", region, LIST, functools.partial(fail, name))
-    made = _call(region, operand_count, results, makers, lambda code, operands: fail(name, code))
-    return NativeCall(made, tuple(overwrites), infallible, native=native)
+    run = _region_call(region, operand_count, results, name, lambda code, _: fail(name, code))
+    return NativeCall(run, tuple(overwrites), infallible, native=native)
+
+
+class IndexOperand(NamedTuple):
+    """An operand with indices that is checked before a region runs.
+
+    Attributes:
+        operand: its number.
+        type: its type.
+        op, axis: for messages.
+        size: of the indexed axis.
+    """
+
+    operand: int
+    type: TensorType
+    op: str
+    axis: int
+    size: int
 
 
 def make_staged_call(
     library: Library,
     function: PrintedRegion,
-    indices: Sequence[Index],
+    indices: Sequence[IndexOperand],
     operand_count: int,
-    results: Types,
+    results: Results,
     name: str,
-    overwrites: Iterable[tuple[int, int]],
+    overwrites: Sequence[tuple[int, int]],
 ) -> NativeCall:
-    """A call of a generated function that reads through indices, or has a second one after it.
+    """A call of a generated function that reads through indices or is followed by a second one.
 
     Args:
-        library: in which they are.
-        function: its `PrintedRegion`.
-        indices: for each operand with indices its place, its type, and op, axis and size of what it
-            counts.
-        operand_count: how many handles the call takes.
+        library: the library with both functions.
+        function: the printed region.
+        indices: the operands with indices.
+        operand_count: number of operand handles.
         results: types of the results.
-        name: of the function.
+        name: of the first function.
         overwrites: pairs (operand, result) that may share memory.
     """
 
@@ -101,7 +116,7 @@ def make_staged_call(
         return ffi.cast("dg_generated", library.address(symbol))
 
     second = function.second
-    wanted = [(place, type_.dtype.index, type_.size, n) for place, type_, _, _, n in indices]
+    wanted = [(x.operand, x.type.dtype.index, x.type.size, x.size) for x in indices]
     staged = ffi.new(
         "dg_staged *",
         {
@@ -115,142 +130,113 @@ def make_staged_call(
     def failed(code: int) -> NoReturn:
         if code < WRONG_INDEX:
             fail(name, code)
-        _, _, op, axis, _ = indices[code - WRONG_INDEX]
-        fail_kernel(op, INDEX, axis)
-
-    makers = [memory.maker(r.nbytes, name) for r in results]
-    run, single = lib.dg_staged_run, len(results) == 1
-
-    def call(*handles: CData) -> Any:
-        outputs = tuple([make() for make in makers])
-        code = run(staged, (*handles, *outputs))
-        if code:
-            failed(code)
-        return outputs[0] if single else outputs
+        wrong = indices[code - WRONG_INDEX]
+        fail_kernel(wrong.op, INDEX, wrong.axis)
 
     native = Native("dg_staged_run", staged, LIST, failed)
-    return NativeCall(call, tuple(overwrites), native=native)
+    return NativeCall(list_call(native, results, name), tuple(overwrites), native=native)
 
 
-def make_product_call(
-    address: int,
-    function: PrintedRegion,
-    product: NativeCall,
-    operands: Sequence[int],
-    value: TensorType,
-    reads: Sequence[int],
-    operand_count: int,
-    results: Types,
-    name: str,
-    affine: Affine | None = None,
-) -> NativeCall:
-    """A call of a product and what follows it element by element: a generated function like those
-    of `make_call`.
+class Tail(NamedTuple):
+    """The elementwise function that is applied to the result of a matmul or convolution.
 
-    Args:
-        address: of the generated function, whose operands are the product's value and those at
-            `reads`.
-        function: its `PrintedRegion`.
-        product: the prepared call of the product.
-        operands: where the product finds its operands among those of the call.
-        value: the type of what the product computes.
-        reads: where the function finds its other operands among those of the call.
-        operand_count: how many handles the call takes.
+    Attributes:
+        address: of the generated function, whose operands are that result and those at `reads`.
+        function: the printed region.
+        operands: positions of the kernel's own operands among those of the call.
+        value: the type of the kernel's result.
+        reads: positions of the function's other operands among those of the call.
+        operand_count: number of operand handles of the call.
         results: types of the results.
         name: for messages.
-        affine: the fields of `dg_affine` when the function is one, its operands those of the
-            function.
+        affine: the function as `dg_affine`, if it is one.
     """
-    # The value lies in the first result of its size, each element until the function has read it:
-    # so no operand may share memory with a result, since all of the value is there before.
-    places = [operand_count + k for k, r in enumerate(results) if r.nbytes == value.nbytes]
-    own = [-1, *reads, *range(operand_count, operand_count + len(results))]
-    native = product.native
-    assert native is not None and native.failed is not None  # of contractions
-    symbol = ffi.addressof(lib, native.function + "_then")
+
+    address: int
+    function: PrintedRegion
+    operands: tuple[int, ...]
+    value: TensorType
+    reads: tuple[int, ...]
+    operand_count: int
+    results: tuple[TensorType, ...]
+    name: str
+    affine: Affine | None = None
+
+
+def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
+    """A call of a matmul or convolution with an elementwise function as its epilogue."""
+    native = kernel.native
+    assert native is not None and native.failed is not None
+    results, reads, affine = tail.results, tail.reads, tail.affine
+    # The kernel's result is stored in the first result of its size, where the function overwrites
+    # each element after it was read. All of it is stored before, so no operand may share that
+    # memory.
+    nbytes = tail.value.nbytes
+    stored = [tail.operand_count + k for k, r in enumerate(results) if r.nbytes == nbytes]
+    own = [-1, *reads, *range(tail.operand_count, tail.operand_count + len(results))]
     fused = ffi.new(
         "dg_fused *",
         {
-            "product": ffi.cast("void *", symbol),
+            "product": ffi.cast("void *", ffi.addressof(lib, native.function + "_then")),
             "plan": native.constants,
-            "f": ffi.cast("dg_generated", address),
-            "n": function.n,
-            "grain": function.grain,
-            "bytes": value.nbytes,
-            "left": operands[0],
-            "right": operands[1],
-            "value": places[0] if places else -1,
+            "f": ffi.cast("dg_generated", tail.address),
+            "n": tail.function.n,
+            "grain": tail.function.grain,
+            "bytes": nbytes,
+            "left": tail.operands[0],
+            "right": tail.operands[1],
+            "value": stored[0] if stored else -1,
             "has_affine": affine is not None,
             "affine": affine or (),
             "count": len(own),
             "places": own,
         },
     )
-    fused = keep(fused, native)
-    makers = [memory.maker(r.nbytes, name) for r in results]
-    failed = native.failed
-    run, single = lib.dg_fused_run, len(results) == 1
-
-    def again(other: PreparedCall) -> NativeCall:
-        assert isinstance(other, NativeCall)
-        return make_product_call(
-            address, function, other, operands, value, reads, operand_count, results, name, affine
-        )
-
-    def call(*handles: CData) -> Any:
-        outputs = tuple([make() for make in makers])
-        code = run(fused, (*handles, *outputs))
-        if code:
-            failed(code)
-        return outputs[0] if single else outputs
-
-    over: tuple[tuple[int, int], ...] = ()
-    if affine is not None and affine[2] > 0 and native.function == "dg_conv_last_packed":
-        more = reads[affine[2] - 1]
-        # each element is written once, when what is added to it was read
-        if more not in operands and lib.dg_conv_last_once(native.constants):
-            over = ((more, 0),)
+    overwrites: tuple[tuple[int, int], ...] = ()
     stage = None
-    if native.function == "dg_conv_last_packed" and [r.nbytes for r in results] == [value.nbytes]:
-        stage = Stage(
-            native,
-            address,
-            (operands[0], operands[1]),
-            tuple(reads),
-            operand_count,
-            results[0],
-            name,
-            affine,
-        )
+    if native.function == "dg_conv_last_packed":
+        if affine is not None and affine.more > 0:
+            more = reads[affine.more - 1]
+            # each element is written once, after what is added to it was read
+            if more not in tail.operands and lib.dg_conv_last_once(native.constants):
+                overwrites = ((more, 0),)
+        if [r.nbytes for r in results] == [nbytes]:
+            stage = Stage(native, tail.address, tail.operands, reads, tail.operand_count,
+                          results[0], tail.name, affine)  # fmt: skip
     packings = {
-        operands[k]: functools.partial(_fused_packing, offer, again)
-        for k, offer in product.packings.items()
-        if operands.count(operands[k]) == 1 and operands[k] not in reads
+        tail.operands[k]: functools.partial(_packed_epilogue, offer, tail)
+        for k, offer in kernel.packings.items()
+        if tail.operands.count(tail.operands[k]) == 1 and tail.operands[k] not in reads
     }
     fuse = functools.partial(join, (stage,)) if stage is not None else None
-    native = Native("dg_fused_run", fused, LIST, failed)
-    return NativeCall(call, over, packings=packings, fuse_consumer=fuse, native=native, stage=stage)
+    whole = Native("dg_fused_run", keep(fused, native), LIST, native.failed)
+    run = list_call(whole, results, tail.name)
+    return NativeCall(
+        run, overwrites, packings=packings, fuse_consumer=fuse, native=whole, stage=stage
+    )
 
 
-def _fused_packing(
-    offer: Callable[[], Packing | None], again: Callable[[PreparedCall], NativeCall]
-) -> Packing | None:
-    """The packing of a product, for the call of the product and what follows it."""
+def _packed_epilogue(offer: Callable[[], Packing | None], tail: Tail) -> Packing | None:
+    """The packing of a matmul's operand, for the call with its epilogue."""
     packing = offer()
-    return packing and dataclasses.replace(packing, call=again(packing.call))
+    if packing is None:
+        return None
+    assert isinstance(packing.call, NativeCall)
+    return dataclasses.replace(packing, call=make_epilogue_call(packing.call, tail))
 
 
-def _call(
-    region: CData, operand_count: int, results: Types, makers: Sequence[Maker], failed: Failed
+def _region_call(
+    region: CData, operand_count: int, results: Results, name: str, failed: Failed
 ) -> HandleFunction:
+    """The function behind a call of one generated function."""
+    makers = [memory.maker(r.nbytes, name) for r in results]
     if len(results) == 1:
         if operand_count <= MOST:
-            nbytes = results[0].nbytes
-            return _few(region, operand_count, makers[0], nbytes, failed)
+            return _few(region, operand_count, makers[0], results[0].nbytes, failed)
         return _many(region, makers[0], failed)
     run = lib.dg_region_run
 
-    def several(*operands: CData) -> Any:
+    def several(*operands: CData) -> object:
         outputs = tuple([make() for make in makers])
         code = run(region, operands + outputs)
         if code:
@@ -261,27 +247,27 @@ def _call(
 
 
 def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) -> HandleFunction:
-    """The calls that happen most: no step that they do not need."""
-    function = getattr(lib, f"dg_region{count}")
+    """A call with few operands, which is the most frequent one: no step that it does not need."""
+    function: CFunction = getattr(lib, f"dg_region{count}")
     if nbytes <= memory.SMALL and count in (1, 2):
         new, ctype = memory.new_small, ffi.typeof(f"char[{max(nbytes, 1)}]")
         if count == 1:
 
-            def unary_small(x: CData) -> Any:
+            def unary_small(x: CData) -> object:
                 out = new(ctype)
                 code = function(region, out, x)
                 return failed(code, (x,)) if code else out
 
             return unary_small
 
-        def binary_small(x: CData, y: CData) -> Any:
+        def binary_small(x: CData, y: CData) -> object:
             out = new(ctype)
             code = function(region, out, x, y)
             return failed(code, (x, y)) if code else out
 
         return binary_small
 
-    def few(*operands: CData) -> Any:
+    def few(*operands: CData) -> object:
         out = make()
         code = function(region, out, *operands)
         return failed(code, operands) if code else out
@@ -290,12 +276,14 @@ def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) ->
 
 
 def _many(region: CData, make: Maker, failed: Failed) -> HandleFunction:
-    """cffi makes a C array of the tuple in each call: safe for threads, and cheaper than to fill
-    one that is kept.
+    """A call with many operands.
+
+    cffi makes a C array of the tuple in each call: safe for threads, and cheaper than filling one
+    that is kept.
     """
     run = lib.dg_region_run
 
-    def many(*operands: CData) -> Any:
+    def many(*operands: CData) -> object:
         out = make()
         code = run(region, (*operands, out))
         return failed(code, operands) if code else out
@@ -304,7 +292,7 @@ def _many(region: CData, make: Maker, failed: Failed) -> HandleFunction:
 
 
 def fail(name: str, code: int) -> NoReturn:
-    """Raise what a code stands for."""
+    """Raise the error of a code that a generated function returned."""
     if code == 1:
         raise memory.no_memory(name)
     if code == 2:

@@ -19,7 +19,7 @@ from duograph.backend import registry
 from duograph.backend.costs import Costs, FusionLimits
 from duograph.backend.protocol import BackendSpec
 from duograph.conformance.cases import all_cases
-from duograph.conformance.check import place, run, substitute
+from duograph.conformance.check import run, substitute, to_tensor
 from duograph.conformance.session import QUICK
 from duograph.errors import DeviceError
 
@@ -58,7 +58,7 @@ def _emit(case, dtype):
     for sample in case.made(dtype):
         _quietly(functools.partial(run, case, sample))
         if FULL:
-            put = functools.partial(place, kind=sample.kind)
+            put = functools.partial(to_tensor, kind=sample.kind)
             args, kwargs = substitute(sample.args, put), substitute(dict(sample.kwargs), put)
             compiled = ms.jit(lambda a, k: case.function(*a, **k), jit_level="O1")
             _quietly(functools.partial(compiled, args, kwargs))

@@ -1,8 +1,7 @@
-"""Loads the pytest plugin of `duograph.conformance` in runs that meet the suite, and nothing in any
-other.
+"""Loads the pytest plugin of `duograph.conformance` in runs that collect the suite.
 
-pytest imports this in every run of an environment that has duograph, so it stands outside of the
-package `duograph`, whose import takes a tenth of a second.
+pytest imports this module in every run of an environment with duograph. It is not part of the
+package `duograph`, because importing that package takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ SUITE = re.compile(r"duograph[./\\]conformance")
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> None:
-    """The suite is asked for by name, or from its folder: its options are wanted too."""
-    places = [str(a) for a in (*args, early_config.invocation_params.dir)]
-    if any(SUITE.search(p) for p in places):
+    """Load the plugin, with its options, if the suite is requested by name or by its folder."""
+    paths = [str(a) for a in (*args, early_config.invocation_params.dir)]
+    if any(SUITE.search(p) for p in paths):
         _load(early_config)
         plugin = early_config.pluginmanager.get_plugin(PLUGIN)
         assert plugin is not None
@@ -32,7 +31,7 @@ def pytest_load_initial_conftests(
 
 
 def pytest_collect_file(file_path: pathlib.Path, parent: pytest.Collector) -> None:
-    """Files of the suite were met in a run of a whole tree."""
+    """Load the plugin when files of the suite are found while collecting a directory."""
     if SUITE.search(str(file_path)):
         _load(parent.config)
 

@@ -477,7 +477,7 @@ def test_promotion_casts_give_cotangents_in_operand_order(backend: str) -> None:
 
 
 def test_many_choices_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "_LIMIT", 1)
+    monkeypatch.setattr(loops, "_MAX_PATTERNS", 1)
     graph = write([V, V, COUNT], lambda x, w, n: rotated(x, w, n))
     found = derivative(graph, [True, True, False])
     values = [*values_of(graph)[:2], ms.Tensor(np.int32(4))]

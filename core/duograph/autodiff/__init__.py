@@ -1,1 +1,4 @@
-"""Differentiation: one bprop rule per op, used by the eager tape and by compiled graphs alike."""
+"""Reverse-mode differentiation: one bprop rule per op serves the eager tape and compiled graphs.
+
+`linearize` differentiates a graph; `tape` records eager calls; `transforms` has the public functions.
+"""

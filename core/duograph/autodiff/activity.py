@@ -1,11 +1,12 @@
-"""Which results of a graph a derivative can flow through, given the parameters that it is asked
-for.
+"""Activity analysis: which values of a graph depend differentiably on chosen parameters.
+
+`linearize` keeps cotangents for active values only. The analysis never builds graphs and looks at
+types and ops alone, not at values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..ir.builder import expand
 from ..ir.graph import Graph, GraphNode, NamedGraph
@@ -14,30 +15,41 @@ from ..types import FLOAT, STACK, TensorType, ValueType
 
 __all__ = ["Activity", "has_cotangent", "expandable", "passes_on", "STACK_OPS"]
 
-# Ops of residual stacks that have a derivative: a loop's derivative is differentiated through them.
+# Ops of residual stacks that have a derivative, needed to differentiate the derivative of a loop.
 STACK_OPS = frozenset({"stack_push", "stack_pop"})
-# What Python computes outside of the graph has no derivative.
+# Ops without a derivative that are not marked so: their results are host values.
 _OPAQUE = frozenset({"host_call", "stack_new", "stack_holds"})
 
 
 def has_cotangent(type_: ValueType) -> bool:
-    """Whether a value of this type may have a cotangent: tensors, host floats, and stacks of them."""
+    """Return whether values of this type can have a cotangent: tensors, host floats and stacks."""
     return isinstance(type_, TensorType) or type_ is FLOAT or type_ is STACK
 
 
 def expandable(op: Op) -> bool:
-    """Whether an op is differentiated through the ops of its body."""
+    """Return whether an op is differentiated through the ops of its body."""
     return op.bprop_rule is None and op.body is not None and op.differentiable
 
 
 def passes_on(op: Op) -> bool:
-    """Whether results of the op may depend on its operands differentiably."""
+    """Return whether results of the op can depend differentiably on its operands."""
     return (op.differentiable and op.name not in _OPAQUE) or op.name in STACK_OPS
 
 
+def operand_types(graph: Graph, node: GraphNode) -> tuple[TensorType | None, ...]:
+    """Return the types of the operands of an op on tensors; None for an absent operand."""
+    found: list[TensorType | None] = []
+    for i in node.operands:
+        type_ = None if i is None else graph.types[i]
+        assert type_ is None or isinstance(type_, TensorType), node
+        found.append(type_)
+    return tuple(found)
+
+
 class Activity:
-    """Answers for graphs within one linearization; loops and recursive calls are iterated to a
-    fixed point.
+    """Activity of the graphs of one linearization, computed once for each set of parameters.
+
+    Loops and recursive calls are iterated to a fixed point.
     """
 
     def __init__(self) -> None:
@@ -45,7 +57,7 @@ class Activity:
         self._named: dict[tuple[NamedGraph, tuple[bool, ...]], tuple[bool, ...]] = {}
 
     def results(self, graph: Graph, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Per result of the graph, whether it depends on a wanted parameter."""
+        """Return, for each result of the graph, whether it depends on a wanted parameter."""
         key = (graph, tuple(wanted))
         found = self._graphs.get(key)
         if found is None:
@@ -62,7 +74,7 @@ class Activity:
         return found
 
     def carries(self, body: Graph, n_carry: int, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Per parameter of a loop body, whether it is active in some turn."""
+        """Return, for each parameter of a loop body, whether it is active in some iteration."""
         flags = list(wanted)
         while True:
             found = self.results(body, flags)[1:]
@@ -72,7 +84,7 @@ class Activity:
             flags[:n_carry] = joined
 
     def called(self, target: NamedGraph, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Per result of a named graph, whether it depends on a wanted parameter."""
+        """Return, for each result of a named graph, whether it depends on a wanted parameter."""
         key = (target, tuple(wanted))
         found = self._named.get(key)
         if found is not None:
@@ -82,7 +94,7 @@ class Activity:
         before = self._graphs
         while True:
             self._named[key] = guess
-            self._graphs = {}  # what was found with the last guess does not hold
+            self._graphs = {}  # results that used the previous guess are invalid
             found = self.results(target.graph, wanted)
             if found == guess:
                 self._graphs = {**before, **self._graphs}
@@ -102,10 +114,7 @@ class Activity:
         if name == "custom_call":
             return [any(operands[: attributes["n_args"]])] * len(node.results)
         if expandable(node.op):
-            types: tuple[Any, ...] = tuple(
-                None if i is None else graph.types[i] for i in node.operands
-            )
-            inner = expand(node.op, types, attributes)
+            inner = expand(node.op, operand_types(graph, node), attributes)
             given = [a for a, i in zip(operands, node.operands) if i is not None]
             return self.results(inner, given)
         return [passes_on(node.op)] * len(node.results)

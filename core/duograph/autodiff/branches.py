@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..ir.builder import GraphValue
 from ..ir.control import switch
-from ..ir.graph import Graph, GraphNode
+from ..ir.graph import Graph, GraphNode, SourceSpan
 from ..types import ValueType
 from .activity import has_cotangent
 from .optional_cotangents import ABSENT, GARBAGE, NEUTRAL, PRESENT, Cotangent
-from .subgraphs import Ids, answering, filler, inputs, reopened, rewired
+from .subgraphs import (
+    Ids,
+    backward_inputs,
+    reopened,
+    unread_residual,
+    with_outputs_for,
+    with_parameters,
+)
 
 if TYPE_CHECKING:
     from .linearize import Joint
-    from .sweep import Linearized, Sweep
+    from .partition import Linearized
+    from .sweep import Sweep
 
 __all__ = ["plan_switch"]
 
 
 class SwitchPlan:
-    """Each branch is differentiated; the branches share slots for what they alone keep."""
+    """Derivative of a switch. Each branch is differentiated; branches share residual slots.
+
+    Attributes:
+        index: id of the index.
+        operands: ids of the operands of the branches, all different.
+        wanted: for each operand, whether it is differentiated.
+        joints, full: per branch, its `Joint` and the halves with the most residuals.
+        slots: types of the residuals that the forward switch returns. The k-th residual of a type
+            in one branch shares a slot with the k-th of that type in another.
+        slot_of: per branch, slot by id of the residual in the branch's forward graph.
+    """
 
     def __init__(
         self, joint: Joint, node: GraphNode, index: int, operands: list[int], graphs: list[Graph]
@@ -32,52 +51,51 @@ class SwitchPlan:
             i in joint.active and has_cotangent(joint.builder.types[i]) for i in operands
         ]
         self.joints: list[Joint] = [session.joint(g, self.wanted, session) for g in graphs]
-        self.full: list[Linearized] = [j.everything() for j in self.joints]
+        self.full: list[Linearized] = [j.full_halves() for j in self.joints]
         self.n_results = len(node.results)
-        # slots by type: the k-th residual of a type in one branch shares a slot with the k-th in another
         self.slots: list[ValueType] = []
-        self.places: list[dict[int, int]] = []  # per branch: value id in its forward -> slot
+        self.slot_of: list[dict[int, int]] = []
         for lin in self.full:
             free: dict[ValueType, list[int]] = {}
             for s, t in enumerate(self.slots):
                 free.setdefault(t, []).append(s)
-            places: dict[int, int] = {}
+            slot_of: dict[int, int] = {}
             for i in lin.forward.outputs[lin.n_results :]:
                 t = lin.forward.types[i]
                 queue = free.get(t)
                 if queue:
-                    places[i] = queue.pop(0)
+                    slot_of[i] = queue.pop(0)
                 else:
-                    places[i] = len(self.slots)
+                    slot_of[i] = len(self.slots)
                     self.slots.append(t)
-            self.places.append(places)
+            self.slot_of.append(slot_of)
 
-    def branches(self) -> tuple[Graph, ...]:
-        """The forward branches: the results, then the slots."""
-        return tuple(map(self._branch, self.full, self.places))
+    def forward_branches(self) -> tuple[Graph, ...]:
+        """Return the forward branches; each returns its results, then all slots."""
+        return tuple(map(self._forward_branch, self.full, self.slot_of))
 
-    def _branch(self, lin: Linearized, places: dict[int, int]) -> Graph:
-        own = {s: i for i, s in places.items()}
+    def _forward_branch(self, lin: Linearized, slot_of: dict[int, int]) -> Graph:
+        own = {s: i for i, s in slot_of.items()}
         outputs = list(lin.forward.outputs[: lin.n_results])
         builder = reopened(lin.forward)
-        fillers: dict[ValueType, int] = {}
+        unread: dict[ValueType, int] = {}
         with builder.current():
             for s, t in enumerate(self.slots):
-                if s not in own and t not in fillers:
-                    fillers[t] = filler(t)._id
-                outputs.append(own[s] if s in own else fillers[t])
+                if s not in own and t not in unread:
+                    unread[t] = unread_residual(t)._id
+                outputs.append(own[s] if s in own else unread[t])
         return Graph(builder.n_params, builder.types, builder.nodes, tuple(outputs), False)
 
     def active_results(self) -> list[bool]:
-        """Per result, whether it is active in some branch."""
+        """Return, for each result, whether it is active in some branch."""
         return [any(j.outputs[k] in j.active for j in self.joints) for k in range(self.n_results)]
 
-    def _source(self, lin: Linearized, places: dict[int, int], i: int, node: GraphNode) -> int:
-        """The value outside of the switch that is value `i` of a branch's forward."""
+    def _outer_id(self, lin: Linearized, slot_of: dict[int, int], i: int, node: GraphNode) -> int:
+        """Return the id outside the switch of a residual with id `i` in a branch's forward graph."""
         if i < len(self.operands):
             return self.operands[i]
-        if i in places:
-            return node.results[self.n_results + places[i]]
+        if i in slot_of:
+            return node.results[self.n_results + slot_of[i]]
         return node.results[lin.forward.outputs.index(i)]
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
@@ -92,67 +110,73 @@ class SwitchPlan:
         wrt = sorted({i for h in halves for i in h.wrt})
         if not wrt:
             return
-        # in some runs only, where one branch has none
-        status: dict[int, int] = {}
-        for i in wrt:
-            found = [dict(zip(h.wrt, h.statuses)).get(i, ABSENT) for h in halves]
-            same = min(found) == max(found) == PRESENT
-            status[i] = PRESENT if same else GARBAGE if GARBAGE in found else NEUTRAL
+        status = {i: _joined_status([_status_of(h, i) for h in halves]) for i in wrt}
         flagged = [i for i in wrt if status[i] != PRESENT]
-        sources: list[list[int]] = []
-        for lin, h, places in zip(self.full, halves, self.places):
-            where = dict(zip(lin.keys, lin.residuals))
-            sources.append([self._source(lin, places, where[k], node) for k in h.keys])
-        union = {i: n for n, i in enumerate(dict.fromkeys(i for s in sources for i in s))}
-        values = [
-            *(sweep.value(i) for i in union),
-            *inputs(sweep, [*results, *self.operands], [*present, *seeded]),
+        residuals: list[list[int]] = []
+        for lin, h, slot_of in zip(self.full, halves, self.slot_of):
+            id_of = dict(zip(lin.keys, lin.residuals))
+            residuals.append([self._outer_id(lin, slot_of, id_of[k], node) for k in h.keys])
+        position = {i: n for n, i in enumerate(dict.fromkeys(i for s in residuals for i in s))}
+        values: list[GraphValue] = [
+            *(sweep.value(i) for i in position),
+            *backward_inputs(sweep, [*results, *self.operands], [*present, *seeded]),
         ]
-        kinds = [v._type for v in values]
-        rest = range(len(union), len(values))
-        types = self.joints[0].graph.types
+        types: list[ValueType] = [v._type for v in values]
+        cotangents = range(len(position), len(values))
         branches = tuple(
-            answering(
-                rewired(h.backward, kinds, [*(union[i] for i in own), *rest]),
+            with_outputs_for(
+                with_parameters(h.backward, types, [*(position[i] for i in own), *cotangents]),
                 h,
                 wrt,
                 flagged,
-                types,
+                self.joints[0].graph.types,
             )
-            for h, own in zip(halves, sources)
+            for h, own in zip(halves, residuals)
         )
         made = builder.append(switch, (sweep.value(self.index), *values), {"branches": branches})
         flags = dict(zip(flagged, made[len(wrt) :]))
         for i, value in zip(wrt, made):
-            sweep.put(self.operands[i], Cotangent(value, status[i], flags.get(i)))
+            sweep.cotangents[self.operands[i]] = Cotangent(value, status[i], flags.get(i))
 
 
-def _unique(graph: Graph, operands: Sequence[int]) -> tuple[Graph, list[int]]:
-    """The graph on operands that are all different."""
+def _status_of(halves: Linearized, parameter: int) -> int:
+    return dict(zip(halves.wrt, halves.statuses)).get(parameter, ABSENT)
+
+
+def _joined_status(statuses: Sequence[int]) -> int:
+    """Return the status of a cotangent that has these statuses in the branches."""
+    if all(s == PRESENT for s in statuses):
+        return PRESENT
+    return GARBAGE if GARBAGE in statuses else NEUTRAL
+
+
+def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph, list[int]]:
+    """Return a graph that takes each operand once, and these operands."""
     unique = list(dict.fromkeys(operands))
     if len(unique) == len(operands):
         return graph, unique
-    place = {i: k for k, i in enumerate(unique)}
-    kinds: list[Any] = [None] * len(unique)
-    for k, i in enumerate(operands):
-        kinds[place[i]] = graph.types[k]
-    return rewired(graph, kinds, [place[i] for i in operands]), unique
+    position = {i: k for k, i in enumerate(unique)}
+    type_of = {i: graph.types[k] for k, i in enumerate(operands)}
+    types = [type_of[i] for i in unique]
+    return with_parameters(graph, types, [position[i] for i in operands]), unique
 
 
-def plan_switch(joint: Joint, node: GraphNode, operands: Ids, span: Any) -> Sequence[int] | None:
-    """Append a switch that returns residuals."""
-    index, *xs = operands
-    flags = [i in joint.active for i in xs]
-    if not any(any(joint.session.activity.results(b, flags)) for b in node.attributes["branches"]):
+def plan_switch(
+    joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
+) -> Sequence[int] | None:
+    """Append a switch that also returns residuals; see `control_flow`."""
+    index, *xs = [i for i in operands if i is not None]
+    active = [i in joint.active for i in xs]
+    branches: Sequence[Graph] = node.attributes["branches"]
+    if not any(any(joint.session.activity.results(b, active)) for b in branches):
         return None
-    assert index is not None
     graphs = []
-    for b in node.attributes["branches"]:
-        graph, unique = _unique(b, xs)  # type: ignore[arg-type]
+    for branch in branches:
+        graph, unique = _with_unique_operands(branch, xs)
         graphs.append(graph)
     plan = SwitchPlan(joint, node, index, unique, graphs)
     types = [graphs[0].types[i] for i in graphs[0].outputs] + plan.slots
-    attributes = {"branches": plan.branches()}
+    attributes = {"branches": plan.forward_branches()}
     joint.plans[len(joint.builder.nodes)] = plan
     results = joint.add(switch, (index, *unique), attributes, types, False, span)
     own = results[: len(node.results)]

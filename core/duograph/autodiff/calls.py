@@ -1,25 +1,24 @@
-"""The derivative of a call: of a recursive function a pair of functions, of a user's own backward
-that backward.
+"""The derivative of a call of a named graph, and of a call whose backward the user wrote.
 
-Residuals of a recursive call travel as one stack with one frame: so the types of its results are
-known before its graph is complete.
+A call of a function that is not recursive is inlined. A recursive function becomes a pair of
+functions: a forward that also returns one stack with one frame of residuals, and a backward. Because
+the residuals are one stack, the result types of the forward are known before its graph is complete.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import GradientError
 from ..ir.builder import GraphBuilder
 from ..ir.control import call, stack_new, stack_pop, stack_push
-from ..ir.graph import Graph, GraphNode, NamedGraph
+from ..ir.graph import Graph, GraphNode, NamedGraph, SourceSpan
 from ..types import BOOL, STACK
 from .activity import has_cotangent
-from .host_rules import nothing
+from .host_rules import additive_identity
 from .optional_cotangents import ABSENT, GARBAGE, PRESENT, Cotangent
-from .subgraphs import Ids, answers, inputs, reopened, spliced
-from .sweep import missing
+from .subgraphs import Ids, backward_inputs, by_parameter, reopened, spliced
 
 if TYPE_CHECKING:
     from .control_flow import Session
@@ -30,59 +29,63 @@ __all__ = ["RecursivePair", "plan_call", "plan_custom"]
 
 
 class RecursivePair:
-    """A recursive function made differentiable: a forward that also returns one stack with a frame
-    of residuals, and a backward per choice of cotangents."""
+    """The derivative of a recursive function: one forward, and a backward per set of cotangents.
+
+    Attributes:
+        target: the function.
+        wanted: for each parameter, whether it is differentiated.
+        active: for each result, whether it depends on a wanted parameter.
+        forward: returns the results and a stack of residuals.
+        wanted_params: positions of the wanted parameters.
+    """
 
     def __init__(self, session: Session, target: NamedGraph, wanted: tuple[bool, ...]) -> None:
-        assert target.graph is not None, target
         self.session = session
         self.target = target
         self.wanted = wanted
+        self.wanted_params = [i for i, w in enumerate(wanted) if w]
         self.active = session.activity.called(target, wanted)
-        self.name = f"{target.name}_of_{_bits(wanted)}"
+        self.name = f"{target.name}_of_{_digits(wanted)}"
         self.forward = NamedGraph(f"{self.name}_forward", (*target.result_types, STACK))
         self.forward.effects = target.effects
-        self._backwards: dict[Any, NamedGraph] = {}
+        self._backwards: dict[tuple[tuple[int, ...], tuple[int, ...]], NamedGraph] = {}
 
     def build(self) -> None:
-        """Complete the forward; calls of the function inside it find this pair already."""
-        target, session = self.target.graph, self.session
-        assert target is not None
+        """Complete the forward. Calls of the function inside it use this pair."""
+        target, session = _graph_of(self.target), self.session
         self.joint: Joint = session.joint(target, self.wanted, session)
-        self.full = lin = self.joint.everything()
+        self.full = lin = self.joint.full_halves()
         builder = reopened(lin.forward)
         with builder.current():
             empty = builder.append(stack_new, (), {})
-            stack = builder.append(
-                stack_push, (empty, *(builder.tensor(i) for i in lin.residuals)), {}
-            )
+            residuals = [builder.tensor(i) for i in lin.residuals]
+            stack = builder.append(stack_push, (empty, *residuals), {})
         outputs = (*lin.forward.outputs[: lin.n_results], stack._id)
         self.forward.graph = Graph(builder.n_params, builder.types, builder.nodes, outputs, False)
 
     def backward(self, present: tuple[int, ...], seeded: tuple[int, ...]) -> NamedGraph:
-        """(stack, cotangents..., seeds..., their flags...) -> cotangents of the wanted parameters,
-        flags of some.
+        """Return the backward function for cotangents of these statuses.
+
+        It takes (stack, cotangents of results..., cotangents of parameters to add to..., flags of
+        both...) and returns a cotangent per wanted parameter, then the flags of `flagged(seeded)`.
         """
         found = self._backwards.get((present, seeded))
         if found is None:
-            graph = self.target.graph
-            assert graph is not None
-            name = f"{self.name}_backward_{_bits(present)}_{_bits(seeded)}"
-            types = [graph.types[i] for i in self.places] + [BOOL] * len(self.flagged(seeded))
-            found = self._backwards[present, seeded] = NamedGraph(name, tuple(types))
+            graph = _graph_of(self.target)
+            name = f"{self.name}_backward_{_digits(present)}_{_digits(seeded)}"
+            types = [graph.types[i] for i in self.wanted_params]
+            found = NamedGraph(name, (*types, *[BOOL] * len(self.flagged(seeded))))
+            self._backwards[present, seeded] = found
             self.session.pending.append(lambda: self._complete(found, present, seeded))
         return found
 
-    @property
-    def places(self) -> list[int]:
-        """The wanted parameters."""
-        return [i for i, w in enumerate(self.wanted) if w]
-
     def flagged(self, seeded: Sequence[int]) -> list[int]:
-        """Parameters whose cotangent comes with a flag: what a function that calls itself reaches
-        differs by run.
+        """Return the wanted parameters whose cotangents come with a flag.
+
+        Which parameters a recursive function uses differs from run to run, so all of them do,
+        except those to whose cotangent it adds.
         """
-        return [i for i in self.places if seeded[i] != PRESENT]
+        return [i for i in self.wanted_params if seeded[i] != PRESENT]
 
     def _complete(
         self, named: NamedGraph, present: tuple[int, ...], seeded: tuple[int, ...]
@@ -97,10 +100,12 @@ class RecursivePair:
         frame_types = tuple(self.full.forward.types[i] for i in self.full.residuals)
         with builder.current():
             _, _, *frame = builder.append(stack_pop, (stack,), {"types": frame_types})
-            where = dict(zip(self.full.keys, frame))
-            found = spliced(builder, halves.backward, [*(where[k] for k in halves.keys), *given])
-            known, flags = answers(halves, found)
-            outputs = [known[i] if i in known else nothing(types[i]) for i in self.places]
+            value_of = dict(zip(self.full.keys, frame))
+            operands = [*(value_of[k] for k in halves.keys), *given]
+            known, flags = by_parameter(halves, spliced(builder, halves.backward, operands))
+            outputs = [
+                known[i] if i in known else additive_identity(types[i]) for i in self.wanted_params
+            ]
             outputs += [
                 flags[i] if i in flags else builder.host(i in known) for i in self.flagged(seeded)
             ]
@@ -108,19 +113,24 @@ class RecursivePair:
         named.effects = named.graph.effects
 
 
-def _bits(flags: Sequence[int]) -> str:
+def _graph_of(named: NamedGraph) -> Graph:
+    assert named.graph is not None, named
+    return named.graph
+
+
+def _digits(flags: Sequence[int]) -> str:
     return "".join("0123"[f] for f in flags)
 
 
 class CallPlan:
-    """A call of a recursive function."""
+    """Derivative of a call of a recursive function: a call of its backward."""
 
-    def __init__(self, pair: RecursivePair, operands: list[int]) -> None:
+    def __init__(self, pair: RecursivePair, operands: Sequence[int]) -> None:
         self.pair = pair
         self.operands = operands
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the call of the backward."""
+        """Append the call of the backward function."""
         pair = self.pair
         *results, stack = node.results
         present = tuple([sweep.status(r) if r in sweep.active else ABSENT for r in results])
@@ -133,23 +143,29 @@ class CallPlan:
                 for k, (i, w) in enumerate(zip(self.operands, pair.wanted))
             ]
         )
-        given = inputs(sweep, [*results, *self.operands], [*present, *seeded])
+        given = backward_inputs(sweep, [*results, *self.operands], [*present, *seeded])
         target = pair.backward(present, seeded)
         found = sweep.builder.append(
-            call, (sweep.builder.tensor(stack), *given), {"target": target}
+            call,
+            (sweep.builder.tensor(stack), *given),
+            {"target": target},
         )
-        flags = dict(zip(pair.flagged(seeded), found[len(pair.places) :]))
-        for k, value in zip(pair.places, found):
+        flags = dict(zip(pair.flagged(seeded), found[len(pair.wanted_params) :]))
+        for k, value in zip(pair.wanted_params, found):
             i = self.operands[k]
             made = Cotangent(value, GARBAGE, flags[k]) if k in flags else Cotangent(value)
-            if first[i] == k:  # its own cotangent went in
-                sweep.put(i, made)
+            if first[i] == k:  # the function added to the cotangent that was passed to it
+                sweep.cotangents[i] = made
             else:
                 sweep.accumulate(i, made)
 
 
-def _recursive(target: NamedGraph) -> bool:
-    """Whether the function can come to call itself."""
+def _is_recursive(target: NamedGraph) -> bool:
+    """Return whether a call of the function may lead to another call of it.
+
+    Raises:
+        GradientError: the graph of a function that it calls is not complete.
+    """
     seen: set[NamedGraph] = set()
     graphs: list[Graph | None] = [target.graph]
     visited: set[Graph] = set()
@@ -174,23 +190,23 @@ def _recursive(target: NamedGraph) -> bool:
     return False
 
 
-def plan_call(joint: Joint, node: GraphNode, operands: Ids, span: Any) -> Sequence[int] | None:
-    """Put the callee's nodes in the place of the call; a recursive callee becomes a pair of
-    functions.
-    """
+def plan_call(
+    joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
+) -> Sequence[int] | None:
+    """Inline the callee, or append a call of the forward of a recursive one; see `control_flow`."""
     session = joint.session
     target: NamedGraph = node.attributes["target"]
     wanted = tuple([i in joint.active for i in operands])
-    if not _recursive(target):
-        assert target.graph is not None
-        return joint._copied(target.graph, operands, span)  # type: ignore[arg-type]
+    given = [i for i in operands if i is not None]
+    if not _is_recursive(target):
+        return joint.inline(_graph_of(target), given, span)
     if not any(session.activity.called(target, wanted)):
         return None
     pair = session.pairs.get((target, wanted))
     if pair is None:
         pair = session.pairs[target, wanted] = RecursivePair(session, target, wanted)
         pair.build()
-    joint.plans[len(joint.builder.nodes)] = CallPlan(pair, list(operands))  # type: ignore[arg-type]
+    joint.plans[len(joint.builder.nodes)] = CallPlan(pair, given)
     types = pair.forward.result_types
     results = joint.add(call, operands, {"target": pair.forward}, types, False, span)
     own = results[:-1]
@@ -199,29 +215,28 @@ def plan_call(joint: Joint, node: GraphNode, operands: Ids, span: Any) -> Sequen
 
 
 class CustomPlan:
-    """A graph whose backward the user wrote."""
+    """Derivative of a call whose backward the user wrote."""
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the user's backward."""
-        cotangents = sweep.cotangents
-        douts = [
-            cotangents[r] if r in cotangents else missing(sweep.builder.types[r])
-            for r in node.results
-        ]
-        values = [sweep.value(i) for i in (*node.operands, *node.results)]  # type: ignore[arg-type]
-        status, flag = sweep.joined(node.results)
+        """Append the user's backward graph."""
+        douts = sweep.filled_cotangents(node.results)
+        operands = [i for i in node.operands if i is not None]
+        values = [sweep.value(i) for i in (*operands, *node.results)]
+        status, flag = sweep.joined_status(node.results)
         found = spliced(sweep.builder, node.attributes["backward"], [*values, *douts])
-        for i, value in zip(node.operands, found):
-            if i is not None and i in sweep.active:
+        for i, value in zip(operands, found):
+            if i in sweep.active:
                 sweep.accumulate(i, Cotangent(value, status, flag))
 
 
-def plan_custom(joint: Joint, node: GraphNode, operands: Ids, span: Any) -> Sequence[int] | None:
-    """Append the node as it is, with the user's backward for its plan."""
-    n = node.attributes["n_args"]
-    if not any(i in joint.active for i in operands[:n]):
+def plan_custom(
+    joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
+) -> Sequence[int] | None:
+    """Append the node unchanged, with the user's backward as its plan; see `control_flow`."""
+    if not any(i in joint.active for i in operands[: node.attributes["n_args"]]):
         return None
-    types = [node.attributes["graph"].types[i] for i in node.attributes["graph"].outputs]
+    graph: Graph = node.attributes["graph"]
+    types = [graph.types[i] for i in graph.outputs]
     joint.plans[len(joint.builder.nodes)] = CustomPlan()
     results = joint.add(node.op, operands, node.attributes, types, node.single, span)
     joint.active.update(r for r, t in zip(results, types) if has_cotangent(t))

@@ -1,44 +1,65 @@
-"""How switches, loops and calls are differentiated: a node that also returns residuals, and a
-backward node.
+"""How nodes with control flow are differentiated: plans by the name of the op.
 
-A plan is made where the forward is copied. Called on (joint, node, operands, span), it appends the
-forward node and returns the ids of the original results, or None to have the node copied as it is.
-Its `backward` is called when the walk back comes by. The backward of a sub-graph starts from the
-cotangents that its operands have by then, so that sums are formed as if the sub-graph's nodes stood
-in its place.
+A planner is called as `planner(joint, node, operands, span)` while `linearize` copies the forward.
+It appends a forward node that also returns residuals and stores a plan, and returns the ids of the
+original results; or it returns None to have the node copied unchanged. The reverse sweep calls the
+plan's `backward`. The backward graph of a sub-graph starts from the cotangents that its operands
+already have, so that sums are formed as if the nodes of the sub-graph were inlined.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from ..ir.graph import NamedGraph
+from ..ir.graph import GraphNode, NamedGraph
 from .activity import Activity
 from .branches import plan_switch
 from .calls import RecursivePair, plan_call, plan_custom
 from .loops import plan_while
+from .subgraphs import Ids
 
-__all__ = ["PLANS", "Session"]
+if TYPE_CHECKING:
+    from ..ir.graph import Graph
+    from .linearize import Joint
+    from .sweep import Sweep
+
+__all__ = ["PLANS", "Plan", "Session"]
+
+
+class Plan(Protocol):
+    """How the reverse sweep continues through one node."""
+
+    def backward(self, sweep: Sweep, node: GraphNode) -> None:
+        """Append the backward of the node, and accumulate the cotangents of its operands."""
+
+
+Planner: TypeAlias = "Callable[[Joint, GraphNode, Ids, object], Sequence[int] | None]"
 
 
 class Session:
-    """What one linearization shares: the activity of graphs, and the derivatives of recursive
-    functions.
+    """What all graphs of one linearization share.
+
+    Attributes:
+        joint: makes the `Joint` of a sub-graph.
+        activity: of graphs.
+        pairs: derivatives of recursive functions, by function and wanted parameters.
+        pending: functions that complete backward graphs which calls refer to already.
     """
 
-    def __init__(self, joint: Any) -> None:
+    def __init__(self, joint: Callable[[Graph, Sequence[bool], Session], Joint]) -> None:
         self.joint = joint
         self.activity = Activity()
         self.pairs: dict[tuple[NamedGraph, tuple[bool, ...]], RecursivePair] = {}
-        self.pending: list[Any] = []
+        self.pending: list[Callable[[], None]] = []
 
     def finish(self) -> None:
-        """Build the backward graphs that calls refer to; building one may ask for others."""
+        """Complete the pending backward graphs; completing one may add others."""
         while self.pending:
             self.pending.pop()()
 
 
-PLANS: dict[str, Any] = {
+PLANS: dict[str, Planner] = {
     "switch": plan_switch,
     "while_loop": plan_while,
     "call": plan_call,

@@ -1,75 +1,85 @@
-"""Gradient rules of values on the host: Python floats that a graph computes with, and residual
-stacks.
+"""Gradient rules of host values: Python floats that a graph computes with, and residual stacks.
 
-The cotangent of a float is a float. That of a stack is a stack of the cotangents of its frames:
-what a push put on, its rule pops from the cotangent; what a pop took, its rule pushes.
+The cotangent of a host float is a host float. The cotangent of a stack is a stack with the
+cotangents of its frames: the rule of a push pops from the cotangent, the rule of a pop pushes to it.
+The reverse sweep looks rules up in `RULES` by the name of the op.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..dtype import float64
 from ..errors import GradientError
 from ..ir.basic_ops import fill
-from ..ir.builder import GraphBuilder
+from ..ir.builder import GraphBuilder, GraphTensor, GraphValue, current_builder
 from ..ir.control import stack_holds, stack_new, stack_pop, stack_push, switch, to_host
 from ..ir.graph import Graph
-from ..ir.values import number_of
+from ..ir.values import GraphScalar, number_of
 from ..op import NO_GRAD
 from ..ops.exponential import log
-from ..runtime_state import thread_state
 from ..types import FLOAT, STACK, HostType, TensorType, ValueType
 from .activity import has_cotangent
 
-__all__ = ["RULES", "nothing", "full", "frame_types", "pop_or_nothing"]
+__all__ = ["RULES", "additive_identity", "filled", "frame_types", "pop_or_identity"]
+
+# rule(operands, result(s), cotangent(s)) -> one cotangent or NO_GRAD per operand
+Rule: TypeAlias = Callable[..., Sequence[object]]
+# makes the rule for the attributes of a node
+Getter: TypeAlias = Callable[[Mapping[str, Any]], Rule]
+ScalarRule: TypeAlias = Callable[..., "object | tuple[object, ...]"]
 
 
-def nothing(type_: ValueType) -> Any:
-    """The cotangent to which any other one can be added without changing a bit of it: -0.0, an
-    empty stack.
-    """
+def additive_identity(type_: ValueType) -> GraphValue:
+    """Return a cotangent that changes no bit of another one when added: -0.0, or an empty stack."""
     if isinstance(type_, HostType):
-        builder: Any = thread_state.builder
-        return builder.append(stack_new, (), {}) if type_ is STACK else builder.host(-0.0)
-    zero: Any = {"f": -0.0, "c": complex(-0.0, -0.0)}.get(type_.dtype.kind, 0)
-    return full(type_, zero)
+        builder = current_builder()
+        found: GraphValue = (
+            builder.append(stack_new, (), {}) if type_ is STACK else builder.host(-0.0)
+        )
+        return found
+    zero = {"f": -0.0, "c": complex(-0.0, -0.0)}.get(type_.dtype.kind, 0)
+    return filled(type_, zero)
 
 
-def full(type_: TensorType, number: Any) -> Any:
-    """A tensor of one number, as a node of the current graph.
+def filled(type_: TensorType, number: complex) -> GraphTensor:
+    """Return a tensor with every element `number`, as a node of the current graph.
 
-    A call of the op would find what eager code prepared: without operands nothing tells the two
-    apart.
+    The node is appended directly: a call of `fill` has no operands, so its prepared eager call
+    would be found in the table of the op.
     """
-    builder: Any = thread_state.builder
     value = bool(number) if type_.dtype.kind == "b" else number
     attributes = {"shape": type_.shape, "value": value, "dtype": type_.dtype}
-    return builder.append(fill, (), attributes)
+    made: GraphTensor = current_builder().append(fill, (), attributes)
+    return made
 
 
 # ---- numbers ------------------------------------------------------------------------------------
 
 
-def _divided(x: Any, y: Any, out: Any, d: Any) -> tuple[Any, Any]:
+def _divided(
+    x: GraphScalar, y: GraphScalar, out: GraphScalar, d: GraphScalar
+) -> tuple[object, object]:
     return d / y, -(d * out) / y
 
 
-def _power(x: Any, y: Any, out: Any, d: Any) -> tuple[Any, Any]:
-    by_y: Any = NO_GRAD
+def _power(
+    x: GraphScalar, y: GraphScalar, out: GraphScalar, d: GraphScalar
+) -> tuple[object, object]:
+    by_y: object = NO_GRAD
     if getattr(y, "_type", None) is FLOAT:
-        builder: Any = thread_state.builder
+        builder = current_builder()
         log_x = builder.append(to_host, (log(builder.operand(x, float64)),), {"kind": FLOAT})
         by_y = d * out * log_x
     return d * y * x ** (y - 1), by_y
 
 
-def _sign(x: Any, out: Any, d: Any) -> Any:
+def _abs(x: GraphScalar, out: GraphScalar, d: GraphScalar) -> object:
     return d * (number_of(x > 0, FLOAT) - number_of(x < 0, FLOAT))
 
 
-_SCALAR: dict[str, Callable[..., Any]] = {
+_SCALAR: dict[str, ScalarRule] = {
     "add": lambda x, y, out, d: (d, d),
     "sub": lambda x, y, out, d: (d, -d),
     "mul": lambda x, y, out, d: (d * y, d * x),
@@ -78,30 +88,30 @@ _SCALAR: dict[str, Callable[..., Any]] = {
     "pos": lambda x, out, d: d,
     "float": lambda x, out, d: d,
     "pow": _power,
-    "abs": _sign,
+    "abs": _abs,
 }
 
 
-def _scalar(attributes: Mapping[str, Any]) -> Callable[..., Any]:
-    function = attributes["function"]
-    rule = _SCALAR.get(function)
+def _scalar(attributes: Mapping[str, Any]) -> Rule:
+    rule = _SCALAR.get(attributes["function"])
 
-    def bprop(operands: Sequence[Any], out: Any, dout: Any) -> Any:
-        if rule is None:  # steps: their derivative is zero
+    def bprop(operands: Sequence[GraphScalar], out: GraphScalar, dout: GraphScalar) -> Any:
+        if rule is None:  # piecewise constant: comparisons, rounding
             return (NO_GRAD,) * len(operands)
         return rule(*operands, out, dout)
 
     return bprop
 
 
-def _to_tensor(attributes: Mapping[str, Any]) -> Callable[..., Any]:
-    def bprop(operands: Sequence[Any], out: Any, dout: Any) -> Any:
-        builder: Any = thread_state.builder
+def _to_tensor(attributes: Mapping[str, Any]) -> Rule:
+    def bprop(
+        operands: Sequence[GraphScalar], out: GraphTensor, dout: GraphTensor
+    ) -> tuple[object]:
         if dout.dtype.kind == "c":
             raise GradientError(
                 "to_tensor: got a complex cotangent for a Python float; wanted a real one"
             )
-        return (builder.append(to_host, (dout,), {"kind": FLOAT}),)
+        return (current_builder().append(to_host, (dout,), {"kind": FLOAT}),)
 
     return bprop
 
@@ -110,37 +120,37 @@ def _to_tensor(attributes: Mapping[str, Any]) -> Callable[..., Any]:
 
 
 def frame_types(types: Sequence[ValueType]) -> tuple[ValueType, ...]:
-    """Types of the cotangents of a frame: of those of its values that can have one."""
+    """Return the types of the cotangents of a frame: those of its values that can have one."""
     return tuple(t for t in types if has_cotangent(t))
 
 
-def _types_of(values: Sequence[Any]) -> list[ValueType]:
-    return [v._type for v in values]
-
-
-def _push(attributes: Mapping[str, Any]) -> Callable[..., Any]:
-    def bprop(operands: Sequence[Any], out: Any, dout: Any) -> Any:
-        types = _types_of(operands[1:])
-        rest, *found = pop_or_nothing(dout, frame_types(types))
+def _push(attributes: Mapping[str, Any]) -> Rule:
+    def bprop(
+        operands: Sequence[GraphValue], out: GraphValue, dout: GraphValue
+    ) -> Sequence[object]:
+        types: list[ValueType] = [v._type for v in operands[1:]]
+        rest, *found = pop_or_identity(dout, frame_types(types))
         values = iter(found)
         return (rest, *[next(values) if has_cotangent(t) else NO_GRAD for t in types])
 
     return bprop
 
 
-def _pop(attributes: Mapping[str, Any]) -> Callable[..., Any]:
-    def bprop(operands: Sequence[Any], out: Any, dout: Any) -> Any:
-        builder: Any = thread_state.builder
+def _pop(attributes: Mapping[str, Any]) -> Rule:
+    def bprop(
+        operands: Sequence[GraphValue], out: Sequence[GraphValue], dout: Sequence[Any]
+    ) -> tuple[object]:
         rest, _, *values = dout
         kept = [v for v, t in zip(values, attributes["types"], strict=True) if has_cotangent(t)]
-        return (builder.append(stack_push, (rest, *kept), {}),)
+        return (current_builder().append(stack_push, (rest, *kept), {}),)
 
     return bprop
 
 
-def pop_or_nothing(stack: Any, types: tuple[ValueType, ...]) -> tuple[Any, ...]:
-    """Pop a frame of cotangents, (rest, *values); nothing was pushed on a stack without one: no
-    cotangents.
+def pop_or_identity(stack: GraphValue, types: tuple[ValueType, ...]) -> tuple[GraphValue, ...]:
+    """Pop a frame of cotangents and return (rest of the stack, *values).
+
+    An empty stack stays empty and gives additive identities.
     """
     branches: list[Graph] = []
     for holds in (False, True):
@@ -150,15 +160,17 @@ def pop_or_nothing(stack: Any, types: tuple[ValueType, ...]) -> tuple[Any, ...]:
             if holds:
                 rest, _, *values = inner.append(stack_pop, (own,), {"types": types})
             else:
-                rest, values = own, [nothing(t) for t in types]
+                rest, values = own, [additive_identity(t) for t in types]
             branches.append(inner.finish((rest, *values)))
-    builder: Any = thread_state.builder
+    builder = current_builder()
     flag = builder.append(stack_holds, (stack,), {})
-    made: tuple[Any, ...] = builder.append(switch, (flag, stack), {"branches": tuple(branches)})
+    made: tuple[GraphValue, ...] = builder.append(
+        switch, (flag, stack), {"branches": tuple(branches)}
+    )
     return made
 
 
-RULES: dict[str, Callable[[Mapping[str, Any]], Callable[..., Any]]] = {
+RULES: dict[str, Getter] = {
     "scalar": _scalar,
     "to_tensor": _to_tensor,
     "stack_push": _push,

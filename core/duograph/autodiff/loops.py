@@ -1,18 +1,18 @@
-"""The derivative of a loop: the forward pushes each turn's residuals on a stack, the backward loop
-pops them.
+"""The derivative of a loop: the forward pushes residuals on a stack, the backward loop pops them.
 
-Which carries have a cotangent may differ between the last turns and those before: after the last
-turn, those whose results are used; before it, those that the turn passes cotangents to. A carry
-without one gets nothing, as on the tape, rather than a zero that rules would turn into NaN. Each
-such choice has its own backward of the body, and the loop carries which one is next.
+Which carries have a cotangent can differ between the last iteration and earlier ones: after the last
+iteration they are those whose results are used, before it those to which the iteration passes
+cotangents. A carry without one gets nothing, as on the eager tape, rather than a zero, which rules
+could turn into NaN. Each set of statuses, a *pattern*, has its own backward of the body; the
+backward loop carries the number of the next pattern.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
-from ..ir.builder import GraphBuilder
+from ..ir.builder import GraphBuilder, GraphValue
 from ..ir.control import (
     stack_holds,
     stack_new,
@@ -21,10 +21,11 @@ from ..ir.control import (
     switch,
     while_loop,
 )
-from ..ir.graph import Graph, GraphNode
+from ..ir.graph import Graph, GraphNode, SourceSpan
+from ..ir.values import GraphScalar
 from ..types import BOOL, INT, STACK, ValueType
 from .activity import has_cotangent
-from .host_rules import nothing
+from .host_rules import additive_identity
 from .optional_cotangents import (
     ABSENT,
     GARBAGE,
@@ -32,27 +33,36 @@ from .optional_cotangents import (
     PRESENT,
     Cotangent,
     added,
-    chosen,
     flag_of,
+    select,
 )
-from .subgraphs import Ids, answering, reopened, rewired, spliced
+from .subgraphs import Ids, reopened, spliced, with_outputs_for, with_parameters
 
 if TYPE_CHECKING:
     from .linearize import Joint
-    from .sweep import Linearized, Sweep
+    from .partition import Linearized
+    from .sweep import Sweep
 
 __all__ = ["plan_while"]
 
-# More choices than this are joined into one in which every cotangent has a flag.
-_LIMIT = 4
+# More patterns than this are merged into one in which every cotangent has a flag.
+_MAX_PATTERNS = 4
 
-# Per carry the status of its cotangent.
-Choice = tuple[int, ...]
+# The status of each carry's cotangent, in one iteration.
+Pattern: TypeAlias = "tuple[int, ...]"
 
 
 class WhilePlan:
-    """A loop whose body is differentiated. `operands` are (*carries, *invariants), the invariants
-    all different.
+    """Derivative of a loop.
+
+    Attributes:
+        n_carry: number of carries.
+        operands: ids of the operands without the predicate: carries, then different invariants.
+        wanted: for each of them, whether it is differentiated in the body.
+        joint, full: the body, and its halves with the most residuals.
+        kept: ids, in the forward body, of the residuals pushed in each iteration; invariants among
+            the residuals are read from outside the loop instead.
+        frame_types: their types.
     """
 
     def __init__(self, joint: Joint, body: Graph, n_carry: int, operands: list[int]) -> None:
@@ -63,21 +73,20 @@ class WhilePlan:
         start = [i in joint.active and has_cotangent(types[i]) for i in operands]
         self.wanted = session.activity.carries(body, n, start)
         self.joint: Joint = session.joint(body, self.wanted, session)
-        self.full = lin = self.joint.everything()
-        # what a turn keeps for itself; invariants are there outside of the loop
+        self.full = lin = self.joint.full_halves()
         self.kept = [i for i in lin.residuals if not n <= i < len(operands)]
         self.frame_types = tuple(lin.forward.types[i] for i in self.kept)
 
-    def body(self) -> Graph:
-        """The forward body: (*carries, stack, *invariants) -> (predicate, *carries, stack)."""
+    def forward_body(self) -> Graph:
+        """Return the body (*carries, stack, *invariants) -> (predicate, *carries, stack)."""
         lin, n = self.full, self.n_carry
         types = lin.forward.types[: lin.forward.n_params]
         kinds = [*types[:n], STACK, *types[n:]]
-        places = [k if k < n else k + 1 for k in range(len(types))]
+        positions = [k if k < n else k + 1 for k in range(len(types))]
         shift = len(kinds) - len(types)
-        graph = rewired(lin.forward, kinds, places)
+        graph = with_parameters(lin.forward, kinds, positions)
         builder = reopened(graph)
-        kept = [places[i] if i < len(types) else i + shift for i in self.kept]
+        kept = [positions[i] if i < len(types) else i + shift for i in self.kept]
         with builder.current():
             values = [builder.tensor(i) for i in (n, *kept)]
             stack = builder.append(stack_push, tuple(values), {})
@@ -95,36 +104,41 @@ class WhilePlan:
         if any(start):
             _Backward(self, sweep, node, start).append()
 
-    def halves(self, choice: Choice, seeded: Sequence[int]) -> Linearized:
-        """The body's halves when the carries have cotangents of these statuses."""
-        return self.joint.halves((ABSENT, *choice), seeded)
+    def halves(self, pattern: Pattern, seeded: Sequence[int]) -> Linearized:
+        """Return the halves of the body when the carries' cotangents have these statuses."""
+        return self.joint.halves((ABSENT, *pattern), seeded)
 
 
 class _Backward:
-    """One backward loop.
+    """Builds one backward loop.
+
+    It carries the stack, the number of the pattern (if there are several), and the cotangents of
+    `carried` and `summed` operands with the flags of `flagged_carries` and `flagged_sums`.
 
     Attributes:
-        choices: the statuses of the carries' cotangents, turn by turn; `after[s]` follows choice s.
-        carried: the carries that ever have one; `unsure` those among them that come with a flag.
-        running: invariants that collect cotangents over the turns.
-        seeded: carries whose operand has a cotangent already: the first turn, the last one to be
-            gone back
-        through, adds to it.
-        seeds: statuses with which a turn takes up what running and seeded ones have by then.
+        patterns: in the order of the iterations, from the last; `after[s]` follows pattern s.
+        carried: carries that have a cotangent in some pattern.
+        summed: invariants whose cotangents are summed over the iterations.
+        seeded: carries whose operand already has a cotangent. The first iteration, which is the
+            last one of the backward loop, adds to it.
+        seeds: statuses of the cotangents to which an iteration adds.
+        halves: of the body, by pattern.
+        residuals: for each of them, the ids of its residuals in the forward body.
+        invariants: those that some backward body reads.
     """
 
-    def __init__(self, plan: WhilePlan, sweep: Sweep, node: GraphNode, start: Choice) -> None:
+    def __init__(self, plan: WhilePlan, sweep: Sweep, node: GraphNode, start: Pattern) -> None:
         self.plan, self.sweep, self.node = plan, sweep, node
         n, operands = plan.n_carry, plan.operands
         self.types: list[ValueType] = plan.joint.graph.types
-        self.choices, self.after = _choices(plan, start)
-        self.carried = [k for k in range(n) if any(c[k] for c in self.choices)]
-        nothing_yet = (ABSENT,) * len(operands)
+        self.patterns, self.after = _patterns(plan, start)
+        self.carried = [k for k in range(n) if any(c[k] for c in self.patterns)]
+        no_seeds = (ABSENT,) * len(operands)
         reached: set[int] = set()
-        for choice in self.choices:
-            reached.update(plan.halves(choice, nothing_yet).wrt)
-        self.running = [k for k in range(n, len(operands)) if k in reached]
-        taken = {operands[k] for k in self.running}
+        for pattern in self.patterns:
+            reached.update(plan.halves(pattern, no_seeds).wrt)
+        self.summed = [k for k in range(n, len(operands)) if k in reached]
+        taken = {operands[k] for k in self.summed}
         self.seeded: list[int] = []
         for k in self.carried:
             i = operands[k]
@@ -132,33 +146,33 @@ class _Backward:
                 taken.add(i)
                 self.seeded.append(k)
         self.seeds = self._settle_seeds()
-        self.halves = [plan.halves(choice, self.seeds) for choice in self.choices]
-        self.unsure = [
+        self.halves = [plan.halves(pattern, self.seeds) for pattern in self.patterns]
+        self.flagged_carries = [
             k
             for k in self.carried
-            if k in self.seeded or any(c[k] != PRESENT for c in self.choices)
+            if k in self.seeded or any(c[k] != PRESENT for c in self.patterns)
         ]
-        self.doubtful = [k for k in self.running if self.seeds[k] != PRESENT]
-        where = dict(zip(plan.full.keys, plan.full.residuals))
-        self.residuals = [[where[k] for k in h.keys] for h in self.halves]
-        # invariants that the bodies' backward graphs read
-        self.outer = list(
+        self.flagged_sums = [k for k in self.summed if self.seeds[k] != PRESENT]
+        id_of = dict(zip(plan.full.keys, plan.full.residuals))
+        self.residuals = [[id_of[k] for k in h.keys] for h in self.halves]
+        self.invariants = list(
             dict.fromkeys(i for own in self.residuals for i in own if n <= i < len(operands))
         )
 
     def _settle_seeds(self) -> list[int]:
+        """Return the seeds' statuses, iterated until no iteration makes one of a sum worse."""
         sweep, operands = self.sweep, self.plan.operands
         seeds = [ABSENT] * len(operands)
-        for k in self.running:
+        for k in self.summed:
             seeds[k] = sweep.status(operands[k]) or NEUTRAL
-        for k in self.seeded:  # before the first turn it is not there
+        for k in self.seeded:  # absent in all iterations but the first
             seeds[k] = max(sweep.status(operands[k]), NEUTRAL)
         while True:
             worse = {
                 i
-                for choice in self.choices
-                for i, s in zip(*_statuses(self.plan.halves(choice, seeds)))
-                if s == GARBAGE and i in self.running and seeds[i] == NEUTRAL
+                for pattern in self.patterns
+                for i, s in _statuses(self.plan.halves(pattern, seeds))
+                if s == GARBAGE and i in self.summed and seeds[i] == NEUTRAL
             }
             if not worse:
                 return seeds
@@ -172,111 +186,122 @@ class _Backward:
         stack = builder.tensor(results[plan.n_carry])
         holds = builder.append(stack_holds, (stack,), {})
         start = {
-            k: sweep.cotangent(results[k]) for k in self.carried if results[k] in sweep.cotangents
+            k: sweep.cotangents[results[k]] for k in self.carried if results[k] in sweep.cotangents
         }
         before = {
-            k: sweep.cotangent(operands[k])
-            for k in (*self.running, *self.seeded)
+            k: sweep.cotangents[operands[k]]
+            for k in (*self.summed, *self.seeded)
             if operands[k] in sweep.cotangents
         }
         carries = [
             stack,
-            *([builder.host(0)] if len(self.choices) > 1 else []),
-            *(start[k].value if k in start else nothing(self.types[k]) for k in self.carried),
-            *(before[k].value if k in before else nothing(self.types[k]) for k in self.running),
-            *(flag_of(start.get(k)) for k in self.unsure),
-            *(flag_of(before.get(k)) for k in self.doubtful),
+            *([builder.host(0)] if len(self.patterns) > 1 else []),
+            *(self._initial(start, k) for k in self.carried),
+            *(self._initial(before, k) for k in self.summed),
+            *(flag_of(start.get(k)) for k in self.flagged_carries),
+            *(flag_of(before.get(k)) for k in self.flagged_sums),
         ]
-        rest = [
-            *(sweep.value(operands[i]) for i in self.outer),
+        constants = [
+            *(sweep.value(operands[i]) for i in self.invariants),
             *(before[k].value for k in self.seeded),
             *(flag_of(before[k]) for k in self.seeded),
         ]
         made = builder.append(
             while_loop,
-            (holds, *carries, *rest),
+            (holds, *carries, *constants),
             {"body": self._body(), "n_carry": len(carries)},
         )
-        values = iter(made[2 if len(self.choices) > 1 else 1 :])
-        found = {k: next(values) for k in (*self.carried, *self.running)}
-        flags = {k: next(values) for k in (*self.unsure, *self.doubtful)}
-        for k in self.running:
-            status = self.seeds[k]
-            sweep.put(operands[k], Cotangent(found[k], status, flags.get(k)))
+        values = iter(made[2 if len(self.patterns) > 1 else 1 :])
+        found = {k: next(values) for k in (*self.carried, *self.summed)}
+        flags = {k: next(values) for k in (*self.flagged_carries, *self.flagged_sums)}
+        for k in self.summed:
+            sweep.cotangents[operands[k]] = Cotangent(found[k], self.seeds[k], flags.get(k))
         for k in self.carried:
             if operands[k] not in sweep.active:
                 continue
-            status = PRESENT
-            if k in self.unsure:
-                every = [c[k] for c in self.choices]
-                status = GARBAGE if GARBAGE in every or k in self.seeded else NEUTRAL
-            new = Cotangent(found[k], status, flags.get(k))
+            new = Cotangent(found[k], self._final_status(k), flags.get(k))
             if k in self.seeded:
                 idle = added(before[k], start[k]) if k in start else before[k]
-                sweep.put(operands[k], _either_way(holds, idle, new))
+                sweep.cotangents[operands[k]] = _if_ran(holds, idle, new)
             else:
                 sweep.accumulate(operands[k], new)
 
+    def _initial(self, cotangents: dict[int, Cotangent], k: int) -> GraphValue:
+        return cotangents[k].value if k in cotangents else additive_identity(self.types[k])
+
+    def _final_status(self, k: int) -> int:
+        """Return the status of a carry's cotangent after the backward loop."""
+        if k not in self.flagged_carries:
+            return PRESENT
+        if k in self.seeded or any(c[k] == GARBAGE for c in self.patterns):
+            return GARBAGE
+        return NEUTRAL
+
     def _body(self) -> Graph:
+        """Return the body of the backward loop; see `append` for its parameters."""
         builder = GraphBuilder()
-        several = len(self.choices) > 1
+        several = len(self.patterns) > 1
         types = self.types
         stack = builder.parameter(STACK)
         state = [builder.parameter(INT)] if several else []
         given = [builder.parameter(types[k]) for k in self.carried]
-        runs = [builder.parameter(types[k]) for k in self.running]
-        given_flags = [builder.parameter(BOOL) for _ in self.unsure]
-        run_flags = [builder.parameter(BOOL) for _ in self.doubtful]
-        outer = [builder.parameter(types[i]) for i in self.outer]
+        sums = [builder.parameter(types[k]) for k in self.summed]
+        given_flags = [builder.parameter(BOOL) for _ in self.flagged_carries]
+        sum_flags = [builder.parameter(BOOL) for _ in self.flagged_sums]
+        invariants = [builder.parameter(types[i]) for i in self.invariants]
         haves = [builder.parameter(types[k]) for k in self.seeded]
         have_flags = [builder.parameter(BOOL) for _ in self.seeded]
         with builder.current():
-            rest, left, *frame = builder.append(
+            rest, more, *frame = builder.append(
                 stack_pop, (stack,), {"types": self.plan.frame_types}
             )
             seeds, seed_flags = [], []
             if haves:
-                last = left.apply("not", left)
+                first = more.apply("not", more)  # the first iteration of the forward loop
                 for have, flag in zip(haves, have_flags):
-                    seeds.append(chosen(last, (have,), lambda x: nothing(x._type), lambda x: x))
-                    seed_flags.append(last.apply("and", last, flag))
+                    seeds.append(
+                        select(first, (have,), lambda x: additive_identity(x._type), lambda x: x)
+                    )
+                    seed_flags.append(first.apply("and", first, flag))
             values = [
-                *frame, *outer, *given, *seeds, *runs, *given_flags, *seed_flags, *run_flags,
+                *frame, *invariants, *given, *seeds, *sums, *given_flags, *seed_flags, *sum_flags,
             ]  # fmt: skip
             kinds = [v._type for v in values]
-            steps = [self._step(s, kinds) for s in range(len(self.choices))]
+            steps = [self._step(s, kinds) for s in range(len(self.patterns))]
             if several:
                 found = builder.append(switch, (*state, *values), {"branches": tuple(steps)})
             else:
                 found = spliced(builder, steps[0], values)
-            return builder.finish((left, rest, *found))
+            return builder.finish((more, rest, *found))
 
     def _step(self, s: int, kinds: list[ValueType]) -> Graph:
-        """One turn back for choice `s`: takes the values in the order of `_body`, returns the
-        carries but the stack.
+        """Return the backward of one iteration with pattern s.
+
+        It takes the values in the order of `_body` and returns the carries without the stack.
         """
-        plan, halves, choice = self.plan, self.halves[s], self.choices[s]
-        place = {i: k for k, i in enumerate((*plan.kept, *self.outer))}
+        plan, halves, pattern = self.plan, self.halves[s], self.patterns[s]
+        residual_at = {i: k for k, i in enumerate((*plan.kept, *self.invariants))}
         order = [
             *(("given", k) for k in self.carried),
-            *(("seed", k) for k in (*self.seeded, *self.running)),
-            *(("given flag", k) for k in self.unsure),
-            *(("seed flag", k) for k in (*self.seeded, *self.doubtful)),
+            *(("seed", k) for k in (*self.seeded, *self.summed)),
+            *(("given flag", k) for k in self.flagged_carries),
+            *(("seed flag", k) for k in (*self.seeded, *self.flagged_sums)),
         ]
-        at = {name: len(place) + j for j, name in enumerate(order)}
-        present = [k for k, status in enumerate(choice) if status]
+        at = {name: len(residual_at) + j for j, name in enumerate(order)}
+        present = [k for k, status in enumerate(pattern) if status]
         started = [k for k, status in enumerate(self.seeds) if status]
-        places = [
-            *(place[i] for i in self.residuals[s]),
+        positions = [
+            *(residual_at[i] for i in self.residuals[s]),
             *(at["given", k] for k in present),
             *(at["seed", k] for k in started),
-            *(at["given flag", k] for k in present if choice[k] > PRESENT),
+            *(at["given flag", k] for k in present if pattern[k] > PRESENT),
             *(at["seed flag", k] for k in started if self.seeds[k] > PRESENT),
         ]
-        graph = rewired(halves.backward, kinds, places)
-        both = [*self.carried, *self.running]
-        graph = answering(graph, halves, both, [*self.unsure, *self.doubtful], self.types)
-        if len(self.choices) == 1:
+        graph = with_parameters(halves.backward, kinds, positions)
+        wrt = [*self.carried, *self.summed]
+        flagged = [*self.flagged_carries, *self.flagged_sums]
+        graph = with_outputs_for(graph, halves, wrt, flagged, self.types)
+        if len(self.patterns) == 1:
             return graph
         builder = reopened(graph)
         with builder.current():
@@ -284,68 +309,72 @@ class _Backward:
         return Graph(builder.n_params, builder.types, builder.nodes, (state, *graph.outputs), False)
 
 
-def _statuses(halves: Linearized) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return halves.wrt, halves.statuses
+def _statuses(halves: Linearized) -> zip[tuple[int, int]]:
+    """Return pairs of a parameter of the body and the status of its cotangent."""
+    return zip(halves.wrt, halves.statuses)
 
 
-def _choices(plan: WhilePlan, start: Choice) -> tuple[list[Choice], list[int]]:
-    """The carries' cotangents, turn by turn from the last one, until the choices repeat."""
-    choices, after = [start], []
+def _patterns(plan: WhilePlan, start: Pattern) -> tuple[list[Pattern], list[int]]:
+    """Return the patterns from the last iteration backwards until they repeat, and successors."""
+    patterns, after = [start], []
     while True:
-        following = _following(plan, choices[-1])
-        if following in choices:
-            after.append(choices.index(following))
-            return choices, after
-        after.append(len(choices))
-        choices.append(following)
-        if len(choices) > _LIMIT:
-            return [_joined(plan, start)], [0]
+        following = _following(plan, patterns[-1])
+        if following in patterns:
+            after.append(patterns.index(following))
+            return patterns, after
+        after.append(len(patterns))
+        patterns.append(following)
+        if len(patterns) > _MAX_PATTERNS:
+            return [_merged_pattern(plan, start)], [0]
 
 
-def _following(plan: WhilePlan, choice: Choice) -> Choice:
-    found = plan.halves(choice, (ABSENT,) * len(plan.operands))
-    known = dict(zip(*_statuses(found)))
+def _following(plan: WhilePlan, pattern: Pattern) -> Pattern:
+    """Return the pattern of the iteration before one with `pattern`."""
+    known = dict(_statuses(plan.halves(pattern, (ABSENT,) * len(plan.operands))))
     return tuple([known.get(k, ABSENT) for k in range(plan.n_carry)])
 
 
-def _joined(plan: WhilePlan, start: Choice) -> Choice:
-    """One choice that holds at every turn: every cotangent that there ever is may be there."""
-    choice = tuple([GARBAGE if s else ABSENT for s in start])
+def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
+    """Return one pattern for all iterations: any cotangent that may exist has status GARBAGE."""
+    pattern = tuple([GARBAGE if s else ABSENT for s in start])
     while True:
         found = tuple(
-            [GARBAGE if a or b else ABSENT for a, b in zip(choice, _following(plan, choice))]
+            [GARBAGE if a or b else ABSENT for a, b in zip(pattern, _following(plan, pattern))]
         )
-        if found == choice:
-            return choice
-        choice = found
+        if found == pattern:
+            return pattern
+        pattern = found
 
 
-def _either_way(ran: Any, idle: Cotangent, new: Cotangent) -> Cotangent:
-    """The operand's cotangent: of a loop that did not run, the result is the operand itself."""
-    value = chosen(ran, (idle.value, new.value), lambda a, b: a, lambda a, b: b)
-    if idle.status == PRESENT:  # then the first turn has added to what was there
+def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
+    """Return `new` if the loop ran, else `idle`; a result of a loop that did not is its operand."""
+    value = select(ran, (idle.value, new.value), lambda a, b: a, lambda a, b: b)
+    if idle.status == PRESENT:  # then `new`, to which the first iteration added it, exists as well
         return Cotangent(value)
-    flags = (flag_of(idle), flag_of(new))
-    return Cotangent(value, GARBAGE, chosen(ran, flags, lambda a, b: a, lambda a, b: b))
+    flag = select(ran, (flag_of(idle), flag_of(new)), lambda a, b: a, lambda a, b: b)
+    assert isinstance(flag, GraphScalar)
+    return Cotangent(value, GARBAGE, flag)
 
 
-def plan_while(joint: Joint, node: GraphNode, operands: Ids, span: Any) -> Sequence[int] | None:
-    """Append a loop that pushes residuals."""
+def plan_while(
+    joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
+) -> Sequence[int] | None:
+    """Append a loop that pushes residuals; see `control_flow`."""
     n = node.attributes["n_carry"]
     body: Graph = node.attributes["body"]
-    predicate, *rest = operands
-    flags = joint.session.activity.carries(body, n, [i in joint.active for i in rest])
-    if not any(flags[:n]):
+    predicate, *rest = [i for i in operands if i is not None]
+    active = joint.session.activity.carries(body, n, [i in joint.active for i in rest])
+    if not any(active[:n]):
         return None
     invariants = list(dict.fromkeys(rest[n:]))
-    place = {i: n + k for k, i in enumerate(invariants)}
+    position = {i: n + k for k, i in enumerate(invariants)}
     if len(invariants) < len(rest) - n:
-        kinds = [joint.builder.types[i] for i in (*rest[:n], *invariants)]  # type: ignore[index]
-        body = rewired(body, kinds, [*range(n), *(place[i] for i in rest[n:])])
-    own: list[Any] = [*rest[:n], *invariants]
+        kinds = [joint.builder.types[i] for i in (*rest[:n], *invariants)]
+        body = with_parameters(body, kinds, [*range(n), *(position[i] for i in rest[n:])])
+    own = [*rest[:n], *invariants]
     plan = WhilePlan(joint, body, n, own)
     (stack,) = joint.add(stack_new, (), {}, (STACK,), True, span)
-    attributes = {"body": plan.body(), "n_carry": n + 1}
+    attributes = {"body": plan.forward_body(), "n_carry": n + 1}
     types = [*body.types[:n], STACK]
     joint.plans[len(joint.builder.nodes)] = plan
     given = (predicate, *own[:n], stack, *own[n:])

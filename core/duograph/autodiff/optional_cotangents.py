@@ -1,24 +1,23 @@
-"""Cotangents that are there in some runs only: a value that one branch uses, or a loop that may not
-run.
+"""Optional cotangents: those that exist in some runs of a graph only.
 
-The tape has nothing where no path leads back to a value; a zero would not do in its place, since
-rules make other zeros of it, or NaN. So a cotangent has a status, and, where runs differ, a flag: a
-host bool. Rules run on what is not there all the same; what they make of it has the flag too, and
-is never added to anything.
+A value that only one branch uses, or that a loop of zero iterations never reads, has a cotangent in
+some runs and none in others. The eager tape has nothing where no path leads back to a value. A zero
+would not be equivalent, because rules turn zeros into other zeros or into NaN. So each cotangent has
+a status known while compiling and, where runs differ, a flag: a host bool of the graph. Rules are
+also run on absent cotangents; their results carry the flag and are never added to anything.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ..errors import GradientError
-from ..ir.builder import GraphBuilder
+from ..ir.builder import GraphBuilder, GraphValue, current_builder
 from ..ir.control import switch
-from ..runtime_state import thread_state
-from ..types import STACK
-from .host_rules import full, nothing
+from ..ir.values import GraphObject, GraphScalar
+from ..types import STACK, HostType
+from .host_rules import additive_identity, filled
 
 __all__ = [
     "ABSENT",
@@ -27,93 +26,109 @@ __all__ = [
     "GARBAGE",
     "Cotangent",
     "added",
-    "settled",
     "either",
     "flag_of",
-    "chosen",
+    "select",
+    "with_zeros",
 ]
 
-# There in no run; in every run; where the flag says so, else what changes nothing when it is added;
-# else anything.
+# ABSENT: in no run. PRESENT: in every run. Otherwise the flag says whether there is a cotangent;
+# without one, the value is an additive identity (NEUTRAL) or arbitrary (GARBAGE).
 ABSENT, PRESENT, NEUTRAL, GARBAGE = range(4)
 
 
 @dataclasses.dataclass(frozen=True)
 class Cotangent:
-    """A cotangent, as values of the graph that is being built."""
+    """A cotangent, as values of the graph under construction; `flag` is set iff status > PRESENT."""
 
-    value: Any
+    value: GraphValue
     status: int = PRESENT
-    flag: Any = None
+    flag: GraphScalar | None = None
 
 
-def flag_of(c: Cotangent | None) -> Any:
-    """Whether it is there, as a host bool of the graph."""
-    builder: Any = thread_state.builder
-    if c is None or c.status == ABSENT:
-        return builder.host(False)
-    return builder.host(True) if c.status == PRESENT else c.flag
+def flag_of(c: Cotangent | None) -> GraphScalar:
+    """Return a host bool of the graph that says whether the cotangent exists."""
+    if c is not None and c.status > PRESENT:
+        assert c.flag is not None
+        return c.flag
+    found: GraphScalar = current_builder().host(c is not None and c.status == PRESENT)
+    return found
 
 
-def either(flags: Sequence[Any]) -> Any:
-    """Whether one of them holds."""
+def either(flags: Sequence[GraphScalar | None]) -> GraphScalar:
+    """Return the disjunction of flags."""
     found = flags[0]
+    assert found is not None
     for flag in flags[1:]:
+        assert flag is not None
         if flag._id != found._id:
             found = found.apply("or", found, flag)
     return found
 
 
-def chosen(
-    flag: Any, values: Sequence[Any], no: Callable[..., Any], yes: Callable[..., Any]
-) -> Any:
-    """`yes(*values)` where the flag holds, else `no(*values)`."""
+def select(
+    flag: GraphScalar,
+    values: Sequence[GraphValue],
+    no: Callable[..., GraphValue],
+    yes: Callable[..., GraphValue],
+) -> GraphValue:
+    """Append a switch that computes `yes(*values)` if the flag is true, else `no(*values)`."""
     branches = []
     for function in (no, yes):
         inner = GraphBuilder()
         own = [inner.parameter(v._type) for v in values]
         with inner.current():
             branches.append(inner.finish((function(*own),)))
-    builder: Any = thread_state.builder
-    (found,) = builder.append(switch, (flag, *values), {"branches": tuple(branches)})
+    found: GraphValue
+    (found,) = current_builder().append(switch, (flag, *values), {"branches": tuple(branches)})
     return found
 
 
-def _sum(a: Any, b: Any) -> Any:
+def _sum(a: GraphValue, b: GraphValue) -> GraphValue:
     if a._type is STACK:
         raise GradientError(
             "a derivative of a loop is used twice inside a higher derivative; "
             "wanted one use: compute the loop once per derivative"
         )
-    return a + b
+    assert not isinstance(a, GraphObject)
+    total: GraphValue = a + b
+    return total
+
+
+def _first(a: GraphValue, b: GraphValue) -> GraphValue:
+    return a
+
+
+def _second(a: GraphValue, b: GraphValue) -> GraphValue:
+    return b
 
 
 def added(have: Cotangent, new: Cotangent) -> Cotangent:
-    """The sum of two cotangents of one value."""
+    """Return the sum of two cotangents of one value, which exists where either does."""
     a, b = have.value, new.value
     if GARBAGE not in (have.status, new.status):
         if PRESENT in (have.status, new.status):
             return Cotangent(_sum(a, b))
         return Cotangent(_sum(a, b), NEUTRAL, either([have.flag, new.flag]))
-    if new.status != GARBAGE and have.status == GARBAGE:
-        value = chosen(have.flag, (a, b), lambda a, b: b, _sum)
+    if new.status != GARBAGE:
+        value = select(flag_of(have), (a, b), _second, _sum)
     elif have.status != GARBAGE:
-        value = chosen(new.flag, (a, b), lambda a, b: a, _sum)
+        value = select(flag_of(new), (a, b), _first, _sum)
     else:
-        first = chosen(new.flag, (a, b), lambda a, b: a, _sum)
-        value = chosen(have.flag, (b, first), lambda b, first: b, lambda b, first: first)
+        first = select(flag_of(new), (a, b), _first, _sum)
+        value = select(flag_of(have), (b, first), _first, _second)
     if PRESENT in (have.status, new.status):
         return Cotangent(value)
     return Cotangent(value, GARBAGE, either([have.flag, new.flag]))
 
 
-def settled(c: Cotangent) -> Any:
-    """The value for those who want one in every run: zeros where it is not there."""
+def with_zeros(c: Cotangent) -> GraphValue:
+    """Return the value of a cotangent, or zeros in runs without one."""
     if c.status == PRESENT:
         return c.value
 
-    def zeros(value: Any) -> Any:
-        plain = not hasattr(value._type, "dtype")
-        return nothing(value._type) if plain else full(value._type, 0)
+    def zeros(value: GraphValue) -> GraphValue:
+        type_ = value._type
+        return additive_identity(type_) if isinstance(type_, HostType) else filled(type_, 0)
 
-    return chosen(c.flag, (c.value,), zeros, lambda value: value)
+    return select(flag_of(c), (c.value,), zeros, lambda value: value)

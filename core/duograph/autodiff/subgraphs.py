@@ -1,34 +1,47 @@
-"""Sub-graphs taken apart and put together again while a graph is differentiated."""
+"""Edits of sub-graphs during differentiation: new parameters, more nodes, more outputs.
+
+The derivatives of switches, loops and calls use these on the graphs of branches and bodies. Graphs
+are never changed in place; every function returns or extends a copy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from ..ir.builder import GraphBuilder
+from ..ir.builder import GraphBuilder, GraphValue, current_builder
 from ..ir.control import stack_new
 from ..ir.graph import Graph, GraphNode
-from ..runtime_state import thread_state
 from ..types import BOOL, INT, OBJECT, STACK, HostType, ValueType
-from .host_rules import full, nothing
+from .host_rules import additive_identity, filled
 from .optional_cotangents import PRESENT
 
 if TYPE_CHECKING:
     from .sweep import Linearized, Sweep
 
-__all__ = ["Ids", "rewired", "reopened", "spliced", "filler", "inputs", "answering", "answers"]
+__all__ = [
+    "Ids",
+    "backward_inputs",
+    "by_parameter",
+    "reopened",
+    "spliced",
+    "unread_residual",
+    "with_outputs_for",
+    "with_parameters",
+]
 
-Ids = tuple[int | None, ...]
+Ids: TypeAlias = "tuple[int | None, ...]"
+Item = TypeVar("Item")
 
 
-def rewired(graph: Graph, kinds: Sequence[ValueType], places: Sequence[int]) -> Graph:
-    """The graph on other parameters: its parameter i is the new number `places[i]`."""
-    n = len(kinds)
+def with_parameters(graph: Graph, types: Sequence[ValueType], positions: Sequence[int]) -> Graph:
+    """Return the graph with parameters of `types`; its old parameter i is number `positions[i]`."""
+    n = len(types)
     shift = n - graph.n_params
     number: dict[int | None, int | None] = {
         i: i + shift for i in range(graph.n_params, len(graph.types))
     }
-    number.update(enumerate(places))
+    number.update(enumerate(positions))
     number[None] = None
     nodes = [
         GraphNode(
@@ -41,12 +54,12 @@ def rewired(graph: Graph, kinds: Sequence[ValueType], places: Sequence[int]) -> 
         )
         for node in graph.nodes
     ]
-    types = [*kinds, *graph.types[graph.n_params :]]
-    return Graph(n, types, nodes, tuple(number[i] for i in graph.outputs), False)  # type: ignore[misc]
+    outputs = tuple(number[i] for i in graph.outputs)
+    return Graph(n, [*types, *graph.types[graph.n_params :]], nodes, outputs, False)  # type: ignore[arg-type]
 
 
 def reopened(graph: Graph) -> GraphBuilder:
-    """A builder that goes on where the graph ends."""
+    """Return a builder that holds a copy of the graph, to append nodes."""
     builder = GraphBuilder()
     builder.types = list(graph.types)
     builder.nodes = list(graph.nodes)
@@ -54,8 +67,11 @@ def reopened(graph: Graph) -> GraphBuilder:
     return builder
 
 
-def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[Any]) -> list[Any]:
-    """Append the nodes of a closed graph on these values, as they are; its outputs."""
+def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[GraphValue]) -> list[GraphValue]:
+    """Append the nodes of a graph applied to `values`, and return its outputs.
+
+    Unlike `GraphBuilder.inline` it keeps the source locations of the nodes.
+    """
     env: dict[int | None, int | None] = {k: v._id for k, v in enumerate(values)}
     env[None] = None
     for node in graph.nodes:
@@ -70,46 +86,51 @@ def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[Any]) -> list[
     return [builder.tensor(env[i]) for i in graph.outputs]  # type: ignore[arg-type]
 
 
-def filler(type_: ValueType) -> Any:
-    """A residual that nobody will read."""
-    builder: Any = thread_state.builder
+def unread_residual(type_: ValueType) -> GraphValue:
+    """Return a value of this type for a residual that the branch taken does not produce."""
     if not isinstance(type_, HostType):
-        return full(type_, 0)
+        return filled(type_, 0)
+    builder = current_builder()
+    found: GraphValue
     if type_ is STACK:
-        return builder.append(stack_new, (), {})
-    return builder.host({INT: 0, BOOL: False, OBJECT: None}.get(type_, 0.0))
+        found = builder.append(stack_new, (), {})
+    else:
+        found = builder.host({INT: 0, BOOL: False, OBJECT: None}.get(type_, 0.0))
+    return found
 
 
-def inputs(sweep: Sweep, ids: Sequence[int], statuses: Sequence[int]) -> list[Any]:
-    """What a backward graph for cotangents of these statuses takes: the cotangents, then the flags."""
-    given = [sweep.cotangent(i) for i, s in zip(ids, statuses) if s]
-    return [*(c.value for c in given), *(c.flag for c in given if c.status > PRESENT)]
+def backward_inputs(sweep: Sweep, ids: Sequence[int], statuses: Sequence[int]) -> list[GraphValue]:
+    """Return the operands of a backward graph: cotangents of `ids` by status, then their flags."""
+    given = [sweep.cotangents[i] for i, s in zip(ids, statuses) if s]
+    flags = [c.flag for c in given if c.flag is not None]
+    return [*(c.value for c in given), *flags]
 
 
-def answering(
+def with_outputs_for(
     graph: Graph,
     halves: Linearized,
     wrt: Sequence[int],
     flagged: Sequence[int],
     types: Sequence[ValueType],
 ) -> Graph:
-    """The graph returning a cotangent for every parameter of `wrt`, then a flag for each of
-    `flagged`.
+    """Return a backward graph with a cotangent for each of `wrt` and a flag for each of `flagged`.
+
+    Parameters for which the graph has no cotangent get an additive identity and a false flag.
     """
-    known, flags = answers(halves, graph.outputs)
+    known, flags = by_parameter(halves, graph.outputs)
     if not flagged and len(known) == len(wrt):
         return graph
     builder = reopened(graph)
     with builder.current():
-        outputs = [known[i] if i in known else nothing(types[i])._id for i in wrt]
+        outputs = [known[i] if i in known else additive_identity(types[i])._id for i in wrt]
         outputs += [flags[i] if i in flags else builder.host(i in known)._id for i in flagged]
     return Graph(builder.n_params, builder.types, builder.nodes, tuple(outputs), False)
 
 
-def answers(halves: Linearized, outputs: Sequence[Any]) -> tuple[dict[int, Any], dict[int, Any]]:
-    """What a backward graph returned: cotangents by parameter, and the flags of those that have
-    one.
-    """
+def by_parameter(
+    halves: Linearized, outputs: Sequence[Item]
+) -> tuple[Mapping[int, Item], Mapping[int, Item]]:
+    """Return the cotangents that a backward graph computes, and their flags, by parameter."""
     known = dict(zip(halves.wrt, outputs))
     flagged = [i for i, s in zip(halves.wrt, halves.statuses) if s > PRESENT]
     return known, dict(zip(flagged, outputs[len(halves.wrt) :]))

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 __all__ = [
     "FuseConsumer",
+    "Handle",
     "HandleFunction",
     "LinkedProgram",
     "Packing",
@@ -21,8 +22,10 @@ __all__ = [
     "as_prepared",
 ]
 
-# From operand handles, by position, to one result handle or a tuple of them. Only the backend knows
-# the types of its handles.
+# Device memory of one value. Only the backend knows the type; the core keeps handles and passes them
+# back.
+Handle: TypeAlias = Any
+# From operand handles, by position, to one result handle or a tuple of them.
 HandleFunction: TypeAlias = Callable[..., Any]
 # From a prepared call that reads the result of another one, and the position of that operand, to
 # one call that does the work of both, or None; see `PreparedCall.fuse_consumer`.
@@ -50,7 +53,7 @@ class PreparedCall:
     packings: Mapping[int, Callable[[], Packing | None]] = dataclasses.field(default_factory=dict)
     fuse_consumer: FuseConsumer | None = None
 
-    def __call__(self, *handles: Any) -> Any:
+    def __call__(self, *handles: Handle) -> Any:
         """Run on these operand handles."""
         return self.run(*handles)
 
@@ -90,7 +93,7 @@ class LinkedProgram:
 
     run: HandleFunction
     donations: Mapping[int, int] | None = None
-    bind: Callable[[Sequence[Any]], Callable[[tuple[Any, ...]], Any]] | None = None
+    bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Any]] | None = None
 
 
 def as_prepared(call: PreparedCall | HandleFunction) -> PreparedCall:

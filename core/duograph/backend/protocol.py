@@ -18,7 +18,7 @@ import numpy as np
 
 from ..dtype import ALL, DType
 from .costs import DEFAULT_COSTS, Costs
-from .prepared import HandleFunction, LinkedProgram, PreparedCall
+from .prepared import Handle, HandleFunction, LinkedProgram, PreparedCall
 
 if TYPE_CHECKING:
     from ..ir.graph import Graph
@@ -31,7 +31,6 @@ __all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Hand
 # (major, minor): a plugin built for another major version is refused, naming both.
 SEAM_VERSION = (1, 0)
 
-Handle: TypeAlias = Any  # only the backend knows what it is
 # A plain function from operand handles to result handles is a prepared call without optional facts.
 Call: TypeAlias = PreparedCall | HandleFunction
 

@@ -1,4 +1,8 @@
-"""Compiled functions: `jit`, its options, its cache, and what can be asked of it."""
+"""Compiled functions: `jit`, its options, its cache of programs, and `explain`.
+
+The front end evaluates source into graphs, `runtime` lowers them; this package decides when to
+compile and which program serves a call.
+"""
 
 from __future__ import annotations
 

@@ -12,14 +12,15 @@ import dataclasses
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from ..backend.prepared import HandleFunction
+from ..backend.prepared import Handle, HandleFunction
 from ..errors import DeviceError, IndexRangeError
-from ..frontend.diagnostics import located
+from ..frontend.diagnostics import Span, located
 from ..frontend.state.evaluation import Evaluation
+from ..frontend.types import Value
 from ..ir.dump import dump_of
 from ..ir.graph import Graph
+from ..ir.optimizer import Watch
 from ..placement import commit
 from ..runtime.cached_values import CachedValues
 from ..runtime.executable import Executable
@@ -55,7 +56,7 @@ class _Route:
         self.donors = [inputs[p] for p in executable.donations.values()]
         self._bind = executable.bind
 
-    def bound(self, last: Sequence[Any]) -> Callable[[tuple[Any, ...]], Any]:
+    def bound(self, last: Sequence[Handle]) -> Callable[[tuple[Handle, ...]], Handle]:
         """Return a function of a tuple of the first handles, with these bound as the last."""
         if self._bind is not None:
             return self._bind(last)
@@ -79,17 +80,17 @@ class _Bound:
 
     __slots__ = ("version", "handles", "route", "run")
 
-    def __init__(self, version: object, handles: list[Any], route: _Route) -> None:
+    def __init__(self, version: object, handles: list[Handle], route: _Route) -> None:
         self.version = version
         self.handles = handles
         self.route = route
-        self.run: Callable[[tuple[Any, ...]], Any] | None = None
+        self.run: Callable[[tuple[Handle, ...]], Handle] | None = None
 
 
 _programs: weakref.WeakSet[CompiledProgram] = weakref.WeakSet()
 
 
-def _bound_handles() -> list[list[Any]]:
+def _bound_handles() -> list[list[Handle]]:
     """Return the lists of state handles that programs keep bound."""
     return [program._bound.handles for program in list(_programs)]
 
@@ -124,8 +125,8 @@ class CompiledProgram:
         self,
         graph: Graph,
         inputs: list[Input],
-        template: Any,
-        writes: list[tuple[str, Any, int]],
+        template: Value,
+        writes: list[tuple[str, Value, int]],
         evaluation: Evaluation,
         device: Device,
         name: str,
@@ -190,7 +191,7 @@ class CompiledProgram:
         self._may_bind = small and not self._whole.donors
         self._bound = _Bound(None, [], self._whole)
 
-    def _executable(self, watch: Any) -> Executable:
+    def _executable(self, watch: Watch | None) -> Executable:
         if not self._only_arguments:
             return lower_program(
                 self.graph,
@@ -209,7 +210,7 @@ class CompiledProgram:
     def _updates(self) -> dict[int, int]:
         """Map each output to the input of which it is the only new value."""
 
-        def key(kind: str, v: Any) -> tuple[str, int]:
+        def key(kind: str, v: Value) -> tuple[str, int]:
             return kind, id(v) if kind == "state" else v
 
         tensors = ("arg", "state")
@@ -288,7 +289,7 @@ class CompiledProgram:
         leaves: Sequence[Tensor],
         numbers: Sequence[object] = (),
         containers: Sequence[object] = (),
-    ) -> Any:
+    ) -> Value:
         """Run on arguments that match the signature; see `read_input` for the parameters."""
         bound = self._bound
         if self._arguments_then_state and bound.version is runtime_state.bindings_version:
@@ -335,7 +336,7 @@ class CompiledProgram:
             return None
         holds = guard.holds
 
-        def fast(*handles: Any) -> Any:
+        def fast(*handles: Handle) -> Handle:
             bound = self._bound
             if bound.version is not runtime_state.bindings_version or not holds():
                 raise StateChanged
@@ -347,7 +348,7 @@ class CompiledProgram:
 
         return fast
 
-    def _route(self) -> tuple[_Route, tuple[Any, ...]]:
+    def _route(self) -> tuple[_Route, tuple[Handle, ...]]:
         """Return the executable for this call, and the cached values that it takes after the inputs."""
         if self._cached is not None:
             # a bound handle is one more holder, so that nothing could be cached
@@ -359,14 +360,14 @@ class CompiledProgram:
 
     def _read(
         self, leaves: Sequence[Tensor], numbers: Sequence[object], containers: Sequence[object]
-    ) -> list[Any]:
+    ) -> list[Handle]:
         """Read every input."""
         device = self.device
         return [read_input(source, leaves, numbers, containers, device) for source in self.inputs]
 
     def finish(
-        self, values: Sequence[Any], leaves: Sequence[Tensor], containers: Sequence[object]
-    ) -> Any:
+        self, values: Sequence[Value], leaves: Sequence[Tensor], containers: Sequence[object]
+    ) -> Value:
         """Rebind what the function writes; return its result."""
         for kind, v, i in self.writes:
             target: Tensor = leaves[v] if kind == "arg" else v
@@ -375,7 +376,7 @@ class CompiledProgram:
 
     # ---- errors -------------------------------------------------------------------------------
 
-    def locate(self, error: Exception, handles: Sequence[Any]) -> None:
+    def locate(self, error: Exception, handles: Sequence[Handle]) -> None:
         """Add to an error of a call the source line that raised it."""
         spans = source_of(error)
         if spans is None and isinstance(error, IndexRangeError) and not self.effects:
@@ -383,7 +384,7 @@ class CompiledProgram:
         if spans is not None:
             located(error, spans)
 
-    def _spans_of(self, error: IndexRangeError, handles: Sequence[Any]) -> Sequence[Any] | None:
+    def _spans_of(self, error: IndexRangeError, handles: Sequence[Handle]) -> Sequence[Span] | None:
         """Interpret the graph node by node until the error of a kernel is raised again.
 
         A call that raises has changed nothing; but what prints or draws may not run twice.

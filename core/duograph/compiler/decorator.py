@@ -1,14 +1,18 @@
-"""`jit`: what makes a compiled function of a function, a method or a Cell."""
+"""The decorator `jit`: checks its options and wraps a function, a method or a Cell.
+
+Compiling itself happens at the first call, in `compiler.function`.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import types
-from typing import Any
+from collections.abc import Mapping
 
 from ..backend import registry
 from ..errors import ArgumentError, ArgumentValueError, DeviceError
+from ..frontend.types import Value
 from ..nn.cell import Cell
 from .function import JitFunction
 from .options import JitConfig
@@ -28,7 +32,7 @@ _OPTIONS = {
 
 
 def jit(
-    function: Any = None,
+    function: Value = None,
     *,
     capture_mode: str = "ast",
     jit_level: str = "",
@@ -36,10 +40,10 @@ def jit(
     fullgraph: bool = False,
     backend: str = "",
     jit_config: JitConfig | None = None,
-    input_signature: Any = None,
-    fn: Any = None,
-    **options: Any,
-) -> Any:
+    input_signature: Value = None,
+    fn: Value = None,
+    **options: Value,
+) -> Value:
     """Compile a function, a method or a Cell (`mindspore.jit`); bare, with options, or called on a
     function.
 
@@ -69,6 +73,30 @@ def jit(
         [3. 8.]
     """
     function = fn if function is None else function
+    _check_options(capture_mode, dynamic, fullgraph, backend, options)
+    if jit_config is None:
+        given = {k: options[k] for k in ("jit_syntax_level",) if k in options}
+        config = JitConfig(jit_level=jit_level, **given)
+    elif isinstance(jit_config, JitConfig):
+        config = jit_config
+    else:
+        raise ArgumentError(f"jit: got jit_config={jit_config!r}; wanted a JitConfig")
+    strict = True if fullgraph else None
+
+    def decorate(f: Value) -> Value:
+        return _compiled(f, config, strict, input_signature)
+
+    return decorate if function is None else decorate(function)
+
+
+def _check_options(
+    capture_mode: object,
+    dynamic: object,
+    fullgraph: object,
+    backend: object,
+    options: Mapping[str, object],
+) -> None:
+    """Raise ArgumentError or ArgumentValueError for an option that `jit` does not take."""
     if capture_mode not in ("ast", "bytecode", "trace"):
         raise ArgumentValueError(
             f"jit: got capture_mode={capture_mode!r}; wanted 'ast', 'bytecode' or 'trace'"
@@ -92,22 +120,10 @@ def jit(
                 f"jit: got the unknown option {name!r}; the options are capture_mode, jit_level, dynamic, fullgraph, "
                 f"backend, jit_config, input_signature, {', '.join(sorted(_OPTIONS))}"
             )
-    if jit_config is None:
-        given = {k: options[k] for k in ("jit_syntax_level",) if k in options}
-        config = JitConfig(jit_level=jit_level, **given)
-    elif isinstance(jit_config, JitConfig):
-        config = jit_config
-    else:
-        raise ArgumentError(f"jit: got jit_config={jit_config!r}; wanted a JitConfig")
-    strict = True if fullgraph else None
-
-    def decorate(f: Any) -> Any:
-        return _compiled(f, config, strict, input_signature)
-
-    return decorate if function is None else decorate(function)
 
 
-def _compiled(f: Any, config: JitConfig, strict: bool | None, input_signature: Any) -> Any:
+def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature: Value) -> Value:
+    """Return the compiled form of a function, method, Cell or callable object."""
     if isinstance(f, JitFunction):
         return f
     if isinstance(f, type):
@@ -146,8 +162,11 @@ def _compiled(f: Any, config: JitConfig, strict: bool | None, input_signature: A
 
 
 def ms_function(
-    fn: Any = None, input_signature: Any = None, hash_args: Any = None, jit_config: Any = None
-) -> Any:
+    fn: Value = None,
+    input_signature: Value = None,
+    hash_args: Value = None,
+    jit_config: Value = None,
+) -> Value:
     """The older name of `jit` (`mindspore.ms_function` of 1.x).
 
     Examples:

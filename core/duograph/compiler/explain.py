@@ -1,11 +1,14 @@
-"""What can be asked of a compiled function."""
+"""The answer of `JitFunction.explain`: what one compiled signature does, and why it was compiled.
+
+It reads a finished program and never compiles or runs one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ..ir.graph import Graph
+from ..tensor import Tensor
 from .compiled_program import CompiledProgram
 from .key import JitKey
 
@@ -16,12 +19,12 @@ class Explanation:
     """What one compiled signature reads, writes and captures; `str()` of it is for people.
 
     Attributes:
-        key: what it was compiled for.
-        captures: (name, value) of what was taken as constant.
+        key: the types and settings that it was compiled for.
+        captures: (name, value) of what the program treats as constant.
         reads: names of Parameters and tensors from outside whose values are inputs.
         writes: names of those that are written.
         effects: such as "io" and "random".
-        reasons: of all compilations of the function, the one field that differed.
+        reasons: per compilation of the function, the field of the key that differed.
         graph: before optimisation; None when the function runs line by line.
         line_by_line: why, when it does.
         level: "O0", "O1" or "O2".
@@ -41,7 +44,7 @@ class Explanation:
         self.line_by_line = reason
         self.reasons = reasons
         self.graph = None if program is None else program.graph
-        self.captures: list[tuple[str, Any]] = []
+        self.captures: list[tuple[str, object]] = []
         self.reads: list[str] = []
         self.writes: list[str] = []
         self.effects: list[str] = []
@@ -92,9 +95,7 @@ class Explanation:
 
 
 def _set_names(graph: Graph, seen: set[int]) -> Iterator[str]:
-    """Names of the attributes, variables and containers that a graph's host calls write, sub-graphs
-    included.
-    """
+    """Yield the names of what a graph's host calls write, subgraphs included."""
     if id(graph) in seen:
         return
     seen.add(id(graph))
@@ -109,10 +110,10 @@ def _set_names(graph: Graph, seen: set[int]) -> Iterator[str]:
             yield from _set_names(target.graph, seen)
 
 
-def _name(value: Any) -> str:
+def _name(value: Tensor) -> str:
     return str(getattr(value, "name", None) or f"a Tensor of shape {value.shape}")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) < 40 else text[:37] + "..."

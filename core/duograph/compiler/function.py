@@ -16,7 +16,6 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from ..context import STRICT, settings
 from ..errors import (
@@ -26,6 +25,7 @@ from ..errors import (
     UnsupportedSyntaxError,
 )
 from ..frontend.diagnostics import forget_own_frames, is_located
+from ..frontend.types import Args, Kwargs, Value
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
 from ..runtime_state import runtime_state, staged_builder
@@ -52,7 +52,7 @@ _collected: dict[str, float] = dict.fromkeys(("compiles", "hits", "fallbacks", "
 _compiling = threading.RLock()
 _new = object.__new__
 # What the fast route finds for arguments without a program: no settings version is None.
-_NO_CALL: Any = (None, None, None)
+_NO_CALL: tuple[Value, Value, None] = (None, None, None)
 
 
 class JitFunction:
@@ -69,11 +69,11 @@ class JitFunction:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., Value],
         config: JitConfig,
         strict: bool | None,
-        input_signature: Any = None,
-        target: Any = None,
+        input_signature: Value = None,
+        target: Value = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -92,10 +92,10 @@ class JitFunction:
 
     # ---- calling ------------------------------------------------------------------------------
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: Value, owner: Value = None) -> Value:
         return self if instance is None else types.MethodType(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Value, **kwargs: Value) -> Value:
         # the fast route; a Parameter has the type of a Tensor, but a program of its own
         if not kwargs and not runtime_state.staging:
             try:
@@ -132,7 +132,7 @@ class JitFunction:
                 pass  # the long route says where in the source an index was out of range
         return self.long_call(args, kwargs)
 
-    def long_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def long_call(self, args: Args, kwargs: Kwargs) -> Value:
         """Call with all checks; an error that names its source line loses duograph's own frames."""
         try:
             return self._call(args, kwargs)
@@ -143,7 +143,7 @@ class JitFunction:
                     raise error
             raise
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call(self, args: Args, kwargs: Kwargs) -> Value:
         builder = staged_builder()
         if builder is not None:  # another function is being compiled: become part of its graph
             target = self.function if self._target is None else self._target
@@ -178,7 +178,7 @@ class JitFunction:
             self._remember(cache, args, given, entry)
         return result
 
-    def _quick(self, cache: ProgramCache, given: tuple[Any, ...]) -> CompiledProgram | None:
+    def _quick(self, cache: ProgramCache, given: Args) -> CompiledProgram | None:
         """Return a program known by the types of the arguments, if its state and captures hold."""
         try:
             found = cache.quick.get(tuple([x._type for x in given]))
@@ -202,9 +202,7 @@ class JitFunction:
             return program
         return None
 
-    def _remember(
-        self, cache: ProgramCache, args: tuple[Any, ...], given: tuple[Any, ...], entry: Compiled
-    ) -> None:
+    def _remember(self, cache: ProgramCache, args: Args, given: Args, entry: Compiled) -> None:
         """Let the quick or the fast route find the program next time, where they may."""
         program = entry.program
         if program.for_shared_tensors:
@@ -224,9 +222,7 @@ class JitFunction:
             assert type_ is not None  # a fast call has one result, a Tensor
             self._fast[tuple([x._type for x in args])] = (run, type_, version)
 
-    def _call_recorded(
-        self, entry: Compiled, slots: Slots, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def _call_recorded(self, entry: Compiled, slots: Slots, args: Args, kwargs: Kwargs) -> Value:
         """Call under a derivative that records an input."""
         try:
             return entry.recorded.call(slots.leaves, slots.numbers, slots.containers)
@@ -237,13 +233,13 @@ class JitFunction:
                 raise
             return self._line_by_line(args, kwargs)
 
-    def _line_by_line(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _line_by_line(self, args: Args, kwargs: Kwargs) -> Value:
         if isinstance(self._target, Cell):
             return NotImplemented  # the call of the Cell goes on without
         run = self.function if self._target is None else self._target
         return run(*args, **kwargs)
 
-    def _cache_of(self, args: tuple[Any, ...]) -> tuple[ProgramCache, tuple[Any, ...]]:
+    def _cache_of(self, args: Args) -> tuple[ProgramCache, Args]:
         """Return the cache for this call, and the arguments that are part of the key."""
         if args and self._is_method():
             held = getattr(args[0], "__dict__", None)
@@ -290,18 +286,18 @@ class JitFunction:
         of_context = own.jit_level if isinstance(own, JitConfig) else ""
         return self.config.jit_level or of_context or settings.jit_level or DEFAULT_LEVEL
 
-    def compile(self, *args: Any, **kwargs: Any) -> None:
+    def compile(self, *args: Value, **kwargs: Value) -> None:
         """Compile for these arguments without running."""
         call, _ = self._bind(args, kwargs)
         if call.cache.find(call.key) is None:
             call.compile()
 
-    def has(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    def has(self, args: Args, kwargs: Kwargs) -> bool:
         """Return whether there is a program for these arguments."""
         call, _ = self._bind(args, kwargs)
         return call.key in call.cache.entries
 
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Call, Slots]:
+    def _bind(self, args: Args, kwargs: Kwargs) -> tuple[_Call, Slots]:
         """Return a call with its key, for questions about it."""
         cache, given = self._cache_of(args)
         bound = bind_call(given, kwargs)
@@ -328,7 +324,7 @@ class JitFunction:
         for cache in list(self._caches):
             cache.clear()
 
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+    def explain(self, *args: Value, **kwargs: Value) -> Explanation:
         """Return what a call with these arguments reads, writes, captures and prints, and why it was
         compiled.
 
@@ -341,7 +337,7 @@ class JitFunction:
         reason = entry.reason if isinstance(entry, Interpreted) else ""
         return Explanation(self._name, call.key, program, reason, list(self._reasons))
 
-    def graph(self, *args: Any, **kwargs: Any) -> Any:
+    def graph(self, *args: Value, **kwargs: Value) -> Value:
         """Return the graph for these arguments, before optimisation."""
         return self.explain(*args, **kwargs).graph
 
@@ -355,10 +351,10 @@ class JitFunction:
 
     # ---- copies -------------------------------------------------------------------------------
 
-    def __deepcopy__(self, memo: Any) -> JitFunction:
+    def __deepcopy__(self, memo: dict[int, object]) -> JitFunction:
         return self._of_copy(copy.deepcopy(self._target, memo))
 
-    def _of_copy(self, target: Any) -> JitFunction:
+    def _of_copy(self, target: Value) -> JitFunction:
         """Return the compiled form of a copy of the Cell that this one belongs to."""
         if not isinstance(self._target, Cell):
             return self
@@ -367,7 +363,7 @@ class JitFunction:
     def __copy__(self) -> JitFunction:
         return self
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
+    def __reduce__(self) -> str | tuple[object, ...]:
         if self._target is None:
             return str(self.function.__qualname__)  # found by its name, as functions are
         return JitFunction, (
@@ -389,9 +385,9 @@ class _Call:
         function: JitFunction,
         cache: ProgramCache,
         key: JitKey,
-        args: tuple[Any, ...],
-        given: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: Args,
+        given: Args,
+        kwargs: Kwargs,
     ) -> None:
         self.function = function
         self.cache = cache
@@ -468,7 +464,7 @@ class _Call:
             reasons.append(f"compiled: {self.key.difference_from(last)}")
 
 
-def _plain_tensors(args: tuple[Any, ...]) -> bool:
+def _plain_tensors(args: Args) -> bool:
     """Return whether all arguments are Tensors, and no Parameters."""
     for x in args:  # noqa: SIM110 (a generator costs more than the call)
         if x.__class__ is not Tensor:
@@ -476,7 +472,7 @@ def _plain_tensors(args: tuple[Any, ...]) -> bool:
     return True
 
 
-def _check_signature(name: str, wanted: Any, given: tuple[Any, ...]) -> None:
+def _check_signature(name: str, wanted: Value, given: Args) -> None:
     """Raise ArgumentValueError when the arguments do not fit the `input_signature`."""
     items = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
     if len(items) != len(given):
@@ -497,7 +493,7 @@ def _check_signature(name: str, wanted: Any, given: tuple[Any, ...]) -> None:
                 )
 
 
-def jit_stats() -> dict[str, Any]:
+def jit_stats() -> dict[str, Value]:
     """Sums over all compiled functions: compilations, hits, functions that run line by line,
     seconds, and why.
 

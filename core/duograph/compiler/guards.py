@@ -1,5 +1,7 @@
-"""Whether what a program captured is still so, and what happens when it is not: the policy
-`stale_captures`.
+"""Checks before each call that what a program captured as constant has not changed.
+
+`compiler.program_cache` keeps one `Guard` per program. On a change the policy `stale_captures`
+decides: recompile, warn, raise, or ignore. A guard never compiles anything itself.
 """
 
 from __future__ import annotations
@@ -7,7 +9,6 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -15,28 +16,39 @@ from .. import context
 from ..errors import CaptureError
 from ..frontend.diagnostics import is_internal
 from ..frontend.state.captures import Capture, Captures, same
+from ..frontend.types import Value
 from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..runtime_state import runtime_state
 
 __all__ = ["Guard", "callers_level"]
 
+# What `Guard.holds` returns.
 KEEP, RECOMPILE = True, False
 
 
 class Guard:
-    """The check of one program's captures before each call.
+    """The captures of one program.
 
-    Captures from Cells are looked at only when an attribute of some Cell was set since the last
-    check; others are compared by identity, and by value where identity fails.
+    Captures from Cells are compared only when an attribute of some Cell was set since the last
+    check; others by identity at every call, and by value where identity fails.
+
+    Attributes:
+        cells: captures from Cells and Parameters.
+        others: all other captures.
+        items: (mapping, key, value) of those among `others` that are looked up in a dict.
+        rest: the remaining ones of `others`.
+        cells_version: see `RuntimeState`; at the last comparison of `cells`.
+        reported: by id of a capture, the changed value that a warning was about.
+        empty: there is nothing to check.
     """
 
     def __init__(self, captures: Captures) -> None:
         self.cells: list[Capture] = []
         self.others: list[Capture] = []
-        items: list[tuple[Mapping[Any, Any], Any, Any]] = []
+        items: list[tuple[Mapping[Value, Value], Value, Value]] = []
         for c in captures.items.values():
-            # an attribute of the class can be set behind the back of the Cell that was asked for it
+            # the Cell does not notice when an attribute of its class is set
             if isinstance(c.owner, (Cell, Parameter)) and not _of_class(c):
                 self.cells.append(c)
             else:
@@ -47,30 +59,29 @@ class Guard:
                     items.append((vars(c.owner), c.name, c.value))
         self.items = items
         self.rest = [c for c in self.others if c.kind not in ("item", "method")]
-        self.epoch = runtime_state.cells_version
-        self.known: dict[
-            int, Any
-        ] = {}  # captures that were reported, with the value that they had then
+        self.cells_version = runtime_state.cells_version
+        self.reported: dict[int, Value] = {}
         self.empty = not self.items and not self.rest and not self.cells
 
     def holds(self) -> bool:
-        """Whether the program may run. Reports what has changed, by the policy in force.
+        """Return whether the program may run; report a change as the policy says.
 
         Raises:
             CaptureError: something has changed, and the policy is "error".
         """
         for owner, name, value in self.items:
             if owner.get(name) is not value:
-                return self._look()
+                return self._apply_policy()
         for c in self.rest:
             now = c.now()
             if now is not c.value and not same(c.value, now):
-                return self._look()
-        if self.cells and runtime_state.cells_version != self.epoch:
-            return self._look()
+                return self._apply_policy()
+        if self.cells and runtime_state.cells_version != self.cells_version:
+            return self._apply_policy()
         return True
 
-    def _look(self) -> bool:
+    def _apply_policy(self) -> bool:
+        """Compare all captures by value, and do what the policy says about those that changed."""
         changed = []
         for c in (*self.others, *self.cells):
             now = c.now()
@@ -82,7 +93,7 @@ class Guard:
         if changed and policy == "recompile":
             return RECOMPILE
         if not changed or policy == "ignore":
-            self.epoch = runtime_state.cells_version
+            self.cells_version = runtime_state.cells_version
             return KEEP
         if policy == "error":
             c, now = changed[0]
@@ -90,9 +101,9 @@ class Guard:
                 f"{c.label} was {_shown(c.value)} when the function was compiled and is {_shown(now)} now; compiled "
                 f"code keeps the old value. Pass it as an argument, or set_context(stale_captures='recompile')"
             )
-        self.epoch = runtime_state.cells_version
-        for c, now in [(c, now) for c, now in changed if not self._reported(c, now)]:
-            self.known[id(c)] = now
+        self.cells_version = runtime_state.cells_version
+        for c, now in [(c, now) for c, now in changed if not self._was_reported(c, now)]:
+            self.reported[id(c)] = now
             warnings.warn(
                 f"{c.label} was {_shown(c.value)} when the function was compiled and is {_shown(now)} now: compiled "
                 f"code keeps the old value. Pass it as an argument, or set_context(stale_captures='recompile')",
@@ -101,18 +112,19 @@ class Guard:
             )
         return KEEP
 
-    def _reported(self, capture: Capture, now: Any) -> bool:
+    def _was_reported(self, capture: Capture, now: Value) -> bool:
+        """Return whether a warning was about this capture and value."""
         marker = object()
-        seen = self.known.get(id(capture), marker)
+        seen = self.reported.get(id(capture), marker)
         return seen is not marker and same(seen, now)
 
     def differing(self) -> list[str]:
-        """Names of the captures that have changed."""
+        """Return the names of the captures that have changed."""
         return [c.label for c in (*self.others, *self.cells) if not same(c.value, c.now())]
 
 
 def callers_level() -> int:
-    """The `stacklevel` of a warning that is about the line of the user's that called compiled code."""
+    """Return the `stacklevel` that blames a warning on the user's line that called compiled code."""
     level = 1
     frame = inspect.currentframe()
     frame = None if frame is None else frame.f_back
@@ -123,13 +135,14 @@ def callers_level() -> int:
 
 
 def _of_class(capture: Capture) -> bool:
-    """Whether what was read is plain data of the owner's class."""
+    """Return whether a capture is plain data of the owner's class."""
     if capture.kind != "attribute" or capture.name in vars(capture.owner):
         return False
     found = inspect.getattr_static(type(capture.owner), capture.name, None)
     return found is not None and not hasattr(found, "__get__")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Value) -> str:
+    """Return a short text of a value."""
     text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
     return text if len(text) <= 80 else text[:77] + "..."

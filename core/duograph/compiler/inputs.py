@@ -7,11 +7,12 @@ here at every call. Reading never evaluates user code other than attribute and i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from ..backend import registry
+from ..frontend.types import Value
 from ..placement import commit
 from ..tensor import Tensor
 from ..types import Device
@@ -21,7 +22,7 @@ __all__ = ["Input", "read_input"]
 # What a parameter of the graph is read from: ("arg", i), ("argument", i), ("number", i),
 # ("container", i), ("state", tensor), ("array", array), (kind, (owner, name)) for an "attribute",
 # "item" or "cell", or ("held", (kind, owner, name)) for the object itself rather than its handle.
-Input: TypeAlias = tuple[str, Any]
+Input: TypeAlias = tuple[str, Value]
 
 
 def read_input(
@@ -30,7 +31,7 @@ def read_input(
     numbers: Sequence[object],
     containers: Sequence[object],
     device: Device,
-) -> Any:
+) -> Value:
     """Return the handle, number or object that an input stands for in this call.
 
     Args:

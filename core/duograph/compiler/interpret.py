@@ -1,11 +1,13 @@
-"""Runs a graph through the door on tensors, control flow included: every op is dispatched, and
-recorded where it is.
+"""Interprets a graph node by node on Tensors and host values, control flow included.
+
+Every op goes through eager dispatch, so tapes record it. Compiled programs use it under nested
+derivatives and to find the source line of an error, `conformance.parity` to compare every value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..autodiff.custom import custom_gradient
 from ..autodiff.replay import call_op, constants_of
@@ -18,29 +20,39 @@ from ..types import Device, HostType
 
 __all__ = ["interpret"]
 
-# Runs a sub-graph on values.
-Run = Callable[[Graph, Sequence[Any]], tuple[Any, ...]]
+# A Tensor, a Python number or object, or a stack of residuals.
+RunValue: TypeAlias = Any
+Results: TypeAlias = tuple[RunValue, ...]
+# Runs a subgraph on values.
+RunGraph: TypeAlias = Callable[[Graph, Sequence[RunValue]], Results]
+# Runs a control op on operands.
+Rule: TypeAlias = Callable[[GraphNode, Sequence[RunValue], RunGraph, Device], Results]
 
 
 def interpret(
     graph: Graph,
-    values: Sequence[Any],
+    values: Sequence[RunValue],
     device: Device,
-    watch: Callable[[GraphNode, tuple[Any, ...]], None] | None = None,
-) -> tuple[Any, ...]:
-    """The results of a graph on tensors and host values. `watch` sees every node that ran, with its
-    results.
+    watch: Callable[[GraphNode, Results], None] | None = None,
+) -> Results:
+    """Return the results of a graph on tensors and host values.
 
-    An error knows the place in the source of the innermost node that raised it.
+    An error carries the source span of the innermost node that raised it.
+
+    Args:
+        graph: the graph.
+        values: of its parameters.
+        device: where constants and host results go.
+        watch: receives every node that ran, with its results.
     """
-    env: dict[int, Any] = dict(enumerate(values))
+    env: dict[int, RunValue] = dict(enumerate(values))
 
-    def again(inner: Graph, given: Sequence[Any]) -> tuple[Any, ...]:
+    def again(inner: Graph, given: Sequence[RunValue]) -> Results:
         return interpret(inner, given, device, watch)
 
     for node in graph.nodes:
         operands = [None if i is None else env[i] for i in node.operands]
-        run = _RUN.get(node.op.name)
+        run = _RULES.get(node.op.name)
         try:
             if run is not None:
                 found = run(node, operands, again, device)
@@ -59,17 +71,22 @@ def interpret(
     return tuple(env[i] for i in graph.outputs)
 
 
-def _truth(value: Any) -> int:
+def _truth(value: RunValue) -> int:
+    """Return a predicate or branch index as an int."""
     return int(value.item()) if isinstance(value, Tensor) else int(value)
 
 
-def _switch(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
+def _switch(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
     branches = node.attributes["branches"]
     k = min(max(_truth(operands[0]), 0), len(branches) - 1)
     return again(branches[k], operands[1:])
 
 
-def _while(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
+def _while(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
     n = node.attributes["n_carry"]
     going, carries, rest = operands[0], operands[1 : 1 + n], operands[1 + n :]
     while _truth(going):
@@ -77,56 +94,72 @@ def _while(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
     return tuple(carries)
 
 
-def _call(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
+def _call(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
     target = node.attributes["target"].graph
     return again(target, operands)
 
 
-def _custom(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
+def _custom(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
     n = node.attributes["n_args"]
     forward, backward = node.attributes["graph"], node.attributes["backward"]
     rest = operands[n:]
 
-    def run(*xs: Any) -> Any:
+    def run(*xs: RunValue) -> Results:
         return again(forward, [*xs, *rest])
 
-    def bprop(*args: Any) -> Any:
+    def bprop(*args: RunValue) -> Results:
         *xs, out, dout = args
         return again(backward, [*xs, *rest, *out, *dout])
 
     return custom_gradient(run, bprop, operands[:n], "bprop")
 
 
-def _host_call(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
+def _host_call(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
     return node.attributes["run"].function(*operands)
 
 
-def _scalar(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
+def _scalar(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
     return (SCALAR_FUNCTIONS[node.attributes["function"]](*operands),)
 
 
-def _host_constant(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
+def _host_constant(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
     return (node.attributes["value"].value,)
 
 
-def _to_host(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
+def _to_host(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
     kind: HostType = node.attributes["kind"]
     return ({"int": int, "float": float, "bool": bool}[kind.name](operands[0].item()),)
 
 
-def _to_tensor(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
+def _to_tensor(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
     made = Tensor(operands[0], node.attributes["dtype"])
     commit(made, device)
     return (made,)
 
 
-def _random(node: GraphNode, operands: Any, again: Run, device: Device) -> Any:
+def _random(
+    node: GraphNode, operands: Sequence[RunValue], again: RunGraph, device: Device
+) -> Results:
     made = Tensor(node.attributes["take"].function())
     commit(made, device)
     return (made,)
 
 
-_RUN = {
+_RULES: dict[str, Rule] = {
     "switch": _switch,
     "while_loop": _while,
     "call": _call,

@@ -7,10 +7,11 @@ keys may run the same program, up to what the program captured (`compiler.guards
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..backend import registry
 from ..context import settings
+from ..frontend.types import Value
 from ..placement import check_index, commit
 from ..runtime_state import runtime_state
 from ..types import Device
@@ -82,7 +83,7 @@ class JitKey(NamedTuple):
         return "nothing differs"
 
 
-def bind_call(given: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[JitKey, Slots] | None:
+def bind_call(given: Sequence[Value], kwargs: Mapping[str, Value]) -> tuple[JitKey, Slots] | None:
     """Return the key of a call, and what its arguments hold.
 
     Returns None after sending tensors that were on no device yet to the device of the call; their

@@ -1,10 +1,13 @@
-"""GRAPH_MODE and `Cell.compile`: how a Cell is called when it is compiled as a whole."""
+"""Calls Cells that are compiled as a whole: in GRAPH_MODE, by `jit(cell)` or `Cell.compile`.
+
+`nn.Cell` calls these functions. The compiled form of a Cell lives in its `__dict__`, and a copy of
+the Cell makes its own.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..context import GRAPH_MODE, settings
+from ..frontend.types import Args, Kwargs, Value
 from ..nn.cell import Cell
 from .function import JitFunction
 from .options import JitConfig
@@ -13,7 +16,7 @@ __all__ = ["graph_call", "compile_cell"]
 
 
 def _function(cell: Cell) -> JitFunction:
-    """The compiled form of a Cell; kept on it."""
+    """Return the compiled form of a Cell for GRAPH_MODE; make it if there is none."""
     found = _own(cell, "_compiled")
     if found is None:
         found = _own(cell, "_graph")
@@ -24,32 +27,31 @@ def _function(cell: Cell) -> JitFunction:
     return found
 
 
-def _own(cell: Cell, name: str) -> Any:
-    """What is kept on a Cell under this name, unless a shallow copy brought it here from another
-    Cell.
-    """
-    found = cell.__dict__.get(name)
+def _own(cell: Cell, name: str) -> JitFunction | None:
+    """Return the compiled form that a Cell keeps under this name; a shallow copy makes its own."""
+    found: JitFunction | None = cell.__dict__.get(name)
     if found is not None and found._target is not cell:
         found = cell.__dict__[name] = found._of_copy(cell)
     return found
 
 
 class _CellFunction(JitFunction):
-    """The compiled form of one Cell; a copy of the Cell makes its own."""
+    """The compiled form of one Cell; a copy of the Cell has none."""
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: object) -> None:  # type: ignore[override]
         return None
 
-    def _of_copy(self, target: Any) -> Any:
+    def _of_copy(self, target: Value) -> None:  # type: ignore[override]
         return None
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()
 
 
-def graph_call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a Cell in GRAPH_MODE, or one that was compiled; NotImplemented when it is to run line by
-    line.
+def graph_call(cell: Cell, args: Args, kwargs: Kwargs) -> Value:
+    """Call a Cell in GRAPH_MODE, or one that was compiled.
+
+    Returns NotImplemented when the Cell must run line by line.
     """
     if settings.mode != GRAPH_MODE:
         compiled = _own(cell, "_compiled")
@@ -61,8 +63,8 @@ def graph_call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     return _function(cell).long_call(args, kwargs)
 
 
-def compile_cell(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """`Cell.compile`."""
+def compile_cell(cell: Cell, args: Args, kwargs: Kwargs) -> None:
+    """Compile a Cell for these arguments (`Cell.compile`)."""
     function = _function(cell)
     function.compile(*args, **kwargs)
     cell.__dict__["_compiled"] = function

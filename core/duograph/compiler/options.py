@@ -1,13 +1,20 @@
-"""Options of compiled functions, and marks that change how a value or a class is compiled."""
+"""Options of compiled functions, and marks that change how a value or a class is compiled.
+
+Users call these functions; `compiler.arguments` and the front end recognise the marks. Nothing here
+compiles.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeVar
 
 from ..context import COMPATIBLE, LAX, STRICT
 from ..errors import ArgumentError, ArgumentValueError
+from ..frontend.types import Value
+from ..ir.values import kind_of
 from ..nn.cell import Cell
-from ..runtime_state import staged_builder, thread_state
+from ..runtime_state import staged_builder
 from ..tensor import Tensor
 
 __all__ = [
@@ -25,6 +32,8 @@ __all__ = [
     "MutableBool",
     "is_mutable",
 ]
+
+T = TypeVar("T")
 
 _LEVELS = ("", "O0", "O1", "O2")
 _EXEC = ("auto", "sink", "no_sink", "")
@@ -55,10 +64,10 @@ class JitConfig:
         self,
         jit_level: str = "",
         exc_mode: str = "auto",
-        jit_syntax_level: Any = "",
+        jit_syntax_level: str | int = "",
         debug_level: str = "RELEASE",
         infer_boost: str = "off",
-        **kwargs: Any,
+        **kwargs: Value,
     ) -> None:
         exc_mode = kwargs.pop("exec_mode", exc_mode)
         _one_of("jit_level", jit_level, _LEVELS)
@@ -70,20 +79,20 @@ class JitConfig:
                 jit_syntax_level
             ]
         _one_of("jit_syntax_level", jit_syntax_level, tuple(_SYNTAX))
-        self.jit_config_dict: dict[str, Any] = {
+        self.jit_config_dict: dict[str, object] = {
             "jit_level": jit_level, "exc_mode": exc_mode, "jit_syntax_level": jit_syntax_level,
             "debug_level": debug_level, "infer_boost": infer_boost, **kwargs,
         }  # fmt: skip
 
     @property
     def jit_level(self) -> str:
-        """The level that was asked for."""
+        """The level that was given; "" for the default."""
         return str(self.jit_config_dict["jit_level"])
 
     @property
     def strict(self) -> bool | None:
-        """Whether STRICT was asked for; None when nothing was."""
-        level = _SYNTAX[self.jit_config_dict["jit_syntax_level"]]
+        """True for STRICT, False for another level, None where no level was given."""
+        level = _SYNTAX[str(self.jit_config_dict["jit_syntax_level"])]
         return None if level is None else level == STRICT
 
     def __repr__(self) -> str:
@@ -91,14 +100,15 @@ class JitConfig:
         return f"JitConfig({inner})"
 
 
-def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+def _one_of(name: str, value: object, allowed: Sequence[str]) -> None:
+    """Raise ArgumentValueError when an option has another value than these."""
     if not isinstance(value, str) or value not in allowed:
         raise ArgumentValueError(
             f"JitConfig: got {name}={value!r}; wanted one of {', '.join(repr(a) for a in allowed if a)}"
         )
 
 
-def jit_class(cls: Any) -> Any:
+def jit_class(cls: T) -> T:
     """Mark a plain class as one whose objects compiled code uses (`mindspore.jit_class`).
 
     Compiled code evaluates methods of any plain class from their source; the mark is kept for
@@ -133,33 +143,33 @@ ms_class = jit_class
 
 
 class MutableInt(int):
-    """An int that is known only when the compiled function runs."""
+    """An int that is an input of compiled functions rather than a constant."""
 
 
 class MutableFloat(float):
-    """A float that is known only when the compiled function runs."""
+    """A float that is an input of compiled functions rather than a constant."""
 
 
-class MutableTuple(tuple[Any, ...]):
-    """A tuple whose numbers are known only when the compiled function runs."""
-
-    dynamic_len = False
-
-
-class MutableList(list[Any]):
-    """A list whose numbers are known only when the compiled function runs."""
+class MutableTuple(tuple[Value, ...]):
+    """A tuple whose numbers are inputs of compiled functions."""
 
     dynamic_len = False
 
 
-class MutableDict(dict[Any, Any]):
-    """A dict whose numbers are known only when the compiled function runs."""
+class MutableList(list[Value]):
+    """A list whose numbers are inputs of compiled functions."""
+
+    dynamic_len = False
+
+
+class MutableDict(dict[Value, Value]):
+    """A dict whose numbers are inputs of compiled functions."""
 
     dynamic_len = False
 
 
 class MutableBool(int):
-    """A bool that is known only when the compiled function runs; Python allows no subclass of bool."""
+    """A bool that is an input of compiled functions; Python allows no subclass of bool."""
 
     def __repr__(self) -> str:
         return repr(bool(self))
@@ -168,12 +178,12 @@ class MutableBool(int):
 _KINDS = (MutableInt, MutableFloat, MutableTuple, MutableList, MutableDict, MutableBool)
 
 
-def is_mutable(value: Any) -> bool:
-    """Whether `mutable` marked a value."""
+def is_mutable(value: object) -> bool:
+    """Return whether `mutable` marked a value."""
     return isinstance(value, _KINDS)
 
 
-def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
+def mutable(input_data: Value, dynamic_len: bool = False) -> Value:
     """Mark a value as an input of the graph rather than a constant (`mindspore.mutable`).
 
     Args:
@@ -193,7 +203,7 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     """
     if staged_builder() is not None:
         return _mutable_inside(input_data)
-    made: Any
+    made: Value
     if isinstance(input_data, Tensor):
         return input_data
     if isinstance(input_data, bool):
@@ -221,10 +231,9 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     return made
 
 
-def _mutable_inside(value: Any) -> Any:
-    from ..ir.values import kind_of
-
-    builder: Any = thread_state.builder
+def _mutable_inside(value: Value) -> Value:
+    """Return the graph value of a number that evaluated code marks, or the container of them."""
+    builder = staged_builder()
     if isinstance(value, (bool, int, float)):
         assert kind_of(value) is not None
         return builder.host(value)
@@ -235,7 +244,7 @@ def _mutable_inside(value: Any) -> Any:
     return value
 
 
-def lazy_inline(fn: Any = None, attrs: Any = None, policy: Any = None) -> Any:
+def lazy_inline(fn: Value = None, attrs: object = None, policy: object = None) -> Value:
     """Mark a Cell's `__init__` so that equal Cells are compiled once (`mindspore.lazy_inline`).
 
     Every Cell is inlined here: the mark changes nothing and is kept for scripts that have it.
@@ -244,6 +253,6 @@ def lazy_inline(fn: Any = None, attrs: Any = None, policy: Any = None) -> Any:
     return fn if fn is not None else lazy_inline
 
 
-def no_inline(fn: Any = None) -> Any:
+def no_inline(fn: Value = None) -> Value:
     """Mark a function that is not to be inlined (`mindspore.no_inline`); it changes nothing here."""
     return fn if fn is not None else no_inline

@@ -6,13 +6,15 @@ derivative of a derivative, every op of the graph is recorded on its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from .. import passes
 from ..autodiff.node_plans import GraphPlan
 from ..autodiff.tape import Node, Output, edge_of
-from ..backend.prepared import HandleFunction
+from ..backend.prepared import Handle, HandleFunction
+from ..frontend.types import Value
+from ..ir.optimizer import Watch
 from ..runtime.lower import lower
 from ..tensor import Tensor
 from ..types import TensorType
@@ -50,7 +52,7 @@ class RecordedProgram:
 
     def call(
         self, leaves: Sequence[Tensor], numbers: Sequence[object], containers: Sequence[object]
-    ) -> Any:
+    ) -> Value:
         """Run the program and record it; see `read_input` for the parameters."""
         program = self.program
         sources: list[Tensor | None] = [
@@ -62,12 +64,14 @@ class RecordedProgram:
             for source in program.inputs
         ]
         if max(x._type.level for x in sources if x is not None) > 1:
-            values: Sequence[Any] = self._interpreted(sources, handles)
+            values: Sequence[Value] = self._interpreted(sources, handles)
         else:
             values = self._as_one_node(sources, handles)
         return program.finish(values, leaves, containers)
 
-    def _as_one_node(self, sources: Sequence[Tensor | None], handles: Sequence[Any]) -> list[Any]:
+    def _as_one_node(
+        self, sources: Sequence[Tensor | None], handles: Sequence[Handle]
+    ) -> list[Value]:
         """Run the compiled forward; return results on a node with the compiled backward."""
         program = self.program
         wanted = tuple([x is not None and x._type.level > 0 for x in sources])
@@ -83,7 +87,7 @@ class RecordedProgram:
             raise
         kept = (*handles, *found)
         node = Node(forward.plan, edges, tuple([kept[i] for i in forward.residuals]), False)
-        values: list[Any] = []
+        values: list[Value] = []
         for i, t in enumerate(program.result_types):
             if t is None:
                 values.append(found[i])
@@ -102,7 +106,7 @@ class RecordedProgram:
             graph, level = program.graph, program.level
             plan = GraphPlan(graph, wanted, program.device, program.name, level)
             linearized = plan.full
-            watch: Callable[..., None] | None = None
+            watch: Watch | None = None
             if program.dump is not None:
                 watch = program.dump.watch("forward")
                 # for the dump alone: the tape lowers the backward at its first use
@@ -117,8 +121,8 @@ class RecordedProgram:
         return made
 
     def _interpreted(
-        self, sources: Sequence[Tensor | None], handles: Sequence[Any]
-    ) -> tuple[Any, ...]:
+        self, sources: Sequence[Tensor | None], handles: Sequence[Handle]
+    ) -> tuple[Value, ...]:
         """Run op by op, so that each op is recorded."""
         program = self.program
         values = []

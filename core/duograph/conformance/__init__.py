@@ -2,7 +2,7 @@
 
     pytest --pyargs duograph.conformance --device NAME
 
-Tests are a table, cases × dtypes, run by a few bodies. `cases` says how a case is written,
-`tolerance` what counts as equal, `oracle` what the results are compared with. docs/plugins.md is
-the guide for authors of a backend.
+A few test bodies run over a table of cases × dtypes. `cases` documents how to write a case,
+`tolerance` defines equality, and `oracle` computes the expected results. docs/plugins.md is the
+guide for authors of a backend.
 """

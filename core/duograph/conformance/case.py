@@ -1,5 +1,7 @@
-"""The format of a case: how one op, or public function, is exercised. `cases/__init__.py` explains
-it by example.
+"""The format of a case, which says how to test one op or public function.
+
+The modules of `cases` list cases; `cases/__init__.py` explains the format by example. A case holds
+data only: the test bodies decide what to check.
 """
 
 from __future__ import annotations
@@ -22,19 +24,18 @@ __all__ = [
 Array: TypeAlias = np.ndarray[Any, Any]
 Oracle: TypeAlias = Callable[..., Any]  # a NumPy function with the arguments of a case's function
 
-# What a sample exercises. An op needs one of each kind that makes sense for it (test_coverage.py).
+# The kinds of samples. An op needs one sample of each kind that applies to it (test_coverage.py).
 KINDS = ("normal", "broadcast", "zero_d", "empty", "odd", "noncontiguous", "nan", "error", "edge")
 
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One call. NumPy arrays in `args` and `kwargs`, also inside lists and tuples, arrive as
-    Tensors.
+    """One call. NumPy arrays in `args` and `kwargs`, also in lists and tuples, become Tensors.
 
     Attributes:
-        kind: which of KINDS; "edge" is anything else that deserves a sample.
-        grad: False leaves it out of the gradient tests (those of kind nan and empty always are).
-        name: shown in messages, where a kind alone would be unclear.
+        kind: one of KINDS; "edge" is for samples of no other kind.
+        grad: whether to test gradients; samples of kind nan and empty never are.
+        name: shown in messages, if the kind alone is unclear.
     """
 
     args: tuple[Any, ...]
@@ -52,9 +53,7 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class Bad:
-    """A call that must raise `exception`, one or a tuple of them, with a message in which `pattern`
-    is found.
-    """
+    """A call that must raise `exception`, with a message that matches the pattern."""
 
     args: tuple[Any, ...]
     exception: type[BaseException] | tuple[type[BaseException], ...]
@@ -63,10 +62,10 @@ class Bad:
 
 
 class Make:
-    """Makes the arrays of samples for one dtype: `make(3, 4)` has shape (3, 4).
+    """Creates the arrays of samples for one dtype: `make(3, 4)` has shape (3, 4).
 
-    Values are uniform in [low, high] as far as the dtype reaches: by default -2 to 2, for integers
-    -5 to 5, for unsigned ones 0 to 5. Complex values are uniform in both parts.
+    Values are uniform in [low, high], clipped to the range of the dtype. The default is -2 to 2,
+    and -5 to 5 for integers. Complex values are uniform in both parts.
     """
 
     def __init__(self, dtype: DType, seed: str = "") -> None:
@@ -97,9 +96,7 @@ class Make:
         return np.asarray(self.rng.uniform(low, high, shape)).astype(dtype.np)
 
     def distinct(self, *shape: int, step: float = 0.25, dtype: DType | None = None) -> Array:
-        """All values different (as far as the dtype has that many): for maxima, sorting, and their
-        gradients.
-        """
+        """An array of distinct values, as far as the dtype allows: for maxima and sorting."""
         dtype = dtype or self.dtype
         size = int(np.prod(shape))
         values = self.rng.permutation(size)
@@ -112,7 +109,7 @@ class Make:
         return np.asarray(self.rng.integers(low, below, shape)).astype(dtype.np)
 
     def strided(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
-        """A view that is not contiguous: every second element along the last axis, axes reversed."""
+        """A non-contiguous view: every second element along the last axis, axes reversed."""
         doubled = (*reversed(shape),) if shape else ()
         if not doubled:
             return self(low=low, high=high)
@@ -120,7 +117,7 @@ class Make:
         return wide[..., ::2].transpose()
 
     def special(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
-        """Floating values with NaN, both infinities and both zeros among them."""
+        """Floating values that include NaN, both infinities and both zeros."""
         out = self(*shape, low=low, high=high)
         flat = out.reshape(-1)
         values = [np.nan, np.inf, -np.inf, 0.0, -0.0]
@@ -131,7 +128,7 @@ class Make:
 
     @property
     def inexact(self) -> bool:
-        """Whether the dtype is floating or complex, so that it has a NaN."""
+        """Whether the dtype is floating or complex, and so has a NaN."""
         return self.dtype.kind in "fc"
 
 
@@ -146,28 +143,26 @@ CUBE = np.ones((2, 3, 4), np.float32)
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class OpCase:
-    """One op or public function with all that is tested of it.
+    """The samples and checks of one op or public function.
 
     Attributes:
-        function: an Op (`gathering.gather_batch`, `ops.exp`) or a public function (`ops.clip_by_value`).
+        function: an Op (`gathering.gather_batch`) or a public function (`ops.clip_by_value`).
         samples: `samples(make)` yields Samples for `make.dtype`; see `unary`, `binary`, `ternary`,
             `reduction`.
-        dtypes: dtypes to make samples for; default all that the op takes. Fewer than it takes needs
-            `why`.
-        oracle: NumPy function with the same arguments. Default: the op's `reference`, or for a
-            composite or a function its body run on reference rules.
+        dtypes: dtypes to create samples for; by default all that the op accepts. A shorter list
+            needs `why`.
+        oracle: NumPy function with the same arguments. By default the op's `reference` or, for a
+            composite or a function, its body run on reference rules.
         errors: calls that must fail.
-        grad: whether gradients are tested; a tuple names the arrays (in order of appearance) that
-            have one.
-        second: whether second derivatives are tested too.
-        tol: tolerance by dtype, relative and absolute, where the table of `tolerance.py` will not
-            do; needs `why`.
+        grad: whether to test gradients; a tuple lists the positions of the arrays to differentiate.
+        second: whether to test second derivatives too.
+        tol: tolerance by dtype, relative and absolute, instead of that of `tolerance.py`; needs
+            `why`.
         grad_tol: the same for gradients.
-        why: the reason for `tol`, `grad_tol` or narrower `dtypes`.
-        without: kinds that make no sense here, each with the reason.
-        name: shown in ids and reports; default the function's.
-        covers: further ops that this case exercises completely, such as the primitive behind a
-            function.
+        why: the reason for `tol`, `grad_tol` or fewer `dtypes`.
+        without: kinds that do not apply, each with the reason.
+        name: shown in ids and reports; by default that of the function.
+        covers: further ops that this case tests completely, such as the primitive of a function.
     """
 
     function: Callable[..., Any]
@@ -200,34 +195,34 @@ class OpCase:
 
     @property
     def op(self) -> Op | None:
-        """The op that `function` is, or None for a function made of several."""
+        """The op behind `function`, or None for a function of several ops."""
         return of_op(self.function)
 
     @property
     def takes(self) -> tuple[DType, ...]:
-        """The dtypes to make samples for."""
+        """The dtypes to create samples for."""
         if self.dtypes is not None:
             return tuple(self.dtypes)
         own = self.op
         if own is None:
             return (float32,)
-        if own.dtypes is None or own.promote == "float":  # integers are taken as float32
+        if own.dtypes is None or own.promote == "float":  # integers are promoted to float32
             declared = own.dtypes or ALL
             return tuple(d for d in ALL if d in declared or d.kind in "biu")
         return tuple(d for d in ALL if d in own.dtypes)
 
     @property
     def differentiable(self) -> bool:
-        """Whether any gradient is tested."""
+        """Whether gradients are tested."""
         return self.grad is not False and (self.op is None or self.op.differentiable)
 
     def made(self, dtype: DType) -> list[Sample]:
-        """The samples for a dtype; the same ones at every call."""
+        """Return the samples for a dtype, the same at every call."""
         return list(self.samples(Make(dtype, self.name)))
 
 
-def of_op(function: Any) -> Op | None:
-    """The op that a function of `duograph.ops` is, or None."""
+def of_op(function: Callable[..., Any]) -> Op | None:
+    """Return the op behind a function of `duograph.ops`, or None."""
     if isinstance(function, Op):
         return function
     found = getattr(function, "op", None)
@@ -251,8 +246,9 @@ def by_shape(*rows: tuple[Any, ...], **kwargs: Any) -> Samples:
 
 
 def unary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:
-    """Samples of an elementwise function of one tensor, values in [low, high]; `kwargs` go to every
-    call.
+    """Samples of an elementwise function of one tensor with values in [low, high].
+
+    `kwargs` are passed to every call.
     """
 
     def samples(make: Make) -> Iterator[Sample]:
@@ -263,7 +259,7 @@ def unary(low: float | None = None, high: float | None = None, **kwargs: Any) ->
         yield Sample((x(),), kwargs, "zero_d")
         yield Sample((x(0, 3),), kwargs, "empty")
         yield Sample((x(7, 11, 3),), kwargs, "odd")
-        yield Sample((x(1031),), kwargs, "odd", grad=False)  # past every vector width, with a tail
+        yield Sample((x(1031),), kwargs, "odd", grad=False)  # longer than any vector, with a tail
         yield Sample((make.strided(4, 5, low=low, high=high),), kwargs, "noncontiguous")
         if make.inexact:
             yield Sample((make.special(9, low=low, high=high),), kwargs, "nan")
@@ -279,11 +275,10 @@ def binary(
     scalar: float | int | None = 2,
     **kwargs: Any,
 ) -> Samples:
-    """Samples of a broadcasting function of two tensors; `second` is the range of the second, where
-    it differs.
+    """Samples of a broadcasting function of two tensors.
 
-    `scalar` is tried as a Python number on either side; None leaves that out (for functions that
-    take tensors only).
+    `second` is the range of the second operand, if it differs. `scalar` is a Python number to pass
+    on either side; None is for functions that accept only tensors.
     """
     low2, high2 = second or (low, high)
 

@@ -1,4 +1,7 @@
-"""Runs samples and compares results; what it says when they differ."""
+"""Running samples, comparing results, and the messages about differences.
+
+The test bodies of the suite use it. Nothing here decides what to test.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +10,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..dtype import as_dtype
 from ..ops.shape_primitives import reshape_to
 from ..tensor import Tensor
-from .case import OpCase, Sample
+from .case import Array, OpCase, Sample
 from .tolerance import Tolerance
 
 __all__ = [
-    "Late",
+    "DeferredIndexError",
     "arrays_of",
     "call_text",
     "difference",
-    "place",
-    "read",
+    "to_tensor",
+    "read_failing",
     "results_of",
     "run",
     "substitute",
 ]
 
-Array = np.ndarray[Any, Any]
-
-
 # ---- arguments ----------------------------------------------------------------------------------
 
 
 def substitute(value: Any, function: Callable[[Array], Any]) -> Any:
-    """`value` with every array in it, also inside lists and tuples, replaced by `function(array)`."""
+    """Replace every array in nested containers by `function(array)`."""
     if isinstance(value, np.ndarray):
         return function(value)
     if isinstance(value, (list, tuple)):
@@ -44,7 +45,7 @@ def substitute(value: Any, function: Callable[[Array], Any]) -> Any:
 
 
 def arrays_of(value: Any) -> Iterator[Array]:
-    """The arrays in a value, in order."""
+    """Yield the arrays in nested containers, in order."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -55,9 +56,10 @@ def arrays_of(value: Any) -> Iterator[Array]:
             yield from arrays_of(v)
 
 
-def place(array: Array, kind: str) -> Tensor:
-    """A Tensor of a copy of the array. For the kind noncontiguous it is made flat and reshaped on
-    the device.
+def to_tensor(array: Array, kind: str) -> Tensor:
+    """Create a Tensor from an array.
+
+    For samples of kind noncontiguous, the array is copied flat and reshaped on the device.
     """
     if kind == "noncontiguous" and array.ndim > 1 and array.size:
         return reshape_to(Tensor(array.reshape(-1)), array.shape)
@@ -66,13 +68,13 @@ def place(array: Array, kind: str) -> Tensor:
 
 def run(case: OpCase, sample: Sample) -> Any:
     """Call the function of a case on the current device."""
-    args = substitute(sample.args, lambda a: place(a, sample.kind))
-    kwargs = substitute(sample.kwargs, lambda a: place(a, sample.kind))
+    args = substitute(sample.args, lambda a: to_tensor(a, sample.kind))
+    kwargs = substitute(sample.kwargs, lambda a: to_tensor(a, sample.kind))
     return case.function(*args, **kwargs)
 
 
-def results_of(value: Any) -> list[Any]:
-    """The tensors of a result as arrays, numbers as they are; nested tuples flattened."""
+def results_of(value: Any) -> list[Array]:
+    """Return the tensors and numbers of a nested result as a flat list of arrays."""
     if isinstance(value, Tensor):
         return [value.asnumpy()]
     if isinstance(value, (list, tuple)):
@@ -82,39 +84,41 @@ def results_of(value: Any) -> list[Any]:
     return [np.asarray(value)]
 
 
-# What a kernel of a device that runs behind its caller says of an index, when a value is read.
-LATE = r"index -?\d+ is out of range for axis \d+ of size \d+"
+# The message of a kernel on an asynchronous device, raised when a value is read.
+DEFERRED = r"index -?\d+ is out of range for axis \d+ of size \d+"
 
 
-def read(results: Any) -> list[Any]:
-    """`results_of`, for a call that must fail.
+def read_failing(results: Any) -> list[Array]:
+    """Read the results of a call that must fail.
 
     Raises:
-        Late: an IndexError that came only now, from a device that runs behind its caller.
+        DeferredIndexError: an asynchronous device reported the index only when a value was read.
     """
     try:
         return results_of(results)
     except IndexError as error:
-        if re.search(LATE, str(error)) is None:
+        if re.search(DEFERRED, str(error)) is None:
             raise
-        raise Late(str(error)) from error
+        raise DeferredIndexError(str(error)) from error
 
 
-class Late(IndexError):
-    """A kernel found an index out of range, and says so in its own words."""
+class DeferredIndexError(IndexError):
+    """A kernel found an index out of range; the message is the kernel's."""
 
 
 # ---- comparison ---------------------------------------------------------------------------------
 
 
-def difference(got: Any, want: Any, tolerance: Tolerance, exact_dtype: bool = True) -> str | None:
-    """None when `got` equals `want` within the tolerance, else what differs and where first."""
+def difference(
+    got: ArrayLike, want: ArrayLike, tolerance: Tolerance, exact_dtype: bool = True
+) -> str | None:
+    """Describe the first difference beyond the tolerance, or return None."""
     got, want = np.asarray(got), np.asarray(want)
     if got.shape != want.shape:
         return f"shapes differ\ncomputed  {got.shape}\nexpected  {want.shape}"
     if exact_dtype and got.dtype != want.dtype:
         return f"dtypes differ\ncomputed  {got.dtype}\nexpected  {want.dtype}"
-    wrong = _wrong(got, want, tolerance)
+    wrong = _differing(got, want, tolerance)
     if not wrong.any():
         return None
     where = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -132,15 +136,16 @@ def difference(got: Any, want: Any, tolerance: Tolerance, exact_dtype: bool = Tr
     return "\n".join(lines)
 
 
-def _wrong(got: Array, want: Array, tolerance: Tolerance) -> Array:
+def _differing(got: Array, want: Array, tolerance: Tolerance) -> Array:
+    """Return which elements differ by more than the tolerance; NaN equals NaN."""
     if got.dtype.kind in "biu" and want.dtype.kind in "biu":
         return np.asarray(got != want)
     wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
     a, b = got.astype(wide), want.astype(wide)
     with np.errstate(all="ignore"):
         near = np.abs(a - b) <= tolerance.absolute + tolerance.relative * np.abs(b)
-        near &= np.isfinite(a) & np.isfinite(b)  # else anything would be near infinity
-        if wide is np.complex128:  # which part of a complex overflow is NaN is nobody's promise
+        near &= np.isfinite(a) & np.isfinite(b)  # any number is within a tolerance of infinity
+        if wide is np.complex128:  # it is unspecified which part of a complex overflow is NaN
             same = ~np.isfinite(a) & ~np.isfinite(b)
         else:
             same = (a == b) | (np.isnan(a) & np.isnan(b))
@@ -152,11 +157,11 @@ def _short(array: Array) -> str:
     return text.replace("\n", "\n          ")
 
 
-# ---- words --------------------------------------------------------------------------------------
+# ---- messages -----------------------------------------------------------------------------------
 
 
 def call_text(case: OpCase, sample: Sample) -> str:
-    """The call as a reader would write it, arrays by dtype and shape, small ones with their values."""
+    """Format a call; arrays are shown by dtype and shape, small ones by value."""
     parts = [_value_text(v) for v in sample.args]
     parts += [f"{k}={_value_text(v)}" for k, v in sample.kwargs.items()]
     kind = sample.name or sample.kind
@@ -176,11 +181,11 @@ def _value_text(value: Any) -> str:
 
 
 class Failures(AssertionError):
-    """Everything that went wrong in one test, one paragraph a sample."""
+    """All failures of one test, one paragraph per sample."""
 
 
 def fail_with(found: Sequence[str]) -> None:
-    """Raise with all that was found, if anything was."""
+    """Raise Failures if the list is not empty."""
     if found:
         raise Failures("\n\n".join(["", *found]))
 

@@ -1,4 +1,8 @@
-"""Values as a reader can compare them: two results bit by bit, two printed texts word by word."""
+"""Comparison of two runs: results bit by bit, printed output word by word.
+
+`program_runs` and `parity` use it. Values are first converted by `snapshot`, so that later writes
+do not change them.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +14,23 @@ import numpy as np
 
 from ..tensor import Tensor
 
-__all__ = ["plain", "difference_of", "words", "same_words", "unplaced"]
+__all__ = ["difference_of", "printed_words", "same_words", "snapshot", "without_location"]
 
-_PLACE = re.compile(r"\n  [^\n]+:\d+( in |$)", re.MULTILINE)
+_LOCATION = re.compile(r"\n  [^\n]+:\d+( in |$)", re.MULTILINE)
 
 
-def plain(value: Any) -> Any:
-    """A value as arrays and Python objects; Tensors are told from arrays."""
+def snapshot(value: Any) -> Any:
+    """Copy a pytree into arrays and Python objects; Tensors and arrays are labelled."""
     if isinstance(value, Tensor):
         return ("Tensor", value.asnumpy().copy())
     if isinstance(value, np.ndarray):
         return ("array", value.copy())
     if isinstance(value, list):
-        return [plain(v) for v in value]
+        return [snapshot(v) for v in value]
     if isinstance(value, tuple):
-        return tuple(plain(v) for v in value)
+        return tuple(snapshot(v) for v in value)
     if isinstance(value, Mapping):
-        return {k: plain(v) for k, v in value.items()}
+        return {k: snapshot(v) for k, v in value.items()}
     return value
 
 
@@ -34,23 +38,21 @@ _WRAPPED = re.compile(r"Tensor\(shape=\[[^\]]*\], dtype=\w+, value=\s*(.*?)\)", 
 _WORD = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\binf\b|\bnan\b)|\w+", re.IGNORECASE)
 
 
-def words(text: str) -> list[str]:
-    """What was printed, without layout: compiled code prints each argument on a line of its own."""
+def printed_words(text: str) -> list[str]:
+    """Split printed output into words and numbers; compiled code prints one argument per line."""
     text = _WRAPPED.sub(r"\1", text)
     return [{"True": "1", "False": "0"}.get(w, w) for w in _WORD.findall(text)]
 
 
-def unplaced(arguments: Any) -> Any:
-    """The arguments of an exception without the place in the source that compiled code adds to a
-    message.
-    """
+def without_location(arguments: Any) -> Any:
+    """Remove the source location that compiled code adds to the message of an exception."""
     if not arguments or not isinstance(arguments[0], str):
         return arguments
-    return (_PLACE.split(arguments[0])[0], *arguments[1:])
+    return (_LOCATION.split(arguments[0])[0], *arguments[1:])
 
 
 def same_words(a: Sequence[str], b: Sequence[str]) -> bool:
-    """Whether two printed texts say the same; numbers may have been rounded to six digits."""
+    """Return whether two outputs are equal, with numbers compared to about six digits."""
     return len(a) == len(b) and all(map(_same_word, a, b))
 
 
@@ -67,14 +69,13 @@ def _same_word(a: str, b: str) -> bool:
 
 
 def difference_of(a: Any, b: Any, where: str = "", near: float | None = None) -> str | None:
-    """The first place where two `plain` values differ, with both values; bits are compared, NaN
-    equals NaN.
+    """Describe the first difference of two snapshots, or return None; NaN equals NaN.
 
     Args:
         a, b: the values.
-        where: what they are, for the text.
-        near: floating numbers may differ by this much, relative to them or to 1; 0 only takes -0.0
-            for 0.0.
+        where: name of the values, for the text.
+        near: tolerance for floating numbers, relative and absolute; 0 only treats -0.0 as 0.0, None
+            compares bits.
     """
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return _array_difference(a, b, where, near)
@@ -107,7 +108,7 @@ def difference_of(a: Any, b: Any, where: str = "", near: float | None = None) ->
     except (TypeError, ValueError):
         equal = a is b
     if equal or type(a).__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
-        return None  # objects that know no equality: one class is all that can be asked
+        return None  # without an own __eq__, objects of one class count as equal
     return f"{where}: {a!r} and {b!r}"
 
 

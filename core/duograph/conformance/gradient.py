@@ -1,4 +1,4 @@
-"""Gradients of a sample: of the device, and by finite differences."""
+"""Gradients of a sample, computed by the device and by finite differences."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import numpy as np
 
 from ..autodiff.transforms import vjp
 from ..tensor import Tensor
-from .case import OpCase, Sample
-from .check import arrays_of, place, substitute
+from .case import Array, OpCase, Sample
+from .check import arrays_of, substitute, to_tensor
 from .tolerance import DIFFERENCE, STEP
 
 __all__ = ["Problem", "against_differences"]
 
-Array = np.ndarray[Any, Any]
-
 
 class Problem:
-    """A sample as a function of those of its arrays that are differentiated.
+    """A sample as a function of the arrays to differentiate.
 
     Attributes:
         inputs: the arrays to differentiate.
-        seeds: a cotangent for each floating result, made once the results' shapes are known.
+        seeds: a cotangent for each floating result, created when its shape is known.
+        second_seeds: a cotangent for each first gradient, for second derivatives.
     """
 
     def __init__(self, case: OpCase, sample: Sample, order: int = 1) -> None:
@@ -40,16 +39,16 @@ class Problem:
         self.inputs = [np.array(every[i], order="C") for i in chosen]
         self.rng = np.random.default_rng(7)
         self.seeds: list[Array] | None = None
-        self.deeper: list[Array] | None = None
+        self.second_seeds: list[Array] | None = None
 
     def function(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """The floating results of the call with the differentiated arrays replaced by `tensors`."""
+        """Return the floating results of the call, with `tensors` for the differentiated arrays."""
         replaced = dict(zip(self.positions, tensors, strict=True))
         count = iter(range(1_000_000))
 
         def tensor(array: Array) -> Tensor:
             i = next(count)
-            return replaced[i] if i in replaced else place(array, "")
+            return replaced[i] if i in replaced else to_tensor(array, "")
 
         args = substitute(self.sample.args, tensor)
         kwargs = substitute(dict(self.sample.kwargs), tensor)
@@ -57,7 +56,7 @@ class Problem:
         return tuple(t for t in found if t.dtype.kind in "fc")
 
     def results(self, inputs: Sequence[Array]) -> list[Array]:
-        """Values at `inputs`: of the function, or of its gradient for the second order."""
+        """Evaluate the function or, for second derivatives, its gradient."""
         if self.order == 1:
             return [t.asnumpy() for t in self.function(*map(Tensor, inputs))]
         return self._pulled(inputs, self._seeds_for(inputs))
@@ -81,12 +80,12 @@ class Problem:
         return [t.asnumpy() for t in (found if isinstance(found, tuple) else (found,))]
 
     def gradients(self) -> list[Array]:
-        """The gradient of sum(seed * result) by the device, for each input."""
+        """Return the gradient of sum(seed * result) for each input, computed by the device."""
         seeds = self._seeds_for(self.inputs)
         if self.order == 1:
             return self._pulled(self.inputs, seeds)
-        if self.deeper is None:
-            self.deeper = [self._random_like(a) for a in self.inputs]
+        if self.second_seeds is None:
+            self.second_seeds = [self._random_like(a) for a in self.inputs]
 
         def first(*tensors: Tensor) -> tuple[Tensor, ...]:
             _, pull = vjp(self.function, *tensors)
@@ -94,18 +93,18 @@ class Problem:
             return found if isinstance(found, tuple) else (found,)
 
         _, pull = vjp(first, *[Tensor(a) for a in self.inputs])
-        found = pull(*[Tensor(s) for s in self.deeper])
+        found = pull(*[Tensor(s) for s in self.second_seeds])
         return [t.asnumpy() for t in (found if isinstance(found, tuple) else (found,))]
 
     def weights(self) -> list[Array]:
-        """What the results are weighted with in the sum that is differentiated."""
-        found = self._seeds_for(self.inputs) if self.order == 1 else self.deeper
+        """Return the cotangents, the weights of the results in the differentiated sum."""
+        found = self._seeds_for(self.inputs) if self.order == 1 else self.second_seeds
         assert found is not None
         return found
 
 
 def _tensors(value: Any) -> list[Tensor]:
-    """The tensors of a nested result, in order; no generator, so that this can be compiled."""
+    """Return the tensors of a nested result, in order. Not a generator, so that jit compiles it."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, (list, tuple)):
@@ -114,47 +113,48 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 def _dot(a: Sequence[Array], b: Sequence[Array]) -> float:
-    """Real inner product, complex numbers taken as pairs."""
+    """Return the real inner product, with complex numbers as pairs."""
     return float(sum(np.sum((np.conj(x) * y).real) for x, y in zip(a, b, strict=True)))
 
 
 def against_differences(problem: Problem, gradients: Sequence[Array]) -> str | None:
-    """None when the gradients agree with central differences, else where they do not.
+    """Describe where the gradients disagree with central differences, or return None.
 
-    Three random directions are tried; when one disagrees, every element is, so that the message can
-    name the first.
+    Two random directions are compared first. If one disagrees, every element is compared, so that
+    the message can name the first.
     """
     weights = problem.weights()
 
     def loss(inputs: Sequence[Array]) -> float:
         return _dot(weights, [np.asarray(r) for r in problem.results(inputs)])
 
-    def slope(direction: Sequence[Array]) -> float:
+    def derivative(direction: Sequence[Array]) -> float:
         ahead = [a + STEP * d for a, d in zip(problem.inputs, direction, strict=True)]
         behind = [a - STEP * d for a, d in zip(problem.inputs, direction, strict=True)]
         return (loss(ahead) - loss(behind)) / (2 * STEP)
 
     for _ in range(2):
         direction = [problem._random_like(a) for a in problem.inputs]
-        want, got = slope(direction), _dot(gradients, direction)
+        want, got = derivative(direction), _dot(gradients, direction)
         scale = sum(float(np.sum(np.abs(g * d))) for g, d in zip(gradients, direction, strict=True))
         if not abs(got - want) <= DIFFERENCE.relative * max(scale, abs(want)) + DIFFERENCE.absolute:
-            return _first_element(problem, gradients, slope) or (
+            return _first_element(problem, gradients, derivative) or (
                 f"along a random direction\ncomputed  {got}\nby differences  {want}"
             )
     return None
 
 
 def _first_element(
-    problem: Problem, gradients: Sequence[Array], slope: Callable[[Sequence[Array]], float]
+    problem: Problem, gradients: Sequence[Array], derivative: Callable[[Sequence[Array]], float]
 ) -> str | None:
+    """Describe the first element whose gradient disagrees with differences, or return None."""
     for k, array in enumerate(problem.inputs):
         if array.size > 200:
             continue
         for index in np.ndindex(array.shape):
             direction = [np.zeros_like(a) for a in problem.inputs]
             direction[k][index] = 1
-            want = slope(direction)
+            want = derivative(direction)
             got = float(np.real(gradients[k][index]))
             if not abs(got - want) <= 10 * (DIFFERENCE.relative * abs(want) + DIFFERENCE.absolute):
                 return (

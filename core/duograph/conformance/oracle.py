@@ -1,8 +1,8 @@
-"""What results are compared with: every primitive by its `reference` rule in NumPy, composites by
-their bodies.
+"""The oracle: the backend that computes the expected results of the suite.
 
-It is a backend of its own, so that any public function, gradient or training step runs on it as it
-does on a device. It comes with duograph and needs no plugin. Its handles are NumPy arrays.
+It runs primitives by their `reference` rules in NumPy and composites by their bodies. Since it is a
+backend, public functions, gradients and training steps run on it as on a device. Its handles are
+NumPy arrays. It must share no kernel with any device.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "Oracle"
 
 
 class Oracle(Backend):
-    """Slow, obvious, right. `seen` collects the dtypes of everything that was prepared."""
+    """Runs reference rules; `seen` collects the dtypes of all operands and results."""
 
     name = NAME
 
@@ -72,6 +72,7 @@ class Oracle(Backend):
 
 
 def _as_inferred(op: Op, value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
+    """Check a result of a reference rule against the type from `infer`, and cast it."""
     array = np.asarray(value)
     if array.shape != type_.shape:
         raise AssertionError(
@@ -83,7 +84,7 @@ def _as_inferred(op: Op, value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
 
 
 def install() -> None:
-    """Make the oracle known as a device, once."""
+    """Register the oracle as a backend, once."""
     if NAME not in registry.entries():
         spec = BackendSpec(NAME, Oracle, priority=None)
         registry.register(spec, "duograph.conformance")
@@ -91,7 +92,7 @@ def install() -> None:
 
 @contextmanager
 def on_device(name: str, index: int = 0) -> Iterator[None]:
-    """Run ops on host data on this device for a while."""
+    """Make a device the target of ops on host data inside a `with` block."""
     before = {k: getattr(context.settings, k) for k in ("device_target", "device_id")}
     context.set_context(device_target=name, device_id=index)
     try:
@@ -105,7 +106,7 @@ def on_device(name: str, index: int = 0) -> Iterator[None]:
 
 @contextmanager
 def on_oracle() -> Iterator[set[DType]]:
-    """Run ops on host data on the oracle for a while; gives the set of dtypes that were needed."""
+    """Make the oracle the target inside a `with` block; yield the set of dtypes that it used."""
     install()
     backend = registry.backend(NAME)
     assert isinstance(backend, Oracle)

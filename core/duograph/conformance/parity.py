@@ -1,5 +1,7 @@
-"""`check_parity`: whether a function does the same compiled and line by line, and where it first
-does not.
+"""`check_parity`, which compares a function compiled and line by line.
+
+Users call it to find the first op whose value differs. It runs the function several times and
+restores every tensor, number and random state that the compiled program reads or writes.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from ..compiler.function import JitFunction
 from ..compiler.inputs import read_input
 from ..compiler.interpret import interpret
 from ..dtype import as_dtype
-from ..frontend.diagnostics import Span, place_text
+from ..frontend.diagnostics import Span, location_text
 from ..ir.graph import Graph, GraphNode
 from ..nn.cell import Cell
 from ..op import Op
@@ -34,7 +36,7 @@ from ..random_state import get_rng_state, set_rng_state
 from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
 from ..types import TensorType
-from .compare import difference_of, plain, same_words, unplaced, words
+from .compare import difference_of, printed_words, same_words, snapshot, without_location
 from .tolerance import forward_tolerance
 
 __all__ = ["check_parity", "Parity"]
@@ -44,16 +46,16 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 @dataclasses.dataclass(frozen=True)
 class Parity:
-    """What `check_parity` found; true where the two runs agree.
+    """The result of `check_parity`; true if the two runs agree.
 
     Attributes:
-        agrees: results, written tensors, prints and exceptions are the same; generated code may
-            round otherwise.
-        identical: they are the same to the bit.
-        difference: the first that is not, as text, or "".
-        op: name of the first op whose value differs, where one was found.
+        agrees: whether results, written tensors, prints and exceptions are equal, up to rounding in
+            generated code.
+        identical: whether they are equal to the bit.
+        difference: a description of the first difference, or "".
+        op: name of the first op whose value differs, if one was found.
         place: the user's source line of that op, such as `model.py:12`.
-        details: everything that is known about it, for people.
+        details: a longer description for people.
     """
 
     agrees: bool
@@ -74,20 +76,17 @@ class Parity:
 
 
 def check_parity(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Parity:
-    """Run a function line by line and compiled on the same arguments, and compare everything that
-    it does.
+    """Run a function line by line and compiled on the same arguments, and compare all effects.
 
-    Tensors among the arguments and tensors that the function writes are put back before each run,
-    so are random numbers and numbers that it counts. What it writes to other objects it writes
-    twice.
+    Argument tensors, tensors that the function writes, its counters and the random state are
+    restored before each run. Side effects on other objects happen in both runs.
 
     Args:
-        fn: a function, a method, a Cell, or something that `jit` returned. For gradients, pass
-            ``ms.grad(fn)``.
-        args, kwargs: what to call it with.
+        fn: a function, a method, a Cell, or a result of `jit`. For gradients, pass ``ms.grad(fn)``.
+        args, kwargs: its arguments.
 
     Returns:
-        A `Parity`; true where both runs agree, `print` of it says where they first do not.
+        A `Parity`, which is true if both runs agree; printing it shows the first difference.
 
     Raises:
         UnsupportedSyntaxError: the function cannot be compiled.
@@ -113,7 +112,7 @@ def check_parity(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Parity:
 
 @dataclasses.dataclass
 class _Outcome:
-    """What one run did, as plain values."""
+    """The observable effects of one run, as snapshots."""
 
     result: Any
     error: BaseException | None
@@ -124,7 +123,7 @@ class _Outcome:
 
 @dataclasses.dataclass
 class _Value:
-    """A value that an op computed, and the line of the user's code that it belongs to."""
+    """A value computed by an op, with the user's source line."""
 
     op: str
     file: str
@@ -134,7 +133,7 @@ class _Value:
 
 
 class _Runs:
-    """One function on one set of arguments, to be run in either way."""
+    """A function and its arguments, which can be run eagerly, compiled, or op by op."""
 
     def __init__(
         self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -174,7 +173,8 @@ class _Runs:
             signature(value, slots)
         return slots
 
-    def _put_back(self) -> None:
+    def _restore(self) -> None:
+        """Restore tensors, captured objects and the random state."""
         for tensor, type_, buffer in self.tensors:
             tensor._type, tensor._buf = type_, buffer
         runtime_state.bindings_version = object()
@@ -188,33 +188,38 @@ class _Runs:
         set_rng_state(self.random)
 
     def _outcome(self, call: Callable[[Any, Any], Any]) -> _Outcome:
-        self._put_back()
+        """Run `call` on copies of the arguments and record its effects."""
+        self._restore()
         args, kwargs = _copied(self.args), _copied(self.kwargs)
         out = io.StringIO()
         result, raised = None, None
         with contextlib.redirect_stdout(out), np.printoptions(precision=9, floatmode="maxprec"):
             try:
-                result = plain(call(args, kwargs))
-            except Exception as error:  # noqa: BLE001 (what it raises is part of what it does)
+                result = snapshot(call(args, kwargs))
+            except Exception as error:  # noqa: BLE001 (an exception is an effect to compare)
                 raised = error
         state = {
-            getattr(t, "name", None) or f"tensor {i}": plain(t)
+            getattr(t, "name", None) or f"tensor {i}": snapshot(t)
             for i, t in enumerate(self.program.state)
         }
-        counted = [plain(_read(kind, owner, name)) for kind, owner, name, _ in self.objects]
+        counted = [snapshot(_read(kind, owner, name)) for kind, owner, name, _ in self.objects]
         found = _Outcome(
-            result, raised, words(out.getvalue()), plain((args, kwargs)), (state, counted)
+            result,
+            raised,
+            printed_words(out.getvalue()),
+            snapshot((args, kwargs)),
+            (state, counted),
         )
-        self._put_back()
+        self._restore()
         return found
 
     def eager(self) -> _Outcome:
-        """Line by line."""
+        """Run the function line by line."""
         with _line_by_line():
             return self._outcome(lambda args, kwargs: self.fn(*args, **kwargs))
 
     def compiled(self) -> _Outcome:
-        """The compiled program, as `jit` runs it."""
+        """Run the compiled program as `jit` does."""
 
         def call(args: Any, kwargs: Any) -> Any:
             slots = self._slots(args, kwargs)
@@ -222,10 +227,10 @@ class _Runs:
 
         return self._outcome(call)
 
-    # ---- where ----------------------------------------------------------------------------------
+    # ---- location of a difference ---------------------------------------------------------------
 
     def located(self, text: str) -> Parity:
-        """Run both once more, op by op, and find the first op whose value differs."""
+        """Run eagerly and op by op on the graph, and report the first op whose value differs."""
         eager: list[_Value] = []
         with _line_by_line(), _recording(eager):
             self._outcome(lambda args, kwargs: self.fn(*args, **kwargs))
@@ -241,7 +246,7 @@ class _Runs:
                 "returned or written, or what the optimised program makes of several ops",
             )
         value, other = found
-        lines = [f"first op that differs: {value.op}", *place_text([value.span])]
+        lines = [f"first op that differs: {value.op}", *location_text([value.span])]
         lines.append(f"  line by line  {_short(value.tensors)}")
         if other is None:
             lines.append("  compiled      this line does not run, or gives another value")
@@ -250,23 +255,24 @@ class _Runs:
         return Parity(False, False, text, value.op, f"{value.file}:{value.line}", "\n".join(lines))
 
     def _interpreted(self, args: Any, kwargs: Any, log: list[_Value]) -> Any:
-        """The graph node by node."""
+        """Interpret the graph node by node and log the value of each node."""
         slots = self._slots(args, kwargs)
         program = self.program
-        given: list[Any] = []
+        values: list[Any] = []
         for i, source in enumerate(program.inputs):
             handle = read_input(source, slots.leaves, slots.numbers, slots.containers, self.device)
             t = program.graph.types[i]
-            given.append(
+            values.append(
                 Tensor._make(t.on(self.device), handle) if isinstance(t, TensorType) else handle
             )
 
         def watch(node: GraphNode, results: tuple[Any, ...]) -> None:
             tensors = [_frozen(r) for r in results if isinstance(r, Tensor)]
-            if tensors and node.span is not None and not node.graphs:
-                log.append(_Value(node.op.name, node.span.file, node.span.line, tensors, node.span))
+            span = node.span
+            if tensors and isinstance(span, Span) and not node.graphs:
+                log.append(_Value(node.op.name, span.file, span.line, tensors, span))
 
-        interpret(program.graph, given, self.device, watch)
+        interpret(program.graph, values, self.device, watch)
 
 
 def _read(kind: str, owner: Any, name: Any) -> Any:
@@ -277,7 +283,7 @@ def _read(kind: str, owner: Any, name: Any) -> Any:
 
 @contextlib.contextmanager
 def _line_by_line() -> Iterator[None]:
-    """Nothing is compiled meanwhile."""
+    """Disable compilation inside a `with` block."""
     before = {k: context.get_context(k) for k in ("mode", "jit")}
     context.set_context(mode=context.PYNATIVE_MODE, jit=False)
     try:
@@ -287,7 +293,7 @@ def _line_by_line() -> Iterator[None]:
 
 
 class _Recorder:
-    """The eager builder, with every value that it computes written down."""
+    """The eager builder, which also logs every value that it computes."""
 
     staged = False
 
@@ -295,7 +301,7 @@ class _Recorder:
         self.log = log
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        """Run an op."""
+        """Run an op and log its results."""
         thread_state.builder = None
         try:
             out = runtime_state.eager_builder.apply(op, operands, attributes)
@@ -323,7 +329,7 @@ def _recording(log: list[_Value]) -> Iterator[None]:
 
 
 def _users_line() -> Span | None:
-    """The innermost line that is running outside this package."""
+    """Return the innermost line of the stack outside this package."""
     frame: Any = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -336,12 +342,12 @@ def _users_line() -> Span | None:
 
 
 def _frozen(tensor: Tensor) -> Tensor:
-    """A name of its own for a tensor's present value."""
+    """Return a new Tensor that keeps the current value of a tensor."""
     return Tensor._make(tensor._type, tensor._buf)
 
 
 def _lines_of(graph: Graph) -> set[tuple[str, int]]:
-    """The source lines that have nodes."""
+    """Return the source lines of the nodes of a graph."""
     found: set[tuple[str, int]] = set()
     for node in graph.nodes:
         if node.span is not None:
@@ -354,10 +360,10 @@ def _lines_of(graph: Graph) -> set[tuple[str, int]]:
 def _first_difference(
     eager: list[_Value], nodes: list[_Value], lines: set[tuple[str, int]]
 ) -> tuple[_Value, _Value | None] | None:
-    """The first eager value that no node of its line gives in turn, and the node that should have.
+    """Return the first eager value without an equal node of its line, and the node to blame.
 
-    A line's values are taken in order; a node that has no counterpart (a cast, a part of a
-    composite) is passed over.
+    The values of a line are matched in order. A node without a counterpart (a cast, a part of a
+    composite) is skipped.
     """
     waiting: dict[tuple[str, int], list[_Value]] = {}
     for node in nodes:
@@ -377,12 +383,12 @@ def _first_difference(
 
 
 def _same_tensors(a: list[Tensor], b: list[Tensor]) -> bool:
-    """Whether one has the values of the other; a composite's last op may give fewer."""
+    """Return whether each tensor of `a` has an equal one in `b`; `b` may have fewer tensors."""
     return all(any(difference_of(x.asnumpy(), y.asnumpy()) is None for y in b) for x in a[: len(b)])
 
 
 def _copied(value: Any) -> Any:
-    """Arguments with containers and plain Tensors of their own; Parameters are what they are."""
+    """Copy containers and Tensors of a pytree of arguments; Parameters are shared."""
     if isinstance(value, Parameter):
         return value
     if isinstance(value, Tensor):
@@ -424,7 +430,9 @@ def _difference(a: _Outcome, b: _Outcome) -> str | None:
         if type(a.error) is not type(b.error):
             return f"raises {type(a.error).__name__} and {type(b.error).__name__}: {b.error}"
         text = difference_of(
-            plain(a.error.args), unplaced(plain(b.error.args)), "the exception's arguments"
+            snapshot(a.error.args),
+            without_location(snapshot(b.error.args)),
+            "the exception's arguments",
         )
         if text is not None:
             return text
@@ -438,7 +446,7 @@ def _difference(a: _Outcome, b: _Outcome) -> str | None:
 
 
 def _near(a: _Outcome, b: _Outcome) -> bool:
-    """Whether only floating numbers differ, and by no more than rounding does."""
+    """Return whether two outcomes differ only in floating numbers, within the tolerance."""
     if a.error is not None or b.error is not None or not same_words(a.printed, b.printed):
         return False
     return _close((a.result, a.arguments, a.state), (b.result, b.arguments, b.state))

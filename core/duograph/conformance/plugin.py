@@ -1,8 +1,7 @@
-"""The pytest plugin of the suite: options, which tests there are for a device, its lists of gaps,
-and the report.
+"""The pytest plugin of the suite: options, parametrization, lists of gaps, and the report.
 
-It is loaded in every pytest run of an environment that has duograph, so it imports nothing until a
-test of the suite is there.
+`duograph_pytest` loads it, and only in runs that collect the suite. Its hooks must leave tests of
+other projects alone.
 """
 
 from __future__ import annotations
@@ -12,88 +11,79 @@ import os
 import re
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from .session import Session
+from ..backend import registry
+from ..errors import DeviceError, DTypeError, UnsupportedOpError
+from . import report
+from .cases import all_cases
+from .session import Session
 
 PACKAGE = "duograph.conformance"
-# exceptions whose message says everything
-FINDINGS = ("Failures", "UnsupportedOpError")
 SUITE = re.compile(r"duograph[./\\]conformance")
-ASKED = pytest.StashKey[bool]()
+HAS_OPTIONS = pytest.StashKey[bool]()
 SESSION = pytest.StashKey["Session"]()
 
 
 class ConformanceWarning(UserWarning):
-    """An entry of a device's lists that matches no test."""
+    """An entry in a device's list of gaps matches no test."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> None:
-    """Add the options only where the suite is asked for: many projects have a --device of their
-    own.
-    """
-    places = [str(a) for a in (*args, early_config.invocation_params.dir)]
-    if not any(SUITE.search(p) for p in places):
+    """Add the options if the suite is requested; other projects may have a --device option."""
+    paths = [str(a) for a in (*args, early_config.invocation_params.dir)]
+    if not any(SUITE.search(p) for p in paths):
         return
     group = parser.getgroup("duograph", "duograph conformance suite")
     group.addoption(
         "--device",
         metavar="NAME",
-        help="what to test, as `duograph devices` names it, or NAME:INDEX",
+        help="the device to test: a name shown by `duograph devices`, or NAME:INDEX",
     )
     group.addoption(
         "--quick",
         action="store_true",
-        help="one dtype of each kind; first derivatives and compiled code in one",
+        help="test one dtype of each kind; test first derivatives and compiled code in one dtype",
     )
     group.addoption(
-        "--conformance-html", metavar="FILE", help="write the matrix of results as a web page"
+        "--conformance-html", metavar="FILE", help="write the matrix of results to a web page"
     )
-    group.addoption(
-        "--conformance-json", metavar="FILE", help="write every result, comparable between releases"
-    )
+    group.addoption("--conformance-json", metavar="FILE", help="write every result to a JSON file")
     group.addoption(
         "--fuzz",
         metavar="N",
         type=int,
-        help="how many random programs test_parity runs (60; 6 with --quick)",
+        help="number of random programs that test_parity runs (120; 6 with --quick)",
     )
-    group.addoption(
-        "--fuzz-seed", metavar="SEED", type=int, help="which random programs those are (0)"
-    )
+    group.addoption("--fuzz-seed", metavar="SEED", type=int, help="seed of the random programs (0)")
     group.addoption(
         "--fuzz-level", choices=("O0", "O1", "O2"), default="O0",
-        help="at which level they are compiled (O0: the same bits; others: within rounding)",
+        help="jit level of the random programs (O0: same bits; others: within rounding)",
     )  # fmt: skip
-    early_config.stash[ASKED] = True
+    early_config.stash[HAS_OPTIONS] = True
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Collector(config))
     if _option(config, "--device") is not None:
-        session_of(config)  # a misspelt name stops here, before anything is collected
+        session_of(config)  # reports an unknown device before collection
 
 
 def _option(config: pytest.Config, name: str) -> Any:
-    """An option of ours, or None in a run that has not got it (or has another plugin's)."""
-    return config.getoption(name, None) if config.stash.get(ASKED, False) else None
+    """Return the value of an option of this plugin, or None in a run without its options."""
+    return config.getoption(name, None) if config.stash.get(HAS_OPTIONS, False) else None
 
 
 def session_of(config: pytest.Config) -> Session:
-    """The run's Session, made when first asked for."""
+    """Return the Session of a run, creating it at the first call."""
     found = config.stash.get(SESSION, None)
     if found is None:
-        from ..backend import registry
-        from ..errors import DeviceError
-        from .session import Session
-
         try:
             for required in filter(None, os.environ.get("DUOGRAPH_REQUIRE", "").split(",")):
                 registry.check_target(required.strip())
@@ -108,12 +98,13 @@ def session_of(config: pytest.Config) -> Session:
 
 
 def worker_of(config: pytest.Config) -> str | None:
-    """Which process of a run in several (pytest-xdist) this is; None in one that sees all results."""
-    given: dict[str, str] = getattr(config, "workerinput", {})
-    return given.get("workerid")
+    """Return the id of this pytest-xdist worker, or None in the process that sees all results."""
+    workerinput: dict[str, str] = getattr(config, "workerinput", {})
+    return workerinput.get("workerid")
 
 
-def _is_ours(module: Any) -> bool:
+def _is_ours(module: object) -> bool:
+    """Return whether a module belongs to the suite."""
     return getattr(module, "__name__", "").startswith(PACKAGE + ".")
 
 
@@ -127,7 +118,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def address(item: pytest.Item) -> str:
-    """How the lists of a device name a test: ``forward/exp/float16``, ``training/lenet``."""
+    """Return the name of a test in the lists of gaps, such as ``forward/exp/float16``."""
     own = getattr(item, "originalname", item.name)
     parts = [getattr(v, "name", str(v)) for v in _parameters(item).values()]
     return "/".join([own.removeprefix("test_"), *parts])
@@ -143,17 +134,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ours = [i for i in items if _is_ours(getattr(i, "module", None))]
     if not ours:
         return
-    from ..errors import DTypeError, UnsupportedOpError
-    from .cases import all_cases
-
     session = session_of(config)
     whole = not config.getoption("keyword") and not config.getoption("markexpr")
     whole = whole and not session.quick and len({i.module for i in ours}) > 2  # type: ignore[attr-defined]
-    # every process of a run in several collects all tests; one is enough to tell
+    # every pytest-xdist worker collects all tests; one of them reports
     whole = whole and worker_of(config) in (None, "gw0")
-    # All tests of a case run after each other, so that one process builds its kernels, and once.
-    places = {id(case): k for k, case in enumerate(all_cases())}
-    items.sort(key=lambda i: places.get(id(_parameters(i).get("case")), -1))
+    # group the tests of a case, so that one process builds its kernels once
+    order = {id(case): k for k, case in enumerate(all_cases())}
+    items.sort(key=lambda i: order.get(id(_parameters(i).get("case")), -1))
     refusals = (UnsupportedOpError, DTypeError)
     unused = set(session.unsupported) | set(session.expected)
     for item in ours:
@@ -181,7 +169,7 @@ def _matching(gaps: Mapping[str, str], name: str) -> str | None:
 
 @pytest.fixture(autouse=True)
 def _on_the_device(request: pytest.FixtureRequest) -> None:
-    """Every test of the suite runs with the device as device_target."""
+    """Make the device under test the device_target of every test of the suite."""
     if _is_ours(getattr(request.node, "module", None)):
         session_of(request.config).begin()
 
@@ -208,9 +196,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         if report.failed or outcome == "expected failure":
             message = _message(report, call)
         if call.excinfo is not None and call.excinfo.typename == "Failures":
-            report.longrepr = str(
-                call.excinfo.value
-            ).strip()  # the finding; the body is the same for all
+            report.longrepr = str(call.excinfo.value).strip()  # without the traceback
         record = {
             "check": name.split("/")[0],
             "case": getattr(params.get("case"), "name", None),
@@ -221,20 +207,18 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             "on_host": session.on_host(),
             "message": message,
         }
-        # the report is all that comes back from a test that ran in another process
+        # only the report comes back from a pytest-xdist worker
         report.conformance = {"name": name, "record": record, "figures": session.measured}
     return report
 
 
 class _Collector:
-    """Puts what tests found into the run's Session, also what the processes of a run in several
-    found.
-    """
+    """Stores the results of tests in the Session, also those of pytest-xdist workers."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
 
-    def pytest_runtest_logreport(self, report: Any) -> None:
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         found = getattr(report, "conformance", None)
         if found is not None:
             session = session_of(self.config)
@@ -242,7 +226,7 @@ class _Collector:
             session.figures.update(found["figures"])
 
 
-def _message(report: Any, call: pytest.CallInfo[None]) -> str:
+def _message(report: pytest.TestReport, call: pytest.CallInfo[None]) -> str:
     if call.excinfo is not None:
         name, text = call.excinfo.typename, str(call.excinfo.value).strip()
         return (text if name == "Failures" else f"{name}: {text}")[:4000]
@@ -259,8 +243,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     session = config.stash.get(SESSION, None)
     if session is None or not session.results:
         return
-    from . import report
-
     summary = report.summarise(session)
     terminalreporter.section(f"conformance of {session.title}", sep="-")
     for line in report.terminal(summary, colour=terminalreporter.hasmarkup):

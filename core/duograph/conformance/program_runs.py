@@ -1,9 +1,8 @@
-"""One program run line by line and compiled: everything that a user can tell apart, and the first
-thing that differs.
+"""Runs one program eagerly and compiled, and compares everything that a user can observe.
 
-A program is source text. It decorates what is to be compiled with ``@jit`` and defines ``f``;
-``WATCH`` names expressions whose values are looked at after every call. In the eager run ``jit``
-returns the function itself.
+`test_fuzz` and the tests of jit use it. A program is source code that defines ``f`` and decorates
+functions to compile with ``@jit``; in the eager run ``jit`` returns the function itself. ``WATCH``
+lists expressions to evaluate after every call.
 """
 
 from __future__ import annotations
@@ -25,34 +24,33 @@ import duograph as ms
 from duograph import nn, ops
 
 from ..tensor import Tensor
-from .compare import difference_of, plain, same_words, unplaced, words
+from .compare import difference_of, printed_words, same_words, snapshot, without_location
 
 __all__ = ["Observation", "Program", "MODES", "observe", "disagreement", "is_refused", "eager_jit"]
 
-# How a program is run: nothing compiled; what `@jit` marks; outermost Cells (GRAPH_MODE).
+# What is compiled: nothing; functions marked with `@jit`; outermost Cells (GRAPH_MODE).
 MODES = ("eager", "jit", "graph mode")
 _numbers = itertools.count()
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """Source text and how it is called.
+    """Source code and the calls to make.
 
     Attributes:
-        source: defines `f`, and whatever it uses; `WATCH` is a tuple of expressions to look at
+        source: defines `f` and everything it uses; `WATCH` is a tuple of expressions to evaluate
             after each call.
-        inputs: arrays, also inside lists, tuples and dicts, become Tensors; everything else is
-            passed as it is.
-        positions: inputs to differentiate the sum of the floating results by.
+        inputs: arrays, also in lists, tuples and dicts, become Tensors; other values are passed
+            unchanged.
+        positions: positions of the inputs to differentiate the sum of the floating results by.
         weights: an expression for the parameters to differentiate by as well.
-        name: how reports call it.
-        calls: how often each of them is called; the later ones find a graph in the cache.
-        near: by how much gradients may differ. Where a branch leaves one of two tensors under a
-            name, eager code adds up the cotangents of that tensor alone, and the graph those of the
-            name first.
-        again: the inputs of the calls after the first, where they are others.
-        rounded: whether results may differ by `near`, too, because they hold gradients.
-        mode: how it is compiled, one of `MODES`.
+        name: shown in reports.
+        calls: number of calls of the function and of the gradient; later ones hit the cache.
+        near: tolerance for gradients. If a branch binds one of two tensors to a name, eager code
+            and the graph add cotangents in different orders.
+        again: the inputs of the calls after the first, if they differ.
+        rounded: whether results may differ by `near` too, because they contain gradients.
+        mode: what is compiled, one of `MODES`.
         refused: a pattern of the errors with which compiled code may refuse the program.
     """
 
@@ -68,8 +66,8 @@ class Program:
     mode: str = "jit"
     refused: str = ""
 
-    def given(self, call: int) -> tuple[Any, ...]:
-        """The inputs of a call."""
+    def inputs_of(self, call: int) -> tuple[Any, ...]:
+        """Return the inputs of a call, numbered from 0."""
         return self.again if call and self.again else self.inputs
 
     def __str__(self) -> str:
@@ -78,17 +76,17 @@ class Program:
 
 @dataclasses.dataclass
 class Observation:
-    """What one call did.
+    """The observable effects of one call.
 
     Attributes:
-        what: which call.
-        result: what it returned, as `plain` values.
-        error: class and arguments of what it raised, or None.
-        printed: words and numbers in order.
-        state: values of the watched expressions afterwards.
+        label: names the call.
+        result: a snapshot of the result.
+        error: class, arguments and object of the exception, or None.
+        printed: the printed words and numbers in order.
+        state: values of the watched expressions after the call.
     """
 
-    what: str
+    label: str
     result: Any = None
     error: Any = None
     printed: list[str] = dataclasses.field(default_factory=list)
@@ -96,12 +94,12 @@ class Observation:
 
 
 def eager_jit(function: Any = None, **_: Any) -> Any:
-    """`jit` that compiles nothing, whichever way it is written."""
+    """A `jit` that compiles nothing, used with and without arguments."""
     return (lambda f: f) if function is None else function
 
 
 def load(program: Program, mode: str) -> dict[str, Any]:
-    """The program's namespace, freshly executed; its source can be read as that of a file."""
+    """Execute the program in a new namespace; `linecache` has its source under a unique name."""
     text = textwrap.dedent(program.source)
     file = f"<{program.name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -115,7 +113,7 @@ def load(program: Program, mode: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def settings_for(mode: str, level: str | None) -> Iterator[None]:
-    """The settings of a run: O0 unless told otherwise, and captures as Python sees them."""
+    """Set the context of a run: the jit level, and recompilation when a capture changes."""
     before = {k: ms.get_context(k) for k in ("mode", "jit_level", "stale_captures")}
     if mode == "eager":
         ms.set_context(mode=ms.PYNATIVE_MODE)
@@ -126,7 +124,7 @@ def settings_for(mode: str, level: str | None) -> Iterator[None]:
             **({} if level is None else {"jit_level": level}),
         )
     with warnings.catch_warnings():
-        # a function that falls back to Python would agree with itself
+        # a function that falls back to Python would trivially agree
         warnings.filterwarnings("error", ".*runs line by line")
         try:
             yield
@@ -135,31 +133,32 @@ def settings_for(mode: str, level: str | None) -> Iterator[None]:
 
 
 def _tensors(inputs: Sequence[Any]) -> list[Any]:
-    return [_rebuilt(a) for a in inputs]
+    return [_copied(a) for a in inputs]
 
 
-def _rebuilt(value: Any) -> Any:
-    """A fresh copy of a nest of inputs."""
+def _copied(value: Any) -> Any:
+    """Copy a pytree of inputs, with arrays as Tensors."""
     if isinstance(value, np.ndarray):
         return Tensor(value.copy())
     if isinstance(value, (list, tuple)):
-        return type(value)(_rebuilt(v) for v in value)
+        return type(value)(_copied(v) for v in value)
     if isinstance(value, dict):
-        return {k: _rebuilt(v) for k, v in value.items()}
+        return {k: _copied(v) for k, v in value.items()}
     return value
 
 
 def total(value: Any) -> Any:
-    """The sum of every floating number of a nest, as a 0-d Tensor."""
-    found: list[Any] = []
+    """Return the sum of all floating elements of a pytree, as a 0-d Tensor."""
+    found: list[Tensor] = []
     _collect(value, found)
-    out: Any = found[0].sum() if found else Tensor(0.0, ms.float32)
+    out: Tensor = found[0].sum() if found else Tensor(0.0, ms.float32)
     for t in found[1:]:
         out = out + t.sum()
     return out
 
 
-def _collect(value: Any, found: list[Any]) -> None:
+def _collect(value: Any, found: list[Tensor]) -> None:
+    """Append the floating Tensors of a pytree to `found`."""
     if isinstance(value, Tensor):
         if value.dtype in (ms.float32, ms.float64, ms.float16):
             found.append(value)
@@ -172,18 +171,16 @@ def _collect(value: Any, found: list[Any]) -> None:
 
 
 def observe(program: Program, mode: str, level: str | None = "O0") -> list[Observation]:
-    """Call the program's `f` twice, then its gradient twice, in `mode`; each in a namespace of its
-    own.
+    """Call the program's `f` and its gradients in `mode`, each in a new namespace.
 
-    The second call is the one that finds its graph in the cache. The gradient is that of `f` from
-    outside and, where something is compiled, that of a compiled function which differentiates it
-    inside.
+    Later calls hit the cache of compiled graphs. There are two gradients: one differentiates `f`
+    outside compiled code, the other inside a compiled function.
     """
     found: list[Observation] = []
     with settings_for(mode, level):
         ms.set_seed(11)
         space = load(program, mode)
-        inputs = [_tensors(program.given(i)) for i in range(program.calls)]
+        inputs = [_tensors(program.inputs_of(i)) for i in range(program.calls)]
         for i, arguments in enumerate(inputs):
             found.append(_called(f"call {i + 1}", space, space["f"], arguments))
         if not program.positions and not program.weights:
@@ -193,13 +190,14 @@ def observe(program: Program, mode: str, level: str | None = "O0") -> list[Obser
             space = load(program, mode)
             gradient = _gradient(program, space, mode, where)
             for i in range(program.calls):
-                arguments = _tensors(program.given(i))
-                what = f"gradient from {where}, call {i + 1}"
-                found.append(_called(what, space, gradient, arguments))
+                arguments = _tensors(program.inputs_of(i))
+                label = f"gradient from {where}, call {i + 1}"
+                found.append(_called(label, space, gradient, arguments))
     return found
 
 
 def _gradient(program: Program, space: dict[str, Any], mode: str, where: str) -> Callable[..., Any]:
+    """Define the gradient of `f` in the program's namespace, compiled if `where` is "inside"."""
     weights = eval(program.weights, space) if program.weights else None
     positions = program.positions or None
     compiled = mode != "eager" and where == "inside"
@@ -224,25 +222,26 @@ def _gradient(program: Program, space: dict[str, Any], mode: str, where: str) ->
 
 
 def _called(
-    what: str, space: dict[str, Any], function: Callable[..., Any], arguments: list[Any]
+    label: str, space: dict[str, Any], function: Callable[..., Any], arguments: list[Any]
 ) -> Observation:
-    seen = Observation(what)
+    """Call a function and record its observable effects."""
+    seen = Observation(label)
     out = io.StringIO()
     with contextlib.redirect_stdout(out), np.printoptions(precision=9, floatmode="maxprec"):
         try:
-            seen.result = plain(function(*arguments))
+            seen.result = snapshot(function(*arguments))
             ms.synchronize()
-        except Exception as error:  # noqa: BLE001 (what a program raises is part of what it does)
-            seen.error = (type(error), plain(error.args), error)
-    seen.printed = words(out.getvalue())
+        except Exception as error:  # noqa: BLE001 (an exception is an effect to compare)
+            seen.error = (type(error), snapshot(error.args), error)
+    seen.printed = printed_words(out.getvalue())
     for name in space.get("WATCH", ()):
-        seen.state[name] = plain(eval(name, space))
-    seen.state["the arguments"] = plain(arguments)
+        seen.state[name] = snapshot(eval(name, space))
+    seen.state["the arguments"] = snapshot(arguments)
     return seen
 
 
 def is_refused(program: Program, got: Sequence[Observation]) -> bool:
-    """Whether a call was refused in the way that the program admits."""
+    """Return whether a call was refused with an error that the program admits."""
     return bool(program.refused) and any(
         o.error is not None and re.search(program.refused, str(o.error[2])) for o in got
     )
@@ -254,16 +253,16 @@ def disagreement(
     near: float = 0.0,
     rounded: bool = False,
 ) -> str | None:
-    """The first thing in which two runs differ, eager first, or None.
+    """Describe the first difference of two runs, or return None.
 
     Args:
-        want, got: the runs.
+        want, got: the eager and the compiled run.
         near, rounded: see `Program`.
     """
     for a, b in zip(want, got, strict=True):
         text = _observation_difference(a, b, near, rounded)
         if text is not None:
-            return f"{a.what}: {text}"
+            return f"{a.label}: {text}"
     return None
 
 
@@ -275,14 +274,17 @@ def _observation_difference(
         side = "line by line" if a.error else "compiled"
         return f"{side} it raises {error[0].__name__}{error[1]!r}, otherwise not\n{error[2]}"
     if a.error is not None:
-        if a.error[0].__qualname__ != b.error[0].__qualname__:  # each run has classes of its own
+        if a.error[0].__qualname__ != b.error[0].__qualname__:  # each run defines its classes
             return f"raises {a.error[0].__name__}: {a.error[2]}\n  and {b.error[0].__name__}: {b.error[2]}"
         text = difference_of(
-            a.error[1], unplaced(b.error[1]), "the exception's arguments", near if rounded else None
+            a.error[1],
+            without_location(b.error[1]),
+            "the exception's arguments",
+            near if rounded else None,
         )
         if text is not None:
             return text
-    loose = near if rounded or a.what.startswith("gradient") else None
+    loose = near if rounded or a.label.startswith("gradient") else None
     text = difference_of(a.result, b.result, "the result", loose)
     if text is not None:
         return text

@@ -1,5 +1,6 @@
-"""The texts of which `programs` makes random programs: what stands around them, expressions by
-kind, conditions.
+"""Templates of random programs: the surrounding code, expressions by kind, and conditions.
+
+`random_expressions` and `random_programs` fill their holes.
 """
 
 from __future__ import annotations
@@ -242,6 +243,6 @@ ITEMS = {
     ":2": ("0.25", "{v}[1:]"), "::2": ("{v}[1:] * 2",), "::-1": ("{v}",), "...": ("{v}", "0.125"),
     "[2, 0]": ("{v}[:2]", "{s}"), "{b}": ("0.75",),
 }  # fmt: skip
-# What compiled code refuses: a change of one of several that a tensor chose.
+# The errors with which compiled code may refuse: mutation of an object selected by a tensor.
 # Second order through a loop, twice.
 REFUSED = "to one of several Tensors|got a change of one of two (list|dict)s|used twice inside a higher derivative"

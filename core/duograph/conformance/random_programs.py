@@ -1,10 +1,10 @@
-"""Random programs as source text, for comparing compiled code with line-by-line execution.
+"""Random programs as source code, for comparing compiled code with line-by-line execution.
 
-The programs differ in what compilers get wrong: control flow on tensors and on constants, nested;
-loops that carry tensors and end early; parameters, attributes, globals, elements and items that are
-written; prints, exceptions, random numbers; helper functions, closures, recursion, Cells; gradients
-taken inside. Every value has a kind, that is a dtype and a shape; a name keeps its kind, since
-branches and turns may not change it.
+`test_fuzz` runs them. They combine what compilers get wrong: nested control flow on tensors and on
+constants; loops that carry tensors and end early; writes to parameters, attributes, globals,
+elements and items; prints, exceptions, random numbers; helper functions, closures, recursion,
+Cells; and gradients. A name keeps its kind (see `random_expressions`), because branches and
+iterations may not change it.
 """
 
 from __future__ import annotations
@@ -17,203 +17,41 @@ import numpy as np
 from hypothesis import strategies as st
 
 from .program_runs import Program
-from .program_templates import (
-    CELL,
-    CONDITIONS,
-    FROM_VECTOR,
-    GRADIENTS,
-    HEAD,
-    INDEX,
-    ITEMS,
-    KNOWN,
-    OPS,
-    REFUSED,
-    RETURNS,
-    SECOND,
-)
+from .program_templates import CELL, HEAD, INDEX, ITEMS, REFUSED, RETURNS
+from .random_expressions import ExpressionWriter, Scope
 
 __all__ = ["programs", "program"]
 
-HOLE = re.compile(r"\{(\w)\}")
 
-
-class Scope:
-    """What a block sees: the names of each kind, its loop, what the function returns.
-
-    Attributes:
-        lists, dicts: names of lists of vectors with their lengths, of dicts with the keys "a" and
-            "b".
-        objects: names of objects that are made here.
-        numbers: names of Python numbers, known or not.
-        staged: whether the block is under a condition on a tensor, or in a loop on one.
-    """
-
-    def __init__(self, returns: str) -> None:
-        self.names: dict[str, list[str]] = {}
-        self.lists: dict[str, int] = {}
-        self.dicts: list[str] = []
-        self.objects: list[str] = []
-        self.numbers: list[str] = []
-        self.functions: list[str] = []
-        self.loop = ""
-        self.staged = False
-        self.indent = 1
-        self.returns = returns
-        self.main = False
-
-    def inner(self, **changes: Any) -> Scope:
-        """The scope of a block inside."""
-        made = Scope(self.returns)
-        made.__dict__.update(self.__dict__)
-        made.names = {k: list(v) for k, v in self.names.items()}
-        made.lists, made.dicts = dict(self.lists), list(self.dicts)
-        made.objects = list(self.objects)
-        made.numbers, made.functions = list(self.numbers), list(self.functions)
-        made.indent += 1
-        made.__dict__.update(changes)
-        return made
-
-
-class Writer:
-    """Draws statements and writes them down."""
-
-    def __init__(self, choose: Callable[[int], int]) -> None:
-        self.choose = choose
-        self.lines: list[str] = []
-        self.count = 0
-        self.helpers: list[str] = []
-        # features that take part, so that the smallest failing program has few
-        features = ("random", "effects", "raises", "kinds", "places", "gradients", "host", "python")
-        self.on = {f for f in features if choose(2)}
-        self.second = "gradients" in self.on and choose(3) == 2
-        self.cell = choose(5) == 4
-        self.budget = 2 + choose(13)
-        self.branched = False
-        self.gradients = 0
-
-    def pick(self, of: Any) -> Any:
-        return of[self.choose(len(of))]
-
-    def maybe(self) -> bool:
-        return bool(self.choose(2))
-
-    def put(self, scope: Scope, text: str, deeper: int = 0) -> None:
-        self.lines.append("    " * (scope.indent + deeper) + text)
-
-    def fresh(self, prefix: str) -> str:
-        self.count += 1
-        return f"{prefix}{self.count}"
-
-    # ---- expressions --------------------------------------------------------------------------
-
-    def expr(self, kind: str, scope: Scope, depth: int = 2) -> str:
-        """An expression of a kind, which a method or an operator may follow."""
-        if kind == "n":
-            return self.number(scope)
-        if kind == "q":
-            return str(self.pick(("0.25", "-0.75", "1.5", "2")))
-        if kind == "j":
-            return str(self.pick(("0", "1", "-1")))
-        if kind == "p":
-            return str(self.pick(("a", "b")))
-        if kind == "c":
-            return self.condition(scope, 0)
-        if kind == "f":
-            return (
-                str(self.pick(self.helpers))
-                if self.helpers
-                else "(lambda a, b: ops.tanh(a) * b * net.w)"
-            )
-        known = scope.names.get(kind, [])
-        choice = self.choose(10) if depth > 0 else 0
-        if known and choice < 4:
-            return str(self.pick(known))
-        if depth <= 0 or (kind != "v" and (choice < 7 or "kinds" not in self.on)):
-            if kind == "v":
-                return str(self.pick(scope.names["v"]))
-            return self.fill(self.pick(FROM_VECTOR[kind]), scope, depth - 1)
-        if kind == "v":
-            special = self.special(scope, depth)
-            if special:
-                return special
-        options = OPS[kind]
-        if "kinds" not in self.on:
-            options = tuple(o for o in options if not re.search(r"\{[muzhi]\}", o))
-        return self.fill(self.pick(options), scope, depth - 1)
-
-    def special(self, scope: Scope, depth: int) -> str:
-        """A vector made by what only some programs have, or nothing."""
-        choice = self.choose(9)
-        if choice == 0 and (self.helpers or scope.functions):
-            f = self.pick([*self.helpers, *scope.functions])
-            if self.choose(4) == 0:
-                f = self.fill(
-                    f"({f} if {{c}} else {self.pick([*self.helpers, *scope.functions])})", scope, 0
-                )
-            return self.fill(f + "({v}, {v})", scope, depth - 1)
-        if choice == 1 and "gradients" in self.on and self.gradients < 3:
-            self.gradients += 1
-            options = SECOND if self.second and self.maybe() else GRADIENTS
-            return self.fill(self.pick(options), scope, depth - 2)
-        if choice == 2 and scope.lists:
-            name = self.pick(list(scope.lists))
-            return f"{name}[{self.choose(scope.lists[name])}]" if scope.lists[name] else ""
-        if choice == 3 and scope.dicts:
-            return f"{self.pick(scope.dicts)}[{self.pick(('a', 'b'))!r}]"
-        if choice == 4 and scope.objects:
-            name = self.pick(scope.objects)
-            texts = (f"{name}.value", f"({name}.value * {name}.count)", f"{name}.add({{v}})")
-            return self.fill(self.pick(texts), scope, 0)
-        return ""
-
-    def fill(self, template: str, scope: Scope, depth: int = 1) -> str:
-        """A template with expressions in its holes."""
-        text = HOLE.sub(lambda m: self.expr(m[1], scope, depth), template)
-        return text.replace("{{", "{").replace("}}", "}")
-
-    def number(self, scope: Scope) -> str:
-        options = [
-            "2",
-            "0.5",
-            "net.n",
-            "len(net.log)",
-            "box.count",
-            "net.table['k']",
-            *scope.numbers,
-            *scope.numbers,
-        ]
-        return str(self.pick(options))
-
-    def condition(self, scope: Scope, depth: int = 1) -> str:
-        if self.choose(4) == 0:
-            options = [
-                *KNOWN,
-                *(f"{n} % 2 == 0" for n in scope.numbers),
-                *(f"{n} < 2" for n in scope.numbers),
-            ]
-            return self.fill(self.pick(options), scope, 0)
-        return self.fill(self.pick(CONDITIONS), scope, depth)
+class ProgramWriter(ExpressionWriter):
+    """Draws the statements of a program."""
 
     # ---- statements ---------------------------------------------------------------------------
 
     def block(self, scope: Scope) -> bool:
-        """Statements; whether the last one leaves the block."""
+        """Write statements; return whether the last one leaves the block."""
         return any(self.statement(scope) for _ in range(1 + self.choose(3)))
 
     def statement(self, scope: Scope) -> bool:
         self.budget -= 1
-        kinds: list[Any] = [self.assign, self.rebind, self.element, self.container, self.change]
+        kinds: list[Any] = [
+            self.assign,
+            self.rebind,
+            self.element,
+            self.container,
+            self.change_container,
+        ]
         if self.budget > 0 and scope.indent < 5:
             kinds += [self.branch, self.for_loop, self.while_loop] * 2 + [self.closure]
         if self.budget > -8 and scope.indent > 1:
             kinds.append(self.leave)
         for feature, found in (
-            ("effects", [self.write, self.write, self.say]),
-            ("places", [self.place, self.place]),
-            ("random", [self.noise]),
-            ("raises", [self.fail]),
-            ("host", [self.host, self.host]),
-            ("python", [self.python, self.python, self.object]),
+            ("effects", [self.write, self.write, self.print_statement]),
+            ("items", [self.write_item, self.write_item]),
+            ("random", [self.random_vector]),
+            ("raises", [self.raise_statement]),
+            ("host", [self.python_number, self.python_number]),
+            ("python", [self.python_feature, self.python_feature, self.object]),
         ):
             if feature in self.on and (feature != "raises" or scope.indent > 1):
                 kinds += found
@@ -241,94 +79,94 @@ class Writer:
             self.put(scope, f"{name} {operator} ops.tanh({self.expr(kind, scope)})")
 
     def element(self, scope: Scope) -> None:
-        """An element or a part of a tensor is written: of a new one, or of one that has other
-        names, too.
-        """
+        """Write an element or a slice of a new tensor, or of one that has other names too."""
         name = self.pick(scope.names["v"])
         if self.maybe():
             name = self.bind(scope, "v", f"{name} * 1", "e")
         at = self.pick(INDEX)
         value = self.fill(self.pick(ITEMS[at]), scope)
-        # how many elements a mask picks is not known while compiling: no gradient goes through
-        # reading them
+        # the number of elements that a mask selects is unknown when compiling, so there is no
+        # gradient through reading them
         operator = "=" if at == "{b}" else self.pick(("=", "=", "+=", "*="))
         self.put(scope, f"{name}[{self.fill(at, scope, 0)}] {operator} {value}")
 
     def container(self, scope: Scope) -> None:
-        """A list, dict or tuple is made and used."""
+        """Create and use a list, dict or tuple."""
         name = self.fresh("c")
         k = self.choose(9)
-        say = self.fill
+        fill = self.fill
         if k == 0:
-            self.put(scope, say(f"{name} = [{{v}}, {{v}}]", scope))
+            self.put(scope, fill(f"{name} = [{{v}}, {{v}}]", scope))
             scope.lists[name] = 2
         elif k == 1:
-            self.put(scope, say(f"{name} = {{{{'a': {{v}}, 'b': {{v}}}}}}", scope))
+            self.put(scope, fill(f"{name} = {{{{'a': {{v}}, 'b': {{v}}}}}}", scope))
             scope.dicts.append(name)
         elif k == 2:
             self.put(
-                scope, say(f"{name} = [t * i for i, t in enumerate(({{v}}, {{v}}, {{v}}))]", scope)
+                scope, fill(f"{name} = [t * i for i, t in enumerate(({{v}}, {{v}}, {{v}}))]", scope)
             )
             scope.lists[name] = 3
         elif k == 3:
             other = self.fresh("v")
-            self.put(scope, say(f"{name}, {other} = {{v}}, {{v}}", scope))
+            self.put(scope, fill(f"{name}, {other} = {{v}}, {{v}}", scope))
             scope.names["v"] += [name, other]
         elif k == 4:
-            self.bind(scope, "v", say("{v} * 0", scope))
+            self.bind(scope, "v", fill("{v} * 0", scope))
             item, out = self.fresh("t"), scope.names["v"][-1]
-            self.put(scope, say(f"for {item} in ({{v}}, {{v}}):", scope))
+            self.put(scope, fill(f"for {item} in ({{v}}, {{v}}):", scope))
             self.put(scope, f"{out} = {out} + {item} * 0.5", 1)
         elif k == 5:
             head, rest = self.fresh("v"), self.fresh("c")
-            self.put(scope, say(f"{head}, *{rest} = {{v}}, {{v}}, {{v}}", scope))
+            self.put(scope, fill(f"{head}, *{rest} = {{v}}, {{v}}, {{v}}", scope))
             scope.names["v"].append(head)
             scope.lists[rest] = 2
         elif k == 6:
             self.put(
                 scope,
-                say(
+                fill(
                     f"{name} = {{{{k: t * 0.5 for k, t in zip(('a', 'b'), ({{v}}, {{v}}))}}}}",
                     scope,
                 ),
             )
             scope.dicts.append(name)
         elif k == 7 and (scope.lists or scope.dicts):
-            if scope.lists and (self.maybe() or not scope.dicts):
-                old = self.pick(list(scope.lists))
-                alike = [o for o, length in scope.lists.items() if length == scope.lists[old]]
-                self.put(
-                    scope,
-                    self.pick(
-                        (
-                            f"{name} = {old}",
-                            f"{name} = list({old})",
-                            f"{name} = {old}[:]",
-                            say(f"{name} = {old} if {{c}} else {self.pick(alike)}[:]", scope),
-                        )
-                    ),
-                )
-                scope.lists[name] = scope.lists[old]
-            else:
-                old = self.pick(scope.dicts)
-                self.put(
-                    scope,
-                    self.pick(
-                        (f"{name} = {old}", f"{name} = dict({old})", f"{name} = {{**{old}}}")
-                    ),
-                )
-                scope.dicts.append(name)
+            self.copy_container(scope, name)
         else:
             self.put(
-                scope, say(f"{name} = {{{{'a': [{{v}}, {{v}}], 'b': ({{v}}, {{n}})}}}}", scope)
+                scope, fill(f"{name} = {{{{'a': [{{v}}, {{v}}], 'b': ({{v}}, {{n}})}}}}", scope)
             )
-            self.put(scope, say(f"{name}['a'][{{j}}] = {{v}}", scope))
+            self.put(scope, fill(f"{name}['a'][{{j}}] = {{v}}", scope))
             self.bind(
                 scope, "v", f"{name}['a'][0] + {name}['a'][1] * {name}['b'][0] * {name}['b'][1]"
             )
 
-    def change(self, scope: Scope) -> None:
-        """A list or dict is changed in place; its length only where nothing depends on a tensor."""
+    def copy_container(self, scope: Scope, name: str) -> None:
+        """Bind `name` to a list or dict that exists, or to a copy of one."""
+        if scope.lists and (self.maybe() or not scope.dicts):
+            old = self.pick(list(scope.lists))
+            alike = [o for o, length in scope.lists.items() if length == scope.lists[old]]
+            self.put(
+                scope,
+                self.pick(
+                    (
+                        f"{name} = {old}",
+                        f"{name} = list({old})",
+                        f"{name} = {old}[:]",
+                        self.fill(f"{name} = {old} if {{c}} else {self.pick(alike)}[:]", scope),
+                    )
+                ),
+            )
+            scope.lists[name] = scope.lists[old]
+        else:
+            old = self.pick(scope.dicts)
+            self.put(
+                scope,
+                self.pick((f"{name} = {old}", f"{name} = dict({old})", f"{name} = {{**{old}}}")),
+            )
+            scope.dicts.append(name)
+
+    def change_container(self, scope: Scope) -> None:
+        """Mutate a list or dict; its length never depends on a tensor."""
         if not scope.lists and not scope.dicts:
             self.container(scope)
             return
@@ -359,7 +197,7 @@ class Writer:
         self.put(scope, self.fill(self.pick(options), scope))
 
     def closure(self, scope: Scope) -> None:
-        """A function inside, which reads the names around, later values too, and may write them."""
+        """Define an inner function that reads captured names, and may write them."""
         self.branched = True
         name = self.fresh("g")
         inner = scope.inner(loop="", returns="{v}", main=False)
@@ -368,12 +206,12 @@ class Writer:
             self.put(scope, self.fill(f"{name} = lambda t, k=0.5: t * k + {{v}}", scope))
         else:
             self.put(scope, f"def {name}(t, k=0.5):")
-            if form == 2 and self.own(scope):
-                around = self.pick(self.own(scope))
+            if form == 2 and self.own_vectors(scope):
+                around = self.pick(self.own_vectors(scope))
                 self.put(inner, f"nonlocal {around}")
                 self.put(inner, self.fill(f"{around} = {around} * 0.5 + {{v}}", inner, 0))
             own = inner.inner(indent=inner.indent)
-            # only names of its own are bound inside: an assignment makes a name local
+            # the function binds only its own names, since an assignment makes a name local
             own.names = {"v": ["t"]}
             own.lists, own.dicts, own.numbers = {}, [], []
             if form == 2 and self.maybe():
@@ -388,8 +226,8 @@ class Writer:
             self.put(own, self.fill("return t * k + {v}", own))
         scope.functions.append(name)
 
-    def own(self, scope: Scope) -> list[str]:
-        """Vectors that the function itself binds, which a function inside may write."""
+    def own_vectors(self, scope: Scope) -> list[str]:
+        """Return the vectors bound by the function itself, which an inner function may write."""
         return [n for n in scope.names["v"] if scope.main and n not in ("a", "b", "t")]
 
     def write(self, scope: Scope) -> None:
@@ -413,8 +251,8 @@ class Writer:
             options += ["count += 1", "count = net.n + count"]
         self.put(scope, self.fill(self.pick(options), scope))
 
-    def place(self, scope: Scope) -> None:
-        """Items of lists and dicts from outside."""
+    def write_item(self, scope: Scope) -> None:
+        """Write an item of a captured list or dict."""
         options = [
             "net.items[{j}] = {v}",
             "net.table['a'] = {v}",
@@ -426,7 +264,7 @@ class Writer:
         ]
         self.put(scope, self.fill(self.pick(options), scope))
 
-    def say(self, scope: Scope) -> None:
+    def print_statement(self, scope: Scope) -> None:
         values = (
             "{v}",
             "net.n",
@@ -449,7 +287,7 @@ class Writer:
         )
         self.put(scope, self.pick(texts))
 
-    def noise(self, scope: Scope) -> None:
+    def random_vector(self, scope: Scope) -> None:
         made = self.pick(
             (
                 "ops.standard_normal((3,)) * 0.5",
@@ -460,7 +298,7 @@ class Writer:
         )
         self.bind(scope, "v", self.fill(made, scope), "r")
 
-    def fail(self, scope: Scope) -> None:
+    def raise_statement(self, scope: Scope) -> None:
         self.branched = True
         label = self.fresh("e")
         if self.choose(3) == 0:
@@ -480,8 +318,8 @@ class Writer:
         )
         self.put(scope, f"raise {self.fill(what, scope)}", 1)
 
-    def host(self, scope: Scope) -> None:
-        """Python numbers, from tensors too."""
+    def python_number(self, scope: Scope) -> None:
+        """Create or change a Python number, perhaps read from a tensor."""
         ints = [n for n in scope.numbers if n.startswith("n")]
         if ints and self.maybe():
             name = self.pick(ints)
@@ -515,57 +353,57 @@ class Writer:
         self.put(scope, f"{name} = {self.fill(made, scope)}")
         scope.numbers.append(name)
 
-    def python(self, scope: Scope) -> None:
-        """What else Python has."""
+    def python_feature(self, scope: Scope) -> None:
+        """Use another feature of Python: try, match, lambda, map, a walrus, or iteration."""
         k = self.choose(9)
         name = self.fresh("v")
-        say = self.fill
+        fill = self.fill
         if k == 0:
-            self.put(scope, say(f"{name} = sum([{{v}}, {{v}}]) * 0.5", scope))
+            self.put(scope, fill(f"{name} = sum([{{v}}, {{v}}]) * 0.5", scope))
         elif k == 1:
             self.put(
                 scope,
-                say(
+                fill(
                     f"{name} = [t for t in map(lambda r: r * {{v}}, ({{v}}, {{v}}))][{{j}}]", scope
                 ),
             )
         elif k == 2:
-            self.put(scope, say(f"if ({name} := {{v}}).sum() > {{q}}:", scope))
+            self.put(scope, fill(f"if ({name} := {{v}}).sum() > {{q}}:", scope))
             self.put(scope, f"{name} = {name} * 0.5", 1)
         elif k == 3:
             self.put(scope, "try:")
-            self.put(scope, say(f"{name} = {{v}}", scope), 1)
+            self.put(scope, fill(f"{name} = {{v}}", scope), 1)
             self.put(scope, "finally:")
             self.put(scope, "pass", 1)
         elif k == 4:
             self.put(scope, "try:")
-            self.put(scope, say(f"{name} = net.table['b'] * {{v}}", scope), 1)
+            self.put(scope, fill(f"{name} = net.table['b'] * {{v}}", scope), 1)
             self.put(scope, "except KeyError:")
-            self.put(scope, say(f"{name} = {{v}}", scope), 1)
+            self.put(scope, fill(f"{name} = {{v}}", scope), 1)
         elif k == 5:
-            self.put(scope, say("match {n}:", scope))
+            self.put(scope, fill("match {n}:", scope))
             self.put(scope, "case 2:", 1)
-            self.put(scope, say(f"{name} = {{v}}", scope), 2)
+            self.put(scope, fill(f"{name} = {{v}}", scope), 2)
             self.put(scope, "case _:", 1)
-            self.put(scope, say(f"{name} = {{v}}", scope), 2)
+            self.put(scope, fill(f"{name} = {{v}}", scope), 2)
         elif k == 6:
             item = self.fresh("r")
-            self.put(scope, say(f"{name} = {{v}} * 0", scope))
-            self.put(scope, say(f"for {item} in {{m}}:", scope))
+            self.put(scope, fill(f"{name} = {{v}} * 0", scope))
+            self.put(scope, fill(f"for {item} in {{m}}:", scope))
             self.put(scope, f"{name} = {name} + {item}", 1)
         elif k == 7:
-            self.put(scope, say(f"{name} = {{v}}", scope))
+            self.put(scope, fill(f"{name} = {{v}}", scope))
             self.put(scope, "for cell in net.cells:")
             self.put(scope, f"{name} = cell({name})", 1)
         else:
             self.put(
                 scope,
-                say(f"{name} = (lambda *a, **k: a[{{j}}] * k['s'])({{v}}, {{v}}, s={{s}})", scope),
+                fill(f"{name} = (lambda *a, **k: a[{{j}}] * k['s'])({{v}}, {{v}}, s={{s}})", scope),
             )
         scope.names["v"].append(name)
 
     def object(self, scope: Scope) -> None:
-        """An object of a class is made or changed."""
+        """Create or change an object of a class."""
         if not scope.objects or self.choose(3) == 0:
             scope.objects.append(self.fresh("o"))
             self.put(scope, f"{scope.objects[-1]} = Box()")
@@ -626,7 +464,7 @@ class Writer:
             inner.names["v"].append(t)
             inner.numbers.append(i)
         self.block(inner)
-        self.otherwise(scope)
+        self.loop_else(scope)
 
     def while_loop(self, scope: Scope) -> None:
         self.branched = True
@@ -636,7 +474,7 @@ class Writer:
         limit = self.choose(5)
         self.put(scope, f"{k} = {('0', 'Tensor(0)', 'Tensor(0)', '0')[form]}")
         inner = scope.inner(loop="while", staged=scope.staged or form in (1, 2) or bool(more))
-        if form == 3:  # it ends from inside
+        if form == 3:  # it ends by a break
             self.put(scope, "while True:")
             self.put(inner, f"{k} = {k} + 1")
             self.put(inner, f"if {k} > {limit}{more.replace(' and', ' or').replace('<', '>')}:")
@@ -647,25 +485,25 @@ class Writer:
         if form in (0, 3):
             inner.numbers.append(k)
         self.block(inner)
-        self.otherwise(scope)
+        self.loop_else(scope)
 
-    def otherwise(self, scope: Scope) -> None:
-        """Now and then the `else` of a loop."""
+    def loop_else(self, scope: Scope) -> None:
+        """Sometimes write the `else` of a loop."""
         if self.budget > 0 and self.choose(3) == 0:
             self.put(scope, "else:")
             self.block(scope.inner())
 
-    # ---- the whole ----------------------------------------------------------------------------
+    # ---- the program ----------------------------------------------------------------------------
 
     def helper(self) -> None:
-        self.branched = True  # where it will be called is not known
+        self.branched = True  # its call sites are unknown here
         name = self.fresh("helper")
         scope = Scope("{v}")
         scope.names = {"v": ["a", "b"]}
         if self.choose(6) == 0:
             self.put(scope, "@jit", -1)
         self.put(scope, f"def {name}(a, b):", -1)
-        if self.choose(4) == 0:  # it calls itself; such a function writes nothing outside
+        if self.choose(4) == 0:  # it is recursive, and has no side effects
             on, helpers, self.helpers, self.on = self.on, self.helpers, [], self.on & {"kinds"}
             self.put(scope, f"if a.sum() > {self.pick(('1', '2.5'))}:")
             self.put(scope, self.fill(f"return {name}(ops.tanh(a) * 0.75, {{v}})", scope), 1)
@@ -711,12 +549,12 @@ NUMBERS = (0.5, -1.0, 0.75, 0.0, 1.0, -0.25, 0.125, 2.0, -1.5, 0.25, 3.0, -0.5)
 
 
 def program(choose: Callable[[int], int]) -> Program:
-    """A program that Python accepts, with the gradient by its inputs and by its parameters.
+    """Draw a valid program, to be differentiated with respect to its inputs and parameters.
 
     Args:
-        choose: a number below its argument; all choices are made by it.
+        choose: returns a number below its argument; it makes all decisions.
     """
-    writer = Writer(choose)
+    writer = ProgramWriter(choose)
     source = writer.program()
 
     def inputs() -> tuple[Any, ...]:
@@ -731,5 +569,5 @@ def program(choose: Callable[[int], int]) -> Program:
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    """`program`, as Hypothesis chooses."""
+    """Programs drawn by Hypothesis."""
     return program(lambda n: draw(st.integers(0, n - 1)))

@@ -1,5 +1,6 @@
-"""The report of a run: a matrix in the terminal, a web page, and JSON that two releases can be
-compared by.
+"""Reports of a run: a matrix in the terminal, a web page, and JSON to compare releases with.
+
+The pytest plugin calls it at the end of a run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STATES", "Summary", "summarise", "terminal", "write_html", "write_json"]
 
-# worst first: the state of a cell is the worst of its checks
+# ordered from worst to best; a cell of the matrix shows the worst state of its checks
 STATES = ("failed", "expected failure", "unsupported", "on the host", "passed")
 _GLYPHS = {
     "failed": ("✗", "31;1"),
@@ -41,13 +42,12 @@ _NAME = 15
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """Everything the reports are made of.
+    """The content of the reports.
 
     Attributes:
-        results: test address -> record, as the plugin wrote it.
+        results: test address -> record, as written by the plugin.
         cells: (case, dtype) -> check -> state.
-        levels: name -> (tests passed, tests run); a level is reached when they are equal and not
-            zero.
+        levels: name -> (tests passed, tests run); a level is reached if all of its tests passed.
     """
 
     device: str
@@ -63,7 +63,7 @@ class Summary:
 
 
 def state_of(record: Mapping[str, Any]) -> str:
-    """The state of one test, one of STATES; skipped tests have none."""
+    """Return the state of one test, one of STATES, or "" for a skipped test."""
     if record["outcome"] == "skipped":
         return ""
     if record["outcome"] == "passed" and record["on_host"]:
@@ -72,7 +72,7 @@ def state_of(record: Mapping[str, Any]) -> str:
 
 
 def summarise(session: Session) -> Summary:
-    """Collect what a run found."""
+    """Summarise the results of a run."""
     cells: dict[tuple[str, str], dict[str, str]] = {}
     levels = {"bronze: kernels": [0, 0], "silver: gradients": [0, 0], "gold: training": [0, 0]}
     for record in session.results.values():
@@ -109,7 +109,7 @@ def _level(check: str) -> str:
 
 
 def worst(states: Iterable[str]) -> str:
-    """The worst of some states, or "" when there is none."""
+    """Return the worst of some states, or "" if there are none."""
     found = set(states)
     return next((s for s in STATES if s in found), "")
 
@@ -118,7 +118,7 @@ def worst(states: Iterable[str]) -> str:
 
 
 def terminal(summary: Summary, colour: bool) -> list[str]:
-    """The matrix, three ops a line in 100 columns, then the figures."""
+    """Format the matrix, three ops per line, and the figures as lines of text."""
 
     def paint(text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if colour and text.strip() else text
@@ -167,7 +167,7 @@ def _level_text(name: str, passed: int, run: int) -> str:
 
 
 def write_json(summary: Summary, path: str) -> None:
-    """Every result by its address, sorted: two files of two releases differ where the devices do."""
+    """Write all results as JSON, sorted by address, so that two files can be compared."""
     content = {
         "format": 1,
         "duograph": __version__,
@@ -187,14 +187,14 @@ def write_json(summary: Summary, path: str) -> None:
 
 
 def write_html(summary: Summary, path: str) -> None:
-    """One page that needs nothing else: figures, one picture a family of ops, details on hovering."""
+    """Write a self-contained web page with the matrix of each family and details on hover."""
     template = importlib.resources.files(__package__).joinpath("report.html")
     text = template.read_text("utf-8").replace("/*DATA*/null", _safe_json(_page_data(summary)))
     pathlib.Path(path).write_text(text, encoding="utf-8")
 
 
-def _safe_json(data: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
+def _safe_json(data: object) -> str:
+    """Encode JSON that cannot close the surrounding script element."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 

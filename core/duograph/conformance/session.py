@@ -1,4 +1,7 @@
-"""One run of the suite on one device."""
+"""Session: one run of the suite on one device.
+
+The pytest plugin creates it. It selects the tests of a device and collects their results.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +22,27 @@ from .cases import all_cases
 
 __all__ = ["Session", "over"]
 
-# What results are tested in when a run is quick; gradients and compiled code in one of them.
+# The dtypes of a quick run; it tests gradients and compiled code in one of them.
 QUICK = (bool_, int32, float32, complex64)
 
 
 class Session:
-    """The device under test, what it says it has, and what was found.
+    """The device under test, its declared gaps, and the results.
 
     Attributes:
-        unsupported: pattern of test addresses -> why this device will never pass them. They must be
-            refused with UnsupportedOpError or DTypeError: a wrong result is never "unsupported".
-        expected: pattern -> why they fail for now; one that passes fails the run.
+        unsupported: pattern of test addresses -> reason why the device will never pass them. These
+            tests must raise UnsupportedOpError or DTypeError: a wrong result is never "unsupported".
+        expected: pattern -> reason why they fail for now; a test that passes fails the run.
+        measured: figures of the current test, which are reported but not checked: name -> number
+            with its unit.
+        figures: the figures of all tests.
     """
 
     def __init__(self, name: str | None, quick: bool) -> None:
         self.device = device_of(name) if name else registry.current_device()
         self.name = self.device.name
         self.quick = quick
-        self.fuzz = 0  # random programs to run; 0: as many as fit a run of the suite
+        self.fuzz = 0  # number of random programs; 0 is the default number
         self.fuzz_seed = 0
         self.fuzz_level = "O0"
         oracle.install()
@@ -46,15 +52,13 @@ class Session:
         self.expected = _gaps(self.backend, "conformance_expected_failures")
         self.refused: set[str] = set()
         self.results: dict[str, dict[str, Any]] = {}
-        # what was measured and not judged, by the present test and by all: name -> number with its
-        # unit
         self.measured: dict[str, str] = {}
         self.figures: dict[str, str] = {}
         self._before = 0
 
     @property
     def title(self) -> str:
-        """Device, duograph and Python in a line."""
+        """The device and the versions of duograph, Python and NumPy in one line."""
         device = next(d for d in self.backend.devices() if d.index == self.device.index)
         return (
             f"{self.name} ({device.description or device.name}), duograph {__version__}, "
@@ -62,27 +66,27 @@ class Session:
         )
 
     def begin(self) -> None:
-        """Before a test: the device is the target, and what runs on the host is counted from here."""
+        """Prepare a test: select the device, and start counting host fallbacks."""
         if context.settings.device_target != self.name:
             context.set_context(device_target=self.name, device_id=0, debug=True)
         self._before = sum(fallback_counts.values())
         self.measured = {}
 
     def on_host(self) -> int:
-        """How many calls of the present test ran on the host for want of a kernel."""
+        """Return the number of calls of this test that ran on the host for lack of a kernel."""
         return sum(fallback_counts.values()) - self._before
 
-    # ---- which tests there are ------------------------------------------------------------------
+    # ---- selection of tests ---------------------------------------------------------------------
 
     def dtypes_of(self, case: OpCase) -> list[DType]:
-        """The dtypes to run a case on: those of the case that the device has."""
+        """Return the dtypes of a case that the device supports."""
         takes = [d for d in case.takes if d in self.dtypes]
         if self.quick:
             return [d for d in takes if d in QUICK] or takes[:1]
         return takes
 
     def gradient_dtypes(self, case: OpCase) -> list[DType]:
-        """The floating and complex dtypes to differentiate a case on."""
+        """Return the floating and complex dtypes to test gradients in."""
         if not case.differentiable:
             return []
         takes = [d for d in case.takes if d in self.dtypes and d.kind in "fc"]
@@ -92,9 +96,7 @@ class Session:
         return "case,dtype", [(c, d) for c in all_cases() for d in self.dtypes_of(c)]
 
     def compiled(self) -> tuple[str, Sequence[Any]]:
-        """What compiled code is tested on: it launches the kernels that `forward` tested in every
-        dtype.
-        """
+        """Select the tests of compiled code, which launches the kernels that `forward` tests."""
         if not self.quick:
             return self.forward()
         return "case,dtype", [(c, d) for c in all_cases() for d in _first(self.dtypes_of(c))]
@@ -116,16 +118,14 @@ class Session:
 
 
 def _first(takes: Sequence[DType]) -> list[DType]:
-    """The one dtype of a quick run: float32, whose kernels other tests have built, where a case
-    takes it.
-    """
+    """Return the dtype of a quick run: float32 if possible, since its kernels are built already."""
     return [float32] if float32 in takes else list(takes[:1])
 
 
 def over(
     which: Callable[[Session], tuple[str, Sequence[Any]]],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test once for each row that `which(session)` gives."""
+    """Run a test once for each row returned by `which(session)`."""
 
     def mark(test: Callable[..., None]) -> Callable[..., None]:
         test.conformance_parameters = which  # type: ignore[attr-defined]

@@ -1,15 +1,14 @@
-"""The table of cases is complete: every op, every kind that makes sense, no dtype left out, every
-op documented.
-"""
+"""Tests that the table of cases is complete: every op, kind and dtype, and every docstring."""
 
 from __future__ import annotations
 
+from .. import ops
 from ..dtype import ALL, float32
 from ..op import OPS, Op
 from .case import OpCase
 from .cases import all_cases
 
-# Ops that no call reaches with operands, or that only the graph builder uses.
+# Ops without operands, or for the graph builder only.
 INTERNAL = {
     "constant": "an array inside a graph; every composite with a table in it runs it",
 }
@@ -40,7 +39,7 @@ def test_every_op_has_a_case():
 
 
 def wanted_kinds(op: Op) -> set[str]:
-    """The kinds of samples that make sense for an op by its signature alone."""
+    """Return the kinds of samples that apply to an op, by its signature."""
     kinds = {"normal", "error"}
     if op.n_operands == 0:
         return kinds
@@ -96,8 +95,6 @@ def test_every_op_says_what_it_does():
 
 
 def test_every_public_function_says_what_it_does():
-    from .. import ops
-
     found = []
     for family in ops.FAMILIES:
         for name in family.__all__:

@@ -1,5 +1,5 @@
-"""Random programs: straight lines against the oracle, and whole functions compiled against line by
-line.
+"""Tests of random programs: straight-line code against the oracle, and functions compiled against
+line-by-line execution.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .session import Session, over
 from .tolerance import Tolerance
 
 Array = np.ndarray[Any, Any]
-# Values stay between -2 and 2 or so, whatever is put together.
+# Every function keeps values within about -2 to 2.
 UNARY: dict[str, Callable[[Any], Any]] = {
     "tanh": ops.tanh,
     "sin": ops.sin,
@@ -62,7 +62,7 @@ SIZE = 8
 
 
 class Program:
-    """A straight line of `SIZE` random ops on two inputs; its text names them."""
+    """A straight-line program of `SIZE` random ops on two inputs."""
 
     def __init__(self, number: int) -> None:
         rng = np.random.default_rng(number)
@@ -89,7 +89,7 @@ class Program:
         return "\n  ".join(lines)
 
     def results(self, function: Callable[..., Any] | None = None) -> list[Array]:
-        """The value and both gradients."""
+        """Return the value and both gradients."""
         value, pull = ms.vjp(function or self, *[ms.Tensor(a) for a in self.inputs])
         found = pull(ms.Tensor(np.ones(value.shape, np.float32)))
         return [value.asnumpy(), *[g.asnumpy() for g in found]]
@@ -111,9 +111,7 @@ def test_fuzz(program):
 
 @over(programs)
 def test_fuzz_compiled(program):
-    """The straight lines, compiled without code generation: the same bits as line by line,
-    gradients too.
-    """
+    """Straight-line programs compiled without code generation have the bits of eager execution."""
     ms.set_context(jit_level="O0")
     try:
         compiled = ms.jit(program.__call__)
@@ -128,12 +126,10 @@ def test_fuzz_compiled(program):
 
 
 def test_parity(session):
-    """Random source text, compiled and line by line: results, prints, exceptions, states, bit for
-    bit; gradients.
+    """Random functions have the same effects and gradients compiled and line by line.
 
-    I05: Compare eager with compiled on the same device. `--fuzz N` runs N programs, `--fuzz-seed`
-        others. The smallest
-    program that fails is printed.
+    I05: Compare eager with compiled on the same device. `--fuzz N` sets the number of programs,
+    `--fuzz-seed` selects others. A failure prints the smallest failing program.
     """
     count = session.fuzz or (6 if session.quick else 120)
 
@@ -156,7 +152,7 @@ def test_parity(session):
             refused.append(program)
             return
         near, rounded = program.near, program.rounded
-        if session.fuzz_level != "O0":  # sums are taken in another order
+        if session.fuzz_level != "O0":  # generated code may sum in another order
             near, rounded = max(near, 1e-4), True
         last[:] = [program, disagreement(want, got, near, rounded)]
         assert last[1] is None

@@ -1,5 +1,5 @@
-"""Every case × dtype compiled without code generation: the same bits as line by line, gradients and
-errors too.
+"""Tests of every case compiled without code generation: results, gradients and errors are those of
+line-by-line execution, to the bit.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from ..dtype import as_dtype
 from ..errors import DTypeError, UnsupportedOpError
 from ..tensor import Tensor
 from .case import OpCase, Sample
-from .check import arrays_of, call_text, fail_with, indented, place, results_of, substitute
+from .check import arrays_of, call_text, fail_with, indented, results_of, substitute, to_tensor
 from .compare import difference_of
 from .gradient import Problem
 from .session import Session, over
 
 LINE_BY_LINE = ".*runs line by line"
-# Cases whose gradient runs line by line instead of being compiled, and why. Everything else must be
-# compiled, and an entry that is compiled after all fails a full run. The size of these results
-# depends on values, so Python computes them when the compiled function runs; no gradient is
-# compiled through that.
+# Cases whose gradient is not compiled, with the reason. The shape of these results depends on
+# values, so a compiled function computes them in Python, and no gradient is compiled through that.
+# All other gradients must be compiled; an entry that is compiled after all fails a full run.
 GRADIENT_NOT_COMPILED = {
     "masked_select": "as many elements as the mask has",
     "getitem of Tensor": "by a mask: as many rows as it has",
@@ -35,7 +34,7 @@ GRADIENT_NOT_COMPILED = {
 
 @contextlib.contextmanager
 def _compiling(line_by_line: list[str] | None = None):
-    """Level O0. A function that runs line by line is an error, or written down in the list."""
+    """Set jit level O0. A fallback to line-by-line execution is an error, or appended to the list."""
     before = ms.get_context("jit_level")
     ms.set_context(jit_level="O0")
     with warnings.catch_warnings(record=line_by_line is not None) as seen:
@@ -49,7 +48,7 @@ def _compiling(line_by_line: list[str] | None = None):
 
 
 def _compiled(case: OpCase):
-    """The case as one compiled function; its arrays are inputs of the graph, the rest is constant."""
+    """Compile a case as one function; its arrays are graph inputs, other arguments constants."""
     function = case.function
 
     def call(args, kwargs):
@@ -59,10 +58,10 @@ def _compiled(case: OpCase):
 
 
 def _made(sample: Sample):
-    """The sample's arguments as Tensors."""
+    """Return the arguments of a sample as Tensors."""
 
     def tensor(array):
-        return place(array, sample.kind)
+        return to_tensor(array, sample.kind)
 
     return substitute(sample.args, tensor), substitute(dict(sample.kwargs), tensor)
 
@@ -98,9 +97,7 @@ def test_graph(case, dtype, session):
 
 @over(Session.gradient)
 def test_graph_gradient(case, dtype, session):
-    """The gradient of a compiled function, and a gradient that is compiled: both have the bits of
-    the eager one.
-    """
+    """A gradient of a compiled function, and a compiled gradient, have the bits of the eager one."""
     found: list[str] = []
     excused: list[str] | None = [] if case.name in GRADIENT_NOT_COMPILED else None
     samples = [s for s in case.made(dtype) if s.grad and s.kind not in ("nan", "empty")]
@@ -161,7 +158,7 @@ def _from_inside(problem: Problem):
 
 @over(Session.errors)
 def test_graph_errors(case, session):
-    """A call that must fail fails with the same exception and words when it is compiled."""
+    """A call that must fail raises the same exception and message when compiled."""
     found = []
     for bad in case.errors:
         used = {as_dtype(a.dtype) for a in arrays_of([list(bad.args), dict(bad.kwargs)])}
@@ -181,10 +178,9 @@ def test_graph_errors(case, session):
             try:
                 results_of(_compiled(case)(args, kwargs))
             except bad.exception as error:
-                # what an index tensor holds is known when the graph runs: a kernel finds it, in its
-                # own words
-                late = isinstance(error, IndexError)
-                if not late and not re.search(bad.pattern, str(error), re.DOTALL):
+                # a kernel checks the values of an index tensor and words the message itself
+                deferred = isinstance(error, IndexError)
+                if not deferred and not re.search(bad.pattern, str(error), re.DOTALL):
                     found.append(
                         f"{call_text(case, sample)}\n  said      {error}\n  expected  {bad.pattern}"
                     )

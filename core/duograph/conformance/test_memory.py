@@ -1,4 +1,4 @@
-"""Nothing leaks: handles die with their tensors, and a training loop stays flat."""
+"""Tests of memory: buffers are freed with their tensors, and training does not leak."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _live() -> int:
 
 
 def _in_use(session) -> int:
-    """Bytes that the device counts; always 0 on one that does not count."""
+    """Return the bytes in use on the device, or 0 if it does not count them."""
     gc.collect()
     ms.synchronize()
     return int(session.backend.memory_stats(session.device.index).get("in_use", 0))
@@ -70,9 +70,7 @@ def test_a_tensor_outlives_its_array():
 
 
 def test_an_array_that_is_written_to_later():
-    """Results are values: changing the array that `asnumpy` gave never changes a tensor computed
-    before.
-    """
+    """Writing to an array from `asnumpy` does not change tensors computed before."""
     x = ms.Tensor(np.ones(100, np.float32))
     y = x + 1
     z = y * 3

@@ -1,4 +1,4 @@
-"""Every case × dtype: results, gradients, second derivatives, errors."""
+"""Tests of every case and dtype: results, gradients, second derivatives, errors."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import pytest
 
 from ..dtype import DType, as_dtype, complex128, float64
 from ..errors import DTypeError, UnsupportedOpError
-from ..op import Op
+from ..op import Op, rules_changed
+from ..tensor import Tensor
 from .case import Bad, OpCase, Sample
+from .cases import all_cases
 from .check import (
-    Late,
+    DeferredIndexError,
     arrays_of,
     call_text,
     difference,
     fail_with,
     indented,
-    read,
+    read_failing,
     results_of,
     run,
     substitute,
@@ -33,10 +35,9 @@ _WIDEST = (float64, complex128)
 
 
 def _attempt(found: list[str], case: OpCase, sample: Sample, session: Session, function):
-    """`function()`, or None with the failure written down.
+    """Return `function()`, or None after appending the failure to `found`.
 
-    A refusal by the device ends the test, except where the call needs a dtype that the device does
-    not have.
+    A refusal by the device is raised, unless the call needs a dtype that the device lacks.
     """
     try:
         return function()
@@ -90,7 +91,7 @@ def _compare(case: OpCase, got, want, exact_dtype: bool) -> str | None:
     for k, (a, b) in enumerate(zip(got, want)):
         kind = as_dtype(a.dtype)
         if not exact_dtype and a.dtype.kind == b.dtype.kind:
-            b = b.astype(a.dtype)  # NumPy functions answer in float64 more often than devices
+            b = b.astype(a.dtype)  # NumPy functions return float64 more often than devices
         text = difference(a, b, forward_tolerance(kind, case.tol.get(kind)))
         if text is not None:
             return text if len(got) == 1 else f"result {k}: {text}"
@@ -110,8 +111,7 @@ def _gradients(found: list[str], case: OpCase, sample: Sample, order: int, sessi
 
 @over(Session.gradient)
 def test_gradient(case, dtype, session):
-    """The device's gradient is that of the rule on the oracle; in double precision also that of
-    differences.
+    """The gradient equals that of the oracle and, in double precision, finite differences.
 
     I04: per op by finite differences and against the shared rule.
     """
@@ -156,8 +156,6 @@ def _check_gradient(
 
 @over(Session.errors)
 def test_errors(case, session):
-    from ..tensor import Tensor
-
     found = []
     for bad in case.errors:
         used = {as_dtype(a.dtype) for a in arrays_of([list(bad.args), dict(bad.kwargs)])}
@@ -167,9 +165,10 @@ def test_errors(case, session):
         args = substitute(bad.args, Tensor)
         kwargs = substitute(dict(bad.kwargs), Tensor)
         try:
-            read(case.function(*args, **kwargs))
+            read_failing(case.function(*args, **kwargs))
         except bad.exception as error:
-            if not isinstance(error, Late) and not re.search(bad.pattern, str(error), re.DOTALL):
+            deferred = isinstance(error, DeferredIndexError)
+            if not deferred and not re.search(bad.pattern, str(error), re.DOTALL):
                 found.append(
                     f"{call_text(case, sample)}\n  said      {error}\n  expected  {bad.pattern}"
                 )
@@ -189,14 +188,12 @@ def test_errors(case, session):
 
 
 def _names(exceptions) -> str:
-    given = exceptions if isinstance(exceptions, tuple) else (exceptions,)
-    return " or ".join(e.__name__ for e in given)
+    several = exceptions if isinstance(exceptions, tuple) else (exceptions,)
+    return " or ".join(e.__name__ for e in several)
 
 
 def _lacks(case: OpCase, bad: Bad, session: Session) -> bool:
-    """Whether a call that must fail needs, before it does, a dtype that the device does not have."""
-    from ..tensor import Tensor
-
+    """Return whether a failing call first needs a dtype that the device lacks."""
     kinds = bad.exception if isinstance(bad.exception, tuple) else (bad.exception,)
     with on_oracle() as seen, contextlib.suppress(*kinds):
         case.function(*substitute(bad.args, Tensor), **substitute(dict(bad.kwargs), Tensor))
@@ -204,11 +201,7 @@ def _lacks(case: OpCase, bad: Bad, session: Session) -> bool:
 
 
 def test_composite_rules(session):
-    """Where a composite brings a gradient rule, it gives what its body gives (checked once, on the
-    oracle).
-    """
-    from .cases import all_cases
-
+    """A composite's own bprop agrees with the gradient of its body, on the oracle."""
     if session.quick:
         pytest.skip("independent of the device")
     found: list[str] = []
@@ -225,8 +218,6 @@ def test_composite_rules(session):
 
 
 def _compare_rule(found: list[str], case: OpCase, op: Op, sample: Sample, dtype: DType) -> None:
-    from ..op import rules_changed
-
     problem = Problem(case, sample)
     with_rule = problem.gradients()
     rule = op.bprop_rule
@@ -239,7 +230,7 @@ def _compare_rule(found: list[str], case: OpCase, op: Op, sample: Sample, dtype:
         rules_changed()
     for got, want in zip(with_rule, of_body):
         if not np.isfinite(want).all():
-            continue  # a body that cannot be differentiated is why there is a rule
+            continue  # the rule exists because the body has no finite gradient
         text = difference(got, want, gradient_tolerance(dtype, 1e-9))
         if text is not None:
             found.append(f"rule and body of {call_text(case, sample)}\n{indented(text)}")

@@ -1,4 +1,4 @@
-"""Small programs whose whole output is known: values, dtypes, order of prints, errors on the way."""
+"""Tests of small programs with known output: values, dtypes, order of prints, errors."""
 
 from __future__ import annotations
 

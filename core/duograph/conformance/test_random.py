@@ -1,5 +1,5 @@
-"""Random numbers are those of Philox 4x32-10, the same on every device, and every random op takes
-one position.
+"""Tests that random numbers are those of Philox 4x32-10 on every device, and that every random op
+advances the stream by one position.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def test_known_answers(counter, key, words):
 
 
 def _reference_philox(key: tuple[int, int], counter: tuple[int, int, int, int]) -> list[int]:
-    """Ten rounds on Python ints, as the paper writes them (Salmon et al., 2011)."""
+    """Compute ten rounds on Python ints, following the paper (Salmon et al., 2011)."""
     c, k = list(counter), list(key)
     for _ in range(10):
         p0, p1 = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
@@ -80,18 +80,14 @@ def test_the_same_numbers_everywhere(name):
     with on_oracle():
         right = _draw(name)
     for got, want in zip(first, right, strict=True):
-        if (
-            got.dtype.kind == "f"
-        ):  # the words are the same; logarithm and cosine round as the device rounds
+        if got.dtype.kind == "f":  # equal bits, but logarithm and cosine round as the device does
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
         else:
             np.testing.assert_array_equal(got, want)
 
 
 def test_every_draw_takes_one_position():
-    """A draw whose result is dropped counts, whatever its size: programs that differ in it stay
-    comparable.
-    """
+    """A draw advances the stream by one position, whatever its size or use."""
     ms.set_seed(9)
     ops.rand(2)
     third_after_small = [ops.rand(2).asnumpy() for _ in range(2)]

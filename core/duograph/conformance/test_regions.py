@@ -1,8 +1,8 @@
-"""Elementwise ops, row reductions and gathers as generated code, on backends that compile: the bits
-of their kernels.
+"""Tests of generated code on backends that compile: elementwise ops, row reductions and gathers
+compute what their kernels compute.
 
-All samples of a case are one program. Regions of a single op, which a program would not have since
-they save nothing, are compiled here too.
+All samples of a case are compiled as one program. Regions of a single op, which are not profitable
+and so never fused otherwise, are compiled here too.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ..backend.costs import Costs, FusionLimits
 from ..backend.protocol import Backend
 from ..errors import DTypeError, UnsupportedOpError
 from ..ir.loops import is_reduction
-from .check import arrays_of, call_text, fail_with, indented, place, results_of, substitute
+from .check import arrays_of, call_text, fail_with, indented, results_of, substitute, to_tensor
 from .compare import difference_of
 from .session import Session, over
 
-# One dtype of each way to compute: promoted to int, wrapping, 64 bits, widened, in the polynomials,
-# in the library.
+# One dtype for each kind of arithmetic: promoted to int, wrapping, 64 bits, widened, polynomial
+# approximations, library functions.
 DTYPES = {"bool", "uint8", "int32", "int64", "float16", "float32", "float64"}
-# Sums may be taken in another order.
+# Tolerances for sums in another order.
 NEAR = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5, "float64": 1e-13}
 
 
@@ -41,7 +41,7 @@ def _least_costs(backend: Backend, device_id: int) -> Costs:
 
 @over(Session.compiled)
 def test_regions(case, dtype, session, monkeypatch):
-    """Level O1 computes what the op's kernel computes; a sum may differ by rounding."""
+    """Code of level O1 computes what the op's kernel computes; sums may differ by rounding."""
     ops = [op for op in (case.op, *case.covers) if op is not None]
     if not any(op.scalar_rule is not None or is_reduction(op) or op.traits.gather for op in ops):
         pytest.skip("no op of the case has a scalar form")
@@ -57,7 +57,7 @@ def test_regions(case, dtype, session, monkeypatch):
         if not any(True for _ in arrays_of([list(sample.args), dict(sample.kwargs)])):
             continue
         try:
-            put = functools.partial(place, kind=sample.kind)
+            put = functools.partial(to_tensor, kind=sample.kind)
             args, kwargs = substitute(sample.args, put), substitute(dict(sample.kwargs), put)
             wanted.append(results_of(case.function(*args, **kwargs)))
         except (UnsupportedOpError, DTypeError):

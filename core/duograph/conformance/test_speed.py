@@ -1,4 +1,4 @@
-"""Figures for the report, measured and not judged: a launch, bandwidth, a matrix product."""
+"""Measurements for the report, without limits: launch time, bandwidth, a matmul."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .plugin import worker_of
 
 
 def _seconds(function: Callable[[], object], calls: int) -> float:
-    """The best of five, per call."""
+    """Return the time of one call, the best of five measurements."""
     best = float("inf")
     for _ in range(5):
         ms.synchronize()

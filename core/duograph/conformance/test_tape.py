@@ -1,5 +1,5 @@
-"""The tape on the device: rules in force, orders of derivative, hooks, values overwritten after
-use, nodes that die.
+"""Tests of the tape on the device: registered rules, orders of derivative, hooks, values
+overwritten after use, and freed nodes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _same(got, want):
 
 @pytest.fixture
 def mul_rule():
-    """The rule of mul, put back afterwards."""
+    """The op mul; its bprop is restored after the test."""
     op = OPS["mul"]
     rule = op.bprop_rule
     yield op
@@ -79,7 +79,7 @@ def test_vjp_and_jvp():
 
 
 def test_a_value_overwritten_after_use():
-    """The gradient is that of the value that was used, whatever its name is given later."""
+    """The gradient is that of the value that was used, although its name is rebound later."""
 
     def f(x):
         y = x * 1
@@ -158,7 +158,7 @@ def test_integers_and_untouched_inputs_have_zero_gradient():
 
 
 def test_discarded_results_die():
-    """What nobody holds is freed while the derivative runs, not after it."""
+    """Results without references are freed while the derivative runs."""
     alive = []
 
     def f(x):

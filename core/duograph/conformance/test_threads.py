@@ -1,4 +1,4 @@
-"""Several threads use one device at once; a call made inside a call works."""
+"""Tests that several threads can use one device at once, and that calls are re-entrant."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_gradients_in_threads():
 
 
 def test_one_tensor_used_by_all():
-    shared = ms.Tensor(np.arange(100, dtype=np.float32))  # sent to the device by whichever is first
+    shared = ms.Tensor(np.arange(100, dtype=np.float32))  # the first thread copies it to the device
 
     def work(i: int) -> float:
         return float((shared * i).sum())
@@ -45,7 +45,7 @@ def test_one_tensor_used_by_all():
 
 
 def test_a_gradient_inside_a_hook():
-    """Re-entrancy: a backward pass that starts another one."""
+    """A hook of a backward pass can start another backward pass."""
     inner = []
 
     def hook(grad):

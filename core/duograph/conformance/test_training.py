@@ -1,4 +1,4 @@
-"""Small networks learn on the device what they learn on the oracle, and twice the same."""
+"""Tests that training small networks is reproducible and agrees with the oracle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEPS = 12
 
 
 def _digits(seed: int, shape: tuple[int, ...], classes: int):
-    """Noisy copies of one pattern a class: learnable in a few steps, and nobody's data."""
+    """Create noisy copies of one pattern per class, which can be learned in a few steps."""
     rng = np.random.default_rng(seed)
     patterns = rng.normal(size=(classes, *shape))
     labels = rng.integers(0, classes, 32)
@@ -33,7 +33,7 @@ class MLP(nn.Cell):
 
 
 class LeNet(nn.Cell):
-    """LeNet-5 (LeCun et al., 1998) at a third of its width."""
+    """LeNet-5 (LeCun et al., 1998) with a third of its channels."""
 
     def __init__(self):
         super().__init__()
@@ -50,7 +50,7 @@ class LeNet(nn.Cell):
 
 
 class Attention(nn.Cell):
-    """One attention block on short sequences: matmul, softmax, layer normalisation."""
+    """An attention block on short sequences: matmul, softmax, layer normalisation."""
 
     def __init__(self):
         super().__init__()
@@ -77,7 +77,7 @@ OPTIMISERS = {
 
 
 def train(network: str, optimiser: str) -> tuple[list[float], list[np.ndarray]]:
-    """Losses of each step, then the weights."""
+    """Return the loss of each step and the final weights."""
     cls, shape = NETWORKS[network]
     ms.set_seed(3)
     net = cls()
@@ -109,9 +109,7 @@ def test_training(network, optimiser, session):
 
 
 def test_training_by_hand(session):
-    """The loop that users write: value_and_grad of the weights, an optimizer called on the
-    gradients.
-    """
+    """A hand-written loop of value_and_grad and an optimizer trains as on the oracle."""
 
     def run() -> list[float]:
         ms.set_seed(5)

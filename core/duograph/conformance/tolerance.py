@@ -1,5 +1,6 @@
-"""What counts as equal: one table for all devices, by dtype. A case that needs other numbers says
-which, and why.
+"""The tolerances of the suite: one table by dtype for all devices.
+
+A case may override a tolerance with `OpCase.tol`, which needs a reason.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class Tolerance:
 
 EXACT = Tolerance(0.0, 0.0)
 
-# Integers and bool are exact. The floating ones leave room for another order of summation over a
-# few dozen elements and for elementary functions that are good to 4 units in the last place.
+# Integers and bool are exact. Floating tolerances allow for another order of summation over a few
+# dozen elements, and for elementary functions accurate to 4 units in the last place.
 FORWARD: dict[DType, Tolerance] = {
     float16: Tolerance(4e-3, 1e-3),
     bfloat16: Tolerance(3e-2, 8e-3),
@@ -43,7 +44,7 @@ FORWARD: dict[DType, Tolerance] = {
     complex128: Tolerance(1e-12, 1e-13),
 }
 
-# A gradient rounds after each of the several ops that its rule is made of.
+# A gradient rounds after each op of its rule.
 GRADIENT_FACTOR = 10.0
 
 # Gradients against differences in float64: the step is 1e-6, so about ten digits of sixteen are
@@ -53,14 +54,14 @@ STEP = 1e-6
 
 
 def forward_tolerance(dtype: DType, own: float | None = None) -> Tolerance:
-    """The tolerance of a result of `dtype`; `own` is a case's number for both parts."""
+    """Return the tolerance of a result; `own` overrides both parts."""
     if own is not None:
         return Tolerance(own, own)
     return FORWARD.get(dtype, EXACT)
 
 
 def gradient_tolerance(dtype: DType, own: float | None = None) -> Tolerance:
-    """The tolerance of a gradient of `dtype`."""
+    """Return the tolerance of a gradient; `own` overrides both parts."""
     if own is not None:
         return Tolerance(own, own)
     base = FORWARD.get(dtype, EXACT)

@@ -30,7 +30,7 @@ __all__ = [
     "Span",
     "located",
     "is_located",
-    "place_text",
+    "location_text",
     "unsupported",
     "join_error",
     "add_lines",
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 MAX_LINES = 15  # maximal lines of a message
-MAX_PLACE = 10  # maximal lines of them for the location
+MAX_LOCATION = 10  # maximal lines of them for the location
 WIDTH = 100  # maximal columns of a source line, cut around the caret
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -105,13 +105,13 @@ def located(error: E, spans: Sequence[Span]) -> E:
     room = MAX_LINES - len(tail)
     rewritten = isinstance(error, DuographError) and _says_its_argument(error)
     lines = head.splitlines() or [""]
-    place = place_text(own, max(4, min(MAX_PLACE, room - len(lines))))
+    location = location_text(own, max(4, min(MAX_LOCATION, room - len(lines))))
     if rewritten:
-        if len(lines) > room - len(place):
-            lines = [*lines[: room - len(place) - 1], "..."]
-        error.args = ("\n".join([*lines, *place, *tail]), *error.args[1:])
+        if len(lines) > room - len(location):
+            lines = [*lines[: room - len(location) - 1], "..."]
+        error.args = ("\n".join([*lines, *location, *tail]), *error.args[1:])
     else:
-        _note(error, "\n".join([*place, *tail]))
+        _note(error, "\n".join([*location, *tail]))
     if isinstance(error, (DuographError, NameError)) and not isinstance(error, GraphError):
         forget_own_frames(error)
     with contextlib.suppress(Exception):  # a user's class may refuse attributes
@@ -173,7 +173,7 @@ def _note(error: BaseException, text: str) -> None:
 # ---- text of a location ------------------------------------------------------------------------
 
 
-def place_text(spans: Sequence[Span], room: int = MAX_PLACE) -> list[str]:
+def location_text(spans: Sequence[Span], room: int = MAX_LOCATION) -> list[str]:
     """Return the call chain and the innermost source line in at most `room` lines (4 or more)."""
     calls = [f"  {span}" for span in spans]
     source = _caret(spans[-1])

@@ -104,9 +104,9 @@ def _find(function: FunctionType, code: CodeType) -> Source:
     node = found[0] if len(found) == 1 else _closest(found, code)
     if node is None:
         raise UnsupportedSyntaxError(
-            f"jit: got {function.__qualname__}, and {len(found)} of that name begin on line "
-            f"{code.co_firstlineno} of {code.co_filename}, which this Python cannot tell apart; "
-            "wanted each on a line of its own",
+            f"jit: got {function.__qualname__}, but {len(found)} functions of that name begin on "
+            f"line {code.co_firstlineno} of {code.co_filename}, and this version of Python cannot "
+            "distinguish them; wanted each on a line of its own",
             construct="source",
             remedy="Give each function a line of its own",
         )
@@ -202,14 +202,14 @@ def _index_block(function: FunctionType, code: CodeType) -> dict[tuple[int, str]
 def _closest(nodes: list[Any], code: CodeType) -> Any:
     """Return the one of several lambdas on a line to which the code belongs; None if unknown."""
     if hasattr(code, "co_positions"):
-        places = [
+        positions = [
             (p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None
         ]
         for node in sorted(nodes, key=lambda n: n.end_col_offset - n.col_offset):
             body = node.body if isinstance(node, ast.Lambda) else node
             start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
-            if any(start <= p < end for p in places[1:]) and all(
-                start <= p <= end for p in places[1:] if p[1] > 0
+            if any(start <= p < end for p in positions[1:]) and all(
+                start <= p <= end for p in positions[1:] if p[1] > 0
             ):
                 return node
     fitting = [

@@ -24,10 +24,10 @@ from __future__ import annotations
 import collections
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from .._locks import new_lock
 from ..backend import registry
+from ..backend.prepared import Handle
 from ..errors import DuographError
 from ..placement import watched
 from ..runtime_state import runtime_state
@@ -67,7 +67,7 @@ class _Watch:
     def __init__(self, handles: Sequence[object]) -> None:
         self.refs = [_weak_reference(h) for h in handles]
         self.ids = [id(h) for h in handles]
-        self.values: tuple[Any, ...] | None = None
+        self.values: tuple[Handle, ...] | None = None
         self.version: object = None
         self.wait = self.patience = 0
 
@@ -87,7 +87,7 @@ class CachedValues:
         self,
         tensors: Sequence[Tensor],
         device: Device,
-        compute: Callable[..., tuple[Any, ...]],
+        compute: Callable[..., tuple[Handle, ...]],
         borrowed: Callable[[], list[list[object]]],
         notes: list[str],
     ) -> None:
@@ -101,7 +101,7 @@ class CachedValues:
         # one object, so that what a thread computes after another one dropped it is lost
         self._watch: _Watch | None = None
 
-    def values(self) -> tuple[Any, ...] | None:
+    def values(self) -> tuple[Handle, ...] | None:
         """Return the values if they are right for the present state, else None.
 
         None means that the call must compute everything. The caller may not hold handles of the
@@ -160,7 +160,7 @@ class CachedValues:
                 watched[i] = (*watched.get(i, ()), self._own)
         self._watch = watch
 
-    def _prepare(self, watch: _Watch) -> tuple[Any, ...] | None:
+    def _prepare(self, watch: _Watch) -> tuple[Handle, ...] | None:
         """Compute the values, unless somebody else could write the state's memory."""
         if not self._exclusive():
             watch.wait = watch.patience = min(2 * watch.patience + 1, MAX_WAIT)

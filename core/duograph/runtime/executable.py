@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..backend.prepared import HandleFunction
+from ..backend.prepared import Handle, HandleFunction
 from ..backend.program import Step
 
 __all__ = ["Executable", "InvariantPart", "link_steps"]
@@ -31,8 +31,8 @@ class Executable:
 
     run: HandleFunction
     donations: Mapping[int, int] = dataclasses.field(default_factory=dict)
-    run_donating: Callable[[Sequence[bool], Sequence[Any]], Any] | None = None
-    bind: Callable[[Sequence[Any]], Callable[[tuple[Any, ...]], Any]] | None = None
+    run_donating: Callable[[Sequence[bool], Sequence[Handle]], Any] | None = None
+    bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Any]] | None = None
     invariant: InvariantPart | None = None
 
 
@@ -54,7 +54,7 @@ class InvariantPart:
 def link_steps(
     steps: Sequence[Step],
     n_params: int,
-    constants: Mapping[int, Any],
+    constants: Mapping[int, Handle],
     outputs: tuple[int, ...],
     single: bool,
     n_slots: int,
@@ -93,7 +93,7 @@ def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> 
     return lambda *handles: tuple([handles[i] for i in outputs])
 
 
-def _one_step(step: Step, n_params: int, constants: Mapping[int, Any]) -> HandleFunction | None:
+def _one_step(step: Step, n_params: int, constants: Mapping[int, Handle]) -> HandleFunction | None:
     """Return one call on parameters and constants in a common form, without the loop over steps."""
     call = step.call.run
     operands = step.operands
@@ -121,7 +121,7 @@ def _one_step(step: Step, n_params: int, constants: Mapping[int, Any]) -> Handle
 def _loop(
     steps: Sequence[Step],
     n_params: int,
-    constants: Mapping[int, Any],
+    constants: Mapping[int, Handle],
     outputs: tuple[int, ...],
     single: bool,
     n_slots: int,
@@ -144,13 +144,15 @@ def _loop(
         program.append(
             (step.call.run, len(step.operands), a, b, step.operands, step.single, result, dead)
         )
-    template: list[Any] = [None] * (n_slots + 1)  # the last slot stays None: absent operands (-1)
+    template: list[Handle] = [None] * (
+        n_slots + 1
+    )  # the last slot stays None: absent operands (-1)
     for i, handle in constants.items():
         template[i] = handle
     rest = template[n_params:]
     out0 = outputs[0] if outputs else -1
 
-    def run(*handles: Any) -> Any:
+    def run(*handles: Handle) -> Any:
         if further:
             env = [*handles[:n_params], *rest]
             for i, v in zip(further, handles[n_params:], strict=True):

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..backend import registry
-from ..backend.prepared import HandleFunction, PreparedCall, as_prepared
+from ..backend.prepared import Handle, HandleFunction, PreparedCall, as_prepared
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 from ..backend.protocol import Backend
 from ..dtype import bool_, int64
-from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
+from ..ir.graph import FrozenArray, Graph, GraphNode
+from ..ir.liveness import live_nodes
 from ..ir.optimizer import optimizer
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType, ValueType
 from .control import CONTROL_OPS, ControlNode, control_call, may_raise, with_source_span
@@ -80,7 +81,7 @@ class Lowering:
         self.lower_subgraph = lower_subgraph
         self.backend = registry.backend(device.name)
         self.steps: list[Instruction] = []
-        self.constants: dict[int, Any] = {}
+        self.constants: dict[int, Handle] = {}
         self.sizes: list[int] = []
         self.hosts: dict[int, HostType] = {}
         self.python = ""
@@ -169,7 +170,7 @@ class Lowering:
         node: GraphNode,
         operands: list[int],
         types: Any,
-        results: tuple[Any, ...],
+        results: tuple[Handle, ...],
         is_result: bool,
     ) -> list[int]:
         """Lower an op on tensors: kernel, else composite body, else host."""

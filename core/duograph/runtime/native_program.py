@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..backend.prepared import HandleFunction, LinkedProgram, as_linked
+from ..backend.prepared import Handle, HandleFunction, LinkedProgram, as_linked
 from ..backend.program import Copy, HostStep, Instruction, NeedsSteps, Program, Step, steps_in
 from ..ir.graph import Graph
 from ..types import STACK
@@ -117,7 +117,7 @@ def _planned(
 
 def _executable(
     linked: LinkedProgram,
-    draws: Sequence[Callable[[], Any]],
+    draws: Sequence[Callable[[], Handle]],
     planned: Mapping[int, int],
     stepwise: Callable[[], HandleFunction] | None,
     n_params: int,
@@ -133,7 +133,7 @@ def _executable(
     """
     run = linked.run
 
-    def run_donating(donated: Sequence[bool], handles: Sequence[Any]) -> Any:
+    def run_donating(donated: Sequence[bool], handles: Sequence[Handle]) -> Any:
         given = [*handles, *[draw() for draw in draws]] if draws else handles
         try:
             return run(given, donated)

@@ -60,9 +60,8 @@ def check_not_shared(ev: Evaluation, target: Value) -> None:
     del found[id(target)]
     if found and any(id(x) in found for x in _visible_tensors(ev, found)):
         raise UnsupportedSyntaxError(
-            "setitem: got a write in place to one of several Tensors between which a condition "
-            "on a Tensor, or a loop, chose inside jit; it would have to change the chosen one, "
-            "too",
+            "setitem: got a write in place to one of several Tensors, chosen by a condition on a "
+            "Tensor or by a loop inside jit; the write would have to change the original, too",
             construct="setitem",
             remedy="Copy the Tensor before it is written, e.g. x = x.copy()",
         )

@@ -44,9 +44,9 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         if not is_framework(owner.__name__) and not is_host(owner.__name__):
             return _read_and_capture(ev, owner, name, value, node)
         return value
-    place = ("attribute", id(owner), name)
-    if place in ev.outside.values:
-        value = ev.outside.values[place]
+    key = ("attribute", id(owner), name)
+    if key in ev.outside.values:
+        value = ev.outside.values[key]
         if value is MISSING:
             raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
         return value

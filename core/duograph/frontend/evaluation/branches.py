@@ -40,7 +40,7 @@ def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
 def run_condition(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, Changes]:
-    """As `run_and_undo`, for code that runs only under a condition of the graph."""
+    """Do the same as `run_and_undo`, for code that runs only under a condition of the graph."""
     ev.journal.conditions += 1
     try:
         return run_and_undo(ev, child, run)

@@ -1,4 +1,4 @@
-"""What a call does, by the class of the called object.
+"""Calls: one function per class of called object.
 
 The user's functions are evaluated from source, the framework's run directly, and other libraries'
 run at compile time or when the graph runs.
@@ -273,8 +273,8 @@ def _refused_at_strict(f: Value, why: str) -> UnsupportedSyntaxError:
     """Return the error for a Python function that STRICT refuses."""
     name = ".".join(filter(None, (getattr(f, "__module__", None), callable_name(f))))
     return UnsupportedSyntaxError(
-        f"Illegal type in the graph: {name} is a function of Python that a compiled function "
-        f"cannot call at STRICT: {why}",
+        f"Illegal type in the graph: {name} is a Python function that a compiled function cannot "
+        f"call at STRICT: {why}",
         construct=callable_name(f),
         remedy="Use ops of duograph, move the call out of the compiled function, or use "
         "jit_syntax_level=LAX",

@@ -23,8 +23,7 @@ from .gradients import call_with_bprop
 def no_hooks(construct: str) -> RefusedError:
     """The error for a hook inside compiled code."""
     return RefusedError(
-        f"{construct}: hooks inside jit are not supported: a compiled function has no place where "
-        "one could run",
+        f"{construct}: hooks inside jit are not supported: a compiled function cannot call them",
         construct=construct,
         remedy="Use it outside the compiled function, or run the function line by line",
     )
@@ -91,8 +90,8 @@ def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
         ev.captures.members(cell)
     if has_hooks(cell):
         raise RefusedError(
-            f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function has no "
-            "place where a hook could run",
+            f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function cannot "
+            "call hooks",
             construct="hook",
             remedy="Remove the hooks, or run the Cell line by line (PYNATIVE_MODE, without jit)",
         )
@@ -116,23 +115,23 @@ def _run_cast(
     """
     target = cell._float_type
     assert target is not None
-    places = []
+    cast = []
     for name, p in cell._params.items():
         if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:
-            places.append((("attribute", id(cell), name), name, p))
+            cast.append((("attribute", id(cell), name), name, p))
     if is_framework(type(cell).__module__):  # its code reads the attributes directly
-        for _, name, p in places:
+        for _, name, p in cast:
             cell.__dict__[name] = p.astype(target)
         try:
             return run(*cast_floating(args, target), **cast_floating(kwargs, target))
         finally:
-            for _, name, p in places:
+            for _, name, p in cast:
                 cell.__dict__[name] = p
-    for place, _, p in places:
-        ev.journal.set_item(ev.outside.values, place, p.astype(target))
+    for key, _, p in cast:
+        ev.journal.set_item(ev.outside.values, key, p.astype(target))
     try:
         return run(*cast_floating(args, target), **cast_floating(kwargs, target))
     finally:
-        for place, _, _ in places:
-            ev.journal.touch("item", ev.outside.values, place)
-            ev.outside.values.pop(place, None)
+        for key, _, _ in cast:
+            ev.journal.touch("item", ev.outside.values, key)
+            ev.outside.values.pop(key, None)

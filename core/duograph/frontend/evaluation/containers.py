@@ -135,8 +135,8 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
         check_array_changeable(ev, owner, "setitem")
         if depends_on_graph(value) or depends_on_graph(index):
             raise UnsupportedSyntaxError(
-                "setitem: got a value that is known only when the function runs for an item of "
-                "an array of NumPy inside jit",
+                "setitem: got a value known only when the function runs for an item of a NumPy "
+                "array inside jit",
                 construct="setitem",
                 remedy="Use a Tensor instead of the array",
             )
@@ -185,8 +185,8 @@ def check_changeable(ev: Evaluation, owner: Value) -> None:
     """
     if id(owner) in ev.owned.ambiguous:
         raise UnsupportedSyntaxError(
-            f"{type(owner).__name__}: got a change of one of two {type(owner).__name__}s between "
-            "which a condition on a Tensor chose for some name; copy it in both branches"
+            f"{type(owner).__name__}: got a change of one of two {type(owner).__name__}s, chosen "
+            "by a condition on a Tensor; copy it in both branches"
         )
     kind = "dict" if isinstance(owner, dict) else "set" if isinstance(owner, set) else "list"
     ev.journal.touch(kind, owner)
@@ -201,12 +201,12 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
     """
     if ev.strict:
         raise UnsupportedSyntaxError(
-            f"{what}: got an array of NumPy to write to inside jit at STRICT; wanted a Tensor"
+            f"{what}: got a write to a NumPy array inside jit at STRICT; wanted a Tensor"
         )
     if id(owner) not in ev.owned.objects or ev.owned.depths[id(owner)] != ev.builder.depth:
         raise UnsupportedSyntaxError(
-            f"{what}: got an array of NumPy inside jit that comes from outside, or that is written "
-            "to under a condition on a Tensor; wanted a Tensor"
+            f"{what}: got a write inside jit to a NumPy array that comes from outside, or under a "
+            "condition on a Tensor; wanted a Tensor"
         )
 
 

@@ -46,7 +46,7 @@ class Evaluator(Evaluation):
         check_not_shared(self, tensor)
 
     def after_write(self, tensor: Tensor) -> None:
-        """Write through to the Python object that stands for a tensor at run time, if any."""
+        """Write through to the Python object that represents a tensor at run time, if any."""
         write_through(self, tensor)
 
     # ---- services for ops and layers of the framework ------------------------------------------

@@ -145,8 +145,8 @@ def _cannot_leave() -> UnsupportedSyntaxError:
     """Return the error for a `with` around an error that depends on the graph."""
     return unsupported(
         "With",
-        "What a `with` does after an error that depends on a Tensor cannot be compiled: move the "
-        "`with` outside",
+        "The end of a `with` block after an error that depends on a Tensor cannot be compiled: "
+        "move the `with` outside",
     )
 
 
@@ -204,8 +204,8 @@ def _unfinished() -> UnsupportedSyntaxError:
     """Return the error for a `finally` after an error that depends on the graph."""
     return unsupported(
         "Try",
-        "What `finally` does after an error that depends on a Tensor cannot be compiled: move "
-        "the `try` outside",
+        "A `finally` block after an error that depends on a Tensor cannot be compiled: move the "
+        "`try` outside",
     )
 
 

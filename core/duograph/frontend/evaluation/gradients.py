@@ -150,7 +150,7 @@ def record(
         outputs = [child.copy_of(x) for x in tensors_of(main)]
     if not outputs and depends_on_graph(main):
         raise _needs_python(
-            "grad: got a result that only Python computes, through which no gradient is compiled"
+            "grad: got a result that Python computes, whose gradient cannot be compiled"
         )
     if not outputs:
         raise GradientError(
@@ -205,10 +205,10 @@ def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> 
     """Call a Cell that defines `bprop`: append one node with the forward and backward graphs."""
     parent = ev.builder
     forward = StagedBuilder(ev, parent)
-    places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
-    values = [parent.operand(args[i], None) for i in places]
+    indices = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+    values = [parent.operand(args[i], None) for i in indices]
     given = list(args)
-    for i, v in zip(places, values, strict=True):
+    for i, v in zip(indices, values, strict=True):
         given[i] = forward.parameter(v._type)
     result, ends = _run_and_undo_in(
         ev, forward, lambda: call(ev, cell.construct, tuple(given), kwargs)
@@ -225,13 +225,13 @@ def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> 
     results = [backward.parameter(x._type) for x in exports.columns[0]]
     douts = [backward.parameter(x._type) for x in exports.columns[0]]
     given = list(args)
-    for i, v in zip(places, inner, strict=True):
+    for i, v in zip(indices, inner, strict=True):
         given[i] = v
     several = isinstance(result, (tuple, list))
     out: Value = tuple(results[i] for i in outs) if several else results[0]
     dout: Value = tuple(douts[i] for i in outs) if several else douts[0]
     found, _ = _run_and_undo_in(ev, backward, lambda: call(ev, cell.bprop, (*given, out, dout), {}))
-    grads = _gradients(ev, backward, cell, args, places, found)
+    grads = _gradients(ev, backward, cell, args, indices, found)
     outer = list(dict.fromkeys([*forward.outer, *backward.outer]))
     graph = forward.closed(exports.columns[0], outer)
     n = len(inner)
@@ -253,22 +253,22 @@ def _gradients(
     backward: StagedBuilder,
     cell: Cell,
     args: Sequence[Value],
-    places: Sequence[int],
+    indices: Sequence[int],
     found: Value,
 ) -> list[Value]:
     """Return what a Cell's `bprop` returned as one gradient per tensor input."""
     name = type(cell).__name__
     items = list(found) if isinstance(found, (tuple, list)) else [found]
     if len(items) == len(args):
-        items = [items[i] for i in places]
-    elif len(items) != len(places):
+        items = [items[i] for i in indices]
+    elif len(items) != len(indices):
         raise GradientError(
             f"{name}: its bprop returned {len(items)} gradients, wanted {len(args)}, one per input"
         )
     grads = []
     with backward.current():
-        for i, g in zip(places, items, strict=True):
-            want: Value = backward.types[backward.params[places.index(i)]]
+        for i, g in zip(indices, items, strict=True):
+            want: Value = backward.types[backward.params[indices.index(i)]]
             if g is None:
                 g = zeros_of(want)
             elif isinstance(g, (int, float)):

@@ -92,9 +92,9 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
         for made, _, index in ev.inputs.arguments:
             if made is tensor:
                 return ev.inputs.argument_object(index)
-        place = ev.inputs.locations.get(id(tensor))
-        if place is not None:
-            return ev.inputs.object(*place[1])
+        held = ev.inputs.locations.get(id(tensor))
+        if held is not None:
+            return ev.inputs.object(*held[1])
         first = tensor
         for journal in ev.journal.branches:
             entry = journal.get(("tensor", id(tensor), None))
@@ -168,9 +168,9 @@ def run_on_host(
             result = function(*given, **named)
             if was_changed(nested, (given, named)):
                 raise UnsupportedSyntaxError(
-                    f"{name}: has changed a list or an array that was made while compiling, of "
-                    "which it got a copy; use a function that returns a new one, or call it "
-                    "outside of compiled code"
+                    f"{name}: has changed a list or an array made while compiling (it received a "
+                    "copy); use a function that returns a new one, or call it outside of compiled "
+                    "code"
                 )
         except Exception as error:
             mark_source(error, spans)

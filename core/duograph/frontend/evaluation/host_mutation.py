@@ -97,8 +97,8 @@ def refuse_mutation(
                 kind = type(target).__name__
                 kind = f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
                 raise UnsupportedSyntaxError(
-                    f"{name}: changes {kind} that was made while compiling, with what is known "
-                    "only when the function runs",
+                    f"{name}: got a change of {kind} made while compiling, with values known only "
+                    "when the function runs",
                     construct="Call",
                     remedy="Use a function that returns a new one, or make it of Tensors",
                 )

@@ -29,9 +29,9 @@ UNROLL_LIMIT = 200_000
 
 
 class _LoopState:
-    """How far a loop has stopped, as variables that branches and graph loops can write.
+    """Variables of a loop: whether it broke, whether it returned, and the returned value.
 
-    They are: whether it broke, whether it returned, and the returned value.
+    Branches and graph loops can write them.
     """
 
     def __init__(self, ev: Evaluation) -> None:
@@ -72,7 +72,8 @@ def _while(ev: Evaluation, frame: Frame, node: ast.While) -> Flow:
             cond = _next_iteration(ev, frame, node, going)
             return _graph_while(ev, frame, node, state, cond, True)
     raise RefusedError(
-        f"while: the loop was unrolled for {UNROLL_LIMIT} iterations while compiling and goes on",
+        f"while: the loop was unrolled for {UNROLL_LIMIT} iterations while compiling and has not "
+        "ended",
         construct="While",
         remedy="Give it a condition that becomes false, or one that depends on a Tensor",
     )
@@ -164,7 +165,7 @@ def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> 
         if count > UNROLL_LIMIT:
             raise RefusedError(
                 f"for: the loop was unrolled for {UNROLL_LIMIT} iterations while compiling and "
-                "goes on",
+                "has not ended",
                 construct="For",
                 remedy="Iterate over something that ends, or write a `while` on a Tensor",
             )

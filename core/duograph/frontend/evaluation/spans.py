@@ -82,7 +82,7 @@ def error_spans(error: BaseException) -> list[Span]:
     return [span for _, span in reversed(getattr(error, "_duograph_chain", ()))]
 
 
-# ---- joins --------------------------------------------------------------------------------------
+# ---- join errors --------------------------------------------------------------------------------
 
 
 def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: int) -> None:

@@ -127,8 +127,8 @@ def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Val
         check_array_changeable(ev, old, name)
         if depends_on_graph(value):
             raise UnsupportedSyntaxError(
-                f"{name}: got an array of NumPy that was made while compiling, to change with what "
-                "is known only when the function runs; wanted a Tensor"
+                f"{name}: got a change of a NumPy array made while compiling, with values known "
+                "only when the function runs; wanted a Tensor"
             )
     if isinstance(old, (list, dict, set)):
         check_changeable(ev, old)

@@ -60,8 +60,8 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
         def check(bound: Flag) -> None:
             if not bound:
                 raise UnboundLocalError(
-                    f"local variable '{where}' referenced before assignment: what binds it, a loop "
-                    "or a part of a condition, did not run"
+                    f"local variable '{where}' referenced before assignment: the loop or the part "
+                    "of a condition that binds it did not run"
                 )
 
         append_effect(ev, check, (value.bound,), "check_bound")

@@ -116,7 +116,7 @@ class StagedBuilder(GraphBuilder):
     # ---- state: called by Tensor and Parameter ------------------------------------------------
 
     def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
-        """Let a graph tensor stand for another value: a write in place."""
+        """Set the value of a graph tensor: a write in place."""
         evaluation = self.evaluation
         evaluation.before_write(target)
         evaluation.journal.touch("tensor", target)

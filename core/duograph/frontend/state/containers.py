@@ -24,7 +24,7 @@ class ContainerCopies:
     """The copies of containers from outside.
 
     Attributes:
-        originals: the container that each copy stands for, by id of the copy. For a copy of an
+        originals: the original container of each copy, by id of the copy. For a copy of an
             argument this is an object with a method `value` (see `compiler.results`).
     """
 
@@ -34,7 +34,7 @@ class ContainerCopies:
         self._keep = keep
         self.originals: dict[int, Value] = {}
         self._copies: dict[int, tuple[Value, Value]] = {}  # by id of the original
-        self._unobserved: dict[int, str] = {}  # labels of copies whose items nobody has read
+        self._unobserved: dict[int, str] = {}  # labels of copies whose items were not read yet
 
     def copies(self) -> list[Value]:
         """All copies."""

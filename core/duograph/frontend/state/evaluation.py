@@ -31,7 +31,7 @@ __all__ = ["Evaluation"]
 
 
 class Evaluation:
-    """What one evaluation knows, and the services that code of the framework asks it for.
+    """The state of one evaluation, and its services for code of the framework.
 
     Attributes:
         strict: whether Python code that cannot become graph nodes is refused (STRICT).
@@ -107,7 +107,7 @@ class Evaluation:
         raise NotImplementedError
 
     def after_write(self, tensor: Tensor) -> None:
-        """Write through to the Python object that stands for a tensor at run time, if any."""
+        """Write through to the Python object that represents a tensor at run time, if any."""
         raise NotImplementedError
 
     def call(self, function: Value, args: Args, kwargs: Kwargs) -> Value:

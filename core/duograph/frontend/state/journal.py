@@ -33,11 +33,11 @@ class Scope(dict[str, Value]):
 
 
 class Location(NamedTuple):
-    """A place that evaluated code can write.
+    """A variable, attribute, container or tensor that evaluated code can write.
 
     Attributes:
         kind: "item" (of a dict), "attribute", "list", "dict" or "set" (the whole content), "tensor"
-            (what a graph tensor stands for), "slot" (the present value of an eager tensor).
+            (the value of a graph tensor), "slot" (the present value of an eager tensor).
         owner: the object that is written.
         name: key or attribute; None for the other kinds.
     """

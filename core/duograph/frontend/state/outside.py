@@ -17,7 +17,7 @@ class Restart(Exception):
 
 
 class OutsideLocations:
-    """What is known about names, attributes and cells outside the function.
+    """Names, attributes and cells outside the function that it reads or writes.
 
     Attributes:
         written: locations that this or an earlier evaluation of the same call writes.

@@ -1,7 +1,7 @@
 """Ownership: which objects the evaluated code made itself, and at which depth.
 
-An object that nobody outside can see may be changed at compile time; `evaluation` asks here before
-it changes one. The module never copies or changes an object.
+An object that no code outside can reach may be changed at compile time; `evaluation` checks this
+before it changes one. The module never copies or changes an object.
 """
 
 from __future__ import annotations

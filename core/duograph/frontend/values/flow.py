@@ -1,7 +1,7 @@
-"""How a block of statements ended, and the variables whose binding is uncertain after a branch.
+"""Results of blocks of statements, and values of variables whose binding is uncertain.
 
-The evaluation of statements passes `Flow` upwards; the other classes stand in a frame's variables
-and are resolved when the variable is read (`evaluation.variables`).
+The evaluation of statements passes `Flow` upwards; the other classes are values of variables,
+resolved when the variable is read (`evaluation.variables`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["Flow", "Maybe", "NORMAL", "NOTHING", "Undefined", "Unjoined"]
 
 
 class Flow:
-    """How a block ended. At most one of the three flags holds.
+    """The way in which a block of statements ended. At most one of the three flags holds.
 
     Attributes:
         ret, brk, cont: whether it returned, broke out of its loop, continued with the next
