@@ -14,7 +14,7 @@ from ..tensor import Tensor
 
 __all__ = ["vmap"]
 
-Axes: TypeAlias = "int | None | Sequence[Axes]"  # of an argument; nested as the argument is
+Axes: TypeAlias = "int | Sequence[Axes] | None"  # of an argument; nested as the argument is
 
 
 def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
@@ -112,4 +112,4 @@ def _stacked(results: list[Any], axis: Axes) -> Any:
         return tuple(_stacked([r[i] for r in results], a) for i, a in axes)
     if axis is None:
         return first
-    return stack([r if isinstance(r, Tensor) else Tensor(r) for r in results], axis)
+    return stack([r if isinstance(r, Tensor) else Tensor(r) for r in results], axis)  # type: ignore[arg-type]
