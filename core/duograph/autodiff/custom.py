@@ -58,7 +58,7 @@ def custom_gradient(
         backward,
         tuple(t._type.plain for t in outs),
         tuple(recorded[i]._type.plain if i in recorded else None for i in range(len(args))),
-        next(iter(recorded.values()))._type.place,
+        next(iter(recorded.values()))._type.committed_device,
         name,
     )
     parents: tuple[Edge | None, ...] = tuple(
