@@ -103,7 +103,7 @@ class TensorType:
 
     @property
     def committed_device(self) -> Device:
-        """The device of a type that has one."""
+        """The device of a type that has one; a type without a device is a bug of the caller."""
         assert self.device is not None
         return self.device
 
