@@ -18,10 +18,10 @@ from .logic import select
 from .methods import tensor_method
 from .movement import slice_by
 from .pointwise import conjugate
-from .primitive import Primitive
+from .primitive import primitive
 
 __all__ = [
-    "CeLU", "Elu", "FastGeLU", "GLU", "GeLU", "Softplus", "celu", "elu",
+    "celu", "elu",
     "fast_gelu", "gelu", "glu", "logsigmoid", "mish", "selu", "sigmoid", "silu", "softplus",
     "softsign", "swish", "tanhshrink",
 ]  # fmt: skip
@@ -85,7 +85,7 @@ def sigmoid_grad(dout: Tensor, out: Tensor):
     return dout * y * (1 - y)
 
 
-@op(method="elu", dtypes=FLOATING, elementwise=True)
+@op(method="elu", dtypes=FLOATING, elementwise=True, primitive="Elu(alpha=1.0)(x)")
 def elu(input_x: Tensor, alpha: float = 1.0):
     """Exponential linear unit: ``alpha * (exp(x) - 1)`` below zero (`mindspore.ops.elu`).
 
@@ -118,7 +118,7 @@ def elu_grad(dout: Tensor, x: Tensor, alpha: float):
     return select(x > 0, dout, dout * alpha * exp(x))
 
 
-@op(method="celu", dtypes=FLOATING, elementwise=True)
+@op(method="celu", dtypes=FLOATING, elementwise=True, primitive="CeLU(alpha=1.0)(x)")
 def celu(x: Tensor, alpha: float = 1.0):
     """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`` (`mindspore.ops.celu`).
 
@@ -201,7 +201,7 @@ def gelu_erf_grad(dout: Tensor, x: Tensor):
     return dout * (below + x * (exp(-0.5 * x * x) * _INV_SQRT_2PI))
 
 
-@op(name="gelu_tanh", dtypes=FLOATING, elementwise=True)
+@op(name="gelu_tanh", dtypes=FLOATING, elementwise=True, primitive="GeLU")
 def gelu_tanh(x: Tensor):
     """Composite: gelu with the distribution function approximated by tanh."""
     return 0.5 * x * (1 + tanh(_GELU_A * (x + _GELU_B * x * x * x)))
@@ -248,7 +248,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     raise ArgumentValueError(f"gelu: got approximate={approximate!r}; wanted 'none' or 'tanh'")
 
 
-@op(method="fast_gelu", dtypes=FLOATING)
+@op(method="fast_gelu", dtypes=FLOATING, primitive="FastGeLU")
 def fast_gelu(x: Tensor):
     """``x * sigmoid(1.702 * x)`` (`mindspore.ops.fast_gelu`).
 
@@ -320,7 +320,7 @@ def _(s, dout, x):
     return dout * (y * (1 + x * (1 - y)))
 
 
-@op(method="softplus", dtypes=FLOATING, elementwise=True)
+@op(method="softplus", dtypes=FLOATING, elementwise=True, primitive="Softplus")
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0):
     """``log(1 + exp(beta * x)) / beta``, and x itself where ``beta * x > threshold``
     (`mindspore.ops.softplus`).
@@ -511,6 +511,7 @@ def tanhshrink(input: Tensor):
     return input - tanh(input)
 
 
+@primitive("GLU(axis=-1)(x)")
 def glu(x: Tensor, axis: int = -1) -> Tensor:
     """The first half along an axis times the sigmoid of the second (`mindspore.ops.glu`).
 
@@ -547,61 +548,3 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
 
 
 swish = silu
-
-
-class Elu(Primitive):
-    """Primitive form of `ops.elu`: ``Elu(alpha)(x)``."""
-
-    op = elu
-
-    def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__()
-        self.alpha = alpha
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The activation of `x`."""
-        return elu(x, self.alpha)
-
-
-class CeLU(Primitive):
-    """Primitive form of `ops.celu`: ``CeLU(alpha)(x)``."""
-
-    op = celu
-
-    def __init__(self, alpha: float = 1.0) -> None:
-        super().__init__()
-        self.alpha = alpha
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The activation of `x`."""
-        return celu(x, self.alpha)
-
-
-class Softplus(Primitive):
-    """Primitive form of `ops.softplus`, with its defaults."""
-
-    op = softplus
-
-
-class GeLU(Primitive):
-    """Primitive form of `ops.gelu`; as in MindSpore the approximation by tanh."""
-
-    op = gelu_tanh
-
-
-class FastGeLU(Primitive):
-    """Primitive form of `ops.fast_gelu`."""
-
-    op = fast_gelu
-
-
-class GLU(Primitive):
-    """Primitive form of `ops.glu`: ``GLU(axis)(x)``."""
-
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The activation of `x`."""
-        return glu(x, self.axis)

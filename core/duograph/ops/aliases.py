@@ -4,12 +4,9 @@ they are made.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..dtype import float32
 from ..tensor import Tensor
-from . import combinations, comparison, elementwise, exponential, logic, powers, rounding
-from .complex_numbers import angle
+from . import comparison, elementwise, exponential, logic, powers, rounding
 from .creation import cast
 from .methods import tensor_method
 from .primitive import Primitive
@@ -18,18 +15,9 @@ from .reduction import reduce_all
 from .shape_primitives import reshape_to
 
 __all__ = [
-    "Addcdiv",
-    "Addcmul",
-    "Angle",
-    "ApproximateEqual",
-    "ComplexAbs",
     "FloatStatus",
-    "Inv",
     "IsClose",
-    "LerpScalar",
     "Logit",
-    "MaskedFill",
-    "NanToNum",
     "bool_and",
     "bool_eq",
     "bool_not",
@@ -77,56 +65,6 @@ def soft_shrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return softshrink(input, lambd)
 
 
-class Inv(Primitive):
-    """Older name of `Reciprocal`."""
-
-    op = elementwise.reciprocal
-
-
-class ComplexAbs(Primitive):
-    """The magnitude of complex numbers."""
-
-    op = elementwise.abs
-
-
-class MaskedFill(Primitive):
-    """Primitive form of `ops.masked_fill`."""
-
-    def __call__(self, input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
-        """`input_x` with `value` where `mask` holds."""
-        return logic.masked_fill(input_x, mask, value)
-
-
-class Angle(Primitive):
-    """Primitive form of `ops.angle`."""
-
-    def __call__(self, input: Tensor) -> Tensor:
-        """The argument of the elements."""
-        return angle(input)
-
-
-class Addcmul(Primitive):
-    """Primitive form of `ops.addcmul`; `value` is a tensor."""
-
-    def __call__(self, input: Tensor, x1: Tensor, x2: Tensor, value: Any) -> Tensor:
-        """``input + value * x1 * x2``."""
-        return combinations.addcmul.public(input, x1, x2, value)
-
-
-class Addcdiv(Primitive):
-    """Primitive form of `ops.addcdiv`; `value` is a tensor."""
-
-    def __call__(self, input: Tensor, x1: Tensor, x2: Tensor, value: Any) -> Tensor:
-        """``input + value * x1 / x2``."""
-        return combinations.addcdiv.public(input, x1, x2, value)
-
-
-class LerpScalar(Primitive):
-    """Primitive form of `ops.lerp` with a number for the weight."""
-
-    op = combinations.lerp
-
-
 class Logit(Primitive):
     """Primitive form of `ops.logit`: ``Logit(eps)(x)``; a negative `eps` means none."""
 
@@ -150,32 +88,6 @@ class IsClose(Primitive):
         """Whether elements are close."""
         found = comparison.isclose(input, other, self.rtol, self.atol, self.equal_nan)
         return found
-
-
-class ApproximateEqual(Primitive):
-    """Primitive form of `ops.approximate_equal`: ``ApproximateEqual(tolerance)(x, y)``."""
-
-    def __init__(self, tolerance: float = 1e-05) -> None:
-        super().__init__()
-        self.tolerance = tolerance
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        """Whether elements differ by less than the tolerance."""
-        return comparison.approximate_equal(x, y, self.tolerance)
-
-
-class NanToNum(Primitive):
-    """Primitive form of `ops.nan_to_num`: ``NanToNum(nan, posinf, neginf)(x)``."""
-
-    def __init__(
-        self, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
-    ) -> None:
-        super().__init__()
-        self.nan, self.posinf, self.neginf = nan, posinf, neginf
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """`x` with numbers in place of NaN and the infinities."""
-        return rounding.nan_to_num.public(x, self.nan, self.posinf, self.neginf)
 
 
 class FloatStatus(Primitive):

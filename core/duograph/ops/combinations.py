@@ -102,7 +102,13 @@ def mul_no_nan(x: Tensor, y: Tensor):
     return select(y == 0, 0, x * y)
 
 
-@op(method="addcmul", dtypes=INEXACT, promote="common", elementwise=True)
+@op(
+    method="addcmul",
+    dtypes=INEXACT,
+    promote="common",
+    elementwise=True,
+    primitive="Addcmul()(input, x1, x2, value)",
+)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
     """``input + value * tensor1 * tensor2`` (`mindspore.ops.addcmul`).
 
@@ -135,7 +141,13 @@ def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1):
     return (input, tensor1, tensor2, number_of("addcmul", "value", value))
 
 
-@op(method="addcdiv", dtypes=INEXACT, promote="float", elementwise=True)
+@op(
+    method="addcdiv",
+    dtypes=INEXACT,
+    promote="float",
+    elementwise=True,
+    primitive="Addcdiv()(input, x1, x2, value)",
+)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0):
     """``input + value * tensor1 / tensor2`` (`mindspore.ops.addcdiv`).
 
@@ -164,7 +176,14 @@ def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1):
     return (input, tensor1, tensor2, number_of("addcdiv", "value", value))
 
 
-@op(name="lerp", method="lerp", primitive="Lerp", dtypes=INEXACT, promote="float", elementwise=True)
+@op(
+    name="lerp",
+    method="lerp",
+    dtypes=INEXACT,
+    promote="float",
+    elementwise=True,
+    primitive=["Lerp", "LerpScalar"],
+)
 def lerp(input: Tensor, end: Tensor, weight: Tensor):
     """``input + weight * (end - input)`` (`mindspore.ops.lerp`).
 

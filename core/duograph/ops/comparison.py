@@ -495,6 +495,7 @@ def isclose(
     promote="common",
     differentiable=False,
     result=bool_,
+    primitive="ApproximateEqual(tolerance=1e-05)(x, y)",
 )
 def approximate_equal(x: Tensor, y: Tensor, tolerance: float = 1e-05):
     """Whether elements differ by less than `tolerance` (`mindspore.ops.approximate_equal`).

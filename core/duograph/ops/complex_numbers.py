@@ -13,6 +13,7 @@ from .elementwise import mul, neg
 from .logic import logical_or
 from .methods import tensor_method
 from .pointwise import conj, real_dtype
+from .primitive import primitive
 from .shape_primitives import unbroadcast
 from .trigonometry import atan2
 
@@ -145,6 +146,7 @@ def _(x, y, out, dout):
     return unbroadcast(real(dout), x), unbroadcast(imag(dout), y)
 
 
+@primitive("Angle()(input)")
 @tensor_method("angle")
 def angle(input: Tensor) -> Tensor:
     """The argument of complex numbers, in radians; of real ones 0 or pi (`mindspore.ops.angle`).

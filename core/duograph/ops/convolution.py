@@ -538,7 +538,7 @@ for _n, _functions in enumerate(
 # ---- unfold and fold ----------------------------------------------------------------------------
 
 
-@op(dtypes=REAL)
+@op(dtypes=REAL, primitive="Unfold(kernel_size, stride=1, padding=0, dilation=1)(x)")
 def unfold(
     input: Tensor,
     kernel: Sequence[int],
@@ -588,7 +588,7 @@ def _(x, out, dout, kernel, stride, padding, dilation):
     return (fold(dout, x.shape[2:], kernel, stride, padding, dilation),)
 
 
-@op(dtypes=REAL)
+@op(dtypes=REAL, primitive="Fold(output_size, kernel_size, stride=1, padding=0, dilation=1)(x)")
 def fold(
     input: Tensor,
     sizes: Sequence[int],

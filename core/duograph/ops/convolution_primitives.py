@@ -17,8 +17,7 @@ from .windows import mode_padding
 
 __all__ = [
     "Conv2D", "DepthwiseConv2dNative", "Conv3D", "Conv2DBackpropInput", "Conv2DTranspose",
-    "Conv2DBackpropFilter", "Conv3DTranspose", "Unfold", "Fold",
-]  # fmt: skip
+    "Conv2DBackpropFilter", "Conv3DTranspose", ]  # fmt: skip
 
 
 class _Conv(Primitive):
@@ -280,51 +279,4 @@ class Conv3DTranspose(Primitive):
         padding = self.pad if self.pad_mode.lower() == "pad" else 0
         return convolution.conv_transpose3d(
             dout, weight, None, self.stride, padding, self.output_padding, self.group, self.dilation
-        )
-
-
-class Unfold(Primitive):
-    """Sliding windows as columns: `Unfold(kernel_size, stride=1, padding=0, dilation=1)(x)`."""
-
-    op = convolution.unfold
-
-    def __init__(
-        self, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
-    ) -> None:
-        super().__init__()
-        self.kernel_size, self.stride, self.padding, self.dilation = (
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-        )
-
-    def __call__(self, x: Any) -> Any:
-        """The columns."""
-        return convolution.unfold.public(
-            x, self.kernel_size, self.dilation, self.padding, self.stride
-        )
-
-
-class Fold(Primitive):
-    """Columns summed back: `Fold(output_size, kernel_size, stride=1, padding=0, dilation=1)(x)`."""
-
-    op = convolution.fold
-
-    def __init__(
-        self,
-        output_size: Any,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-    ) -> None:
-        super().__init__()
-        self.output_size, self.kernel_size = output_size, kernel_size
-        self.stride, self.padding, self.dilation = stride, padding, dilation
-
-    def __call__(self, x: Any) -> Any:
-        """The image."""
-        return convolution.fold.public(
-            x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )

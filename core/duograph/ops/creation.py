@@ -15,6 +15,7 @@ from ..ir.basic_ops import zeros_of as zeros_of
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType
+from .primitive import primitive
 
 __all__ = ["cast"]  # the primitives are for the other families
 
@@ -37,6 +38,7 @@ def _(shape, axis, dtype):
     return np.array(np.broadcast_to(count.reshape(lead), shape))
 
 
+@primitive("Cast", op="cast")
 def cast(input: Any, dtype: Any) -> Tensor:
     """Convert a tensor, or a number, to another dtype (`mindspore.ops.cast`).
 

@@ -24,6 +24,7 @@ from .creation import cast, cast_to, iota
 from .creation import fill as fill_by
 from .logic import select_by
 from .methods import tensor_method
+from .primitive import primitive
 from .shape_primitives import reshape_to
 from .shaping import spread
 
@@ -45,6 +46,7 @@ def _sizes(name: str, shape: Any) -> tuple[int, ...]:
 # ---------------------------------------------------------------------------------------
 
 
+@primitive("Ones")
 def ones(shape: Any, dtype: Any = None) -> Tensor:
     """A tensor of ones (`mindspore.ops.ones`).
 
@@ -70,6 +72,7 @@ def _constant(value: int, of: DType) -> Any:
     return bool(value) if of is bool_ else value
 
 
+@primitive("Zeros")
 def zeros(size: Any, dtype: Any = None) -> Tensor:
     """A tensor of zeros (`mindspore.ops.zeros`).
 
@@ -178,6 +181,7 @@ def _like(input: Any, value: int, dtype: Any) -> Tensor:
     return full_like(input, _constant(value, found), found)
 
 
+@primitive("OnesLike")
 def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
     """Ones in the shape of another tensor (`mindspore.ops.ones_like`).
 
@@ -193,6 +197,7 @@ def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
     return _like(input, 1, dtype)
 
 
+@primitive("ZerosLike")
 def zeros_like(input: Tensor, *, dtype: Any = None) -> Tensor:
     """Zeros in the shape of another tensor (`mindspore.ops.zeros_like`).
 
@@ -220,6 +225,7 @@ def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None) -> Tenso
     return _like(input, 0, dtype)
 
 
+@primitive("Fill", op="fill")
 def fill(type: Any, shape: Any, value: Any) -> Tensor:
     """A tensor of one value (`mindspore.ops.fill`).
 
@@ -242,6 +248,7 @@ def _tensor_fill(self: Tensor, value: Any) -> Tensor:
     return full_like.public(self, value)
 
 
+@primitive("Fills")
 def fills(x: Tensor, value: Any) -> Tensor:
     """A tensor of the type of `x` with every element `value` (`mindspore.ops.fills`).
 
@@ -289,7 +296,7 @@ def _tensor_new_empty(self: Tensor, *size: Any, dtype: Any = None, device: Any =
     return _filled(self, "new_empty", spread("new_empty", "size", size), 0, dtype)
 
 
-@op(differentiable=False)
+@op(differentiable=False, primitive="Eye")
 def eye(n: int, m: int, offset: int, dtype: DType):
     """Ones on the diagonal, zeros elsewhere (`mindspore.ops.eye`).
 
@@ -385,7 +392,7 @@ def make_range(*args: int) -> tuple[int, ...]:
     return tuple(builtins.range(*[_number("make_range", a)[0] for a in args]))
 
 
-@op()
+@op(primitive="LinSpace")
 def linspace(start: Tensor, end: Tensor, steps: int):
     """`steps` evenly spaced numbers from `start` to `end`, both included
     (`mindspore.ops.linspace`).

@@ -22,7 +22,7 @@ from .gather_scatter import gather_by
 from .linalg import widened
 from .logic import logical_and, logical_not, logical_or, select_by
 from .movement import concat_by, slice_by, stop_gradient
-from .primitive import Primitive
+from .primitive import Primitive, primitive
 from .reduction import reduce_mean
 from .rounding import floor, round_half_even
 from .shape_primitives import broadcast_to, reshape_to, transpose_by
@@ -35,13 +35,9 @@ __all__ = [
     "roi_align",
     "crop_and_resize",
     "nms_with_mask",
-    "IOU",
     "BoundingBoxEncode",
     "BoundingBoxDecode",
-    "CheckValid",
     "NMSWithMask",
-    "ROIAlign",
-    "CropAndResize",
 ]
 
 
@@ -62,7 +58,7 @@ def _check_boxes(name: str, **boxes: Any) -> None:
             raise ShapeError(f"{name}: got {what} of shape {t.shape}; wanted (n, 4)")
 
 
-@op(dtypes=FLOATING, promote="common")
+@op(dtypes=FLOATING, promote="common", primitive='IOU(mode="iou")(anchor_boxes, gt_boxes)')
 def iou(anchor_boxes: Tensor, gt_boxes: Tensor, of_ground: bool):
     """Overlap of boxes (`mindspore.ops.iou`).
 
@@ -210,6 +206,7 @@ def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
     return tuple(float(v) for v in value)
 
 
+@primitive("CheckValid()(bboxes, img_metas)")
 def check_valid(bboxes: Tensor, img_metas: Tensor) -> Tensor:
     """Whether boxes lie inside an image of (height, width, ratio) (`mindspore.ops.check_valid`).
 
@@ -282,7 +279,11 @@ def _bilinear(rows: Any, start: Any, y: Any, x: Any, height: int, width: int) ->
     return total
 
 
-@op(dtypes=FLOATING, promote="common")
+@op(
+    dtypes=FLOATING,
+    promote="common",
+    primitive="ROIAlign(pooled_height, pooled_width, spatial_scale, sample_num=2, roi_end_mode=1)(features, rois)",
+)
 def roi_align(
     features: Tensor,
     rois: Tensor,
@@ -375,7 +376,9 @@ def _(
     )
 
 
-@op()
+@op(
+    primitive='CropAndResize(method="bilinear", extrapolation_value=0.0)(x, boxes, box_indices, crop_size)'
+)
 def crop_and_resize(
     image: Tensor,
     boxes: Tensor,
@@ -472,20 +475,6 @@ def _(
 # ---- primitive classes --------------------------------------------------------------------------
 
 
-class IOU(Primitive):
-    """`IOU(mode="iou")(anchor_boxes, gt_boxes)`."""
-
-    op = iou
-
-    def __init__(self, mode: str = "iou") -> None:
-        super().__init__()
-        self.mode = mode
-
-    def __call__(self, anchor_boxes: Any, gt_boxes: Any) -> Any:
-        """The overlaps."""
-        return iou.public(anchor_boxes, gt_boxes, self.mode)
-
-
 class BoundingBoxEncode(Primitive):
     """`BoundingBoxEncode(means=(0, 0, 0, 0), stds=(1, 1, 1, 1))(anchor_box, groundtruth_box)`."""
 
@@ -527,14 +516,6 @@ class BoundingBoxDecode(Primitive):
         )
 
 
-class CheckValid(Primitive):
-    """`CheckValid()(bboxes, img_metas)`."""
-
-    def __call__(self, bboxes: Any, img_metas: Any) -> Any:
-        """Which boxes lie inside."""
-        return check_valid(bboxes, img_metas)
-
-
 class NMSWithMask(Primitive):
     """`NMSWithMask(iou_threshold=0.5)(bboxes)` -> (boxes by score, numbers, which stay); on the
     host.
@@ -555,57 +536,3 @@ class NMSWithMask(Primitive):
         if bboxes.ndim != 2 or bboxes.shape[1] != 5:
             raise ShapeError(f"NMSWithMask: got bboxes of shape {bboxes.shape}; wanted (n, 5)")
         return nms_with_mask(bboxes, self.iou_threshold)
-
-
-class ROIAlign(Primitive):
-    """`ROIAlign(pooled_height, pooled_width, spatial_scale, sample_num=2, roi_end_mode=1)(features,
-    rois)`.
-    """
-
-    op = roi_align
-
-    def __init__(
-        self,
-        pooled_height: int,
-        pooled_width: int,
-        spatial_scale: float,
-        sample_num: int = 2,
-        roi_end_mode: int = 1,
-    ) -> None:
-        super().__init__()
-        self.pooled_height, self.pooled_width = pooled_height, pooled_width
-        self.spatial_scale, self.sample_num, self.roi_end_mode = (
-            spatial_scale,
-            sample_num,
-            roi_end_mode,
-        )
-
-    def __call__(self, features: Any, rois: Any) -> Any:
-        """The regions."""
-        return roi_align.public(
-            features,
-            rois,
-            self.pooled_height,
-            self.pooled_width,
-            self.spatial_scale,
-            self.sample_num,
-            self.roi_end_mode,
-        )
-
-
-class CropAndResize(Primitive):
-    """`CropAndResize(method="bilinear", extrapolation_value=0.0)(x, boxes, box_indices,
-    crop_size)`.
-    """
-
-    op = crop_and_resize
-
-    def __init__(self, method: str = "bilinear", extrapolation_value: float = 0.0) -> None:
-        super().__init__()
-        self.method, self.extrapolation_value = method, extrapolation_value
-
-    def __call__(self, x: Any, boxes: Any, box_indices: Any, crop_size: Any) -> Any:
-        """The crops."""
-        return crop_and_resize.public(
-            x, boxes, box_indices, crop_size, self.method, self.extrapolation_value
-        )

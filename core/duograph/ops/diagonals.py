@@ -16,6 +16,7 @@ from .creation import fill, iota, zeros_of
 from .logic import logical_and, select_by
 from .methods import tensor_method
 from .movement import pad_by
+from .primitive import primitive
 from .rounding import remainder
 from .shape_primitives import dense_strides, reduce_sum, reshape_to, strided_copy
 from .shaping import moveaxis
@@ -62,7 +63,7 @@ def _matrix(name: str, x: Any) -> None:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted at least two axes")
 
 
-@op(name="tril", method="tril")
+@op(name="tril", method="tril", primitive="Tril(diagonal=0)")
 def tril(input: Tensor, diagonal: int = 0):
     """The lower triangle of matrices, zeros above it (`mindspore.ops.tril`).
 
@@ -85,7 +86,7 @@ def tril(input: Tensor, diagonal: int = 0):
     return select_by(keep, input, zeros_of(input._type.plain))
 
 
-@op(name="triu", method="triu")
+@op(name="triu", method="triu", primitive="Triu(diagonal=0)")
 def triu(input: Tensor, diagonal: int = 0):
     """The upper triangle of matrices, zeros below it (`mindspore.ops.triu`).
 
@@ -250,6 +251,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 tensor_method("diag_embed")(diag_embed)
 
 
+@primitive("Diag")
 def diag(input: Tensor) -> Tensor:
     """The elements on the diagonal of zeros; a tensor of n axes gives one of 2n
     (`mindspore.ops.diag`).
@@ -353,7 +355,7 @@ def _int_or_float(value: Any) -> Any:
     return value.item() if isinstance(value, Tensor) else value
 
 
-@op()
+@op(primitive='MatrixDiagV3(align="RIGHT_LEFT")')
 def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: Any):
     """The last axis as diagonal `k` of matrices (`mindspore.ops.matrix_diag`), one diagonal at a
     time.
@@ -404,6 +406,7 @@ def _(
     return (x, at, rows, columns, pad)
 
 
+@primitive('MatrixDiagPartV3(align="RIGHT_LEFT")')
 def matrix_diag_part(
     x: Tensor, k: int = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
@@ -422,6 +425,7 @@ def matrix_diag_part(
     return diagonal_by(x, _int("matrix_diag_part", "k", k))
 
 
+@primitive('MatrixSetDiagV3(align="RIGHT_LEFT")')
 def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT_LEFT") -> Tensor:
     """Matrices with diagonal `k` replaced (`mindspore.ops.matrix_set_diag`), one diagonal at a
     time.
@@ -441,7 +445,7 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT
     return diagonal_scatter(x, diagonal, _int("matrix_set_diag", "k", k), -2, -1)
 
 
-@op()
+@op(primitive="FillDiagonal(fill_value, wrap=False)")
 def fill_diagonal(input: Tensor, value: Any, wrap: bool):
     """A matrix with one value on its diagonal; of more, equal axes, where all indices agree.
 

@@ -130,9 +130,14 @@ def _(x, y, out, dout):
 
 
 @op(
-    name="div", method="true_divide", operators=["__truediv__"], reflected=["__rtruediv__"],
-    primitive="RealDiv", dtypes=INEXACT, promote="float",
-)  # fmt: skip
+    name="div",
+    method="true_divide",
+    operators=["__truediv__"],
+    reflected=["__rtruediv__"],
+    dtypes=INEXACT,
+    promote="float",
+    primitive=["RealDiv", "Div"],
+)
 def true_divide(input: Tensor, other: Tensor):
     """Quotient of elements; integers and bool are taken as float32 (`mindspore.ops.true_divide`).
 
@@ -262,10 +267,10 @@ def _(x):
 @op(
     method=["abs", "absolute"],
     operators=["__abs__"],
-    primitive="Abs",
     dtypes=BOOL + NUMERIC,
     folds="biu",
     result=real_dtype,
+    primitive=["Abs", "ComplexAbs"],
 )
 def abs(input: Tensor):
     """Absolute value; of complex numbers the magnitude, which is real (`mindspore.ops.abs`).
@@ -344,7 +349,7 @@ def _(x):
     return mul(x, x)
 
 
-@op(method="reciprocal", primitive="Reciprocal", dtypes=INEXACT, promote="float")
+@op(method="reciprocal", dtypes=INEXACT, promote="float", primitive=["Reciprocal", "Inv"])
 def reciprocal(input: Tensor):
     """One divided by the elements (`mindspore.ops.reciprocal`).
 

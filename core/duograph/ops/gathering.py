@@ -23,6 +23,7 @@ from .joining import stack, unstack
 from .logic import logical_or, select_by
 from .methods import tensor_method
 from .movement import slice_axis
+from .primitive import primitive
 from .repeating import broadcast_tensors
 from .rounding import remainder
 from .shape_primitives import dense_strides, position_dtype, reshape_to, transpose_by
@@ -102,6 +103,7 @@ def explain_nd(name: str, shape: Sequence[int], indices: Tensor) -> None:
         normal_indices(name, values[..., axis], shape[axis], axis)
 
 
+@primitive("Gather(batch_dims=0)", op="gather")
 def gather(input_params: Tensor, input_indices: Any, axis: int, batch_dims: int = 0) -> Tensor:
     """The slices of an axis that indices name (`mindspore.ops.gather`).
 
@@ -217,6 +219,7 @@ def _tensor_gather_elements(self: Tensor, dim: int, index: Any) -> Tensor:
     return gather_elements(self, dim, index)
 
 
+@primitive("GatherD", op="gather_elements")
 def gather_d(x: Tensor, dim: int, index: Any) -> Tensor:
     """`gather_elements` under its other name (`mindspore.ops.gather_d`).
 
@@ -239,6 +242,7 @@ def gather_nd_by(input: Tensor, indices: Tensor):
     return gather_by(rows, nd_index(input.shape, indices), 0)
 
 
+@primitive("GatherNd", op="gather_nd")
 @tensor_method("gather_nd")
 def gather_nd(input_x: Tensor, indices: Any) -> Tensor:
     """The elements, or slices, that rows of indices name (`mindspore.ops.gather_nd`).
@@ -348,7 +352,7 @@ def _tensor_take(
     return gather_by(x, found, at)
 
 
-@op(method="reverse_sequence")
+@op(method="reverse_sequence", primitive="ReverseSequence(seq_dim, batch_dim=0)")
 def reverse_sequence(input: Tensor, lengths: Tensor, seq_axis: int, batch_axis: int):
     """The beginning of each sequence, as long as its length says, in reverse order
     (`mindspore.ops.reverse_sequence`).

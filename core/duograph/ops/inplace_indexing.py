@@ -19,6 +19,7 @@ from .gather_scatter import scatter_add_by, scatter_set_by
 from .indexing import with_item
 from .inplace import write
 from .methods import tensor_method
+from .primitive import primitive
 from .scattering import (
     index_fill,
     index_write,
@@ -80,6 +81,7 @@ def index_add(
     return write(x, index_write("index_add", x, axis, indices, y, add=True), "index_add")
 
 
+@primitive("InplaceIndexAdd(axis)")
 def inplace_index_add(var: Tensor, indices: Any, updates: Tensor, axis: int) -> Tensor:
     """`index_add` under its other name (`mindspore.ops.inplace_index_add`).
 

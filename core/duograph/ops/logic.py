@@ -12,6 +12,7 @@ from ..op import NO_GRAD, elementwise_type, op
 from ..tensor import Tensor
 from .creation import cast
 from .methods import tensor_method
+from .primitive import primitive
 from .shape_primitives import unbroadcast
 
 __all__ = [
@@ -491,6 +492,7 @@ def _tensor_where(self: Tensor, condition: Tensor, y: Any) -> Tensor:
     return select(condition, self, y)
 
 
+@primitive("MaskedFill()(input_x, mask, value)")
 @tensor_method("masked_fill")
 def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`input_x` with `value` where `mask` holds (`mindspore.ops.masked_fill`).

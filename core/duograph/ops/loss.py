@@ -24,6 +24,7 @@ from .gather_scatter import gather_by, gather_elements_by
 from .linalg import widened
 from .logic import select_by
 from .movement import stop_gradient
+from .primitive import primitive
 from .reduction import reduce_max, reduce_min
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by, unbroadcast
 from .softmax_ops import log_softmax_along, softmax_along
@@ -231,6 +232,7 @@ def cross_entropy_with_probabilities(
     return reduced(neg(reduce_sum(terms, (axis,), False)), reduction)
 
 
+@primitive("SoftmaxCrossEntropyWithLogits()(logits, labels)")
 def softmax_cross_entropy_with_logits(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Loss of each row and its gradient, as the primitive of that name returns them.
 
@@ -458,7 +460,7 @@ def _(
     return (input, target, weight, pos_weight, reduction)
 
 
-@op(promote="float")
+@op(promote="float", primitive='KLDivLoss(reduction="mean")(logits, labels)')
 def kl_div(logits: Tensor, labels: Tensor, reduction: str):
     """Kullback-Leibler divergence of log probabilities from targets (`mindspore.ops.kl_div`).
 

@@ -17,27 +17,18 @@ from .loss import (
     binary_cross_entropy_with_logits,
     check_reduction,
     cross_entropy,
-    kl_div,
     nll_loss,
     smooth_l1_loss,
-    softmax_cross_entropy_with_logits,
     total_of,
 )
 from .primitive import Primitive
 from .softmax_ops import log_softmax_along
 
 __all__ = [
-    "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits",
+    "SparseSoftmaxCrossEntropyWithLogits",
     "SigmoidCrossEntropyWithLogits", "BinaryCrossEntropy", "BCEWithLogitsLoss", "NLLLoss",
-    "KLDivLoss", "SmoothL1Loss", "L2Loss", "CTCLoss",
+    "SmoothL1Loss", "L2Loss", "CTCLoss",
 ]  # fmt: skip
-
-
-class SoftmaxCrossEntropyWithLogits(Primitive):
-    """Primitive: (loss (N,), gradient (N, C)) of logits and one-hot labels."""
-
-    def __call__(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        return softmax_cross_entropy_with_logits(logits, labels)
 
 
 class SparseSoftmaxCrossEntropyWithLogits(Primitive):
@@ -103,17 +94,6 @@ class NLLLoss(Primitive):
         valid = cast_to(not_equal(labels, self.ignore_index), weight.dtype)
         safe = maximum(labels, 0)
         return loss, total_of(gather_by(weight, safe, 0) * valid)
-
-
-class KLDivLoss(Primitive):
-    """Primitive form of `kl_div`."""
-
-    def __init__(self, reduction: str = "mean") -> None:
-        super().__init__()
-        self.reduction = reduction
-
-    def __call__(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return kl_div.public(logits, labels, self.reduction)
 
 
 class SmoothL1Loss(Primitive):

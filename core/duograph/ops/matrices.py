@@ -34,9 +34,7 @@ from .shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by
 
 __all__ = [
     "inverse", "inv_ex", "solve", "det", "slogdet", "logdet", "cholesky", "cholesky_inverse",
-    "matrix_power", "cross", "svd", "singular_values", "pinv", "MatrixInverse", "MatrixDeterminant",
-    "LogMatrixDeterminant", "Cholesky",
-]  # fmt: skip
+    "matrix_power", "cross", "svd", "singular_values", "pinv", "MatrixInverse", ]  # fmt: skip
 
 
 def _square(name: str, x: Any) -> None:
@@ -220,7 +218,7 @@ def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
 # ---- determinants -------------------------------------------------------------------------------
 
 
-@op(method="slogdet", dtypes=FLOATING)
+@op(method="slogdet", dtypes=FLOATING, primitive="LogMatrixDeterminant")
 def slogdet(input: Tensor):
     """Sign, and logarithm of the size, of determinants (`mindspore.ops.slogdet`).
 
@@ -295,7 +293,7 @@ def _(x, out, dout):
     return (share * _turned(inverse(x)),)
 
 
-@op(method="det", dtypes=FLOATING)
+@op(method="det", dtypes=FLOATING, primitive="MatrixDeterminant")
 def det(input: Tensor):
     """Determinant of matrices (`mindspore.ops.det`).
 
@@ -365,7 +363,7 @@ def logdet(input: Tensor) -> Tensor:
 # ---- Cholesky -----------------------------------------------------------------------------------
 
 
-@op(name="cholesky", dtypes=FLOATING)
+@op(name="cholesky", dtypes=FLOATING, primitive="Cholesky")
 def cholesky_by(input: Tensor):
     """Primitive: lower triangular L with L L^T = input, of which the lower triangle is read; NaN
     without one.
@@ -603,21 +601,3 @@ class MatrixInverse(Primitive):
         """The inverse, transposed when `adjoint`."""
         out = inverse.public(x)
         return _turned(out) if self.adjoint else out
-
-
-class MatrixDeterminant(Primitive):
-    """`MatrixDeterminant()(x)`."""
-
-    op = det
-
-
-class LogMatrixDeterminant(Primitive):
-    """`LogMatrixDeterminant()(x)` -> (sign, logarithm of the size)."""
-
-    op = slogdet
-
-
-class Cholesky(Primitive):
-    """`Cholesky()(x)`."""
-
-    op = cholesky_by

@@ -21,11 +21,13 @@ from ..types import TensorType, size_of
 from .arguments import ints_of
 from .creation import fill, zeros_of
 from .gather_scatter import scatter_set_by
+from .primitive import primitive
 from .shape_primitives import dense_strides, flat_positions, reshape_to, strided_copy
 
 __all__ = ["reshape", "identity", "stop_gradient"]
 
 
+@primitive("Reshape", op="reshape")
 def reshape(input: Tensor, shape: Sequence[int] | int) -> Tensor:
     """The same elements, in row-major order, under another shape (`mindspore.ops.reshape`).
 

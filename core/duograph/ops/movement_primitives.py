@@ -29,17 +29,13 @@ from . import (
     movement,
     padding,
     repeating,
-    rolling,
     scattering,
     segments,
     shaping,
-    slicing,
     sorting,
     tensor_types,
-    value_sizes,
 )
 from .comparison import less
-from .creation import cast
 from .gather_scatter import gather_by
 from .logic import logical_and, select_by
 from .primitive import Primitive
@@ -267,41 +263,22 @@ def identity_n(x: Any) -> tuple[Tensor, ...]:
     return tuple(movement.identity(t) for t in x)
 
 
-_form("Reshape", movement.reshape, "reshape")
 _form("Flatten", _flatten)
-_form("ExpandDims", shaping.expand_dims)
 _form("Squeeze", shaping.squeeze, axis=())
-_form("Transpose", shaping.transpose, "transpose")
-_form("TransposeView", shaping.transpose, "transpose")
-_form("ReverseV2", rolling.reverse, "flip", axis=_REQUIRED)
-_form("Roll", rolling.roll, "roll", shifts=_REQUIRED, dims=None)
-_form("ReverseSequence", gathering.reverse_sequence.public, seq_dim=_REQUIRED, batch_dim=0)
 _form("Concat", _tensors(joining.concat), "concat", axis=0)
 _form("ParallelConcat", _tensors(joining.concat), "concat")
 _form("Stack", _tensors(joining.stack), axis=0)
 _form("Unstack", _unstack, axis=0, num=None)
 _form("Split", _split, axis=0, output_num=1)
 _form("SplitV", _split_v, size_splits=_REQUIRED, split_dim=_REQUIRED, num_split=_REQUIRED)
-_form("Tile", repeating.tile.public, "tile")
 _form("BroadcastTo", repeating.broadcast_to.public, "broadcast_to", shape=_REQUIRED)
-_form("Expand", repeating.expand, "broadcast_to")
 _form(
     "Meshgrid",
     _tensors(lambda tensors, indexing: repeating.meshgrid(*tensors, indexing=indexing)),
     indexing="xy",
 )
 _form("IdentityN", identity_n)
-_form("Slice", slicing.slice)
-_form(
-    "StridedSlice", slicing.strided_slice,
-    begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0,
-)  # fmt: skip
-_form("Pad", padding.pad_pairs, paddings=_REQUIRED)
 _form("PadV3", _pad_v3, mode="constant", paddings_contiguous=True)
-_form("MirrorPad", padding.mirror_pad, mode="REFLECT")
-_form("Padding", padding.padding, pad_dim_size=8)
-_form("DepthToSpace", padding.depth_to_space.function, block_size=_REQUIRED)
-_form("SpaceToDepth", padding.space_to_depth.function, block_size=_REQUIRED)
 _form(
     "ChannelShuffle",
     lambda x, group: padding.channel_shuffle(x, group),
@@ -314,23 +291,12 @@ _form(
     block_shape=_REQUIRED,
     paddings=_REQUIRED,
 )
-_form("BatchToSpaceND", padding.batch_to_space_nd, block_shape=_REQUIRED, crops=_REQUIRED)
-_form("SpaceToBatch", padding.space_to_batch_nd, block_size=_REQUIRED, paddings=_REQUIRED)
 _form("BatchToSpace", lambda x, block_size, crops: padding.batch_to_space_nd(x, block_size, crops),
       block_size=_REQUIRED, crops=_REQUIRED)  # fmt: skip
-_form("Cast", cast, "cast")
-_form("Fill", creation.fill, "fill")
 _form(
     "FillV2", lambda shape, value: creation.full(shape, value, dtype=getattr(value, "dtype", None))
 )
-_form("Fills", creation.fills)
-_form("Zeros", creation.zeros)
-_form("Ones", creation.ones)
-_form("ZerosLike", creation.zeros_like)
-_form("OnesLike", creation.ones_like)
-_form("Eye", creation.eye.public)
 _form("OneHot", _one_hot, axis=-1)
-_form("LinSpace", creation.linspace.public, "linspace")
 _form("LogSpace", _log_space, steps=10, base=10, dtype=creation.float32)
 _form("Range", _range, maxlen=1000000)
 _form(
@@ -349,32 +315,12 @@ _form(
     offset=0,
     dtype=int32,
 )
-_form("Shape", tensor_types.shape)
 _form("DynamicShape", lambda x, dtype: tensor_types.dyn_shape(x), dtype=9)
-_form("TensorShape", tensor_types.dyn_shape)
-_form("Size", tensor_types.size)
-_form("Rank", tensor_types.rank)
-_form("DType", tensor_types.dtype)
-_form("TupleToArray", tensor_types.tuple_to_array)
-_form("ScalarToArray", tensor_types.scalar_to_array)
-_form("ScalarToTensor", tensor_types.scalar_to_tensor)
 _form("ScalarCast", _cast_scalar)
 _form("TensorToTuple", lambda x: tuple(x.tolist()))
-_form("Tril", diagonals.tril.function, "tril", diagonal=0)
-_form("Triu", diagonals.triu.function, "triu", diagonal=0)
-_form("Diag", diagonals.diag)
 _form("DiagPart", lambda x: diagonals.diagonal(x))
-_form("MatrixDiagV3", diagonals.matrix_diag.public, align="RIGHT_LEFT")
-_form("MatrixDiagPartV3", diagonals.matrix_diag_part, align="RIGHT_LEFT")
-_form("MatrixSetDiagV3", diagonals.matrix_set_diag, align="RIGHT_LEFT")
-_form("FillDiagonal", diagonals.fill_diagonal.public, fill_value=_REQUIRED, wrap=False)
-_form("Gather", gathering.gather, "gather", batch_dims=0)
 _form("SparseGatherV2", _gather_v2, "gather")
 _form("EmbeddingLookup", _embedding_lookup)
-_form("GatherD", gathering.gather_d, "gather_elements")
-_form("GatherNd", gathering.gather_nd, "gather_nd")
-_form("ScatterNd", scattering.scatter_nd.public, "scatter_nd")
-_form("TensorScatterElements", scattering.tensor_scatter_elements, axis=0, reduction="none")
 for _mode in ("update", "add", "sub", "mul", "div", "max", "min"):
     _word = _mode.capitalize()
     _form(f"TensorScatter{_word}", getattr(scattering, f"tensor_scatter_{_mode}"))
@@ -391,26 +337,12 @@ _form("InplaceUpdate", _inplace(scattering.inplace_update), indices=_REQUIRED)
 _form("InplaceUpdateV2", lambda x, indices, v: scattering.inplace_update(x, v, indices))
 _form("InplaceAdd", _inplace(scattering.inplace_add), indices=_REQUIRED)
 _form("InplaceSub", _inplace(scattering.inplace_sub), indices=_REQUIRED)
-_form("InplaceIndexAdd", inplace_indexing.inplace_index_add, axis=_REQUIRED)
-_form("MaskedScatter", scattering.masked_scatter)
 for _mode in ("sum", "max", "min", "prod"):
     _form(f"UnsortedSegment{_mode.capitalize()}", getattr(segments, f"unsorted_segment_{_mode}"))
-_form("Sort", sorting.sort, "sort", axis=-1, descending=False)
 _form("TopK", _top_k, "topk", sorted=True)
 _form("SearchSorted", _searchsorted, "searchsorted", dtype=int64, right=False)
 _form("LowerBound", _lower_bound, "searchsorted", out_type=int32)
 _form("UpperBound", _upper_bound, "searchsorted", out_type=int32)
-_form("Unique", value_sizes.unique, "unique")
-_form(
-    "UniqueConsecutive",
-    value_sizes.unique_consecutive,
-    return_inverse=False,
-    return_counts=False,
-    dim=None,
-)
-_form("UniqueWithPad", value_sizes.unique_with_pad)
-_form("MaskedSelect", value_sizes.masked_select)
-_form("NonZero", value_sizes.argwhere, "nonzero")
 _form("InvertPermutation", _invert_permutation)
 _form("ListDiff", _list_diff, out_idx=int32)
 _form("UnravelIndex", _unravel_index)

@@ -23,7 +23,7 @@ from .linalg import matmul_of, widened
 from .logic import logical_and, logical_not, select_by
 from .movement import slice_by, stop_gradient
 from .pooling import adaptive_avg
-from .primitive import Primitive
+from .primitive import Primitive, primitive
 from .rounding import floor, round_half_even
 from .shape_primitives import broadcast_to, reshape_to
 from .state import assign
@@ -39,7 +39,6 @@ __all__ = [
     "ResizeBilinearV2",
     "ResizeNearestNeighbor",
     "ResizeBicubic",
-    "UpsampleNearest3D",
     "EmbeddingLookup",
 ]
 
@@ -134,6 +133,7 @@ _MODES = {
 }
 
 
+@primitive("UpsampleNearest3D()(x, output_size=None, scales=None)", op="resize")
 def interpolate(
     input: Tensor,
     size: Any = None,
@@ -310,16 +310,6 @@ class ResizeNearestNeighbor(ResizeBilinear):
     """`ResizeNearestNeighbor(size, align_corners=False, half_pixel_centers=False)(image)`."""
 
     _kind = "nearest"
-
-
-class UpsampleNearest3D(Primitive):
-    """`UpsampleNearest3D()(x, output_size, scales)`."""
-
-    op = resize_by
-
-    def __call__(self, x: Any, output_size: Any = None, scales: Any = None) -> Any:
-        """The volume in the size wanted."""
-        return interpolate(x, output_size, scales)
 
 
 # ---- sampling -----------------------------------------------------------------------------------

@@ -455,7 +455,10 @@ def _(x: Tensor, gamma: Tensor, epsilon: float = 1e-6):
     return (x, gamma, float(epsilon))
 
 
-@op(dtypes=FLOATING)
+@op(
+    dtypes=FLOATING,
+    primitive='LRN(depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS")(x)',
+)
 def lrn(x: Tensor, depth_radius: int, bias: float, alpha: float, beta: float):
     """Local response normalisation (Krizhevsky et al., 2012; `mindspore.ops.lrn`).
 
@@ -503,7 +506,7 @@ def _(
     return (x, int(depth_radius), float(bias), float(alpha), float(beta))
 
 
-@op(dtypes=FLOATING)
+@op(dtypes=FLOATING, primitive="L2Normalize(axis=0, epsilon=0.0001)(x)")
 def l2_normalize(input: Tensor, axis: Sequence[int], epsilon: float):
     """input over its 2-norm along axes; the squared norm counts as at least epsilon (function form
     of L2Normalize).

@@ -7,41 +7,17 @@ from __future__ import annotations
 from typing import Any
 
 from ..tensor import Tensor
-from . import normalization, softmax_ops
+from . import normalization
 from .axes import axis_of
 from .creation import fill
 from .data_formats import first_to_last, last_to_first, wanted_format
 from .primitive import Primitive
 
-__all__ = ["Softmax", "LogSoftmax", "BatchNorm", "LayerNorm", "InstanceNorm", "LRN", "L2Normalize"]
-
-
-class Softmax(Primitive):
-    """`Softmax(axis=-1)(logits)`."""
-
-    op = softmax_ops.softmax_along
-
-    def __init__(self, axis: Any = -1) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def __call__(self, logits: Any) -> Any:
-        """exp(x) / sum(exp(x))."""
-        return softmax_ops.softmax(logits, self.axis)
-
-
-class LogSoftmax(Primitive):
-    """`LogSoftmax(axis=-1)(logits)`."""
-
-    op = softmax_ops.log_softmax_along
-
-    def __init__(self, axis: int = -1) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def __call__(self, logits: Any) -> Any:
-        """x - log(sum(exp(x)))."""
-        return softmax_ops.log_softmax(logits, self.axis)
+__all__ = [
+    "BatchNorm",
+    "LayerNorm",
+    "InstanceNorm",
+]
 
 
 class BatchNorm(Primitive):
@@ -146,42 +122,3 @@ class InstanceNorm(Primitive):
             input_x, None, None, gamma, beta, True, self.momentum, self.epsilon
         )
         return out, mean, variance
-
-
-class LRN(Primitive):
-    """`LRN(depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS")(x)`."""
-
-    op = normalization.lrn
-
-    def __init__(
-        self,
-        depth_radius: int = 5,
-        bias: float = 1.0,
-        alpha: float = 1.0,
-        beta: float = 0.5,
-        norm_region: str = "ACROSS_CHANNELS",
-    ) -> None:
-        super().__init__()
-        self.depth_radius, self.bias, self.alpha, self.beta = depth_radius, bias, alpha, beta
-        self.norm_region = norm_region
-
-    def __call__(self, x: Any) -> Any:
-        """The normalised tensor."""
-        return normalization.lrn.public(
-            x, self.depth_radius, self.bias, self.alpha, self.beta, self.norm_region
-        )
-
-
-class L2Normalize(Primitive):
-    """x / sqrt(max(sum(x^2), epsilon)): `L2Normalize(axis=0, epsilon=1e-4)(x)`."""
-
-    op = normalization.l2_normalize
-
-    def __init__(self, axis: Any = 0, epsilon: float = 1e-4) -> None:
-        super().__init__()
-        self.axis = axis
-        self.epsilon = epsilon
-
-    def __call__(self, x: Any) -> Any:
-        """The normalised tensor."""
-        return normalization.l2_normalize.public(x, self.axis, self.epsilon)

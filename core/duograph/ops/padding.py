@@ -13,6 +13,7 @@ from ..tensor import Tensor
 from .arguments import ints_of
 from .gather_scatter import gather_by
 from .movement import pad_by, slice_by
+from .primitive import primitive
 from .shape_primitives import reshape_to, transpose_by
 
 __all__ = [
@@ -143,6 +144,7 @@ def _pairs(
     raise ArgumentValueError(f"{name}: got paddings={paddings!r}; wanted {wanted}")
 
 
+@primitive("Pad(paddings)")
 def pad_pairs(input: Tensor, paddings: Any, name: str = "Pad") -> Tensor:
     """Zeros before and after each axis, a pair an axis from the first on."""
     low, high = _pairs(name, paddings, len(input.shape))
@@ -150,6 +152,7 @@ def pad_pairs(input: Tensor, paddings: Any, name: str = "Pad") -> Tensor:
     return pad_with(input, low, high, 0)
 
 
+@primitive('MirrorPad(mode="REFLECT")')
 def mirror_pad(input_x: Tensor, paddings: Any, mode: str) -> Tensor:
     """Axes lengthened by their mirror image (`mindspore.ops.mirror_pad`).
 
@@ -176,6 +179,7 @@ def mirror_pad(input_x: Tensor, paddings: Any, mode: str) -> Tensor:
     return pad_index(input_x, low, high, mode.lower())
 
 
+@primitive("Padding(pad_dim_size=8)")
 def padding(x: Tensor, pad_dim_size: int = 8) -> Tensor:
     """A last axis of size 1 lengthened by zeros (`mindspore.ops.padding`).
 
@@ -292,7 +296,7 @@ def _four(name: str, x: Any) -> None:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted four axes (N, C, H, W)")
 
 
-@op(name="depth_to_space")
+@op(name="depth_to_space", primitive="DepthToSpace(block_size)")
 def depth_to_space(x: Tensor, block_size: int):
     """Groups of channels spread over blocks of pixels, the block's place being the slower part of
     the channel.
@@ -318,7 +322,7 @@ def depth_to_space(x: Tensor, block_size: int):
     return reshape_to(transpose_by(split, (0, 3, 4, 1, 5, 2)), (n, c // (r * r), h * r, w * r))
 
 
-@op(name="space_to_depth")
+@op(name="space_to_depth", primitive="SpaceToDepth(block_size)")
 def space_to_depth(x: Tensor, block_size: int):
     """Blocks of pixels as channels, the inverse of `depth_to_space`.
 
@@ -343,6 +347,7 @@ def space_to_depth(x: Tensor, block_size: int):
     return reshape_to(transpose_by(split, (0, 3, 5, 1, 2, 4)), (n, c * r * r, h // r, w // r))
 
 
+@primitive("SpaceToBatch(block_size, paddings)")
 def space_to_batch_nd(input_x: Tensor, block_size: Any, paddings: Any) -> Tensor:
     """Blocks of the last axes moved into the batch axis, after zero padding
     (`mindspore.ops.space_to_batch_nd`).
@@ -387,6 +392,7 @@ def _blocks(name: str, block: Any, count: int, ndim: int) -> tuple[int, ...]:
     return sizes
 
 
+@primitive("BatchToSpaceND(block_shape, crops)")
 def batch_to_space_nd(input_x: Tensor, block_shape: Any, crops: Any) -> Tensor:
     """The inverse of `space_to_batch_nd`, with the edges cut off
     (`mindspore.ops.batch_to_space_nd`).

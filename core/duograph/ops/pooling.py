@@ -21,6 +21,7 @@ from .comparison import equal, less
 from .creation import cast_to, fill
 from .gather_scatter import gather_by, gather_elements_by, scatter_elements_add_by
 from .logic import logical_and, logical_not, logical_or, select_by
+from .primitive import primitive
 from .reduction import max_with_index, reduce_max, reduce_mean, reduce_min
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by
 from .windows import (
@@ -660,10 +661,12 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     return _adaptive_avg("adaptive_avg_pool1d", input, output_size, 1)
 
 
+@primitive("AdaptiveAvgPool2D(output_size)(x)", op="adaptive_avg_pool")
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     return _adaptive_avg("adaptive_avg_pool2d", input, output_size, 2)
 
 
+@primitive("AdaptiveAvgPool3D(output_size)(x)", op="adaptive_avg_pool")
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     return _adaptive_avg("adaptive_avg_pool3d", input, output_size, 3)
 

@@ -15,7 +15,7 @@ from .windows import pad_pairs
 
 __all__ = [
     "MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D", "MaxPoolWithArgmax", "MaxPoolWithArgmaxV2",
-    "AdaptiveAvgPool2D", "AdaptiveAvgPool3D", "AdaptiveMaxPool2D", "AdaptiveMaxPool3D",
+    "AdaptiveMaxPool2D", "AdaptiveMaxPool3D",
 ]  # fmt: skip
 
 
@@ -191,34 +191,6 @@ class MaxPoolWithArgmaxV2(Primitive):
             x, self.kernel_size, self.strides, self.pads, self.dilation, True, self.ceil_mode
         )
         return values, indices if self.argmax_type is None else cast_to(indices, self.argmax_type)
-
-
-class AdaptiveAvgPool2D(Primitive):
-    """`AdaptiveAvgPool2D(output_size)(x)`."""
-
-    op = pooling.adaptive_avg
-
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def __call__(self, x: Any) -> Any:
-        """The means."""
-        return pooling.adaptive_avg_pool2d(x, self.output_size)
-
-
-class AdaptiveAvgPool3D(Primitive):
-    """`AdaptiveAvgPool3D(output_size)(x)`."""
-
-    op = pooling.adaptive_avg
-
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def __call__(self, x: Any) -> Any:
-        """The means."""
-        return pooling.adaptive_avg_pool3d(x, self.output_size)
 
 
 class AdaptiveMaxPool2D(Primitive):

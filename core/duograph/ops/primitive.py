@@ -16,7 +16,7 @@ from ..dtype import int32, int64
 from ..errors import ArgumentError
 from ..op import OPS, Op
 
-__all__ = ["Primitive", "primitive", "primitive_class", "spelled_classes"]
+__all__ = ["Primitive", "primitive", "spelled_classes"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _EMPTY = inspect.Parameter.empty
@@ -65,30 +65,6 @@ class Primitive:
         return f"{type(self).__name__}()"
 
 
-class _Spelled(Primitive):
-    """Base of the classes that a spelling defines."""
-
-    function: Callable[..., Any]
-    constructor: inspect.Signature
-    call: inspect.Signature | None  # None: the call passes its arguments on as they are
-    targets: Mapping[str, str]  # parameter of the class -> parameter of the function
-    _bound: Mapping[str, object] = {}
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__()
-        given = _bind(type(self).__name__, self.constructor, args, kwargs)
-        self._bound = {self.targets.get(key, key): value for key, value in given.items()}
-        for key, value in given.items():
-            setattr(self, key, value)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.call is None:
-            return type(self).function(*args, **self._bound, **kwargs)
-        given = _bind(type(self).__name__, self.call, args, kwargs)
-        named = {self.targets[key]: value for key, value in given.items()}
-        return type(self).function(**named, **self._bound)
-
-
 def _bind(
     name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -134,7 +110,7 @@ def _constant(text: str) -> object:
 
 
 def primitive_class(
-    spelling: str, function: Callable[..., Any], op: Op | None = None, doc: str | None = None
+    spelling: str, function: Callable[..., Any], op: Op | None = None
 ) -> type[Primitive]:
     """Return the primitive class of a spelling.
 
@@ -146,45 +122,95 @@ def primitive_class(
             passes its arguments on.
         function: called with the values of both.
         op: the op to which gradient rules registered for the class belong.
-        doc: documentation, where the generated line is not enough.
     """
-    name, *groups = [part.rstrip(")") for part in spelling.split("(", 2)]
-    if not groups and op is not None and function is op.function:
-        doc = doc or f"Primitive form of `ops.{op.name}`: `{name}()(...)` takes the same arguments."
-        return type(name, (Primitive,), {"op": op, "__doc__": doc, "__module__": __package__})
+    name, *_ = spelling.split("(", 1)
     groups = spelling[len(name) :].removeprefix("(").removesuffix(")").split(")(")
     constructor = _items(groups[0])
-    call: list[_Item] | None = None
-    targets = {item.name: item.target for item in constructor}
-    if len(groups) > 1:
-        call = _items(groups[1])
-        code = inspect.unwrap(function).__code__
-        taken = {item.target for item in constructor}
-        left = [n for n in code.co_varnames[: code.co_argcount] if n not in taken]
-        explicit = {item.target for item in call if item.target != item.name}
-        left = [n for n in left if n not in explicit]
-        for item in call:
-            targets[item.name] = item.target if item.target in explicit else left.pop(0)
+    members: dict[str, object] = {"op": op, "__module__": __package__}
+    if op is not None and function is op.function and not constructor and len(groups) == 1:
+        members["__doc__"] = (
+            f"Primitive form of `ops.{op.name}`: `{name}()(...)` takes the same arguments."
+        )
+        return type(name, (Primitive,), members)
+    if constructor:
+        members["__init__"] = _initializer(name, constructor)
+    call = _items(groups[1]) if len(groups) > 1 else None
+    members["__call__"] = _caller(name, function, constructor, call)
     shown = getattr(function, "__name__", name).rstrip("_")
-    attributes: dict[str, object] = {
-        "op": op,
-        "function": staticmethod(function),
-        "constructor": inspect.Signature([item.parameter for item in constructor]),
-        "call": None if call is None else inspect.Signature([item.parameter for item in call]),
-        "targets": targets,
-        "__signature__": inspect.Signature([item.parameter for item in constructor]),
-        "__doc__": doc or f"Primitive form of `ops.{shown}`: `{spelling}`.",
-        "__module__": __package__,
-    }
-    return type(name, (_Spelled,), attributes)
+    members["__doc__"] = f"Primitive form of `ops.{shown}`: `{spelling}`."
+    return type(name, (Primitive,), members)
 
 
-def primitive(*spellings: str, op: Op | None = None) -> Callable[[F], F]:
-    """Name the primitive classes of a function; see `primitive_class` for the spellings."""
+_SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _initializer(name: str, items: list[_Item]) -> Callable[..., None]:
+    """Return the constructor, which keeps its arguments as attributes."""
+    signature = inspect.Signature([item.parameter for item in items])
+    names = [item.name for item in items]
+    defaults = [item.default for item in items]
+    required = sum(default is _EMPTY for default in defaults)
+
+    def initialize(self: Primitive, *args: Any, **kwargs: Any) -> None:
+        self._name = None
+        n = len(args)
+        if kwargs or not required <= n <= len(names):
+            args = tuple(_bind(name, signature, args, kwargs).values())
+        elif n < len(names):
+            args = (*args, *defaults[n:])
+        for key, value in zip(names, args):
+            setattr(self, key, value)
+
+    initialize.__signature__ = inspect.Signature([_SELF, *signature.parameters.values()])  # type: ignore[attr-defined]
+    return initialize
+
+
+def _caller(
+    name: str, function: Callable[..., Any], constructor: list[_Item], call: list[_Item] | None
+) -> Callable[..., Any]:
+    """Return the call, which passes its arguments and those of the constructor to the function."""
+    pairs = [(item.target, item.name) for item in constructor]
+
+    def kept(self: Primitive) -> dict[str, Any]:
+        return {target: getattr(self, key) for target, key in pairs}
+
+    def pass_on(self: Primitive, *args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kept(self), **kwargs)
+
+    if call is None:
+        return pass_on
+    code = inspect.unwrap(function).__code__
+    parameters = code.co_varnames[: code.co_argcount]
+    explicit = {item.target for item in constructor}
+    explicit |= {item.target for item in call if item.target != item.name}
+    left = [n for n in parameters if n not in explicit]
+    order = [item.target if item.target in explicit else left.pop(0) for item in call]
+    signature = inspect.Signature([item.parameter for item in call])
+    # The usual call passes all arguments by position, and the function takes them and then those of
+    # the constructor: then nothing needs a name.
+    keys = [item.name for item in constructor]
+    straight = [*order, *[item.target for item in constructor]]
+    count = len(order) if straight == list(parameters[: len(straight)]) else -1
+
+    def named(self: Primitive, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == count and not kwargs:
+            return function(*args, *[getattr(self, key) for key in keys])
+        values = _bind(name, signature, args, kwargs).values()
+        return function(**dict(zip(order, values)), **kept(self))
+
+    named.__signature__ = inspect.Signature([_SELF, *signature.parameters.values()])  # type: ignore[attr-defined]
+    return named
+
+
+def primitive(*spellings: str, op: str | None = None) -> Callable[[F], F]:
+    """Name the primitive classes of a function; see `primitive_class` for the spellings.
+
+    `op` is the name of the op to which gradient rules registered for the classes belong.
+    """
 
     def mark(function: F) -> F:
-        made = [primitive_class(text, function, op) for text in spellings]
-        function.primitive_classes = (*getattr(function, "primitive_classes", ()), *made)  # type: ignore[attr-defined]
+        known = getattr(function, "primitive_spellings", ())
+        function.primitive_spellings = (*known, *[(text, op) for text in spellings])  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -195,5 +221,8 @@ def spelled_classes(families: Iterable[ModuleType]) -> dict[str, type[Primitive]
     classes = [primitive_class(text, o.public, o) for o in OPS.values() for text in o.primitives]
     for family in families:
         for value in vars(family).values():
-            classes += getattr(value, "primitive_classes", ())
+            for text, name in getattr(value, "primitive_spellings", ()):
+                if value.__module__ == family.__name__:
+                    owner = OPS[name] if name is not None else getattr(value, "op", None)
+                    classes.append(primitive_class(text, value, owner))
     return {cls.__name__: cls for cls in classes}

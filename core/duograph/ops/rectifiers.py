@@ -16,10 +16,10 @@ from .elementwise import abs, maximum
 from .logic import logical_and, logical_or, select
 from .methods import tensor_method
 from .movement import reshape
-from .primitive import Primitive
+from .primitive import primitive
 
 __all__ = [
-    "HShrink", "HSigmoid", "LeakyReLU", "PReLU", "SoftShrink", "hardshrink", "hardsigmoid",
+    "hardshrink", "hardsigmoid",
     "hardswish", "hardtanh", "leaky_relu", "prelu", "relu", "relu6", "softshrink", "threshold",
 ]  # fmt: skip
 
@@ -118,7 +118,7 @@ def relu6_grad(dout: Tensor, x: Tensor):
     return select(logical_and(x > 0, x < 6), dout, 0)
 
 
-@op(method="leaky_relu", dtypes=REAL, elementwise=True)
+@op(method="leaky_relu", dtypes=REAL, elementwise=True, primitive="LeakyReLU(alpha=0.2)(x)")
 def leaky_relu(input: Tensor, alpha: float = 0.2):
     """Elements, negative ones times `alpha` (`mindspore.ops.leaky_relu`).
 
@@ -151,7 +151,7 @@ def leaky_relu_grad(dout: Tensor, x: Tensor, alpha: float):
     return select(x > 0, dout, dout * alpha)
 
 
-@op(method="hardsigmoid", dtypes=FLOATING, elementwise=True)
+@op(method="hardsigmoid", dtypes=FLOATING, elementwise=True, primitive="HSigmoid")
 def hardsigmoid(input: Tensor):
     """``x / 6 + 1/2`` limited to the range from 0 to 1 (`mindspore.ops.hardsigmoid`).
 
@@ -221,7 +221,7 @@ def hardswish_grad(dout: Tensor, x: Tensor):
     return dout * select(x < -3, 0, select(x > 3, 1, x / 3 + 0.5))
 
 
-@op(method="hardshrink", dtypes=FLOATING, elementwise=True)
+@op(method="hardshrink", dtypes=FLOATING, elementwise=True, primitive="HShrink(lambd=0.5)(x)")
 def hardshrink(input: Tensor, lambd: float = 0.5):
     """0 where ``|x| <= lambd``, else x (`mindspore.ops.hardshrink`).
 
@@ -254,7 +254,7 @@ def hardshrink_grad(dout: Tensor, x: Tensor, lambd: float):
     return select(abs(x) <= lambd, 0, dout)
 
 
-@op(method="softshrink", dtypes=FLOATING, elementwise=True)
+@op(method="softshrink", dtypes=FLOATING, elementwise=True, primitive="SoftShrink(lambd=0.5)(x)")
 def softshrink(input: Tensor, lambd: float = 0.5):
     """x moved towards 0 by `lambd`; 0 where ``|x| <= lambd`` (`mindspore.ops.softshrink`).
 
@@ -351,6 +351,7 @@ def threshold(input: Tensor, thr: float, value: float):
     return select(input > thr, input, int(value) if whole else value)
 
 
+@primitive("PReLU()(x, weight)")
 @tensor_method("prelu")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Elements, negative ones times a learned factor (`mindspore.ops.prelu`).
@@ -381,59 +382,3 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     if weight.shape[0] > 1:
         weight = reshape(weight, (weight.shape[0],) + (1,) * (input.ndim - 2))
     return select(input > 0, input, input * weight)
-
-
-class LeakyReLU(Primitive):
-    """Primitive form of `ops.leaky_relu`: ``LeakyReLU(alpha)(x)``."""
-
-    op = leaky_relu
-
-    def __init__(self, alpha: float = 0.2) -> None:
-        super().__init__()
-        self.alpha = alpha
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The activation of `x`."""
-        return leaky_relu(x, self.alpha)
-
-
-class HShrink(Primitive):
-    """Primitive form of `ops.hardshrink`: ``HShrink(lambd)(x)``."""
-
-    op = hardshrink
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The activation of `x`."""
-        return hardshrink(x, self.lambd)
-
-
-class SoftShrink(Primitive):
-    """Primitive form of `ops.softshrink`: ``SoftShrink(lambd)(x)``."""
-
-    op = softshrink
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """The activation of `x`."""
-        return softshrink(x, self.lambd)
-
-
-class HSigmoid(Primitive):
-    """Primitive form of `ops.hardsigmoid`."""
-
-    op = hardsigmoid
-
-
-class PReLU(Primitive):
-    """Primitive form of `ops.prelu`."""
-
-    def __call__(self, x: Tensor, weight: Tensor) -> Tensor:
-        """The activation of `x`."""
-        return prelu(x, weight)

@@ -16,8 +16,7 @@ from .statistics import vector_norm
 
 __all__ = [
     "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceAll", "ReduceAny",
-    "ArgMaxWithValue", "ArgMinWithValue", "Argmax", "Argmin", "CumSum", "CumProd", "Cummax",
-    "Cummin", "LpNorm",
+    "ArgMaxWithValue", "ArgMinWithValue", "Argmax", "Argmin", "CumSum", "CumProd", "LpNorm",
 ]  # fmt: skip
 
 
@@ -207,34 +206,6 @@ class CumProd(_Scan):
     """Running product: `CumProd(exclusive=False, reverse=False)(x, axis)`."""
 
     op = scan.scan_prod
-
-
-class Cummax(Primitive):
-    """Largest element so far and its index: `Cummax(axis)(x)`."""
-
-    op = scan.scan_max
-
-    def __init__(self, axis: int) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def __call__(self, x: Any) -> Any:
-        """(values, indices)."""
-        return scan.cummax(x, self.axis)
-
-
-class Cummin(Primitive):
-    """Smallest element so far and its index: `Cummin(axis)(x)`."""
-
-    op = scan.scan_min
-
-    def __init__(self, axis: int) -> None:
-        super().__init__()
-        self.axis = axis
-
-    def __call__(self, x: Any) -> Any:
-        """(values, indices)."""
-        return scan.cummin(x, self.axis)
 
 
 class LpNorm(Primitive):

@@ -21,6 +21,7 @@ from .gather_scatter import gather_by
 from .joining import _cut_axis, _several, concat, stack
 from .methods import tensor_method
 from .movement import slice_axis
+from .primitive import primitive
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to
 from .shaping import atleast_1d, spread
 
@@ -36,7 +37,7 @@ def _tensor_tile(self: Tensor, *dims: Any, reps: Any = None) -> Tensor:
     return tile.public(self, spread("tile", "dims", dims) if reps is None else reps)
 
 
-@op()
+@op(primitive="Tile")
 def tile(input: Tensor, shape: Sequence[int], counts: Sequence[int]):
     """The tensor repeated as a whole along each axis (`mindspore.ops.tile`).
 
@@ -188,6 +189,7 @@ def _(input: Tensor, shape: Any):
     return (input, wanted)
 
 
+@primitive("Expand", op="broadcast_to")
 def expand(input_x: Tensor, size: Any) -> Tensor:
     """`broadcast_to` under its other name (`mindspore.ops.expand`).
 

@@ -14,6 +14,7 @@ from .arguments import ints_of
 from .axes import axes_of, axis_of
 from .methods import tensor_method
 from .movement import concat_by, flip_by, slice_axis
+from .primitive import primitive
 from .shape_primitives import reshape_to
 from .shaping import ravel, spread, swapaxes
 
@@ -80,6 +81,7 @@ tensor_method("fliplr")(fliplr)
 tensor_method("flipud")(flipud)
 
 
+@primitive("ReverseV2(axis)", op="flip")
 @tensor_method("reverse")
 def reverse(x: Tensor, axis: Any) -> Tensor:
     """The order of the elements reversed along axes (`mindspore.ops.reverse`).
@@ -95,6 +97,7 @@ def reverse(x: Tensor, axis: Any) -> Tensor:
     return flip(x, axis)
 
 
+@primitive("Roll(shifts, dims=None)", op="roll")
 @tensor_method("roll")
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """Elements moved along axes, those that leave at one end come in at the other

@@ -16,13 +16,9 @@ from .creation import cast, zeros_of
 from .elementwise import abs, mul, neg, true_divide
 from .logic import logical_and, logical_or, select
 from .methods import tensor_method
-from .primitive import Primitive
 from .shape_primitives import unbroadcast
 
 __all__ = [
-    "Div",
-    "Rint",
-    "TruncateMod",
     "ceil",
     "copysign",
     "div",
@@ -145,7 +141,7 @@ def _(x):
     return select(x < 0, neg(floor(neg(x))), floor(x)) if x.dtype.is_floating else floor(x)
 
 
-@op(name="round", primitive="Round", dtypes=BOOL + REAL, differentiable=False)
+@op(name="round", dtypes=BOOL + REAL, differentiable=False, primitive=["Round", "Rint"])
 def round_half_even(input: Tensor):
     """The nearest whole number; halves go to the even one (`mindspore.ops.round`).
 
@@ -230,12 +226,6 @@ def _tensor_dunder_round(self: Tensor, decimals: int | None = None) -> Tensor:
 
 
 rint = round_half_even
-
-
-class Rint(Primitive):
-    """Primitive form of rounding, halves to even."""
-
-    op = round_half_even
 
 
 @tensor_method("frac")
@@ -434,7 +424,7 @@ def _(x, y):
     return trunc(true_divide(x, y)) if x.dtype.is_floating else _whole_quotient(x, y)
 
 
-@op(method="fmod", primitive="Mod", dtypes=BOOL + REAL, promote="common")
+@op(method="fmod", dtypes=BOOL + REAL, promote="common", primitive=["Mod", "TruncateMod"])
 def fmod(input: Tensor, other: Tensor):
     """Remainder with the sign of `input`; integers modulo 0 give 0 (`mindspore.ops.fmod`).
 
@@ -485,12 +475,6 @@ def _(x, y):
 
 
 floor_div, floor_mod, mod, truncate_mod = floor_divide, remainder, remainder, fmod
-
-
-class TruncateMod(Primitive):
-    """Primitive form of `ops.fmod`: the sign of the dividend."""
-
-    op = fmod
 
 
 @op(method="copysign", dtypes=FLOATING, promote="float")
@@ -561,7 +545,12 @@ def heaviside(input: Tensor, values: Tensor):
     return select(input == 0, values, select(input < 0, 0, select(input > 0, 1, input)))
 
 
-@op(method="nan_to_num", dtypes=FLOATING, elementwise=True)
+@op(
+    method="nan_to_num",
+    dtypes=FLOATING,
+    elementwise=True,
+    primitive="NanToNum(nan=None, posinf=None, neginf=None)(x)",
+)
 def nan_to_num(input: Tensor, nan: float, posinf: float, neginf: float):
     """Numbers in place of NaN and the infinities (`mindspore.ops.nan_to_num`).
 
@@ -650,9 +639,3 @@ def _tensor_div(self: Tensor, other: Any, *, rounding_mode: str | None = None) -
 
 
 divide = div
-
-
-class Div(Primitive):
-    """Primitive form of `ops.div`."""
-
-    op = true_divide

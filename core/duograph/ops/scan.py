@@ -25,6 +25,7 @@ from .logic import logical_and, logical_not, logical_or, select_by
 from .methods import tensor_method
 from .movement import concat_by, identity, slice_by
 from .pointwise import conjugate
+from .primitive import primitive
 from .shape_primitives import reduce_sum, reshape_to
 
 __all__ = ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "trapz"]
@@ -323,6 +324,7 @@ def cumprod(input: Tensor, dim: Any = None, dtype: Any = None, **axis: Any) -> T
     return _line(x, along, lambda t, i: scan_prod(t, i, False, False))
 
 
+@primitive("Cummax(axis)(x)", op="cummax")
 @tensor_method("cummax")
 def cummax(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
     """Largest element so far along an axis, and its index (`mindspore.ops.cummax`).
@@ -346,6 +348,7 @@ def cummax(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
     return _line(x, along, scan_max)
 
 
+@primitive("Cummin(axis)(x)", op="cummin")
 @tensor_method("cummin")
 def cummin(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
     """Smallest element so far along an axis, and its index (`mindspore.ops.cummin`).

@@ -31,6 +31,7 @@ from .gathering import check_nd, explain, explain_nd, nd_index
 from .logic import select_by
 from .methods import tensor_method
 from .movement import concat_by, identity, slice_axis, update_by
+from .primitive import primitive
 from .repeating import broadcast_to
 from .rounding import floor_divide
 from .shape_primitives import reshape_to
@@ -134,6 +135,7 @@ def _tensor_scatter(
     )
 
 
+@primitive('TensorScatterElements(axis=0, reduction="none")')
 def tensor_scatter_elements(
     input_x: Tensor, indices: Any, updates: Any, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
@@ -333,7 +335,7 @@ for _mode in ("add", "sub", "mul", "div", "max", "min"):
     globals()[f"_tensor_method_scatter_{_mode}"] = _method(_mode)
 
 
-@op()
+@op(primitive="ScatterNd")
 def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int]):
     """Zeros with updates added to the slices that rows of indices name
     (`mindspore.ops.scatter_nd`).
@@ -486,6 +488,7 @@ def _tensor_inplace_update(self: Tensor, v: Tensor, indices: Any) -> Tensor:
     return inplace_update(self, v, indices)
 
 
+@primitive("MaskedScatter")
 @tensor_method("masked_scatter")
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """A copy with the elements where a mask holds replaced by those of `source`, in order.

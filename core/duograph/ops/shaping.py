@@ -17,6 +17,7 @@ from .axes import axes_of, axis_of
 from .methods import tensor_method, tensor_property
 from .movement import pad_by, reshape, slice_axis
 from .pointwise import conj
+from .primitive import primitive
 from .shape_primitives import reshape_to, transpose_by
 
 __all__ = [
@@ -113,6 +114,7 @@ def _tensor_expand_dims(self: Tensor, axis: Any = None, *, dim: Any = None) -> T
     return expand_dims(self, dim if axis is None else axis)
 
 
+@primitive("ExpandDims")
 def expand_dims(input_x: Tensor, axis: int) -> Tensor:
     """A new axis of size 1 at `axis` of the result (`mindspore.ops.expand_dims`).
 
@@ -295,6 +297,7 @@ def atleast_3d(inputs: Any) -> Any:
 # -----------------------------------------------------------------------------------------
 
 
+@primitive("Transpose", "TransposeView", op="transpose")
 def transpose(input: Tensor, dims: Any = None, input_perm: Any = None) -> Tensor:
     """The axes in another order (`mindspore.ops.transpose`).
 

@@ -9,10 +9,12 @@ from ..tensor import Tensor
 from .arguments import ints_of
 from .indexing import getitem_by
 from .movement import slice_by
+from .primitive import primitive
 
 __all__ = ["tensor_slice", "slice", "strided_slice"]
 
 
+@primitive("Slice")
 def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
     """`size` elements from `begin` on along each axis (`mindspore.ops.slice`).
 
@@ -48,6 +50,9 @@ def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
 tensor_slice = slice
 
 
+@primitive(
+    "StridedSlice(begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0)"
+)
 def strided_slice(
     input_x: Tensor,
     begin: Any,

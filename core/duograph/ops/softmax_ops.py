@@ -19,6 +19,7 @@ from .linalg import widened
 from .logic import logical_and, select_by
 from .methods import tensor_method
 from .movement import identity, stop_gradient
+from .primitive import primitive
 from .reduction import reduce_max
 from .shape_primitives import reduce_sum, reshape_to, spread, transpose_by
 
@@ -110,6 +111,7 @@ def _floating(name: str, x: Any, dtype: Any) -> Any:
     return x
 
 
+@primitive("Softmax(axis=-1)(logits)", op="softmax")
 @tensor_method("softmax")
 def softmax(input: Tensor, axis: Any = -1, *, dtype: Any = None, **dim: Any) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis (`mindspore.ops.softmax`).
@@ -154,6 +156,7 @@ def _along(name: str, run: Any, x: Any, axis: Any) -> Any:
     return run(x, axis_of(name, axis, x.ndim))
 
 
+@primitive("LogSoftmax(axis=-1)(logits)", op="log_softmax")
 @tensor_method("log_softmax")
 def log_softmax(logits: Tensor, axis: Any = -1, *, dtype: Any = None, **dim: Any) -> Tensor:
     """Logarithm of softmax along an axis (`mindspore.ops.log_softmax`).

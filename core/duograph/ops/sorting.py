@@ -20,6 +20,7 @@ from .gather_scatter import gather_by, gather_elements_by, scatter_elements_set_
 from .logic import logical_and, logical_not, logical_or, select_by
 from .methods import tensor_method
 from .movement import concat_by, flip_by, identity, pad_by, slice_axis, stop_gradient
+from .primitive import primitive
 from .shape_primitives import reshape_to
 from .shaping import moveaxis
 
@@ -138,6 +139,7 @@ def _before(a: Any, b: Any, descending: bool) -> Any:
     return logical_or(less(a[0], b[0]), inside)
 
 
+@primitive("Sort(axis=-1, descending=False)", op="sort")
 def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """The elements in order along an axis, and where they were (`mindspore.ops.sort`).
 

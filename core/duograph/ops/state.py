@@ -26,12 +26,12 @@ from .creation import cast
 from .elementwise import add, sub
 from .methods import tensor_method
 from .movement import identity
-from .primitive import Primitive
+from .primitive import Primitive, primitive
 from .shape_primitives import broadcast_to
 
 __all__ = [
-    "assign", "assign_add", "assign_sub", "depend", "print_", "Assign", "AssignAdd", "AssignSub",
-    "Depend", "Print", "HookBackward", "InsertGradientOf", "Custom", "Load", "UpdateState",
+    "assign", "assign_add", "assign_sub", "depend", "print_", "Print", "HookBackward",
+    "InsertGradientOf", "Custom", "Load", "UpdateState",
 ]  # fmt: skip
 
 
@@ -66,6 +66,7 @@ def _written(name: str, variable: Any, value: Any) -> Tensor:
     return variable
 
 
+@primitive("Assign()(variable, value)")
 def assign(variable: Tensor, value: Any) -> Tensor:
     """Write `value` to a Parameter or Tensor (`mindspore.ops.assign`).
 
@@ -89,6 +90,7 @@ def assign(variable: Tensor, value: Any) -> Tensor:
     return _written("assign", variable, value)
 
 
+@primitive("AssignAdd()(variable, value)")
 def assign_add(variable: Tensor, value: Any) -> Tensor:
     """Add `value` to a Parameter or Tensor in place (`mindspore.ops.assign_add`).
 
@@ -112,6 +114,7 @@ def assign_add(variable: Tensor, value: Any) -> Tensor:
     return _written("assign_add", variable, _number_like(variable, value, "assign_add", 1))
 
 
+@primitive("AssignSub()(variable, value)")
 def assign_sub(variable: Tensor, value: Any) -> Tensor:
     """Subtract `value` from a Parameter or Tensor in place (`mindspore.ops.assign_sub`).
 
@@ -146,6 +149,7 @@ def _number_like(variable: Any, value: Any, name: str, sign: int) -> Tensor:
 # ---- order and output ---------------------------------------------------------------------------
 
 
+@primitive("Depend()(value, expr)")
 def depend(value: Any, expr: Any) -> Any:
     """`value`; what `expr` did came before (`mindspore.ops.depend`).
 
@@ -179,38 +183,6 @@ def print_(*input_x: Any) -> None:
 
 
 # ---- primitive classes --------------------------------------------------------------------------
-
-
-class Assign(Primitive):
-    """Primitive form of `assign`: `Assign()(variable, value)`."""
-
-    def __call__(self, variable: Any, value: Any) -> Any:
-        """Write and return the variable."""
-        return assign(variable, value)
-
-
-class AssignAdd(Primitive):
-    """Primitive form of `assign_add`: `AssignAdd()(variable, value)`."""
-
-    def __call__(self, variable: Any, value: Any) -> Any:
-        """Add in place and return the variable."""
-        return assign_add(variable, value)
-
-
-class AssignSub(Primitive):
-    """Primitive form of `assign_sub`: `AssignSub()(variable, value)`."""
-
-    def __call__(self, variable: Any, value: Any) -> Any:
-        """Subtract in place and return the variable."""
-        return assign_sub(variable, value)
-
-
-class Depend(Primitive):
-    """Primitive form of `depend`: `Depend()(value, expr)`."""
-
-    def __call__(self, value: Any, expr: Any) -> Any:
-        """The value."""
-        return depend(value, expr)
 
 
 class Load(Primitive):

@@ -14,6 +14,7 @@ from .creation import cast
 from .creation_functions import _fit, _number
 from .methods import tensor_method
 from .movement import identity
+from .primitive import primitive
 from .shape_primitives import dense_strides
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@primitive("TupleToArray")
 def tuple_to_array(input_x: Sequence[Any]) -> Tensor:
     """Numbers as a 1-d tensor: int32 or float32 (`mindspore.ops.tuple_to_array`).
 
@@ -39,6 +41,7 @@ def tuple_to_array(input_x: Sequence[Any]) -> Tensor:
     return cast(made, int32) if made.dtype is int64 else made
 
 
+@primitive("ScalarToTensor")
 def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Tensor:
     """A number as a 0-d tensor (`mindspore.ops.scalar_to_tensor`).
 
@@ -50,6 +53,7 @@ def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Tensor:
     return Tensor(_number("scalar_to_tensor", input_x)[0], dtype)
 
 
+@primitive("ScalarToArray")
 def scalar_to_array(input_x: Any) -> Tensor:
     """A number as a 0-d tensor of its own dtype (`mindspore.ops.scalar_to_array`).
 
@@ -82,6 +86,7 @@ def _tensor(name: str, x: Any) -> Tensor:
     return x
 
 
+@primitive("Shape")
 def shape(input_x: Tensor) -> tuple[int, ...]:
     """The shape as a tuple of ints (`mindspore.ops.shape`).
 
@@ -96,6 +101,7 @@ def shape(input_x: Tensor) -> tuple[int, ...]:
 shape_ = shape
 
 
+@primitive("TensorShape")
 def dyn_shape(input_x: Tensor) -> Tensor:
     """The shape as a tensor of int64 (`mindspore.ops.dyn_shape`).
 
@@ -107,6 +113,7 @@ def dyn_shape(input_x: Tensor) -> Tensor:
     return Tensor(np.array(_tensor("dyn_shape", input_x).shape, np.int64))
 
 
+@primitive("Size")
 def size(input_x: Tensor) -> int:
     """The number of elements (`mindspore.ops.size`).
 
@@ -129,6 +136,7 @@ def numel(input: Tensor) -> int:
     return _tensor("numel", input).size
 
 
+@primitive("Rank")
 def rank(input_x: Tensor) -> int:
     """The number of axes (`mindspore.ops.rank`).
 
@@ -140,6 +148,7 @@ def rank(input_x: Tensor) -> int:
     return len(_tensor("rank", input_x).shape)
 
 
+@primitive("DType")
 def dtype(x: Tensor) -> DType:
     """The element type (`mindspore.ops.dtype`).
 

@@ -15,11 +15,9 @@ from .exponential import log
 from .logic import logical_and, logical_or, select
 from .pointwise import conjugate
 from .powers import rsqrt, sqrt
-from .primitive import Primitive
 from .shape_primitives import unbroadcast
 
 __all__ = [
-    "ACos",
     "acos",
     "arccos",
     "arcsin",
@@ -181,7 +179,7 @@ def _(x):
     return 2 * atan(true_divide(x, 1 + sqrt(1 - x * x)))
 
 
-@op(method=["acos", "arccos"], primitive="Acos", dtypes=INEXACT, promote="float")
+@op(method=["acos", "arccos"], dtypes=INEXACT, promote="float", primitive=["Acos", "ACos"])
 def acos(input: Tensor):
     """Inverse cosine, in radians; NaN outside [-1, 1] (`mindspore.ops.acos`).
 
@@ -375,12 +373,6 @@ def rad2deg(x: Tensor):
         Tensor(shape=[2], dtype=Float32, value= [ 1.71887344e+02,  5.72957802e+01])
     """
     return x * (180 / math.pi)
-
-
-class ACos(Primitive):
-    """Primitive form of `ops.acos`, in MindSpore's spelling."""
-
-    op = acos
 
 
 def _times_i(x: Any, sign: int = 1) -> Any:

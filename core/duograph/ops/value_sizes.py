@@ -19,6 +19,7 @@ from .creation_functions import beside
 from .gather_scatter import gather_by
 from .methods import tensor_method
 from .movement import pad_by, slice_axis
+from .primitive import primitive
 from .repeating import broadcast_to
 from .shape_primitives import reshape_to
 
@@ -86,6 +87,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 tensor_method("nonzero")(nonzero)
 
 
+@primitive("NonZero", op="nonzero")
 @tensor_method("argwhere")
 def argwhere(input: Tensor) -> Tensor:
     """Where the elements are not zero, a row an element (`mindspore.ops.argwhere`).
@@ -100,6 +102,7 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero_by(input)
 
 
+@primitive("MaskedSelect")
 @tensor_method("masked_select")
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where a mask holds, on one axis (`mindspore.ops.masked_select`).
@@ -162,6 +165,7 @@ def _unique(x, sorted, axis):
     return values, inverse.astype(np.int64), counts.astype(np.int64)
 
 
+@primitive("Unique", op="unique")
 def unique(input: Tensor) -> tuple[Tensor, Tensor]:
     """The distinct elements, and which of them each element is (`mindspore.ops.unique`).
 
@@ -228,6 +232,7 @@ def _(x, axis):
     return values, inverse.astype(np.int64), counts.astype(np.int64)
 
 
+@primitive("UniqueConsecutive(return_inverse=False, return_counts=False, dim=None)")
 @tensor_method("unique_consecutive")
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
@@ -253,6 +258,7 @@ def unique_consecutive(
     return (*out, found[2]) if return_counts else out
 
 
+@primitive("UniqueWithPad")
 @tensor_method("unique_with_pad")
 def unique_with_pad(x: Tensor, pad_num: Any) -> tuple[Tensor, Tensor]:
     """As `unique`, the values filled up with a number to the size of `x`
