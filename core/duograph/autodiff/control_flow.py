@@ -20,7 +20,7 @@ from .loops import plan_while
 from .subgraphs import Ids
 
 if TYPE_CHECKING:
-    from ..ir.graph import Graph
+    from ..ir.graph import Graph, SourceSpan
     from .linearize import Joint
     from .sweep import Sweep
 
@@ -34,7 +34,7 @@ class Plan(Protocol):
         """Append the backward of the node, and accumulate the cotangents of its operands."""
 
 
-Planner: TypeAlias = "Callable[[Joint, GraphNode, Ids, object], Sequence[int] | None]"
+Planner: TypeAlias = "Callable[[Joint, GraphNode, Ids, SourceSpan | None], Sequence[int] | None]"
 
 
 class Session:
