@@ -1,9 +1,9 @@
 """Compile the fused regions of a program as C with the machine's compiler.
 
-`CPU.compile` calls `compile_regions`. All regions of a program are printed into a few files, so that
-the cores build them in parallel; equal sources come from the disk cache. Of a region that continues
-from a matmul or convolution only the elementwise rest is compiled: the prebuilt kernel calls it on
-every part of its result that is complete.
+`CPU.compile` calls `compile_regions`. All regions of a program are printed into a few files, so
+that the cores build them in parallel; equal sources come from the disk cache. Of a region that
+continues from a matmul or convolution only the elementwise rest is compiled: the prebuilt kernel
+calls it on every part of its result that is complete.
 """
 
 from __future__ import annotations
