@@ -11,9 +11,6 @@ import pathlib
 import re
 from typing import Any
 
-from ..tensor import Tensor
-from . import installed_methods
-
 __all__ = ["PATH", "text"]
 
 PATH = pathlib.Path(__file__).resolve().parents[1] / "_tensor_methods.pyi"
@@ -92,6 +89,9 @@ def _signature(function: Any, name: str) -> str:
 
 def text() -> str:
     """The stub's text, from the methods that are installed now."""
+    from ..tensor import Tensor
+    from . import installed_methods
+
     own = set(vars(Tensor)) - set(installed_methods)
     lines = [HEAD]
     for name in sorted(installed_methods):
