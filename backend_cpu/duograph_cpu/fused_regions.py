@@ -57,7 +57,8 @@ def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
     tails = [graph if e is None else e.tail for graph, e in zip(graphs, epilogues)]
     # equal epilogues of several kernels are one function; whole regions differ from each other
     keys: list[Graph | str] = [
-        graph if e is None else to_text(e.tail, places=False) for graph, e in zip(graphs, epilogues)
+        graph if e is None else to_text(e.tail, locations=False)
+        for graph, e in zip(graphs, epilogues)
     ]
     printed: dict[Graph | str, _Printed] = {}
     for key, tail, epilogue in zip(keys, tails, epilogues):
