@@ -93,7 +93,7 @@ class _OperandPlan:
 
     def __init__(self, type_: TensorType) -> None:
         self.result_types: tuple[TensorType, ...] = (type_.plain,)
-        self.device = type_.place
+        self.device = type_.committed_device
 
     def run(self, node: Node, cotangents: Sequence[object], create_graph: bool) -> Sequence[object]:
         return cotangents
