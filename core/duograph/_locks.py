@@ -1,8 +1,8 @@
-"""Locks that a forked child finds free.
+"""Re-entrant locks that are released in a forked child.
 
-A fork copies the locks that other threads hold at that moment, and nobody in the child would ever
-release them. What these guard is whole between any two steps, so the child may start with fresh
-ones.
+A fork copies the locks that other threads hold at that moment, and no thread of the child would ever
+release them. The state that these locks guard is consistent between any two statements, so the child
+may start with free ones. The module must not import any other part of the package.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ _made: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def new_lock() -> Any:
-    """A lock that its own thread may take again."""
+    """Return a lock that the thread which holds it may acquire again."""
     made = threading.RLock()
     _made.add(made)
     return made
 
 
 def _free_all() -> None:
+    """Reset every lock; runs in the child after a fork."""
     for lock in list(_made):
         lock._at_fork_reinit()
 

@@ -1,8 +1,9 @@
 """Process-wide settings: one typed object, read from the environment in one place.
 
 Every field says whether compiled code depends on it (`keyed`); those are part of the key of a
-compiled function. Fields that MindSpore has and that mean nothing here are accepted and recorded,
-so that scripts run unchanged.
+compiled function. Options of MindSpore without a meaning here are recorded, so that scripts run
+unchanged. The module is a leaf: the backend registry installs what needs devices in
+`runtime_state`.
 """
 
 from __future__ import annotations
@@ -44,13 +45,16 @@ class ParallelMode(str, enum.Enum):
         return self.value
 
 
-def _field(default: Any, *, keyed: bool = False, allowed: tuple[Any, ...] | None = None) -> Any:
+def _field(
+    default: object, *, keyed: bool = False, allowed: tuple[object, ...] | None = None
+) -> Any:
+    """A field of `Settings` whose value must be one of `allowed`, if given."""
     return dataclasses.field(default=default, metadata={"keyed": keyed, "allowed": allowed})
 
 
 @dataclasses.dataclass
 class Settings:
-    """All settings. `keyed` fields are part of the key of compiled code."""
+    """All settings; the fields that are `keyed` are part of the key of compiled code."""
 
     mode: int = _field(PYNATIVE_MODE, keyed=True, allowed=(GRAPH_MODE, PYNATIVE_MODE))
     device_target: str | None = _field(None, keyed=True)
@@ -62,14 +66,14 @@ class Settings:
     stale_captures: str = _field("warn", allowed=("warn", "recompile", "error", "ignore"))
     jit: bool = _field(True, allowed=(True, False))
     jit_level: str = _field("", keyed=True, allowed=("", "O0", "O1", "O2"))
-    jit_config: Any = _field(None, keyed=True)
+    jit_config: object = _field(None, keyed=True)
     jit_syntax_level: int = _field(LAX, keyed=True, allowed=(STRICT, COMPATIBLE, LAX))
     save_graphs: int = _field(0, allowed=(0, 1, 2, 3))
     save_graphs_path: str = _field(".")
 
 
-# Names that MindSpore scripts set and that have no meaning here.
-_RECORDED: dict[str, Any] = {
+# Options that MindSpore scripts set and that have no meaning here, with their defaults.
+_RECORDED: dict[str, object] = {
     "enable_graph_kernel": False,
     "graph_kernel_flags": "",
     "reserve_class_name_in_scope": True,
@@ -116,12 +120,12 @@ _lock = new_lock()
 _FIELDS = {f.name: f for f in dataclasses.fields(Settings)}
 _MODES = {GRAPH_MODE: "GRAPH_MODE (0)", PYNATIVE_MODE: "PYNATIVE_MODE (1)"}
 
-# Called after device_target or device_id changed; runtime installs the function that drops the op
-# tables.
+# Called after device_target or device_id changed; the eager builder drops the tables of the ops.
 on_device_change: list[Callable[[], None]] = []
 
 
 def _read_environment() -> None:
+    """Set the fields that environment variables name."""
     mode = os.environ.get("DUOGRAPH_MODE")
     if mode:
         names = {"0": 0, "1": 1, "GRAPH_MODE": 0, "PYNATIVE_MODE": 1, "GRAPH": 0, "PYNATIVE": 1}
@@ -167,7 +171,7 @@ def set_context(**kwargs: Any) -> None:
         >>> ms.get_context("device_target")
         'CPU'
     """
-    checked: dict[str, Any] = {}
+    checked: dict[str, object] = {}
     for key, value in kwargs.items():
         if key in _FIELDS:
             checked[key] = _check(key, value)
@@ -203,6 +207,11 @@ def set_deterministic(deterministic: bool) -> None:
 
 
 def _check(key: str, value: Any) -> Any:
+    """Return the value of a field in its canonical form.
+
+    Raises:
+        ArgumentValueError: the field does not take it.
+    """
     if key == "mode":
         if isinstance(value, bool) or value not in _MODES:
             raise ArgumentValueError(
@@ -264,7 +273,7 @@ def get_context(attr_key: str) -> Any:
     )
 
 
-_PARALLEL_DEFAULTS: dict[str, Any] = {
+_PARALLEL_DEFAULTS: dict[str, object] = {
     "device_num": 1,
     "global_rank": 0,
     "gradients_mean": False,

@@ -1,19 +1,23 @@
-"""NumPy's names over Tensors (`mindspore.numpy`): the functions that model code uses, with NumPy's
-signatures.
+"""NumPy's functions on Tensors, with NumPy's signatures (`mindspore.numpy`).
+
+User code imports it. Every function converts its arguments and calls `ops`.
 """
 
 from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as _np
+from numpy.typing import ArrayLike
 
 from . import dtype as _dtype
 from . import ops as _ops
 from .dtype import (
+    DType,
+    DTypeLike,
     bool_,
     float16,
     float32,
@@ -143,18 +147,23 @@ __all__ = [
     "uint64",
 ]
 
+TensorLike: TypeAlias = "Tensor | ArrayLike"
+Ints: TypeAlias = "int | Sequence[int]"
+
 pi, inf, nan, newaxis = math.pi, math.inf, math.nan, None
 
 
-def _as(dtype: Any) -> Any:
+def _as(dtype: DTypeLike | None) -> DType | None:
     return None if dtype is None else _dtype.as_dtype(dtype)
 
 
-def _tensor(x: Any) -> Tensor:
+def _tensor(x: TensorLike) -> Tensor:
     return x if isinstance(x, Tensor) else Tensor(x)
 
 
-def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Tensor:
+def array(
+    obj: TensorLike, dtype: DTypeLike | None = None, copy: bool = True, ndmin: int = 0
+) -> Tensor:
     """A Tensor of numbers, lists, arrays or Tensors.
 
     Examples:
@@ -170,66 +179,73 @@ def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Ten
     return made
 
 
-def asarray(a: Any, dtype: Any = None) -> Tensor:
-    """A Tensor; the same one when nothing has to change."""
+def asarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+    """A Tensor; `a` itself if it is one of that dtype."""
     return array(a, dtype, copy=False)
 
 
-def zeros(shape: Any, dtype: Any = float32) -> Tensor:
+def zeros(shape: Ints, dtype: DTypeLike = float32) -> Tensor:
     """Zeros."""
     return _ops.zeros(shape, _as(dtype))
 
 
-def ones(shape: Any, dtype: Any = float32) -> Tensor:
+def ones(shape: Ints, dtype: DTypeLike = float32) -> Tensor:
     """Ones."""
     return _ops.ones(shape, _as(dtype))
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+def full(shape: Ints, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor with every element `fill_value`."""
     return _ops.full(shape, fill_value, dtype=_as(dtype))
 
 
-def empty(shape: Any, dtype: Any = float32) -> Tensor:
+def empty(shape: Ints, dtype: DTypeLike = float32) -> Tensor:
     """A tensor of a shape; its values are zeros."""
     return zeros(shape, dtype)
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Zeros of the shape and dtype of `a` unless others are given."""
+def zeros_like(a: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None = None) -> Tensor:
+    """Zeros of the shape and dtype of `a`, unless overridden."""
     a = _tensor(a)
     return zeros(a.shape if shape is None else shape, dtype or a.dtype)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """Ones of the shape and dtype of `a` unless others are given."""
+def ones_like(a: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None = None) -> Tensor:
+    """Ones of the shape and dtype of `a`, unless overridden."""
     a = _tensor(a)
     return ones(a.shape if shape is None else shape, dtype or a.dtype)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
-    """`fill_value` in the shape and dtype of `a` unless others are given."""
+def full_like(
+    a: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None = None
+) -> Tensor:
+    """A tensor of `fill_value` with the shape and dtype of `a`, unless overridden."""
     a = _tensor(a)
     return full(a.shape if shape is None else shape, fill_value, dtype or a.dtype)
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
-    """Numbers from `start` below `stop`, as NumPy counts them."""
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float | None = None,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Numbers from `start` up to, but not including, `stop`."""
     if stop is None:
         start, stop = 0, start
     return _ops.arange(start, stop, 1 if step is None else step, dtype=_as(dtype))
 
 
 def linspace(
-    start: Any,
-    stop: Any,
+    start: TensorLike,
+    stop: TensorLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Any:
-    """`num` numbers at equal distances; with `retstep` also the distance.
+    """`num` evenly spaced numbers; with `retstep`, also the spacing.
 
     Examples:
         >>> import duograph.numpy as mnp
@@ -243,24 +259,24 @@ def linspace(
     return (made, step) if retstep else made
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float32) -> Tensor:
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float32) -> Tensor:
     """Ones on the k-th diagonal."""
     return Tensor(_np.eye(N, M, k), _as(dtype))
 
 
-def identity(n: int, dtype: Any = float32) -> Tensor:
+def identity(n: int, dtype: DTypeLike = float32) -> Tensor:
     """The n by n identity."""
     return eye(n, dtype=dtype)
 
 
-def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> tuple[Tensor, ...]:
+def meshgrid(*xi: TensorLike, sparse: bool = False, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate tensors of coordinate vectors."""
     if sparse:
         raise ArgumentValueError("meshgrid: got sparse=True; wanted False, the dense form")
     return tuple(_ops.meshgrid(*[_tensor(x) for x in xi], indexing=indexing))
 
 
-def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None) -> Any:
     """`x` where the condition holds, else `y`; without both, the indices where it holds."""
     condition = _tensor(condition)
     if x is None or y is None:
@@ -270,71 +286,71 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     return _ops.where(condition, x, y)
 
 
-def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
-    """Tensors one after another along an axis; flattened first for axis None."""
+def concatenate(arrays: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
+    """Concatenate tensors along an axis; None flattens them first."""
     tensors = [_tensor(a) for a in arrays]
     if axis is None:
         return _ops.concat([t.reshape(-1) for t in tensors], 0)
     return _ops.concat(tensors, axis)
 
 
-def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
-    """Tensors along a new axis."""
+def stack(arrays: Sequence[TensorLike], axis: int = 0) -> Tensor:
+    """Stack tensors along a new axis."""
     return _ops.stack([_tensor(a) for a in arrays], axis)
 
 
-def hstack(tup: Sequence[Any]) -> Tensor:
-    """Tensors side by side."""
+def hstack(tup: Sequence[TensorLike]) -> Tensor:
+    """Concatenate tensors horizontally."""
     return _ops.hstack([_tensor(a) for a in tup])
 
 
-def vstack(tup: Sequence[Any]) -> Tensor:
-    """Tensors one below another."""
+def vstack(tup: Sequence[TensorLike]) -> Tensor:
+    """Concatenate tensors vertically."""
     return _ops.vstack([_tensor(a) for a in tup])
 
 
-def tile(a: Any, reps: Any) -> Tensor:
-    """Copies of `a` along each axis."""
+def tile(a: TensorLike, reps: Ints) -> Tensor:
+    """Repeat `a` as a whole along each axis."""
     return _ops.tile(_tensor(a), (reps,) if isinstance(reps, int) else tuple(reps))
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
-    """Each element several times."""
+def repeat(a: TensorLike, repeats: Ints, axis: int | None = None) -> Tensor:
+    """Repeat each element."""
     return _ops.repeat_interleave(_tensor(a), repeats, axis)
 
 
-def reshape(x: Any, new_shape: Any) -> Tensor:
-    """The same elements under another shape."""
+def reshape(x: TensorLike, new_shape: Ints) -> Tensor:
+    """Change the shape without changing the elements."""
     return _ops.reshape(_tensor(x), new_shape)
 
 
-def transpose(a: Any, axes: Any = None) -> Tensor:
-    """Axes in another order; reversed for None."""
+def transpose(a: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
+    """Permute the axes; None reverses them."""
     a = _tensor(a)
     order = tuple(range(a.ndim))[::-1] if axes is None else tuple(axes)
     return _ops.transpose(a, order)
 
 
-def expand_dims(a: Any, axis: int) -> Tensor:
-    """A new axis of length 1."""
+def expand_dims(a: TensorLike, axis: int) -> Tensor:
+    """Insert an axis of length 1."""
     return _ops.expand_dims(_tensor(a), axis)
 
 
-def squeeze(a: Any, axis: Any = None) -> Tensor:
-    """Without the axes of length 1, or those named."""
+def squeeze(a: TensorLike, axis: Ints | None = None) -> Tensor:
+    """Remove axes of length 1, all of them or those of `axis`."""
     return _ops.squeeze(_tensor(a), axis)
 
 
-def ravel(x: Any) -> Tensor:
-    """All elements along one axis."""
+def ravel(x: TensorLike) -> Tensor:
+    """Flatten to one axis."""
     return _tensor(x).reshape(-1)
 
 
-def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Pieces along an axis: a number of equal ones, or cut at these indices.
+def split(x: TensorLike, indices_or_sections: Ints, axis: int = 0) -> tuple[Tensor, ...]:
+    """Split along an axis into equal parts, or at indices.
 
     Raises:
-        ValueError: the axis does not divide.
+        ValueError: the axis is not divisible by the number of parts.
     """
     x = _tensor(x)
     if isinstance(indices_or_sections, int):
@@ -347,22 +363,24 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]
     return tuple(_ops.tensor_split(x, indices_or_sections, axis))
 
 
-def broadcast_to(array: Any, shape: Any) -> Tensor:
-    """Repeated along axes of length 1 to a shape."""
+def broadcast_to(array: TensorLike, shape: Sequence[int]) -> Tensor:
+    """Broadcast to a shape."""
     return _ops.broadcast_to(_tensor(array), tuple(shape))
 
 
 _PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
 
 
-def pad(arr: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
-    """Elements around a tensor.
+def pad(
+    arr: TensorLike, pad_width: ArrayLike, mode: str = "constant", constant_values: float = 0
+) -> Tensor:
+    """Pad a tensor.
 
     Args:
         arr: Tensor.
         pad_width: an int, a pair, or a pair for each axis.
         mode: ``"constant"``, ``"reflect"``, ``"edge"`` or ``"wrap"``.
-        constant_values: what ``"constant"`` puts there.
+        constant_values: the value of ``"constant"``.
 
     Raises:
         ValueError: another mode.
@@ -381,22 +399,27 @@ def pad(arr: Any, pad_width: Any, mode: str = "constant", constant_values: Any =
         return _ops.pad(x, tuple(flat), "constant", constant_values)
     kinds = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
     for axis, (low, high) in enumerate(widths):
-        if low or high:  # rows by their numbers: any mode on any number of axes
+        if low or high:  # gathering rows works for any mode and number of axes
             rows = _np.pad(_np.arange(x.shape[axis]), (low, high), kinds[mode])  # type: ignore[call-overload]
             x = _ops.gather(x, Tensor(rows), axis)
     return x
 
 
-def clip(x: Any, xmin: Any, xmax: Any, dtype: Any = None) -> Tensor:
-    """Values moved into [xmin, xmax]."""
+def clip(
+    x: TensorLike, xmin: TensorLike, xmax: TensorLike, dtype: DTypeLike | None = None
+) -> Tensor:
+    """Clamp values to [xmin, xmax]."""
     out = _ops.clamp(_tensor(x), xmin, xmax)
     return out if dtype is None else out.astype(_as(dtype))
 
 
-def _reduction(name: str) -> Any:
+def _reduction(name: str) -> Callable[..., Tensor]:
+    """Return NumPy's form of a reduction of `ops`."""
     function = getattr(_ops, name)
 
-    def reduce(a: Any, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Tensor:
+    def reduce(
+        a: TensorLike, axis: Ints | None = None, keepdims: bool = False, **kwargs: Any
+    ) -> Tensor:
         return function(_tensor(a), axis, keepdims, **kwargs)
 
     reduce.__name__ = name
@@ -405,15 +428,21 @@ def _reduction(name: str) -> Any:
 
 
 def sum(
-    a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None
+    a: TensorLike,
+    axis: Ints | None = None,
+    dtype: DTypeLike | None = None,
+    keepdims: bool = False,
+    initial: float | None = None,
 ) -> Tensor:
     """Sum over `axis`, all axes for None."""
     out = _ops.sum(_tensor(a), axis, keepdims, dtype=_as(dtype))
     return out if initial is None else out + initial
 
 
-def mean(a: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
-    """Mean over `axis`, all axes for None; integers give float32."""
+def mean(
+    a: TensorLike, axis: Ints | None = None, keepdims: bool = False, dtype: DTypeLike | None = None
+) -> Tensor:
+    """Mean over `axis`, all axes for None; integers are converted to float32."""
     a = _tensor(a)
     if a.dtype.kind in "biu":
         a = a.astype(float32)
@@ -426,43 +455,46 @@ max, min = amax, amin
 any, all = _reduction("any"), _reduction("all")
 
 
-def std(a: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+def std(a: TensorLike, axis: Ints | None = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
     """Standard deviation."""
     return _ops.std(_tensor(a), axis, ddof, keepdims)
 
 
-def var(a: Any, axis: Any = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
+def var(a: TensorLike, axis: Ints | None = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
     """Variance."""
     return _ops.var(_tensor(a), axis, ddof, keepdims)
 
 
-def argmax(a: Any, axis: int | None = None) -> Tensor:
-    """Place of the largest element."""
+def argmax(a: TensorLike, axis: int | None = None) -> Tensor:
+    """Index of the largest element."""
     return _tensor(a).argmax(axis)
 
 
-def argmin(a: Any, axis: int | None = None) -> Tensor:
-    """Place of the smallest element."""
+def argmin(a: TensorLike, axis: int | None = None) -> Tensor:
+    """Index of the smallest element."""
     return _tensor(a).argmin(axis)
 
 
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Running sums."""
+def cumsum(a: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+    """Cumulative sums."""
     a = _tensor(a)
     out = _ops.cumsum(a.reshape(-1) if axis is None else a, 0 if axis is None else axis)
     return out if dtype is None else out.astype(_as(dtype))
 
 
-def _elementwise(name: str, own: str | None = None) -> Any:
+def _elementwise(name: str, own: str | None = None) -> Callable[..., Tensor]:
+    """Return NumPy's form of an elementwise function of `ops`, named `own` there."""
     function = getattr(_ops, own or name)
 
-    def call(*xs: Any, dtype: Any = None) -> Tensor:
-        given = xs if builtins.any(isinstance(x, Tensor) for x in xs) else (_tensor(xs[0]), *xs[1:])
-        out = function(*given)
+    def call(*xs: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+        operands = (
+            xs if builtins.any(isinstance(x, Tensor) for x in xs) else (_tensor(xs[0]), *xs[1:])
+        )
+        out = function(*operands)
         return out if dtype is None else out.astype(_as(dtype))
 
     call.__name__ = name
-    call.__doc__ = f"`ops.{own or name}`, elementwise; numbers and lists are made Tensors."
+    call.__doc__ = f"`ops.{own or name}`, elementwise; numbers and lists are converted to Tensors."
     return call
 
 
@@ -484,7 +516,7 @@ greater_equal, less, less_equal = (_elementwise(n) for n in ("greater_equal", "l
 matmul, outer = _elementwise("matmul"), _elementwise("outer")
 
 
-def dot(a: Any, b: Any) -> Tensor:
+def dot(a: TensorLike, b: TensorLike) -> Tensor:
     """Dot product as NumPy's: sum over the last axis of `a` and the second to last of `b`."""
     a, b = _tensor(a), _tensor(b)
     if a.ndim == 0 or b.ndim == 0:
@@ -492,43 +524,43 @@ def dot(a: Any, b: Any) -> Tensor:
     return tensordot(a, b, ([a.ndim - 1], [b.ndim - 2 if b.ndim > 1 else 0]))
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
-    """Sum over pairs of axes."""
+def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Ints] = 2) -> Tensor:
+    """Tensor contraction: sum over pairs of axes."""
     return _ops.tensor_dot(_tensor(a), _tensor(b), axes)
 
 
-def flip(m: Any, axis: Any = None) -> Tensor:
-    """Reversed along axes, all of them for None."""
+def flip(m: TensorLike, axis: Ints | None = None) -> Tensor:
+    """Reverse along axes; None means all of them."""
     m = _tensor(m)
     axes = tuple(range(m.ndim)) if axis is None else axis
     return _ops.flip(m, (axes,) if isinstance(axes, int) else tuple(axes))
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
-    """Moved along axes, what falls off coming back at the other end."""
+def roll(a: TensorLike, shift: Ints, axis: Ints | None = None) -> Tensor:
+    """Shift cyclically along axes."""
     return _ops.roll(_tensor(a), shift, axis)
 
 
-def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
-    """Two axes in each other's place."""
+def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
+    """Exchange two axes."""
     return _ops.swapaxes(_tensor(x), axis1, axis2)
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """Axes at other places."""
+def moveaxis(a: TensorLike, source: Ints, destination: Ints) -> Tensor:
+    """Move axes to other positions."""
     return _ops.moveaxis(_tensor(a), source, destination)
 
 
-def triu(m: Any, k: int = 0) -> Tensor:
+def triu(m: TensorLike, k: int = 0) -> Tensor:
     """On and above the k-th diagonal, zeros below."""
     return _ops.triu(_tensor(m), k)
 
 
-def tril(m: Any, k: int = 0) -> Tensor:
+def tril(m: TensorLike, k: int = 0) -> Tensor:
     """On and below the k-th diagonal, zeros above."""
     return _ops.tril(_tensor(m), k)
 
 
-def diag(v: Any, k: int = 0) -> Tensor:
+def diag(v: TensorLike, k: int = 0) -> Tensor:
     """A matrix with `v` on its k-th diagonal, or that diagonal of a matrix."""
     return _tensor(v).diag(k)

@@ -1,9 +1,8 @@
-"""The random state: a key and a position, from which every random op takes its numbers (Philox
-4x32-10).
+"""The random state: a seed and a position, from which every random op derives its numbers.
 
-Numbers are a function of (seed, position, index) alone (Salmon et al., "Parallel random numbers: as
-easy as 1, 2, 3", 2011), so they are the same on every backend. Every random op takes one position,
-whether its result is used or not.
+The numbers are Philox 4x32-10 of (seed, position, index) alone (Salmon et al., "Parallel random
+numbers: as easy as 1, 2, 3", 2011), so they are the same on every backend. Every random op takes
+one position, whether its result is used or not. Nothing here runs on a device.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._locks import new_lock
 from .dtype import uint8
@@ -47,7 +47,7 @@ on_seed: list[Callable[[int], None]] = []
 
 
 def philox(state: Sequence[int] | np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """`count` uint32 words. Word i is word i % 4 of the block whose counter is (i // 4, offset).
+    """Return `count` uint32 words; word i is word i % 4 of the block with counter (i // 4, offset).
 
     Args:
         state: key low, key high, offset low, offset high.
@@ -75,7 +75,8 @@ def philox(state: Sequence[int] | np.ndarray[Any, Any], count: int) -> np.ndarra
     return np.stack(c, axis=1).reshape(-1)[:count].astype(np.uint32)
 
 
-def _checked_seed(name: str, seed: Any) -> int:
+def _checked_seed(name: str, seed: object) -> int:
+    """Return a seed as an int of 64 bits, or raise in the name of a public function."""
     if isinstance(seed, Tensor):
         seed = seed.item()
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
@@ -86,7 +87,7 @@ def _checked_seed(name: str, seed: Any) -> int:
 
 
 class Generator:
-    """A seed and how many positions were taken from it (`mindspore.Generator`).
+    """A random generator: a seed, and how many positions it has given out (`mindspore.Generator`).
 
     A new generator starts from a seed of the operating system.
 
@@ -102,7 +103,7 @@ class Generator:
         self._seed = int.from_bytes(os.urandom(8), "little")
         self._position = 0
 
-    def manual_seed(self, seed: Any) -> Generator:
+    def manual_seed(self, seed: object) -> Generator:
         """Start over from this seed; returns the generator.
 
         Raises:
@@ -130,11 +131,11 @@ class Generator:
             data = self._seed.to_bytes(8, "little") + self._position.to_bytes(8, "little")
         return Tensor(np.frombuffer(data, np.uint8).copy(), uint8)
 
-    def set_state(self, state: Any) -> None:
-        """Go on from a state that `get_state` gave.
+    def set_state(self, state: ArrayLike | Tensor) -> None:
+        """Continue from a state that `get_state` returned.
 
         Raises:
-            ValueError: something else.
+            ValueError: another array.
         """
         data = np.asarray(
             state.asnumpy() if isinstance(state, Tensor) else state, np.uint8
@@ -148,7 +149,7 @@ class Generator:
             self._position = int.from_bytes(data[8:], "little")
 
     def take(self) -> tuple[int, int]:
-        """The seed and the next position, which is then used up."""
+        """Return the seed and the next position, and advance."""
         with self._lock:
             position = self._position
             self._position = position + 1
@@ -161,12 +162,12 @@ class Generator:
 default_generator = Generator()
 
 
-def next_state(seed: Any = None, generator: Generator | None = None) -> np.ndarray[Any, Any]:
-    """The state of the next random op, uint32 (4,): key low, key high, offset low, offset high.
+def next_state(seed: object = None, generator: Generator | None = None) -> np.ndarray[Any, Any]:
+    """Return the state of the next random op, uint32 (4,): key low and high, offset low and high.
 
     Args:
-        seed: an op's own seed: its numbers then depend on it, on `set_seed` if that was called, and
-            on the position.
+        seed: the op's own seed: the numbers then depend on it, on that of `set_seed` if it was
+            called, and on the position.
         generator: default the global one.
     """
     if staged_builder() is not None:
@@ -182,10 +183,10 @@ def next_state(seed: Any = None, generator: Generator | None = None) -> np.ndarr
     return np.array([key & _MASK, key >> 32, position & _MASK, (position >> 32) & _MASK], np.uint32)
 
 
-def set_seed(seed: Any) -> None:
-    """Make all random numbers from here on depend on this seed (`mindspore.set_seed`).
+def set_seed(seed: object) -> None:
+    """Seed the global generator (`mindspore.set_seed`).
 
-    Also NumPy's global generator, and the initial values of Parameters.
+    Also seeds NumPy's global generator and the initial values of Parameters.
 
     Args:
         seed: int of at most 64 bits.
@@ -217,7 +218,7 @@ def get_seed() -> int | None:
     return runtime_state.seed
 
 
-def manual_seed(seed: Any) -> Generator:
+def manual_seed(seed: object) -> Generator:
     """Start the global generator over from this seed; returns it (`mindspore.manual_seed`)."""
     value = _checked_seed("manual_seed", seed)
     default_generator.manual_seed(value)
@@ -246,18 +247,18 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
-def set_rng_state(state: Any) -> None:
-    """Go on from a state that `get_rng_state` gave (`mindspore.set_rng_state`)."""
+def set_rng_state(state: ArrayLike | Tensor) -> None:
+    """Continue from a state that `get_rng_state` returned (`mindspore.set_rng_state`)."""
     default_generator.set_state(state)
 
 
 def host_uniform(n: int, generator: Generator | None = None) -> np.ndarray[Any, Any]:
-    """`n` float64 in [0, 1) of 32 random bits each, made on the host; takes one position."""
+    """Draw `n` float64 in [0, 1), of 32 random bits each, on the host; takes one position."""
     return philox(next_state(generator=generator), n) * 2.0**-32
 
 
 def host_normal(n: int, generator: Generator | None = None) -> np.ndarray[Any, Any]:
-    """`n` standard normal float64 (Box and Muller, 1958), made on the host; takes one position."""
+    """Draw `n` standard normal float64 on the host (Box and Muller, 1958); takes one position."""
     half = (n + 1) // 2
     words = philox(next_state(generator=generator), 2 * half)
     radius = np.sqrt(-2.0 * np.log((words[:half] + 0.5) * 2.0**-32))

@@ -1,4 +1,7 @@
-"""The `duograph` command."""
+"""The `duograph` command: its arguments, and one module per subcommand.
+
+The console script and `python -m duograph.cli` call `main`.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +9,39 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from .. import __version__
+from ..installation import check
+from . import cache, devices, info, new_backend, tune
+
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand; returns the exit status."""
+    """Run one subcommand and return the exit status."""
     parser = argparse.ArgumentParser(
-        prog="duograph", description="Devices and plugins of this installation."
+        prog="duograph", description="Show and manage the devices and plugins of this installation."
     )
-    parser.add_argument("--version", action="store_true", help="print the version and stop")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     devices = commands.add_parser(
-        "devices", help="every backend: available or why not, devices, memory, dtypes, origin"
+        "devices", help="list all backends: availability, devices, memory, dtypes, origin"
     )
-    devices.add_argument("--json", action="store_true", help="for programs")
-    commands.add_parser("info", help="what to put into a bug report")
-    commands.add_parser("check", help="compute something on the default device")
-    cache = commands.add_parser("cache", help="compiled code that is kept on disk")
-    cache.add_argument("action", choices=("info", "clear"), help="show what there is; remove it")
-    tune = commands.add_parser("tune", help="measure what a device does best with, and keep it")
+    devices.add_argument("--json", action="store_true", help="print JSON")
+    commands.add_parser("info", help="print the environment for a bug report")
+    commands.add_parser("check", help="run a computation on the default device")
+    cache = commands.add_parser("cache", help="inspect or clear the disk cache of compiled code")
+    cache.add_argument("action", choices=("info", "clear"), help="show or remove the entries")
+    tune = commands.add_parser("tune", help="measure and store the best settings of devices")
     tune.add_argument(
         "--device",
         metavar="NAME",
-        help="a backend, or one device of it as NAME:0 (default: all of them)",
+        help="a backend, or one of its devices as NAME:0 (default: all devices)",
     )
-    new = commands.add_parser("new-backend", help="write a package for a new device")
-    new.add_argument("name", help="what users will write as device_target, such as MyDevice")
-    new.add_argument("folder", nargs="?", help="where to (default: duograph-<name>)")
+    new = commands.add_parser("new-backend", help="create a package for a new device")
+    new.add_argument("name", help="the device_target of the device, such as MyDevice")
+    new.add_argument("folder", nargs="?", help="folder to create (default: duograph-<name>)")
     chosen = parser.parse_args(arguments)
     if chosen.version:
-        from .. import __version__
-
         print(f"duograph {__version__}")
         return 0
     if chosen.command is None:
@@ -46,8 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    from . import cache, devices, info, new_backend, tune
-
     if chosen.command == "devices":
         print(devices.as_json() if chosen.json else devices.as_text())
         return 0
@@ -64,8 +67,6 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.command == "tune":
         return tune.tune(chosen.device)
     if chosen.command == "check":
-        from ..installation import check
-
         return 0 if check() else 1
     try:
         root = new_backend.write(chosen.name, chosen.folder)
@@ -74,7 +75,7 @@ def _run(chosen: argparse.Namespace) -> int:
         return 1
     low = chosen.name.lower()
     print(
-        f"wrote {root}: the device is duograph_{low}/backend.py\n"
+        f"wrote {root}: the device is in duograph_{low}/backend.py\n"
         f"  pip install --editable {root}\n"
         f"  pytest --pyargs duograph.conformance --device {chosen.name} --quick"
     )

@@ -1,4 +1,4 @@
-"""`python -m duograph.cli`, where the command itself is not on the path."""
+"""`python -m duograph.cli`, for environments where the `duograph` command is not on the path."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`duograph cache`: what is kept of compiled code on disk, and how to be rid of it."""
+"""`duograph cache`: the size and location of the disk cache of compiled code, and its removal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["clear", "info"]
 
 
 def info() -> str:
-    """Path, number of entries, their bytes and the limit, for people."""
+    """Return path, number of entries, size and limit as text."""
     found = _info()
     lines = [
         f"path     {found.path}",
@@ -24,7 +24,7 @@ def info() -> str:
 
 
 def clear() -> str:
-    """Remove all entries; what was done.
+    """Remove all entries and return a message.
 
     Raises:
         OSError: the directory is not usable, or an entry cannot be removed.
@@ -37,7 +37,7 @@ def clear() -> str:
 
 
 def _info() -> disk_cache.Info:
-    with warnings.catch_warnings():  # what the warning says is printed
+    with warnings.catch_warnings():  # the caller prints the problem itself
         warnings.simplefilter("ignore", RuntimeWarning)
         return disk_cache.info()
 

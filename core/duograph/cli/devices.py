@@ -14,7 +14,7 @@ __all__ = ["as_json", "as_text", "facts"]
 
 
 def facts() -> list[dict[str, Any]]:
-    """One record for each backend, the one that is taken by default first."""
+    """Return one record for each backend, the default backend first."""
     found = []
     for name, entry in list(registry.entries().items()):
         record: dict[str, Any] = {"name": name, "origin": entry.origin}
@@ -29,7 +29,7 @@ def facts() -> list[dict[str, Any]]:
                 record["compiler"] = [backend.compiler(d.index) for d in backend.devices()]
                 record["dtypes"] = [d.name for d in backend.dtypes]
                 record["host_fallback"] = backend.host_fallback
-            except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are shown)
+            except Exception as error:  # noqa: BLE001 (a plugin may raise anything; the text is shown)
                 record["problem"] = f"{type(error).__name__}: {error}"
         found.append(record)
     default = _default()
@@ -49,12 +49,12 @@ def _default() -> str | None:
 
 
 def as_json() -> str:
-    """The facts for programs."""
+    """Return the facts as JSON."""
     return json.dumps({"seam": ".".join(map(str, SEAM_VERSION)), "backends": facts()}, indent=1)
 
 
 def as_text() -> str:
-    """The facts for people."""
+    """Return the facts as text."""
     records = facts()
     if not records:
         return (

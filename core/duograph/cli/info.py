@@ -1,4 +1,4 @@
-"""`duograph info`: the environment, for bug reports."""
+"""`duograph info`: versions, machine, settings and devices, for bug reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGES = ("numpy", "ml_dtypes", "pluggy", "cffi", "safetensors", "scipy-openbl
 
 
 def as_text() -> str:
-    """Versions, machine, settings from the environment, then the devices."""
+    """Return versions, machine, environment variables and devices as text."""
     lines = [
         f"duograph {__version__}, plugin seam {'.'.join(map(str, SEAM_VERSION))}",
         f"Python {platform.python_version()} ({platform.python_implementation()}), "

@@ -1,5 +1,6 @@
-"""`duograph new-backend NAME`: a package for a new device, complete and passing the conformance
-suite.
+"""`duograph new-backend NAME`: creates a package for a new device.
+
+The package is a copy of `cli/template` under another name; it passes the conformance suite.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ description = "The Template device of duograph"
 requires-python = ">=3.10"
 dependencies = ["duograph", "numpy"]
 
-# This line is how duograph finds the device; nothing in duograph itself is edited.
+# duograph finds the device by this line; nothing in duograph itself is edited.
 [project.entry-points.duograph]
 template = "duograph_template"
 
@@ -44,16 +45,16 @@ pytest --pyargs duograph.conformance --device Template --quick
 pytest --pyargs duograph.conformance --device Template --conformance-html=template.html
 ```
 
-`duograph_template/__init__.py` is the plugin's hook, `duograph_template/backend.py` the device: 30 kernels, two copies,
-and nothing else that must be there.
+`duograph_template/__init__.py` has the plugin's hook. `duograph_template/backend.py` has the device: 30 kernels and
+copies to and from the host, which is all that a backend needs.
 """
 
 
 def package_files(name: str = "Template") -> dict[str, str]:
-    """Path -> text of the package of a device called `name`.
+    """Return the files of the package for a device called `name`: path -> content.
 
     Raises:
-        ValueError: the name cannot be that of a device.
+        ValueError: the name is not letters and digits.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", name):
         raise ArgumentValueError(
@@ -75,8 +76,8 @@ def write(name: str, folder: str | None = None) -> pathlib.Path:
     """Write the package into `folder` (default ``duograph-<name>``), which must not exist.
 
     Raises:
-        ValueError: a bad name.
-        FileExistsError: the folder is there already.
+        ValueError: the name is not letters and digits.
+        FileExistsError: the folder exists.
     """
     files = package_files(name)
     root = pathlib.Path(folder or f"duograph-{name.lower()}")

@@ -1,4 +1,4 @@
-"""`duograph tune`: devices measure what is best chosen by measuring, and keep it."""
+"""`duograph tune`: devices measure their best settings, such as tile sizes, and store them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ __all__ = ["tune"]
 
 
 def tune(name: str | None) -> int:
-    """Tune a device, all devices of a backend, or all there are; prints what was measured, returns
-    the exit status.
+    """Tune a device, all devices of a backend, or all devices; print the results.
+
+    Returns the exit status.
     """
     try:
         chosen = _chosen(name)
@@ -31,7 +32,7 @@ def tune(name: str | None) -> int:
 
 
 def _chosen(name: str | None) -> list[tuple[str, int]]:
-    """Backends and indices of devices."""
+    """Return the chosen devices as (backend, index)."""
     if name is not None and ":" in name:
         device = device_of(name)
         return [(device.name, device.index)]

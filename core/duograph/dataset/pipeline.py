@@ -13,9 +13,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError
 from . import config
-from .rows import Array, BatchInfo, DatasetError, Row, RowIterator, as_array
+from .rows import (
+    Array,
+    BatchInfo,
+    BatchShapeError,
+    DatasetError,
+    Row,
+    RowIterator,
+    as_array,
+    padded,
+)
 
 __all__ = ["Dataset", "zip"]
 
@@ -376,7 +385,7 @@ class _Batch(Dataset):
         """Stack the values of a column, padded if asked for."""
         arrays = list(values) if isinstance(values, np.ndarray) else [as_array(v) for v in values]
         if self.pad is not None and (not self.pad or name in self.pad):
-            arrays = _padded(arrays, *self.pad.get(name, (None, 0)))
+            arrays = padded(arrays, *self.pad.get(name, (None, 0)))
         try:
             return np.stack(arrays)
         except ValueError:
@@ -385,26 +394,6 @@ class _Batch(Dataset):
                 f"batch: column {name!r} has rows of the shapes {shapes}; wanted one shape "
                 f"(padded_batch pads them)"
             ) from None
-
-
-class BatchShapeError(DatasetError, ShapeError):
-    """Rows of different shapes in one batch."""
-
-
-def _padded(
-    arrays: Sequence[Array], shape: Sequence[int | None] | None, value: float | None
-) -> list[Array]:
-    """Pad arrays with `value` to `shape`; None, or an axis of None, is the longest of them."""
-    largest = tuple(max(sizes) for sizes in _zip(*[a.shape for a in arrays]))
-    if shape is not None:
-        largest = tuple(big if n is None else n for n, big in _zip(shape, largest))
-    out = []
-    for a in arrays:
-        made = np.full(largest, 0 if value is None else value, a.dtype)
-        cut = tuple(slice(0, min(n, m)) for n, m in _zip(a.shape, largest))
-        made[cut] = a[cut]
-        out.append(made)
-    return out
 
 
 class _Shuffle(Dataset):

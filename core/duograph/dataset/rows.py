@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..errors import ArgumentValueError, DuographError
+from ..errors import ArgumentValueError, DuographError, ShapeError
 from ..tensor import Tensor
 
 if TYPE_CHECKING:
     from .pipeline import Dataset
 
-__all__ = ["Array", "BatchInfo", "DatasetError", "Row", "RowIterator", "as_array"]
+__all__ = [
+    "Array",
+    "BatchInfo",
+    "BatchShapeError",
+    "DatasetError",
+    "Row",
+    "RowIterator",
+    "as_array",
+    "padded",
+]
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Row: TypeAlias = tuple[Array, ...]
@@ -100,3 +109,23 @@ class RowIterator:
     def release(self) -> None:
         """End the iteration; later calls find no rows."""
         self._left, self._rows = 0, iter(())
+
+
+class BatchShapeError(DatasetError, ShapeError):
+    """Rows of different shapes in one batch."""
+
+
+def padded(
+    arrays: Sequence[Array], shape: Sequence[int | None] | None, value: float | None
+) -> list[Array]:
+    """Pad arrays with `value` to `shape`; None, or an axis of None, is the longest of them."""
+    largest = tuple(max(sizes) for sizes in zip(*[a.shape for a in arrays]))
+    if shape is not None:
+        largest = tuple(big if n is None else n for n, big in zip(shape, largest))
+    out = []
+    for a in arrays:
+        made = np.full(largest, 0 if value is None else value, a.dtype)
+        cut = tuple(slice(0, min(n, m)) for n, m in zip(a.shape, largest))
+        made[cut] = a[cut]
+        out.append(made)
+    return out

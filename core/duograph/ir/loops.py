@@ -6,6 +6,7 @@ rows, columns and strides. It depends on types and on the traits of ops alone an
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,12 +14,13 @@ from typing import NamedTuple
 from ..dtype import DType
 from ..op import Op
 from ..types import TensorType, ValueType
-from .graph import GraphNode
+from .graph import Graph, GraphNode
 
 __all__ = [
     "Columns",
     "columns_of",
     "dense_strides",
+    "fits_column_loop",
     "gather_strides",
     "gathers_long_runs",
     "is_elementwise",
@@ -215,3 +217,120 @@ def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) ->
     return Columns(
         math.prod(target.shape[:axis]), indices.size, math.prod(target.shape[axis + 1 :])
     )
+
+
+# ---- loops over columns -------------------------------------------------------------------------
+
+
+def fits_column_loop(body: Graph) -> bool:
+    """Return whether one nest of loops over columns can compute the body of a region.
+
+    Such a region ends in reductions, or in scatters, that all have the same columns. The nest is
+    split wherever the strides of an operand change; every split must divide the next larger one,
+    and none may cut the columns.
+    """
+    return _ColumnLoop(body).fits()
+
+
+class _ColumnLoop:
+    """Collects the sizes at which the accesses of a region split its loop nest.
+
+    Attributes:
+        literals: results of `fill` and `constant` nodes, which are printed as numbers.
+        inner_gathers: gathers that are read where their result is used.
+        columns: of the reductions and scatters.
+        cuts: numbers of elements at which strides change.
+        n: elements of the whole loop, the largest size of any value.
+    """
+
+    def __init__(self, body: Graph) -> None:
+        self.body = body
+        self.literals: set[int] = set()
+        self.inner_gathers: dict[int, GraphNode] = {}
+        self.columns: set[Columns | None] = set()
+        self.cuts: set[int] = {1}
+        self.n = 0
+
+    def fits(self) -> bool:
+        if not all(self.add(node) for node in self.body.nodes) or len(self.columns) != 1:
+            return False
+        (columns,) = self.columns
+        if columns is None:
+            return False
+        cuts = self.cuts | {self.n, columns.width}
+        if any(1 < cut < columns.width for cut in cuts):
+            return False
+        ordered = sorted(cuts, reverse=True)
+        return all(small and not big % small for big, small in itertools.pairwise(ordered))
+
+    def tensor(self, i: int | None) -> TensorType:
+        assert i is not None
+        type_ = self.body.types[i]
+        assert isinstance(type_, TensorType)
+        return type_
+
+    def add(self, node: GraphNode) -> bool:
+        """Enter a node; return whether the loop can hold it."""
+        result = node.results[0]
+        if not node.operands:
+            self.literals.add(result)
+            self.n = max(self.n, self.tensor(result).size)
+            return True
+        if node.op.traits.scatter:
+            return self.scatter(node)
+        self.n = max(self.n, self.tensor(result).size)
+        if node.op.traits.gather:
+            if result not in self.body.outputs:
+                self.inner_gathers[result] = node
+                return True
+            return self.gather(node, self.tensor(result).shape)
+        if is_reduction(node.op):
+            source = self.tensor(node.operands[0])
+            self.columns.add(None if row_length(node, source) else columns_of(node, source))
+            self.n = max(self.n, source.size)
+            return self.read(node.operands[0], source.shape)
+        first = self.tensor(node.operands[0])
+        shape = first.shape if node.op.alias else self.tensor(result).shape
+        return all(self.read(i, shape) for i in node.operands)
+
+    def read(self, i: int | None, shape: Sequence[int]) -> bool:
+        """Enter a read of value `i`, broadcast to `shape`."""
+        if i is None or i in self.literals:
+            return True
+        if i in self.inner_gathers:
+            return self.gather(self.inner_gathers[i], shape)
+        if i < self.body.n_params:
+            self.cut(strides_of(self.tensor(i).shape, shape))
+        return True
+
+    def gather(self, node: GraphNode, shape: Sequence[int]) -> bool:
+        """Enter a read of operands of the region through an index."""
+        source, indices = node.operands
+        if max(source or 0, indices or 0) >= self.body.n_params:
+            return False
+        *strides, _, _ = gather_strides(node, self.tensor(source), self.tensor(indices))
+        own = self.tensor(node.results[0]).shape
+        lead = [0] * (len(shape) - len(own))
+        for each in strides:
+            broadcast = [0 if size == 1 else stride for size, stride in zip(own, each)]
+            self.cut(merged_strides(shape, lead + broadcast))
+        return True
+
+    def scatter(self, node: GraphNode) -> bool:
+        """Enter a scatter of a value of the region into operands of it."""
+        target, indices, updates = node.operands
+        assert target is not None and indices is not None
+        n_params = self.body.n_params
+        if indices >= n_params or (target >= n_params and target not in self.literals):
+            return False
+        columns = scatter_columns(node, self.tensor(target), self.tensor(indices))
+        self.columns.add(columns)
+        self.n = max(self.n, self.tensor(updates).size)
+        self.cut(merged_strides(columns, (0, 1, 0)))
+        return self.read(updates, self.tensor(updates).shape)
+
+    def cut(self, strides: list[tuple[int, int]]) -> None:
+        unit = 1
+        for size, _ in reversed(strides[1:]):
+            unit *= size
+            self.cuts.add(unit)

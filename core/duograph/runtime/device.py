@@ -1,8 +1,9 @@
-"""Asking about and choosing devices from Python."""
+"""The public functions that choose devices and report their memory.
+
+Users call them through `duograph`; nothing inside the package does. They allocate nothing.
+"""
 
 from __future__ import annotations
-
-from typing import Any
 
 from .. import context
 from ..backend import registry
@@ -46,9 +47,9 @@ def synchronize(device: str | None = None) -> None:
     registry.backend(where.name).synchronize(where.index)
 
 
-def memory_stats(device: str | None = None) -> dict[str, Any]:
-    """What the device's allocator counts: bytes `in_use`, `cached`, `peak`, `limit`, and more where
-    it knows.
+def memory_stats(device: str | None = None) -> dict[str, int]:
+    """Counts of the device's allocator: bytes `in_use`, `cached`, `peak`, `limit`, and more where it
+    knows.
 
     Examples:
         >>> import duograph as ms

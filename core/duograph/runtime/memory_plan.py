@@ -1,14 +1,13 @@
-"""Plans the memory of a lowered graph once: which values share memory, and where in one arena each
-of them lies.
+"""Plans the memory of a lowered graph: which values share memory, and their offsets in one arena.
 
-A value lives from the instruction that writes it to the last that reads it. Three things save
-memory:
+`runtime.native_program` calls `plan_memory` once per program. A value lives from the instruction
+that writes it to the last one that reads it. Three things save memory:
 
-- a step that may write over an operand does so when nobody reads the operand afterwards;
-- what lives at different times lies at the same place of the arena;
-- a result that is the new value of a parameter may take the old one's memory (a *donation*), once
-  no step reads the old value any more and no step that can fail follows: a call that raises has
-  changed nothing.
+- a step that may overwrite an operand does so when no later instruction reads the operand;
+- values with disjoint lifetimes share an offset in the arena;
+- a result that is the new value of a parameter may take the old value's buffer (a *donation*), if
+  no later step reads the old value and no later step can fail: a call that raises has changed
+  nothing.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, 
 
 __all__ = ["MemoryPlan", "plan_memory"]
 
-ALIGNMENT = 64
+ALIGNMENT = 64  # bytes, of offsets in the arena
 
 
 class MemoryPlan(NamedTuple):
-    """Where everything lies.
+    """The memory of one lowered graph.
 
     Attributes:
-        places: per slot, the offset in the arena; -1 for what is not in it.
-        shares: slot -> the result in whose memory it lies, because the result is written over it.
-        arena: bytes.
+        places: per slot its offset in the arena; -1 for slots outside the arena.
+        shares: slot -> the result in whose memory the slot lives, because the result overwrites it.
+        arena: bytes of the arena.
         values: number of values in the arena.
         total: bytes of these values if each had memory of its own.
-        results: bytes of the results that take no parameter's memory.
+        results: bytes of the results that take no parameter's buffer.
         donations: position of an output -> slot of a parameter.
     """
 
@@ -56,7 +55,7 @@ class MemoryPlan(NamedTuple):
 
     @property
     def peak(self) -> int:
-        """Bytes that a call needs beside its parameters and constants, when all donations are made."""
+        """Bytes that a call needs beside its parameters and constants, with all donations."""
         return self.arena + self.results
 
 
@@ -67,17 +66,24 @@ def _bytes(n: int) -> str:
     return f"{n} bytes"
 
 
-class _Lives:
-    """When each slot is written first and read last, and which steps may fail."""
+class _Lifetimes:
+    """When each slot is written first and read last, in instructions counted from 1.
+
+    Attributes:
+        first, last: per slot; -1 for slots that no instruction touches.
+        steps: all steps, with their times.
+        pinned: slots that are written more than once or have an alias; they are never overwritten.
+        sources: alias -> the slots that it may name.
+        now: time of the present instruction.
+        last_failure: time of the last instruction that may raise.
+    """
 
     def __init__(self, n_slots: int) -> None:
         self.first: list[int] = [-1] * n_slots
         self.last: list[int] = [-1] * n_slots
         self.steps: list[tuple[int, Step]] = []
-        self.pinned: set[int] = (
-            set()
-        )  # written more than once, or known by a second name: never written over
-        self.sources: dict[int, list[int]] = {}  # of aliases
+        self.pinned: set[int] = set()
+        self.sources: dict[int, list[int]] = {}
         self.now = 0
         self.last_failure = -1
 
@@ -122,8 +128,9 @@ class _Lives:
             self.last_failure = self.now
 
     def host(self, each: HostStep) -> None:
-        """It may fail, and never writes over an operand; what is popped from a stack lies in the
-        stack's own memory.
+        """Visit a host step, which may raise and overwrites no operand.
+
+        Values popped from a stack live in the stack's own memory.
         """
         for slot in each.operands:
             self.read(slot)
@@ -136,7 +143,7 @@ class _Lives:
                 self.sources.setdefault(slot, [])
 
     def loop(self, each: Loop) -> None:
-        """What is read in a loop and was written before it lives until the loop ends."""
+        """Visit a loop; values from before it that it reads live until it ends."""
         begin = self.now
         ring = [slot for carry in each.carries for slot in carry]
         self.pinned.update(ring)
@@ -156,7 +163,7 @@ class _Lives:
                 self.last[slot] = self.now
 
     def settle(self) -> None:
-        """What has a second name lives as long as that."""
+        """Extend the lifetime of every slot to those of its aliases."""
         changed = True
         while changed:
             changed = False
@@ -174,7 +181,7 @@ def plan_memory(
     outputs: Sequence[int],
     updates: Mapping[int, int] | None = None,
 ) -> MemoryPlan:
-    """Where every slot lies.
+    """Plan the memory of instructions.
 
     Args:
         instructions: in order.
@@ -183,7 +190,7 @@ def plan_memory(
         outputs: slots of the results.
         updates: position of an output -> slot of the parameter of which it is the new value.
     """
-    lives = _Lives(len(sizes))
+    lives = _Lifetimes(len(sizes))
     known = set(given)
     for slot in known:
         lives.write(slot)
@@ -221,13 +228,13 @@ def plan_memory(
 
 
 def _donations(
-    lives: _Lives,
+    lives: _Lifetimes,
     sizes: Sequence[int],
     outputs: Sequence[int],
     updates: Mapping[int, int],
     results: Mapping[int, None],
 ) -> dict[int, int]:
-    """The outputs that can take the memory of the parameter that they replace."""
+    """Return the outputs that can take the buffer of the parameter that they replace."""
     writers = {slot: (now, step) for now, step in lives.steps for slot in step.results}
     found = {}
     for position, parameter in updates.items():
@@ -250,7 +257,7 @@ def _donations(
 
 
 def _over(step: Step, operand: int, result: int) -> bool:
-    """Whether the step may write this result over this operand."""
+    """Return whether a step may write this result over this operand."""
     if step.operands.count(operand) != 1:
         return False
     pair = step.operands.index(operand), step.results.index(result)
@@ -258,13 +265,13 @@ def _over(step: Step, operand: int, result: int) -> bool:
 
 
 def _shared(
-    lives: _Lives,
+    lives: _Lifetimes,
     sizes: Sequence[int],
     given: set[int],
     results: Mapping[int, None],
     taken: set[int],
 ) -> list[int]:
-    """Per slot, the first slot of the chain of those that are written over one another."""
+    """Return, per slot, the first slot of the chain of slots that overwrite one another."""
     home = list(range(len(sizes)))
     kept: set[int] = set()  # chains that end in a result
     for now, step in lives.steps:
@@ -288,8 +295,10 @@ def _shared(
 
 
 def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int], int]:
-    """Offsets for (first, last, bytes, name), and the size of the arena: in order of time, each in
-    the least gap.
+    """Return offsets by name, and the size of the arena: best fit, in order of time.
+
+    Args:
+        spans: (first, last, bytes, name) of every value.
     """
     offsets: dict[int, int] = {}
     free: list[tuple[int, int]] = []  # (offset, bytes), by offset
@@ -298,7 +307,7 @@ def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int]
     for first, last, nbytes, name in sorted(spans):
         while dying and dying[0][0] < first:
             _, offset, size = dying.pop(0)
-            _give(free, offset, size)
+            _release(free, offset, size)
         size = -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
         best = min(
             (k for k in range(len(free)) if free[k][1] >= size),
@@ -319,8 +328,8 @@ def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int]
     return offsets, top
 
 
-def _give(free: list[tuple[int, int]], offset: int, size: int) -> None:
-    """Put a piece back, joined with the gaps beside it."""
+def _release(free: list[tuple[int, int]], offset: int, size: int) -> None:
+    """Return a range to the free list, merged with the gaps beside it."""
     k = bisect.bisect(free, (offset, 0))
     if k < len(free) and offset + size == free[k][0]:
         size += free.pop(k)[1]

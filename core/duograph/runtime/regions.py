@@ -8,19 +8,17 @@ from __future__ import annotations
 import collections
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from ..backend import registry
-from ..backend.protocol import Backend
+from ..backend.protocol import Backend, Call
 from ..ir.control import SUBGRAPH_OPS, region
 from ..ir.graph import Graph, GraphNode
 from ..ir.loops import is_reduction, row_length
 from ..ir.text import to_text
-from ..types import Device
+from ..types import Device, TensorType
 
 __all__ = ["cannot_compile", "compile_regions"]
 
-Call = Callable[..., Any]
 # Backends that were warned about.
 _warned: set[str] = set()
 
@@ -60,8 +58,11 @@ def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:
     """How many regions have something else in them than elementwise ops and rows, as text."""
 
     def columns(body: Graph, node: GraphNode) -> bool:
-        types: Sequence[Any] = body.types
-        return is_reduction(node.op) and not row_length(node, types[node.operands[0] or 0])
+        if not is_reduction(node.op):
+            return False
+        operand = body.types[node.operands[0] or 0]
+        assert isinstance(operand, TensorType)
+        return not row_length(node, operand)
 
     kinds: dict[str, Callable[[Graph, GraphNode], bool]] = {
         "regions as epilogues of products": lambda body, node: node.op.name in backend.epilogues,

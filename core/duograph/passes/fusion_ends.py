@@ -1,0 +1,130 @@
+"""Lets fused regions end in reductions over columns, and in scatters.
+
+`fusion` calls it after the groups of elementwise ops and rows are formed. Nothing in a region reads
+the results of such ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..ir.graph import Graph
+from ..ir.loops import Columns, columns_of, fits_column_loop, is_reduction, scatter_columns
+from .fusion_groups import Group, Grouping
+
+__all__ = ["add_column_ends"]
+
+
+def add_column_ends(grouping: Grouping) -> None:
+    """Add reductions over columns and scatters to the groups that can end in them.
+
+    A reduction reads a value of the group, or an operand that the group reads as well. Groups that
+    end in the same columns and read a common operand become one.
+    """
+    ends: dict[tuple[int, Columns], list[Group]] = {}
+    for group in grouping.groups:
+        if group.merged or group.row or grouping.epilogue_producer(group) is not None:
+            continue
+        found = _reductions_near(grouping, group)
+        for columns in sorted(found, key=lambda c: -len(found[c])):
+            if _fits(grouping, [*group.nodes, *found[columns]]):
+                group.nodes += found[columns]
+                grouping.home.update(dict.fromkeys(found[columns], group))
+                ends.setdefault((group.level, columns), []).append(group)
+                break
+    _add_scatters(grouping)
+    for same in ends.values():
+        for k, group in enumerate(same):
+            for other in same[:k]:
+                if (
+                    other.merged is None
+                    and _share_operand(grouping, group, other)
+                    and _fits(grouping, group.nodes + other.nodes)
+                ):
+                    group.nodes += other.nodes
+                    other.merged = group
+
+
+def _reductions_near(grouping: Grouping, group: Group) -> dict[Columns, list[int]]:
+    """Positions of column reductions of what a group computes or reads, by their columns."""
+    graph = grouping.graph
+    found: dict[Columns, list[int]] = {}
+    near: set[int | None] = set()
+    for at in group.nodes:
+        near.update(graph.nodes[at].results, graph.nodes[at].operands)
+    for value in sorted(i for i in near if i is not None and i not in grouping.literals):
+        for at in dict.fromkeys(grouping.readers.get(value, ())):
+            node = graph.nodes[at]
+            if at in grouping.home or not is_reduction(node.op):
+                continue
+            type_ = grouping.tensor(value)
+            # at a lower level, the group may need the result
+            if type_.size != group.n or grouping.level[at] < group.level:
+                continue
+            if {type_.dtype.kind, grouping.tensor(node.results[0]).dtype.kind} & set("bc"):
+                continue
+            columns = columns_of(node, type_)
+            if columns is not None and columns.width >= grouping.limits.min_width:
+                found.setdefault(columns, []).append(at)
+    return found
+
+
+def _add_scatters(grouping: Grouping) -> None:
+    """Let groups without other ends end in a scatter of what they compute.
+
+    A scatter into a tensor of equal elements may be a group of its own, which saves filling and
+    copying that tensor.
+    """
+    for at, node in enumerate(grouping.graph.nodes):
+        if not node.op.traits.scatter or None in node.operands or not node.single:
+            continue
+        target, indices, updates = node.operands
+        into, values = grouping.tensor(target), grouping.tensor(updates)
+        columns = scatter_columns(node, into, grouping.tensor(indices))
+        if columns.width < grouping.limits.min_width or into.dtype.is_complex or not values.size:
+            continue
+        if indices in grouping.literals or updates in grouping.literals:
+            continue
+        producer = grouping.producer.get(updates or 0)
+        home = grouping.home[producer].current() if producer in grouping.home else None
+        waits = max(
+            -1 if i in grouping.literals else grouping.level_of(i) for i in (target, indices)
+        )
+        if home is not None and _can_end_in_scatter(grouping, home, waits, at):
+            home.nodes.append(at)
+            grouping.home[at] = home
+        elif target in grouping.literals and _fits(grouping, [at]):
+            made = Group(grouping.level[at], values.size)
+            made.nodes.append(at)
+            grouping.groups.append(made)
+            grouping.home[at] = made
+
+
+def _can_end_in_scatter(grouping: Grouping, group: Group, waits: int, at: int) -> bool:
+    """Return whether a group can end in the scatter at `at`.
+
+    Its target and indices are computed at level `waits`.
+    """
+    if group.row or waits >= group.level or grouping.epilogue_producer(group) is not None:
+        return False
+    ops = {grouping.graph.nodes[k].op for k in group.nodes}
+    if any(op.traits.scatter or is_reduction(op) for op in ops):
+        return False
+    return _fits(grouping, [*group.nodes, at])
+
+
+def _fits(grouping: Grouping, positions: list[int]) -> bool:
+    """Return whether one loop over columns can compute the nodes at these positions."""
+    results = {r for at in positions for r in grouping.graph.nodes[at].results}
+    body: Graph = grouping.region(positions, results).attributes["body"]
+    return body.n_params <= grouping.limits.max_pointers and fits_column_loop(body)
+
+
+def _share_operand(grouping: Grouping, a: Group, b: Group) -> bool:
+    """Return whether two groups read a common operand that is no literal."""
+
+    def read(positions: Iterable[int]) -> set[int | None]:
+        operands = {i for at in positions for i in grouping.graph.nodes[at].operands}
+        return operands - grouping.literals
+
+    return not read(a.nodes).isdisjoint(read(b.nodes))

@@ -1,0 +1,300 @@
+"""Decides which nodes of a graph form a fused region; `fusion` explains the rules and builds them.
+
+Groups are formed in program order. A node joins the groups of its operands if one loop nest can
+compute all of them. Every node has a *level*: that of its operands if it joins their group, else
+one more. All nodes of a group have one level, so no two groups ever wait for each other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from ..ir.control import region
+from ..ir.graph import Graph, GraphNode, live_nodes
+from ..ir.loops import (
+    gathers_long_runs,
+    is_elementwise,
+    is_reduction,
+    is_row_value,
+    is_view,
+    row_length,
+)
+from ..types import TensorType, ValueType
+from .context import PassContext
+from .matched_ops import constant, fill, reshape
+
+__all__ = ["Group", "Grouping"]
+
+
+class Group:
+    """Nodes that one kernel is to compute.
+
+    Attributes:
+        level: of all its nodes.
+        n: elements of its inner values.
+        row: elements of a reduced row, 0 while nothing is reduced.
+        nodes: positions of its nodes in the graph.
+        merged: the group that it has become part of.
+    """
+
+    def __init__(self, level: int, n: int, row: int = 0) -> None:
+        self.level = level
+        self.n = n
+        self.row = row
+        self.nodes: list[int] = []
+        self.merged: Group | None = None
+
+    def current(self) -> Group:
+        """The group that this one is now part of, or itself."""
+        found = self
+        while found.merged is not None:
+            found = found.merged
+        return found
+
+
+class Grouping:
+    """The groups of one graph.
+
+    Attributes:
+        home: the group of a node, by position.
+        producer: the position of the node that produces a value.
+        level: the level of a node outside all groups, by position.
+        literals: values that every region computes for itself as numbers.
+        readers: positions of the nodes that read a value.
+    """
+
+    def __init__(self, graph: Graph, context: PassContext) -> None:
+        self.graph = graph
+        self.limits = context.costs.fusion
+        self.epilogues = context.epilogues
+        self.home: dict[int, Group] = {}
+        self.producer: dict[int, int] = {}
+        self.level: dict[int, int] = {}
+        self.literals: set[int | None] = set()
+        self.groups: list[Group] = []
+        self.readers: dict[int, list[int]] = {}
+        for at, node in enumerate(graph.nodes):
+            self.producer.update(dict.fromkeys(node.results, at))
+            for i in node.operands:
+                if i is not None:
+                    self.readers.setdefault(i, []).append(at)
+            self.enter(at, node)
+
+    def tensor(self, i: int | None) -> TensorType:
+        """The type of a value that is a tensor."""
+        assert i is not None
+        type_ = self.graph.types[i]
+        assert isinstance(type_, TensorType)
+        return type_
+
+    def enter(self, at: int, node: GraphNode) -> None:
+        """Put a node into a group, or give it a level of its own."""
+        if self.is_literal(node):
+            self.literals.add(node.results[0])
+            self.level[at] = 0
+            return
+        shape = self.loop_of(node)
+        if shape is None:
+            self.level[at] = self.level_after(node.operands)
+        else:
+            self.join(at, node, *shape)
+
+    def is_literal(self, node: GraphNode) -> bool:
+        """Return whether the node makes a number, or a tensor of one."""
+        if node.op is constant:
+            array = node.attributes["value"].array
+            return bool(array.size == 1 and array.dtype.kind in "biuf")
+        return node.op is fill and self.tensor(node.results[0]).dtype.kind in "biuf"
+
+    def loop_of(self, node: GraphNode) -> tuple[int, int] | None:
+        """The elements and the row length of a loop that can compute the node, if there is one."""
+        limits = self.limits
+        if is_reduction(node.op):
+            source, result = self.tensor(node.operands[0]), self.tensor(node.results[0])
+            row = row_length(node, source)
+            if source.dtype.is_complex or result.dtype.is_complex:
+                return None
+            if not limits.min_row <= row <= limits.max_row:
+                return None
+            few = source.size // row < limits.min_rows
+            return None if few and source.size > limits.max_few_rows else (source.size, row)
+        type_ = self.graph.types[node.results[0]] if node.single else None
+        if not isinstance(type_, TensorType) or type_.size == 0:
+            return None
+        if node.op.traits.gather:
+            fits = self.literals.isdisjoint(node.operands) and gathers_long_runs(
+                node, [self.tensor(i) for i in node.operands], type_, limits.min_run
+            )
+        elif is_view(node.op):
+            fits = not type_.dtype.is_complex
+        else:
+            fits = is_elementwise(node, self.graph.types)
+        return (type_.size, 0) if fits else None
+
+    def level_of(self, i: int | None) -> int:
+        """The level at which a value is computed; -1 for parameters."""
+        at = None if i is None else self.producer.get(i)
+        if at is None:
+            return -1
+        home = self.home.get(at)
+        return self.level[at] if home is None else home.current().level
+
+    def level_after(self, values: Iterable[int | None]) -> int:
+        """The first level at which all these values are computed."""
+        return 1 + max((self.level_of(i) for i in values), default=-1)
+
+    # ---- joining ------------------------------------------------------------------------------
+
+    def join(self, at: int, node: GraphNode, n: int, row: int) -> None:
+        """Put a node, computed by a loop of `n` elements, into groups of operands or a new one."""
+        groups, level = self.candidates(at, node, n, row)
+        chosen = [g for g in groups if g.level == level]
+        rows = {g.row for g in chosen if g.row} | ({row} if row else set())
+        if (
+            len(rows) > 1
+            or sum(len(g.nodes) for g in chosen) >= self.limits.max_nodes
+            or not self.can_merge(chosen, node)
+        ):
+            chosen = []
+            level = self.level_after(i for i in node.operands if i not in self.literals)
+        if not chosen:
+            chosen = [Group(level, n, row)]
+            self.groups += chosen
+        first = chosen[0]
+        for other in chosen[1:]:
+            first.nodes += other.nodes
+            first.row = first.row or other.row
+            other.merged = first
+        if rows:
+            first.row = rows.pop()
+        first.nodes.append(at)
+        self.home[at] = first
+
+    def candidates(self, at: int, node: GraphNode, n: int, row: int) -> tuple[list[Group], int]:
+        """The groups of operands whose loop can compute the node, and the level of the node.
+
+        Gathers that only this node reads move to its level.
+        """
+        groups: list[Group] = []
+        gathers: list[Group] = []
+        level = 0
+        for i in node.operands:
+            if i is None or i in self.literals:
+                continue
+            producer = self.producer.get(i)
+            home = self.home[producer].current() if producer in self.home else None
+            if home is None or node.op.traits.gather:
+                level = max(level, self.level_of(i) + 1)
+            elif self.is_movable_gather(home, at) and (not row or home.n == n):
+                if home not in gathers:
+                    gathers.append(home)
+            elif self.can_read(home, node, i, n, row):
+                if home not in groups:
+                    groups.append(home)
+            else:
+                level = max(level, self.level_of(i) + 1)
+        level = max([level, *(g.level for g in groups), *(g.level for g in gathers)])
+        for g in gathers:
+            g.level, g.n = level, groups[0].n if groups else n
+        return groups + gathers, level
+
+    def is_movable_gather(self, group: Group, at: int) -> bool:
+        """Return whether a group is a single gather whose result only the node at `at` reads."""
+        if len(group.nodes) != 1:
+            return False
+        node = self.graph.nodes[group.nodes[0]]
+        if not node.op.traits.gather:
+            return False
+        (value,) = node.results
+        return set(self.readers[value]) == {at} and value not in self.graph.outputs
+
+    def can_read(self, group: Group, node: GraphNode, i: int, n: int, row: int) -> bool:
+        """Return whether a node in the loop of a group can read value `i` of the group."""
+        value = self.tensor(i)
+        if row:  # a reduction reads inner values
+            return group.n == n and value.size == n and group.row in (0, row) and n != n // row
+        if group.n == n and value.size == n:
+            return True
+        if not group.row:
+            return False
+        if n == group.n:  # an inner value reads a row value
+            read = self.tensor(node.operands[0] if node.op is reshape else node.results[0])
+            return is_row_value(value.shape, read.shape, group.row)
+        return n * group.row == group.n and value.size == n  # a row value reads a row value
+
+    def can_merge(self, groups: list[Group], node: GraphNode) -> bool:
+        """Return whether groups and a node have one loop size and few enough operands."""
+        if len({g.n for g in groups}) > 1:
+            return False
+        read: set[int | None] = set(node.operands)
+        for g in groups:
+            for at in g.nodes:
+                read.update(self.graph.nodes[at].operands)
+        return len(read) <= self.limits.max_pointers
+
+    # ---- producers of epilogues ---------------------------------------------------------------
+
+    def epilogue_producer(self, group: Group) -> int | None:
+        """The position of the last matmul, or similar node, that the group can be an epilogue of.
+
+        Its result has the size of the group and is read by the group alone.
+        """
+        nodes = self.graph.nodes
+        if group.row or not self.epilogues or any(nodes[at].op.traits.gather for at in group.nodes):
+            return None
+        found = None
+        inside = set(group.nodes)
+        for at in group.nodes:
+            for i in nodes[at].operands:
+                producer = None if i is None else self.producer.get(i)
+                if i is None or producer is None or producer in inside:
+                    continue
+                node = nodes[producer]
+                if node.op.name not in self.epilogues or self.tensor(i).size != group.n:
+                    continue
+                if None in node.operands or not self.literals.isdisjoint(node.operands):
+                    continue
+                if self.stays_inside(i, inside):
+                    found = max(producer, found or 0)
+        return found
+
+    def stays_inside(self, i: int, nodes: set[int]) -> bool:
+        """Return whether only these nodes read a value, under any alias."""
+        if i in self.graph.outputs:
+            return False
+        for at in self.readers.get(i, ()):
+            node = self.graph.nodes[at]
+            if at not in nodes or (node.op.alias and not self.stays_inside(node.results[0], nodes)):
+                return False
+        return True
+
+    # ---- regions ------------------------------------------------------------------------------
+
+    def region(self, positions: Iterable[int], used_outside: set[int]) -> GraphNode:
+        """The region node of some nodes; values used outside are its results."""
+        nodes = [self.graph.nodes[at] for at in sorted(positions)]
+        outputs = tuple([r for node in nodes for r in node.results if r in used_outside])
+        nodes = live_nodes(nodes, set(outputs))
+        own = {r for node in nodes for r in node.results}
+        operands: list[int] = []
+        literals: list[int] = []
+        for node in nodes:
+            for i in node.operands:
+                if i is None or i in own or i in operands or i in literals:
+                    continue
+                (literals if i in self.literals else operands).append(i)
+        new_ids = {i: k for k, i in enumerate(operands)}
+        types: list[ValueType] = [self.graph.types[i] for i in operands]
+        made: list[GraphNode] = []
+        for node in [*(self.graph.nodes[self.producer[i]] for i in literals), *nodes]:
+            for r in node.results:
+                new_ids[r] = len(types)
+                types.append(self.graph.types[r])
+            ids = tuple([None if i is None else new_ids[i] for i in node.operands])
+            results = tuple([new_ids[r] for r in node.results])
+            made.append(dataclasses.replace(node, operands=ids, results=results))
+        single = len(outputs) == 1
+        body = Graph(len(operands), types, made, tuple([new_ids[r] for r in outputs]), single)
+        span = nodes[-1].span
+        return GraphNode(region, tuple(operands), {"body": body}, outputs, single, span)
