@@ -1,11 +1,9 @@
-"""What compiled functions cost: a call, a compilation, the checks before a call, and how compiling
-grows.
+"""Measure compiled functions: a call, a compilation, the guards, and how compilation scales.
 
 Usage: compiled.py [--out TABLE.md] [--repeat N] [--level O0|O1]
 
-Figures of this process alone, best of N repeats for short calls (the machine's noise only adds),
-median for compilations. Exit status: 0 if every budget is met, 1 otherwise. A budget counts as met
-within 3 %.
+All figures are of this process: the best of N repeats for short calls, since noise only adds time,
+and the median for compilations. Exit status: 0 if every budget is met within 3 %, 1 otherwise.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Eager duograph against its peers, as ratios within one run.
+"""Compare eager duograph with its peers, as ratios within one run.
 
 Usage: eager.py [--out TABLE.md] [--only WORD] [--pairs N] [--mindspore PYTHON]
 
-Each peer runs in a process of its own on the same two cores. Before a case is timed, its values
-are compared; then the sides take turns, and a figure is the median over the pairs. A budget counts
-as met within 3 %. Exit status: 0 if every budget is met, 1 otherwise.
+Each peer runs in its own process on the same two cores. The values of a case are compared before it
+is timed; then the sides alternate, and a figure is the median over the pairs. Exit status: 0 if
+every budget is met within 3 %, 1 otherwise.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MIB = 1024 * 1024
 LARGE_BYTES = 16 * MIB * 4
 MATMUL = "matmul 1024^3"
 
-# case, what it is, the most of torch's time that duograph may take
+# case, description, largest fraction of torch's time that duograph may take
 AGAINST_TORCH = (
     ("add3", "a + b, 3 floats", 0.8),
     ("add3_recorded", "a + b, 3 floats, recorded", 0.8),
@@ -48,7 +48,7 @@ AGAINST_TORCH = (
     ("sum_all", "sum of (8192, 1024)", 1.0),
     ("sum_rows", "sum of each row of (8192, 1024)", 1.0),
 )
-# case, what it is, arrays moved between memory and processor
+# case, description, number of arrays read or written
 AGAINST_COPY = (
     ("add_large", "a + b, 16M floats", 3),
     ("mul_large", "a * b, 16M floats", 3),
@@ -82,7 +82,7 @@ class Eager:
                 worker.close()
 
     def table(self) -> Iterator[tuple[str, str, Callable[[], Figure]]]:
-        """What is measured, its budget, and the function that measures it."""
+        """Yield (description, budget, function that measures it)."""
         for case, what, limit in AGAINST_TORCH:
             yield what, f"<= {limit} of torch's time", partial(self.time, case, limit)
         yield MATMUL, "speed >= 2 of torch", partial(self.matmul, self.torch, 2.0)

@@ -1,4 +1,4 @@
-"""Figures that need a fresh process: import time, memory, installed size, a long training loop."""
+"""Measure in a fresh process: import time, memory, installed size, a long training loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib import metadata
 
 from measure import PAIRS, CaseFailed
 
-# The most memory ever held, in KiB. Not ru_maxrss: Linux counts into it what the parent held.
+# Peak memory in KiB. Not ru_maxrss, which on Linux includes the memory of the parent process.
 IMPORT = """
 import json, re, time
 begin = time.perf_counter()

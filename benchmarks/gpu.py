@@ -1,11 +1,10 @@
-"""The CUDA backend on a GPU: what its kernels reach, beside PyTorch on the same device where that
-is installed.
+"""Measure the kernels of the CUDA backend on a GPU, beside PyTorch if it is installed.
 
 Usage: gpu.py [--device GPU] [--out TABLE.md] [--repeat N] [--small]
 
-Each figure is the median of N timings after two that are not counted; the device has finished
-before the clock is read. `--small` takes sizes at which the emulated device ends within seconds,
-and peers without a GPU run on the CPU: that shows that the script works, its figures mean nothing.
+Each figure is the median of N timings after two warm-up runs; the device is synchronised before the
+clock is read. `--small` uses sizes that the emulated device finishes within seconds, and runs peers
+without a GPU on the CPU; it only checks that the script works.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ class Case:
     """One row of the first table.
 
     Attributes:
-        name: as it is printed.
-        unit: of what one run does.
-        amount: how much of that it does.
+        name: the printed name.
+        unit: unit of the work of one run.
+        amount: amount of work of one run.
         run: our run.
         shapes: of PyTorch's operands, float32.
         peer: from PyTorch and its operands to its run.
@@ -61,7 +60,7 @@ class Case:
 
 
 def cases(device: str, small: bool) -> list[Case]:
-    """What is timed, with operands of the same shapes for both sides."""
+    """Return the cases, with operands of the same shapes for both sides."""
     n = 1 << (12 if small else 26)
     rows, width = (8, 64) if small else (16384, 4096)
     side = 64 if small else 8192

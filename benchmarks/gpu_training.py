@@ -1,9 +1,8 @@
-"""Compiled training steps on a GPU, beside PyTorch (eager and compiled) and JAX: rows for the table
-of `gpu.py`.
+"""Measure compiled training steps on a GPU, beside PyTorch (eager and compiled) and JAX.
 
-The networks are those of `workloads`, with its weights and batches: every side's losses are
-compared with ours before a time counts. The optimisers are each framework's own Adam. A peer that
-is not installed, or has no GPU, gives no figure; small workloads run on its CPU then.
+`gpu.py` prints the rows. The networks, weights and batches are those of `workloads`; the losses of
+all sides are compared before a time counts. Each framework uses its own Adam. A peer that is not
+installed or has no GPU is left out; small workloads run on its CPU.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from duograph import nn, ops
 from workloads import data
 from workloads import mindspore_api as ours
 
-# A step, to be called again and again, that gives a loss; how to wait for it; how to read it.
+# Functions that run a step and return its loss, wait for the device, and read the loss.
 Step = tuple[Callable[[], object], Callable[[], object], Callable[[object], float]]
 RATE = 1e-4
 SIDES = ("PyTorch", "torch.compile", "JAX")
@@ -27,9 +26,7 @@ SIDES = ("PyTorch", "torch.compile", "JAX")
 def workloads(
     small: bool,
 ) -> Iterator[tuple[str, str, tuple[data.Arrays, np.ndarray, np.ndarray], bool]]:
-    """Name as it is printed, name of the network, weights with a batch, and whether it computes in
-    bfloat16.
-    """
+    """Yield (printed name, network, weights with a batch, whether it computes in bfloat16)."""
     batch = 8 if small else 128
     yield f"MLP, batch {batch}", "mlp", data.mlp(batch), False
     data.IMAGE = (2, 3, 32, 32) if small else (64, 3, 224, 224)

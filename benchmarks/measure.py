@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: workers, interleaved pairs, rows and the two tables."""
+"""Shared code of the benchmarks: workers, interleaved pairs, rows and tables."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ class CaseFailed(Exception):
 
 
 def environment(**more: str) -> dict[str, str]:
-    """What every framework runs in: the threads it may have, and compiled modules kept, as users
-    have it.
-    """
+    """Return the environment of every framework: the number of threads, and caches enabled."""
     threads = {f"{library}_NUM_THREADS": str(THREADS) for library in ("OMP", "MKL", "OPENBLAS")}
     inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     return {**inherited, **threads, "BENCH_THREADS": str(THREADS), **more}
@@ -45,11 +43,11 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if os.environ.get("BENCH_QUIET", "1") == "1" else None,
             text=True,
-            cwd=tempfile.gettempdir(),  # some peers write logs where they stand
+            cwd=tempfile.gettempdir(),  # some peers write logs to the working directory
             env=environment(**variables),
         )
         if self.process.stderr is not None:
-            # Nobody reads it, but a full pipe would stop the worker.
+            # Drain stderr: a full pipe would block the worker.
             threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def ask(self, what: str, **request: object) -> dict:
@@ -70,7 +68,7 @@ class Worker:
         return self.prepare_noting(case)[0]
 
     def prepare_noting(self, case: str) -> tuple[list[np.ndarray], dict[str, float]]:
-        """What the case computes, and seconds measured on the way."""
+        """Prepare a case; return its values and the timings of the preparation."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "values.npz")
             notes = self.ask("prepare", case=case, path=path)
@@ -117,7 +115,7 @@ def check_values(case: str, values: dict[str, list[np.ndarray]]) -> None:
 
 
 def interleaved(case: str, sides: dict[str, tuple[Worker, str]], pairs: int = PAIRS) -> Pairs:
-    """Compare values, then time the sides in turn; `sides` maps a name to a worker and its case.
+    """Compare values, then time the sides alternately; `sides` maps a name to a worker and its case.
 
     Sides that run a case of another name (the STREAM copy) are not compared.
     """
@@ -140,7 +138,7 @@ def interleaved(case: str, sides: dict[str, tuple[Worker, str]], pairs: int = PA
 
 @dataclass(frozen=True)
 class Figure:
-    """What was measured, how it came about, and whether it keeps the budget."""
+    """A measurement, its details, and whether it meets the budget."""
 
     text: str
     detail: str

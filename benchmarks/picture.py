@@ -1,4 +1,4 @@
-"""Draws what `whole.py` measured: bars of the ratio to the best peer, and how cost grows.
+"""Draw the results of `whole.py`: bars of the ratio to the best peer, and how cost grows.
 
 Usage: picture.py whole.json [PICTURE]
 """

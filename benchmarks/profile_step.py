@@ -1,11 +1,11 @@
-"""Where the time of a compiled training step of duograph goes, kernel by kernel.
+"""Profile a compiled training step of duograph by kernel.
 
 Usage: profile_step.py [--level O0] [--steps N] [--top N] WORKLOAD...
 
-Each prepared call is timed while whole steps run: how often a step makes it, milliseconds a step,
-bytes that its operands and results have (a lower bound of what it moves), and the speeds that
-follow. Two tables a workload: by kind of op, and the slowest by op and shapes. Best of the steps
-for the total; the kernels are those of the median step.
+Each prepared call is timed while whole steps run. The tables show its count and milliseconds per
+step, the bytes of its operands and results (a lower bound of the traffic), and the resulting
+speeds. There are two tables per workload: by kind of op, and the slowest calls by op and shapes.
+The total is the best step; the kernels are those of the median step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Key = tuple[str, str]
 
 @dataclasses.dataclass
 class Entry:
-    """What one kind of call on one tuple of shapes cost."""
+    """The cost of one kind of call on one tuple of shapes."""
 
     size: int
     operations: float
@@ -36,11 +36,11 @@ class Entry:
 
 
 entries: dict[Key, Entry] = {}
-CONTROL = {"while_loop", "switch", "call"}  # what they run is counted itself
+CONTROL = {"while_loop", "switch", "call"}  # the calls in their subgraphs are counted instead
 
 
 def _flops(name: str, operands, results) -> float:
-    """Multiplications and additions of products and convolutions; 0 for others."""
+    """Return the multiplications and additions of a matmul or convolution; 0 for other ops."""
     if name == "matmul":
         (x, y), out = operands[:2], results[0]
         return (
@@ -99,7 +99,7 @@ def watch() -> None:
             tensors = [t for t in (*operands, *results) if isinstance(t, TensorType)]
             name = node.op.name
             flops = _flops(name, operands, results)
-            if name == "region":  # named after what it fuses
+            if name == "region":  # named after the fused ops
                 body = node.attributes["body"]
                 inside = [n.op.name for n in body.nodes]
                 for n in body.nodes:

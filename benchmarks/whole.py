@@ -1,13 +1,13 @@
-"""Whole workloads on duograph and its peers: training steps, inference, loops, first results,
-growth of cost.
+"""Compare whole workloads of duograph and its peers: training steps, inference, loops, first results
+and growth of cost.
 
 Usage: whole.py [--only WORDS] [--levels O0,O1] [--pairs N] [--brief] [--mindspore PYTHON] [--out
     build/benchmarks]
 
-Every framework runs in a fresh process; what they compute is compared before any time counts; the
-repetitions are interleaved. A ratio is the best peer's time divided by ours, so above 1 is faster;
-the median over the pairs. Writes whole.txt, whole.json and whole.svg. `--brief --levels O1,O2`
-takes every row in one run of ten minutes on an idle machine.
+Every framework runs in a fresh process; results are compared before any time counts, and
+repetitions are interleaved. A ratio is the best peer's time divided by ours, the median over the
+pairs, so above 1 is faster. Writes whole.txt, whole.json and whole.svg. `--brief --levels O1,O2`
+measures every row in one run of ten minutes on an idle machine.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def sides(levels: list[str], mindspore: str | None) -> dict[str, Side]:
 
 @dataclass(frozen=True)
 class Row:
-    """A workload: its name in `CASES`, what it is, and the work that one repetition does.
+    """A workload: its name in `CASES`, its description, and the work of one repetition.
 
     `slow` are the sides that need more than half a minute before they have compiled it; `--brief`
     leaves them out.
@@ -140,8 +140,8 @@ def start(side: Side, **variables: str) -> Worker:
 
 
 def agree(values: dict[str, list[np.ndarray]], accuracy: float = ACCURACY) -> dict[str, str]:
-    """Sides that differ from the peer with which most agree, or where there is none from ours, and
-    by how much.
+    """Return the sides that differ from the majority of peers, or else from duograph, and by how
+    much.
     """
 
     def apart(one: str, other: str) -> float:
@@ -270,8 +270,7 @@ def jobs(chosen: list[Side], pairs: int) -> list[dict]:
                         entry = result["sides"].setdefault(side.name, {"seconds": []})
                         entry["seconds"].append(seconds)
                         entry["accuracy"] = accuracy
-                        # later losses drift apart, as float32 in other orders does; what was
-                        # learned must not
+                        # later losses drift apart by rounding, but the accuracy must agree
                         learned[side.name] = [
                             np.array(losses[:COMPARED_STEPS]),
                             np.array([accuracy]),
@@ -311,7 +310,7 @@ def job(side: Side, file: str, more: dict[str, str]) -> tuple[float, list[float]
 
 
 def caches(folder: str) -> dict[str, str]:
-    """What makes the frameworks keep what they compile there, however small it is."""
+    """Return variables that make the frameworks cache all compiled code in `folder`."""
     names = ("DUOGRAPH_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
     return {**dict.fromkeys(names, folder), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}  # fmt: skip
@@ -363,7 +362,7 @@ def copy_speed() -> float:
 
 
 def lines(result: dict) -> list[str]:
-    """What is printed of one workload."""
+    """Format the results of one workload."""
     best = result.get("best peer")
     out = [
         result["what"]

@@ -1,9 +1,10 @@
-"""One framework in a process of its own, which prepares and times cases when it is asked to.
+"""The process of one framework, which prepares and times cases on request.
 
 Usage: worker.py SIDE THREADS, with SIDE a module of `sides`, or `workloads.` and one of its
-    modules. Reads one JSON
-request a line and answers each with one JSON line. One process a framework keeps their thread pools
-apart.
+    modules.
+
+It reads one JSON request per line and answers with one JSON line. Separate processes keep the
+thread pools of the frameworks apart.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ def main() -> None:
     side, threads = sys.argv[1], int(sys.argv[2])
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    # What a framework prints goes to stderr: the answers own stdout.
+    # Redirect the output of the framework to stderr; stdout is for answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
@@ -39,7 +40,7 @@ memory: dict[str, int] = {}
 
 
 def resident(what: str) -> int:
-    """Bytes, from what Linux says about this process; 0 elsewhere."""
+    """Return a memory figure of this process in bytes, from /proc on Linux; 0 elsewhere."""
     try:
         with open("/proc/self/status") as status:
             return int(re.search(what + r":\s+(\d+) kB", status.read())[1]) * 1024

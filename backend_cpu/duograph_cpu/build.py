@@ -1,8 +1,7 @@
-"""Builds `duograph_cpu._native`: the C under native/ and the elementwise kernels printed from the
-op table.
+"""Build `duograph_cpu._native` from the C under native/ and the printed elementwise kernels.
 
-`ffibuilder` is what setup.py names. The declarations of native/native.h are given to cffi as they
-stand.
+setup.py names `ffibuilder`. cffi gets the declarations of native/native.h unchanged. Never imported
+at run time.
 """
 
 import importlib.util
@@ -15,9 +14,9 @@ from cffi import FFI
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE / "native"
 
-# -O3: gcc 12 at -O2 vectorises only loops whose length it knows. Signed zeros, infinities and NaN
-# keep their meaning; given up are errno, the floating point flags and signalling NaN. Signed
-# integers wrap around, as NumPy's do.
+# -O3: gcc 12 at -O2 vectorises only loops of a known length. Signed zeros, infinities and NaN keep
+# their meaning; errno, floating point flags and signalling NaN are given up. Signed integers wrap
+# around, as in NumPy.
 FLAGS = [
     "-O3",
     "-std=gnu11",

@@ -1,8 +1,9 @@
-"""Prints the elementwise kernels as C, at build time: one row function for each op with a `scalar`
-slot and dtype.
+"""Print the prebuilt elementwise kernels as C when the backend is built.
 
-`build.py` calls `generate`. Kernels that vectorise are compiled for the baseline, AVX2 and AVX-512
-from one text and chosen by the processor at the first call; the rest for the baseline only.
+`build.py` calls `generate`, which writes one row function for each op with a `scalar` slot and each
+dtype. Kernels that vectorise are compiled for the baseline, AVX2 and AVX-512 from one source and
+selected for the processor at the first call; others for the baseline only. Never imported at run
+time.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from duograph.dtype import COMPLEX, DType, float64
 
 HERE = Path(__file__).resolve().parent
 
-# Functions that loop or are the C library's: a wider instruction set does nothing for them.
+# Functions with loops or calls of the C library: wider vectors do not speed them up.
 LIBRARY = {"fmod", "remainder", "floor_divide", "trunc_divide", "lgamma", "nextafter"}
 LIBRARY_INT = {"pow"}
-# Kernels in one file: gcc's time grows a little faster than the file.
+# Kernels in one file: gcc's time grows slightly faster than linearly.
 PER_FILE = 100
 
 ISAS = {
@@ -36,8 +37,8 @@ ISAS = {
     ),
 }
 
-# gcc contracts a*b + c across statements unless told not to; results may not depend on what stands
-# beside them.
+# gcc contracts a*b + c across statements by default; results must not depend on the code around
+# them.
 NO_CONTRACTION = """\
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
@@ -48,13 +49,14 @@ NO_CONTRACTION = """\
 
 
 def _nodes(e: Expr) -> Iterator[Expr]:
+    """All nodes of an expression."""
     yield e
     for a in e.args:
         yield from _nodes(a)
 
 
 def _is_hot(kernel: ScalarKernel) -> bool:
-    """Whether vectors pay."""
+    """Return whether the kernel gains from wider vectors."""
     if kernel.result in COMPLEX or any(d in COMPLEX for _, d in kernel.operands):
         return False
     for e in _nodes(kernel.expression):
@@ -74,7 +76,7 @@ _PLAIN = {
 
 
 def _patterns(n: int) -> list[int]:
-    """Which operands move, for the loops that are written out; the last loop takes the rest."""
+    """Bit masks of operands that are not broadcast, for the specialised loops."""
     if n == 1:
         return [1]
     if n == 2:
@@ -85,7 +87,7 @@ def _patterns(n: int) -> list[int]:
 
 
 def print_kernel(kernel: ScalarKernel, isa: str) -> str:
-    """One row function, its element function before it."""
+    """A row function, preceded by its element function."""
     name = f"{kernel.name}_{isa}"
     real = kernel.operands[-1][1]
     parameters = [*kernel.operands, *((p, compute_dtype(real)) for p in kernel.parameters)]
@@ -164,7 +166,7 @@ def _source(kernels: Sequence[ScalarKernel], isa: str) -> str:
 
 
 def _table(kernels: Sequence[ScalarKernel], hot: Collection[str]) -> str:
-    """dg_elementwise_find: names in order, rows by instruction set."""
+    """The function dg_elementwise_find: from a name to the row function of the instruction set."""
     parts = [
         "/* Printed by generate.py from the op table. */\n",
         '#include "common.h"\n#include "elementwise.h"\n\n',
@@ -209,14 +211,14 @@ dg_row dg_elementwise_find(const char *name, int *heavy) {
 
 
 def _write(path: Path, text: str) -> Path:
-    """Write only what changed, so that unchanged files keep their time and are not compiled again."""
+    """Write a file if it changed, so that unchanged files are not compiled again."""
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
     return path
 
 
 def generate(folder: str | Path) -> tuple[str, list[Path]]:
-    """Write the sources into `folder`; returns C declarations for cffi, and the sources."""
+    """Write the sources into `folder`; return C declarations for cffi, and the sources."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     kernels = list(scalar_kernels())
@@ -239,7 +241,7 @@ def generate(folder: str | Path) -> tuple[str, list[Path]]:
 
 
 def fingerprint(folder: str | Path) -> str:
-    """A hash of everything that was printed, for tests that a refactor leaves kernels as they were."""
+    """A hash of all printed files, for tests that kernels did not change."""
     digest = hashlib.sha256()
     for path in sorted(Path(folder).glob("*.[ch]")):
         digest.update(path.name.encode() + path.read_bytes())

@@ -1,12 +1,11 @@
-"""From C source to functions in this process: the machine's C compiler, found and described, and
-the disk cache.
+"""Compile C source to functions of this process, with the machine's compiler and the disk cache.
 
     CC                     the compiler (default: the first of cc, gcc, clang)
     DUOGRAPH_CC_TIMEOUT    seconds that one run of it may take (default 60)
 
-Nothing here raises because of a compiler: one that is missing, fails, crashes or hangs makes a
-`BuildFailure`, whose reason is for the user to read. Functions must have default visibility; there
-is nothing to #include.
+`fused_regions` calls `build_all`. Nothing here raises because of a compiler: one that is missing,
+fails, crashes or hangs yields a `BuildFailure` with a reason for the user. Functions must have
+default visibility, and sources must include nothing.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from ._native import ffi, lib
 if TYPE_CHECKING:
     from ._native import CData
 
-# Counts up when what is stored, or how it is called, changes.
+# Increase when the stored files or the calling convention change.
 FORMAT = 2
 NAMES = ("cc", "gcc", "clang")
 
-# What the same bits as those of the prebuilt kernels depend on, and what a loader needs. -nostdlib
-# saves 10 of 40 ms in the linker; what is left undefined, such as memcpy, is found in this process,
-# where libm need not be.
+# Flags that give the same bits as the prebuilt kernels, and flags for the loader. -nostdlib saves 10
+# of 40 ms in the linker; undefined symbols such as memcpy are resolved in this process, which may not
+# have loaded libm.
 REQUIRED: tuple[str, ...] = (
     "-std=gnu11",
     "-O2",
@@ -46,9 +45,9 @@ REQUIRED: tuple[str, ...] = (
     "-nostdlib",
     "-w",
 )
-# What a source may do without. With these, -O2 gives the loops of -O3 in 9/10 of its time: gcc 12
-# would else vectorise
-# only loops whose length it knows. -fopenmp-simd reads the pragmas that let a sum be taken in any order, no more.
+# Flags that a build can do without. With these, -O2 gives the loops of -O3 in 90 % of the time: gcc
+# 12 would otherwise vectorise only loops of a known length. -fopenmp-simd enables the pragmas for
+# sums in any order, nothing else.
 OPTIONAL = (
     "-fno-math-errno",
     "-fno-trapping-math",
@@ -60,9 +59,9 @@ OPTIONAL = (
 if sys.platform == "darwin":
     REQUIRED = (*(f for f in REQUIRED if f != "-nostdlib"), "-undefined", "dynamic_lookup")
 
-# By the levels of `dg_isa`: as generate.py has them, so that both kinds of kernels have the same
-# bits. A test compares them; importing that module would cost 4 ms of the 10 that a warm first
-# result may take.
+# Instruction sets by the levels of `dg_isa`, as in generate.py, so that both kinds of kernels compute
+# the same bits. A test compares them; importing that module would take 4 of the 10 ms that a warm
+# first result may take.
 ISAS = (
     (),
     ("avx2", "fma", "f16c"),
@@ -86,28 +85,28 @@ __attribute__((visibility("default"))) int probe(void **args, long begin, long e
 }
 """
 
-# A compiler that hung on so many sources is not asked again by this process.
+# A compiler that hung on so many sources is not used again by this process.
 PATIENCE = 2
 
 
 class BuildFailure(NamedTuple):
-    """Why there is no library."""
+    """The reason why a source was not built."""
 
     reason: str
 
 
 class Library:
-    """Compiled functions, loaded for the rest of the process."""
+    """A loaded library of compiled functions; it stays loaded."""
 
     def __init__(self, path: str | os.PathLike[str], handle: CData) -> None:
         self.path = path
         self._handle = handle
 
     def address(self, name: str) -> int:
-        """Where a function is, as an int.
+        """The address of a function.
 
         Raises:
-            LookupError: there is none of that name.
+            LookupError: the library has no function of this name.
         """
         found = lib.dg_symbol(self._handle, name.encode())
         if found == ffi.NULL:
@@ -119,15 +118,15 @@ class Library:
 
 
 class Compiler:
-    """A compiler that exists; what is found out about it is written here.
+    """A compiler of this machine, and what is known about it.
 
     Attributes:
-        command: the program with an absolute path, then what CC adds to it.
+        command: the program with an absolute path, then the arguments in CC.
         identity: changes when the program does.
-        flags: those that it takes; it is taken to take all until it fails.
-        known: whether that was seen.
+        flags: the flags that it accepts; all of them until a build fails.
+        known: whether the flags were tried.
         problem: why it cannot be used, or None.
-        hung: how many sources it did not come to an end with.
+        hung: sources on which it exceeded the time limit.
     """
 
     def __init__(self, command: Sequence[str], identity: str) -> None:
@@ -147,11 +146,11 @@ def _problem() -> str:
 
 
 class _Failed(Exception):
-    """A run of the compiler that brought nothing; the message is the reason."""
+    """A run of the compiler without a result; the message is the reason."""
 
 
 class _Hung(_Failed):
-    """It was stopped."""
+    """A run that exceeded the time limit and was stopped."""
 
 
 def _timeout() -> float:
@@ -163,9 +162,9 @@ def _timeout() -> float:
 
 
 def _run(command: Sequence[str], source: str = "") -> str:
-    """Run a command on a source; what it printed.
+    """Run a command on a source; return what it printed.
 
-    Source goes through a pipe: that is as fast as a file, and leaves none behind.
+    The source goes through a pipe: that is as fast as a file and leaves none behind.
     """
     import signal
     import subprocess
@@ -178,7 +177,7 @@ def _run(command: Sequence[str], source: str = "") -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            start_new_session=True,  # so that all that it started can be stopped with it
+            start_new_session=True,  # so that its child processes are stopped with it
         )
     except OSError as error:
         raise _Failed(f"{command[0]} does not start: {error.strerror or error}") from None
@@ -187,7 +186,7 @@ def _run(command: Sequence[str], source: str = "") -> str:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             os.killpg(process.pid, signal.SIGTERM)  # it may remove its files
             process.wait(0.2)
-        with contextlib.suppress(OSError):  # nobody of it is left
+        with contextlib.suppress(OSError):  # no process is left
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         for pipe in (process.stdin, process.stdout, process.stderr):
@@ -226,7 +225,7 @@ _found: dict[tuple[str | None, str | None], Compiler | BuildFailure] = {}
 
 
 def compiler() -> Compiler | BuildFailure:
-    """The machine's compiler, or a `BuildFailure` that says why there is none."""
+    """The machine's compiler, or a `BuildFailure` with the reason why there is none."""
     key = (os.environ.get("CC"), os.environ.get("PATH"))
     found = _found.get(key)
     if found is None:
@@ -238,9 +237,7 @@ def compiler() -> Compiler | BuildFailure:
 
 
 def _find(chosen: str | None) -> Compiler | BuildFailure:
-    """The compiler that CC names, and no other if it names one: a choice is not replaced in
-    silence.
-    """
+    """Find the compiler that CC names, else the first default; CC is never silently replaced."""
     if chosen and chosen.strip():
         path, extra = shutil.which(chosen), []
         if path is None:
@@ -287,10 +284,10 @@ def _command(found: Compiler, flags: Sequence[str], out: str | os.PathLike[str])
 
 
 def _learn(found: Compiler) -> None:
-    """Find out which flags a compiler takes.
+    """Find out which flags a compiler accepts.
 
     Raises:
-        _Failed: not those that results depend on.
+        _Failed: it rejects a flag on which results depend.
     """
     with _lock:
         if found.known:
@@ -319,9 +316,9 @@ def _learn(found: Compiler) -> None:
 
 
 def _remember(found: Compiler, flags: tuple[str, ...]) -> None:
-    """Keep what is known about a compiler, so that the next process does not start it to know."""
+    """Store the flags of a compiler, so that the next process need not try them."""
     found.flags, found.known = flags, True
-    with contextlib.suppress(OSError):  # it will be asked again
+    with contextlib.suppress(OSError):  # the next process tries again
         disk_cache.store(found.identity, ".txt", "\n".join(flags).encode())
 
 
@@ -341,15 +338,13 @@ def describe() -> str:
 
 
 def _version(found: Compiler) -> str:
-    """The first line of what a compiler says about itself. Only people read it, so nobody asks
-    before.
-    """
+    """The first line of the compiler's version text, asked for only when a user wants to see it."""
     key = disk_cache.key_of("version", found.identity)
     stored = disk_cache.read(key, ".txt")
     if stored is not None:
         return stored.decode("utf-8", "replace")
     said = ""
-    with contextlib.suppress(_Failed):  # some know no such flag
+    with contextlib.suppress(_Failed):  # some have no such flag
         said = _run((*found.command, "--version")).strip()
     version = said.splitlines()[0] if said else "unknown version"
     with contextlib.suppress(OSError):
@@ -358,13 +353,13 @@ def _version(found: Compiler) -> str:
 
 
 def problem() -> str | None:
-    """Why nothing can be built, or None as far as is known."""
+    """The known reason why nothing can be built, or None."""
     found = compiler()
     return found.reason if isinstance(found, BuildFailure) else found.problem
 
 
 def _unlink(path: str | os.PathLike[str]) -> None:
-    with contextlib.suppress(OSError):  # there is none
+    with contextlib.suppress(OSError):  # it does not exist
         os.unlink(path)
 
 
@@ -374,12 +369,12 @@ _built: dict[str, Library | BuildFailure] = {}
 
 
 class Source(NamedTuple):
-    """C whose first part is made only when it has to be compiled.
+    """C source with a prelude that is made only when it has to be compiled.
 
     Attributes:
         text: the functions.
-        prelude: gives what they need to stand before them.
-        version: changes when `prelude` would give something else for the same text.
+        prelude: returns the definitions that the functions need.
+        version: changes when `prelude` would return something else for the same text.
     """
 
     text: str
@@ -391,9 +386,7 @@ class Source(NamedTuple):
 
 
 def build(source: str | Source) -> Library | BuildFailure:
-    """The library compiled from this text or `Source`, of the disk cache if it is there; or a
-    `BuildFailure`.
-    """
+    """Compile a source, or load it from the disk cache; a `BuildFailure` if neither works."""
     found = compiler()
     if isinstance(found, BuildFailure):
         return found
@@ -410,13 +403,14 @@ def build(source: str | Source) -> Library | BuildFailure:
     return made
 
 
-# A comment, or a string: what looks like a comment in there is none.
+# A comment, or a string, inside of which no comment starts.
 COMMENT = r"""/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
 
 
 def _key(found: Compiler, source: str | Source, flags: Sequence[str]) -> str:
-    """What a library depends on. Comments name lines of the user's program, which move with every
-    edit above them.
+    """The cache key of a library.
+
+    Comments do not count: they name lines of the user's program, which move with edits above them.
     """
     command = _command(found, flags, "")
     text = source if isinstance(source, str) else f"{source.version}\n{source.text}"
@@ -425,7 +419,7 @@ def _key(found: Compiler, source: str | Source, flags: Sequence[str]) -> str:
 
 
 def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
-    """`build` for several sources, on as many processes as there are threads in the pool."""
+    """Build several sources, in as many processes as the thread pool has threads."""
     results: dict[str | Source, Library | BuildFailure] = {}
     todo = list(dict.fromkeys(sources))[::-1]
     errors: list[BaseException] = []
@@ -435,7 +429,7 @@ def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
             while todo:
                 source = todo.pop()
                 results[source] = build(source)
-        except IndexError:  # another thread took the last one
+        except IndexError:  # another thread took the last source
             pass
         except BaseException as error:  # noqa: BLE001 (it is raised below)
             errors.append(error)
@@ -448,18 +442,18 @@ def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
     work()
     for thread in threads:
         thread.join()
-    if errors:  # a warning that is an error, or an interrupt
+    if errors:  # a warning turned into an error, or an interrupt
         raise errors[0]
     return [results[source] for source in sources]
 
 
 def _load(key: str) -> Library | None:
-    """The library of the disk cache, or None."""
+    """Load a library from the disk cache; None if it has none."""
     path = disk_cache.load(key, ".so")
     if path is None:
         return None
     handle = lib.dg_open(os.fsencode(path))
-    if handle == ffi.NULL:  # of another kind of machine, or evicted a moment ago
+    if handle == ffi.NULL:  # built on another machine, or evicted meanwhile
         _unlink(path)
         return None
     return Library(str(path), handle)
@@ -481,7 +475,7 @@ def _compile(found: Compiler, source: str | Source) -> Library:
             return _library(found, source)
         if found.known:
             raise
-        # the source's fault, or that of the flags?
+        # the source is wrong, or the compiler rejects a flag
         try:
             _learn(found)
         except _Failed as worse:
@@ -493,13 +487,12 @@ def _compile(found: Compiler, source: str | Source) -> Library:
 
 
 def _library(found: Compiler, source: str | Source) -> Library:
-    flags = found.flags  # another thread may find out that these are too many
+    flags = found.flags  # another thread may replace these meanwhile
     out = disk_cache.scratch(".so")
     try:
         _run(_command(found, flags, out), str(source))
         _check(found, out)
-        # opened before it is stored: an entry may be evicted, and what cannot be opened is not
-        # stored
+        # opened before it is stored: an entry may be evicted, and a broken file is not stored
         handle = lib.dg_open(os.fsencode(out))
         if handle == ffi.NULL:
             reason = _problem()
@@ -507,7 +500,7 @@ def _library(found: Compiler, source: str | Source) -> Library:
                 return _library(found, source)
             raise _Failed(f"what {found.command[0]} wrote cannot be loaded: {reason}")
         path = out
-        with contextlib.suppress(OSError):  # for this process, that it is open is enough
+        with contextlib.suppress(OSError):  # this process has it open already
             path = disk_cache.store(_key(found, source, flags), ".so", out)
     finally:
         _unlink(out)
@@ -520,10 +513,10 @@ FULL = ("No space left on device", "Disk quota exceeded")
 
 
 def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
-    """Look at what a compiler wrote before the loader does, which crashes on a truncated file.
+    """Check the file that a compiler wrote: the loader crashes on a truncated one.
 
     Raises:
-        _Failed: it wrote nothing, or less than the header says.
+        _Failed: the file is missing, or shorter than its header says.
     """
     try:
         with open(out, "rb") as file:
@@ -536,8 +529,8 @@ def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
         return
     if header[:4] == b"\x7fELF" and len(header) == 64:
         if header[4:6] != b"\2\1":
-            return  # the tables of 32 bits, or of the other byte order, stand elsewhere
-        table = int.from_bytes(header[40:48], "little")  # of sections: the last thing in the file
+            return  # 32-bit or big-endian files have another layout
+        table = int.from_bytes(header[40:48], "little")  # of sections, at the end of the file
         each = int.from_bytes(header[58:60], "little")
         if table + each * int.from_bytes(header[60:62], "little") <= size:
             return

@@ -1,15 +1,15 @@
 """Level O2: a whole program captured as a CUDA graph, which one call launches.
 
-The first call runs the steps one by one on buffers that belong to the program, and keeps what each
-of them allocated; then the same steps run again while the stream captures, on the same buffers, and
-the capture becomes a graph. Calls copy their operands into the program's buffers, launch the graph,
-and copy the results out, since these outlive the call and the graph's own memory is written again
-by the next one.
+`Cuda.link` makes a `Captured` call. Its first call runs the steps one by one on buffers that belong
+to the program and records their allocations. Then the same steps run again on the same buffers while
+the stream captures, and the capture becomes a graph. Later calls copy their operands into the
+program's buffers, launch the graph, and copy the results out, since results outlive the call and the
+next launch overwrites the graph's memory.
 
-What a program updates stays in its buffers: a new value of a parameter is written over the old one
-by the graph, and what the caller gets is a handle to that memory, which comes back with the next
-call. Should somebody else still hold that handle then, or another one come instead, what it stands
-for moves to memory of its own first (`_State.leave`).
+Updated parameters stay in the program's buffers: the graph overwrites the old value, and the caller
+gets a handle to that memory, which it passes to the next call. If something else still holds the
+handle then, or the caller passes another one, the value first moves to memory of its own
+(`_State.leave`).
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ __all__ = ["Captured", "off", "refusal"]
 
 
 def off() -> str | None:
-    """Why no program is captured, or None."""
+    """The reason why no program is captured, or None."""
     if os.environ.get("DUOGRAPH_CUDA_GRAPHS", "1") == "0":
         return "DUOGRAPH_CUDA_GRAPHS=0 keeps programs from becoming CUDA graphs"
     return None
 
 
 def refusal(program: Program) -> str | None:
-    """Why a program is not captured, or None."""
+    """The reason why this program is not captured, or None."""
     if program.level != "O2":
         return "programs become CUDA graphs at level O2"
     if program.hosts:
         return "a CUDA graph computes no numbers of Python"
     if not all(isinstance(step, (Step, Copy, Alias)) for step in program.instructions):
-        return "a CUDA graph has no loops or branches whose way depends on data"
+        return "a CUDA graph has no loops or branches that depend on data"
     return None
 
 
 class Blocks:
-    """The memory of one program: the same blocks in the same order, whenever its steps run.
+    """The memory of one program: every run of its steps gets the same blocks in the same order.
 
-    A block that was freed serves a later request of the same size: work runs in order.
+    A freed block serves a later request of the same size, since work on a stream runs in order.
     """
 
     def __init__(self, device: CudaDevice) -> None:
@@ -65,7 +65,7 @@ class Blocks:
             self.order: list[int] = []
 
     def allocate(self, nbytes: int, what: str) -> Memory:
-        """The next block."""
+        """The next block; a new one in the first run."""
         if not self.replaying:
             free = self.free.get(nbytes)
             block = self.kept[free.pop()] if free else self.device.allocate(nbytes, what)
@@ -75,13 +75,13 @@ class Blocks:
         return Memory(self.order[self.at - 1], nbytes, self)  # type: ignore[arg-type]  # only `release` is called
 
     def release(self, pointer: int) -> None:
-        """A block is free again."""
+        """Make a block available for reuse."""
         if not self.replaying and pointer in self.kept:
             self.free.setdefault(self.kept[pointer].nbytes, []).append(pointer)
 
 
 class _State(Memory):
-    """A handle to a buffer of a program, until the program needs it for itself."""
+    """A handle to an updated parameter in a buffer of the program."""
 
     __slots__ = ("__weakref__", "block")
 
@@ -90,22 +90,30 @@ class _State(Memory):
         self.block = block
 
     def leave(self, name: str) -> None:
-        """Take the value elsewhere. The caller holds the device's lock."""
+        """Move the value to memory of its own. The caller holds the device's lock."""
         fresh = self.device.allocate(self.nbytes, name)
         _copy(self.device, name, fresh, self.block)
         self.pointer, self.block = fresh.pointer, fresh
 
     def __del__(self) -> None:
-        """The block frees itself."""
+        """Do nothing: the block frees itself."""
 
 
 class Captured:
-    """The call of a program.
+    """The call of a captured program.
 
     Args:
-        program: without loops, branches and host numbers (`refusal`).
-        device: where it runs.
+        program: a program that `refusal` accepts.
+        device: the device that runs it.
         name: for messages.
+
+    Attributes:
+        inputs, results: buffers of parameters and results.
+        graph: the executable graph; None before the first call, and if capture failed (`refused`).
+        donations: output -> the parameter that it updates.
+        states: the part of `donations` that stays in the program's buffers.
+        given: parameter -> the handle to it that the last call returned.
+        done: for each step the slots that no later step reads.
     """
 
     def __init__(self, program: Program, device: CudaDevice, name: str) -> None:
@@ -118,8 +126,6 @@ class Captured:
         self.graph: Any = None
         self.refused = False
         self.single = program.single
-        # output -> parameter, as the core asks for it; those that stay; the handle that was given
-        # for a parameter
         self.donations = program.updates
         self.states: dict[int, int] = {}
         self.given: dict[int, weakref.ref[_State]] = {}
@@ -134,7 +140,7 @@ class Captured:
         ]
 
     def __call__(self, handles: Sequence[Memory], taken: Sequence[bool] = ()) -> Any:
-        """`taken`: of which parameters that are updated nobody but the caller holds the handle."""
+        """Run; `taken` says for each of `donations` whether the caller alone holds the handle."""
         device = self.device
         with device.lock:
             if self.graph is None and not self.refused:
@@ -148,13 +154,13 @@ class Captured:
         return made[0] if self.single else tuple(made)
 
     def _launch(self, handles: Sequence[Memory], taken: set[int]) -> list[Memory]:
+        """Copy the operands in, launch the graph, copy the results out."""
         device, copied = self.device, [o for o in range(len(self.results)) if o not in self.states]
         made: dict[int, Memory] = {
             o: device.allocate(self.results[o].nbytes, self.name) for o in copied
         }
-        self._fill(
-            handles, taken
-        )  # no failure but the device's comes after this: nothing has been written over
+        # only a device failure can follow this; nothing has been overwritten yet
+        self._fill(handles, taken)
         device.checked(self.name, "cuGraphLaunch", self.graph, device.stream)
         device.counts["launches"] += 1
         if device.record is not None:
@@ -167,8 +173,9 @@ class Captured:
         return [made[o] for o in range(len(self.results))]
 
     def _fill(self, handles: Sequence[Memory], taken: set[int]) -> None:
+        """Copy operands into the program's buffers, except states that are there already."""
         known = {p: state for p, ref in self.given.items() if (state := ref()) is not None}
-        for p, state in known.items():  # all that may raise comes first
+        for p, state in known.items():  # allocations, which may raise, come first
             if state is not handles[p] or p not in taken:
                 state.leave(self.name)
                 del self.given[p]
@@ -177,7 +184,7 @@ class Captured:
                 _copy(self.device, self.name, own, handle)
 
     def _first(self, handles: Sequence[Memory]) -> None:
-        """Make the graph, or find out that there is none; then the steps run one by one."""
+        """Capture the graph; if that fails, the steps run one by one from now on."""
         device = self.device
         try:
             self.inputs = [device.allocate(h.nbytes, self.name) for h in handles]
@@ -194,7 +201,7 @@ class Captured:
                 self.blocks.start(False)
 
     def _captured(self) -> Any:
-        """The graph, or None where a step reads or writes values on the host."""
+        """Capture the graph; None if a step copies between host and device."""
         device = self.device
         module = device.driver.module
         copies = [device.counts[name] for name in ("copies_in", "copies_out")]
@@ -202,8 +209,7 @@ class Captured:
         self.results = self._lent()
         if copies != [device.counts[name] for name in ("copies_in", "copies_out")]:
             return None
-        # what is no more than another name for an operand would be written over while it is still
-        # to be copied
+        # a result that aliases an operand would be overwritten before it is copied out
         operands = {m.pointer for m in self.inputs}
         if not any(r.nbytes and r.pointer in operands for r in self.results):
             self.states = {o: p for o, p in self.donations.items() if self.results[o].nbytes}
@@ -213,7 +219,7 @@ class Captured:
         try:
             captured = self._lent()
         except BaseException:
-            module.cuStreamEndCapture(device.stream)  # which fails too, and ends it
+            module.cuStreamEndCapture(device.stream)  # it fails too, and ends the capture
             raise
         graph = device.checked(self.name, "cuStreamEndCapture", device.stream)
         assert [m.pointer for m in captured] == [m.pointer for m in self.results]
@@ -223,7 +229,7 @@ class Captured:
             device.checked(self.name, "cuGraphDestroy", graph)
 
     def _lent(self) -> list[Memory]:
-        """A run of the steps on the program's own memory."""
+        """Run the steps on the program's own memory."""
         self.device.lend(self.blocks)
         try:
             made = self._run(self.inputs)
@@ -234,7 +240,7 @@ class Captured:
             self.device.lend(None)
 
     def _run(self, given: list[Memory]) -> list[Memory]:
-        """The steps, one by one; the results."""
+        """Run the steps one by one; return the results."""
         program = self.program
         slots: dict[int, Any] = dict(program.constants)
         slots.update(zip(program.params, given))
@@ -259,6 +265,7 @@ class Captured:
 
 
 def _copy(device: CudaDevice, name: str, target: Memory, source: Memory) -> None:
+    """Copy a buffer on the device."""
     if target.nbytes:
         places = (target.pointer, source.pointer)
         device.checked(name, "cuMemcpyDtoDAsync", *places, target.nbytes, device.stream)

@@ -1,8 +1,7 @@
-"""The same cases, written once for each framework.
+"""The benchmark cases, written once for each framework.
 
-Every module here has `CASES`, a table from the name of a case to a function that prepares it and
-returns a `Case`. The inputs come from `inputs.py`, so that values can be compared before times
-count.
+Every module has `CASES`, a table from the name of a case to a function that prepares it and returns
+a `Case`. The inputs come from `inputs.py`, so that values can be compared before timing.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Case:
-    """A prepared case: `run(n)` gives seconds for n repetitions, `values()` what one computes.
+    """A prepared case: `run(n)` times n repetitions, `values()` returns the results of one.
 
-    `notes` are other seconds that were measured on the way, by name.
+    `notes` are timings of the preparation, by name.
     """
 
     run: Callable[[int], float]

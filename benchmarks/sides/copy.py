@@ -1,4 +1,4 @@
-"""STREAM's copy, by NumPy on two threads, into memory that is there already."""
+"""The copy kernel of STREAM in NumPy, on two threads, into allocated memory."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""Inputs that all frameworks get, as NumPy arrays, by the name of the case."""
+"""The inputs of the cases for all frameworks, as NumPy arrays by the name of the case."""
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def large() -> tuple[np.ndarray, np.ndarray]:
 
 
 def chain_of_100(x, w, b, tanh, sin, exp, sqrt):
-    """100 small ops, ten different ones in turn; every value stays near 1."""
+    """100 small ops, cycling through ten; every value stays near 1."""
     y = x
     for _ in range(10):
         y = y * w

@@ -1,4 +1,4 @@
-"""The cases in JAX for which it is a peer."""
+"""The cases in which JAX is a peer."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The cases in MindSpore's API: for duograph, or for the `BENCH_MODULE` named."""
+"""The cases in MindSpore's API, for duograph or for the module named by `BENCH_MODULE`."""
 
 import importlib
 import os

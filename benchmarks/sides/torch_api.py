@@ -1,4 +1,4 @@
-"""The cases in torch."""
+"""The cases in PyTorch."""
 
 import os
 from time import perf_counter

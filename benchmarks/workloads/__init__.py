@@ -1,8 +1,7 @@
-"""Whole workloads, written once for each framework as its users write them.
+"""Whole workloads, written once for each framework in its usual style.
 
-`data` has weights and batches as NumPy arrays, by the names that torch gives the weights. Every
-other module has `CASES`, a table from the name of a workload to a function that prepares it and
-returns a `Case`.
+`data` has weights, under their PyTorch names, and batches as NumPy arrays. Every other module has
+`CASES`, a table from the name of a workload to a function that prepares it and returns a `Case`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def training(step: Callable[[], Any], number: Callable[[Any], float]) -> Case:
 
 
 def function(call: Callable[[], Any], array: Callable[[Any], np.ndarray], wait: Any = None) -> Case:
-    """A function whose result is compared; `wait` finishes what a call returned early."""
+    """A case of a function whose result is compared; `wait` synchronises an asynchronous call."""
     notes: dict[str, float] = {}
 
     def values() -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""Weights, by the names that torch gives them, and batches, for all frameworks."""
+"""Weights, under their PyTorch names, and batches for all frameworks."""
 
 from __future__ import annotations
 
@@ -241,7 +241,9 @@ def resnet50() -> tuple[Arrays, np.ndarray]:
         ):
             w.conv(f"blocks.{i}.conv{k}", a, b, size)
             w.norm(f"blocks.{i}.bn{k}", b, running=True)
-        w.arrays[f"blocks.{i}.bn3.weight"] *= 0.2  # else what is added up grows with every block
+        w.arrays[f"blocks.{i}.bn3.weight"] *= (
+            0.2  # keeps the residual sum from growing with every block
+        )
         if stride > 1 or inputs != 4 * width:
             w.conv(f"blocks.{i}.downsample.0", inputs, 4 * width, 1)
             w.norm(f"blocks.{i}.downsample.1", 4 * width, running=True)

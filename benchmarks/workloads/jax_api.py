@@ -1,4 +1,4 @@
-"""The workloads in JAX: jitted functions; a training step takes its state donated and returns it."""
+"""The workloads in JAX: jitted functions. A training step donates its state and returns it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A whole program: trains a small net on the handwritten digits, and prints the loss of every step
-and its accuracy on those held out.
+"""A whole program that trains a small network on handwritten digits.
 
-Usage: job.py MODULE DIGITS.npz, with MODULE one of this package.
+Usage: job.py MODULE DIGITS.npz, with MODULE one of this package. It prints the loss of every step
+and the accuracy on the test set.
 """
 
 import importlib

@@ -1,7 +1,7 @@
-"""The workloads in MindSpore's API: for duograph, or for the `BENCH_MODULE` named.
+"""The workloads in MindSpore's API, for duograph or for the module named by `BENCH_MODULE`.
 
-`BENCH_LEVEL` is "eager" or the `jit_level` of the compiled step. `BENCH_PARTS` takes attention
-apart into products and a softmax, as it is for MindSpore on the CPU.
+`BENCH_LEVEL` is "eager" or the `jit_level` of the compiled step. `BENCH_PARTS` decomposes attention
+into matmuls and a softmax, as MindSpore computes it on the CPU.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ nn, ops = ms.nn, ms.ops
 LEVEL = os.environ.get("BENCH_LEVEL", "O0")
 ms.set_context(mode=ms.PYNATIVE_MODE, device_target="CPU")
 
-# MindSpore has fused attention for other devices than the CPU only; without it, as it was made of
-# its parts.
+# MindSpore has no fused attention on the CPU; there it is composed of matmuls and a softmax.
 FUSED = ms.__name__ == "duograph" and not os.environ.get("BENCH_PARTS")
-# MindSpore returns early; duograph on the CPU does not.
+# MindSpore's calls are asynchronous; those of duograph on the CPU are not.
 FINISH = None if ms.__name__ == "duograph" else lambda _: ms.runtime.synchronize()
 
 
@@ -34,7 +33,7 @@ def _compiled(function):
 
 
 def _load(net, weights):
-    """Give the parameters of a network the weights of these names."""
+    """Assign weights to the parameters of a network by name."""
     renamed = {"gamma": "weight", "beta": "bias", "embedding_table": "weight",
                "moving_mean": "running_mean", "moving_variance": "running_var"}  # fmt: skip
     for parameter in net.get_parameters():

@@ -1,4 +1,4 @@
-"""Inference in ONNX Runtime, of what torch exports."""
+"""Inference in ONNX Runtime of the networks exported by PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workloads in torch: eager, or compiled when `BENCH_COMPILE` is set."""
+"""The workloads in PyTorch: eager, or compiled if `BENCH_COMPILE` is set."""
 
 from __future__ import annotations
 

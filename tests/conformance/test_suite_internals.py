@@ -1,4 +1,4 @@
-"""The parts of the suite that its verdicts rest on: comparison, finite differences, cases, reports."""
+"""Tests of the conformance suite itself: comparison, finite differences, cases, reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The devices that tests of several devices run on: each backend of this tree that is there."""
+"""The fixture of tests that run on every backend of this repository that is available."""
 
 import os
 

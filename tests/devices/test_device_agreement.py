@@ -1,6 +1,4 @@
-"""One program, one seed: the same weights, masks, losses and printed lines on every device and in
-every mode.
-"""
+"""Tests that a program has the same weights, masks, losses and output on every device and mode."""
 
 import importlib.util
 import pathlib
@@ -68,7 +66,7 @@ def train(example, level):
 
 @pytest.fixture(scope="module")
 def on_cpu(example):
-    """What the CPU gives line by line."""
+    """The result of line-by-line execution on the CPU."""
     before = ms.get_context("device_target")
     use("CPU")
     found = train(example, None)
@@ -77,7 +75,7 @@ def on_cpu(example):
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=["eager", "O0", "O1", "O2"])
-def test_the_digits_train_alike(device, level, example, on_cpu):
+def test_digits_example_trains_equally_on_devices(device, level, example, on_cpu):
     weights, masks, losses, after = train(example, level)
     for name, want in on_cpu[0].items():
         np.testing.assert_array_equal(weights[name], want, err_msg=f"initial {name}")
@@ -86,8 +84,8 @@ def test_the_digits_train_alike(device, level, example, on_cpu):
     np.testing.assert_allclose(losses, on_cpu[2], rtol=LOSS, err_msg="losses")
     assert losses[0] != losses[-1]
     for name, want in on_cpu[3].items():
-        # Adam's first steps are of the size of the rate whatever that of a gradient, its rounding
-        # included
+        # Adam's first steps have the size of the learning rate, whatever the gradient and its
+        # rounding
         np.testing.assert_allclose(after[name], want, atol=2.1 * RATE * STEPS, err_msg=name)
 
 
@@ -100,7 +98,7 @@ for path in sys.argv[1:]:
 
 
 @pytest.mark.parametrize("mode", ["PYNATIVE_MODE", "GRAPH_MODE"])
-def test_programs_print_the_same(device, mode, tmp_path, monkeypatch):
+def test_programs_print_the_same_on_devices(device, mode, tmp_path, monkeypatch):
     """The programs that a reader of the seed documents would write, with the lines that they print.
 
     I07: the seeds' examples with exact printed output, on every device.

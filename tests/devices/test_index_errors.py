@@ -1,9 +1,7 @@
-"""An index out of range raises IndexError with op, index, axis and size on every device and in
-every mode.
+"""Tests that an index out of range raises IndexError on every device and in every mode.
 
-A device that runs behind its caller raises when a value is read, or when one waits for it; the call
-itself raises under `pynative_synchronize`. What was computed before and what is computed after is
-right.
+The message names op, index, axis and size. An asynchronous device raises when a value is read or at
+`synchronize`; under `pynative_synchronize` the call raises. Other results are not affected.
 """
 
 import re
@@ -20,8 +18,8 @@ def f32(*shape):
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
 
-# op, its name in messages, arrays, the axis and its size; `index` stands at place 1 and is given by
-# the test
+# function, name of the op in messages, arrays, shape of the index, axis and its size; the test
+# passes the index as the second argument
 TABLE = [
     (lambda x, i: ops.gather(x, i, 0), "gather", [f32(5, 3)], (2,), 0, 5),
     (lambda x, i: ops.gather(x, i, 1), "gather", [f32(2, 5, 3)], (2,), 1, 5),
@@ -43,8 +41,8 @@ def call_of(function, level):
     return function if level is None else ms.jit(function, jit_level=level)
 
 
-def words(name, index, axis, size):
-    """What the core says of the operands of a call, or a kernel of what it met."""
+def message_of(name, index, axis, size):
+    """Return a pattern for the message of the core, or of a kernel."""
     return (
         rf"{name}: (got )?index {re.escape(str(index))} (is out of range )?for axis {axis} of size {size}; "
         rf"wanted -{size} to {size - 1}"
@@ -52,8 +50,7 @@ def words(name, index, axis, size):
 
 
 @pytest.mark.parametrize("function, name, arrays, shape, axis, size", TABLE, ids=IDS)
-# what a kernel reads of an index is in its own text, and not a matter of levels between the first
-# and the last
+# how a kernel reads an index depends on its source, so not every level is tested with int32
 @pytest.mark.parametrize(
     "level, kind",
     [*((level, np.int64) for level in LEVELS), (None, np.int32), ("O2", np.int32)],
@@ -68,7 +65,7 @@ def test_wrong_indices(device, level, kind, function, name, arrays, shape, axis,
     for wrong in (size, -size - 1, 2**31 - 1, -(2**31)):
         bad = good.copy()
         bad.flat[-1] = wrong
-        with pytest.raises(IndexError, match=words(name, wrong, axis, size)):
+        with pytest.raises(IndexError, match=message_of(name, wrong, axis, size)):
             run(x, ms.Tensor(bad), *updates).asnumpy()
     # said once; nothing that is not the call's own was written
     np.testing.assert_array_equal(kept.asnumpy(), arrays[0] + arrays[0])
@@ -76,16 +73,16 @@ def test_wrong_indices(device, level, kind, function, name, arrays, shape, axis,
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=["eager", "O0", "O1", "O2"])
-def test_waiting_for_the_device_finds_a_wrong_index(device, level):
+def test_synchronize_raises_for_a_wrong_index(device, level):
     run = call_of(lambda x, i: ops.gather(x, i, 0) * 2.0, level)
     x = ms.Tensor(f32(5, 3))
-    with pytest.raises(IndexError, match=words("gather", 7, 0, 5)):
+    with pytest.raises(IndexError, match=message_of("gather", 7, 0, 5)):
         run(x, ms.Tensor(np.array([1, 7])))  # the CPU raises here
         ms.synchronize()
     ms.synchronize()
 
 
-def test_the_call_raises_where_calls_wait(device):
+def test_synchronous_call_raises_at_once(device):
     x = ms.Tensor(f32(5, 3))
     ms.set_context(pynative_synchronize=True)
     try:
@@ -103,12 +100,12 @@ def test_the_call_raises_where_calls_wait(device):
 
 def test_the_first_of_several_wrong_indices_is_named(device):
     x = ms.Tensor(f32(5, 3))
-    with pytest.raises(IndexError, match=words("gather", 5, 0, 5)):
+    with pytest.raises(IndexError, match=message_of("gather", 5, 0, 5)):
         first = ops.gather(x, ms.Tensor(np.array([5])), 0)
         second = ops.gather(x, ms.Tensor(np.array([6])), 1)
         (first + second[:1, :1]).asnumpy()
 
 
-def test_an_axis_of_no_rows(device):
+def test_gather_from_an_empty_axis(device):
     with pytest.raises(IndexError, match=r"index 0 .*for axis 0 of size 0"):
         ops.gather(ms.Tensor(np.zeros((0, 3), np.float32)), ms.Tensor(np.array([0])), 0).asnumpy()

@@ -1,7 +1,7 @@
-"""What regions read through an index, and the columns that they add up, on every device: E06, F05.
+"""Tests of fused gathers, scatters and column reductions on every device: E06, F05.
 
-The generated loops give the bits of the kernels where nothing is added up, and sums as near to the
-true ones as the kernels' own. Each program is one region: `explain` says so.
+Generated loops have the bits of the kernels except for sums, which are as accurate as those of the
+kernels. `explain` checks that each program is one region.
 """
 
 import duograph as ms
@@ -25,9 +25,7 @@ def indices(n, *shape, dtype=np.int32):
 
 
 def both(function, *operands, regions=1, kinds=()):
-    """What levels O0 and O1 give, as arrays; O1 as so many regions, all of which were compiled, and
-    of these kinds.
-    """
+    """Return the results of levels O0 and O1; check the number and kinds of the regions of O1."""
     found = []
     for level in ("O0", "O1"):
         call = ms.jit(function, jit_level=level)
@@ -39,8 +37,7 @@ def both(function, *operands, regions=1, kinds=()):
     return found
 
 
-# ---- what is read through an index
-# -----------------------------------------------------------------
+# ---- gathers -------------------------------------------------------------------------------------
 
 
 def softmax(x):
@@ -113,7 +110,7 @@ def test_gathers_have_the_bits_of_the_kernels(device, name, dtype):
     np.testing.assert_array_equal(want[0], found[0])
 
 
-def test_not_a_number_and_infinities_pass(device):
+def test_nan_and_infinity_propagate(device):
     table = np.arange(128, dtype=np.float32).reshape(2, 64)
     table[0, :3] = np.nan, np.inf, -np.inf
     want, found = both(
@@ -270,7 +267,7 @@ def test_columns(device, name, dtype):
         assert (np.abs(a.astype(np.float64) - b) <= near).all()
 
 
-def test_columns_keep_what_is_not_a_number(device):
+def test_column_reductions_propagate_nan(device):
     x = np.ones((300, 40), np.float32)
     x[7, 3], x[8, 4], x[9, 5], x[10, 5] = np.nan, np.inf, np.inf, -np.inf
     want, found = both(lambda x: ((x * 2).sum(0), ops.amax(x * 2, 0)), ms.Tensor(x))
@@ -303,7 +300,7 @@ def test_sums_are_as_exact_as_the_kernels(device):
     assert worst[1] <= max(4 * worst[0], 1e-5)
 
 
-def test_bits_do_not_change_from_call_to_call(device):
+def test_calls_are_reproducible(device):
     operands = values("float32", 9000, 70), values("float32", 9000, 70)
     call = ms.jit(relu_grad, jit_level="O1")
     first = [r.asnumpy() for r in call(*operands)]
@@ -400,8 +397,8 @@ def test_a_wrong_index_of_a_scatter(device, level, wrong):
     np.testing.assert_array_equal(call(x, ms.Tensor(good), u).asnumpy(), want)
 
 
-def test_a_scatter_waits_for_what_it_changes(device):
-    """Where the target follows from what the updates need, the scatter is no end of their region."""
+def test_scatter_waits_for_its_operand(device):
+    """A scatter whose target depends on values of a region is not fused into that region."""
 
     def function(x, i):
         y = ops.exp(x) + 1
@@ -413,7 +410,7 @@ def test_a_scatter_waits_for_what_it_changes(device):
     np.testing.assert_allclose(want, found, rtol=1e-5)
 
 
-def test_an_embedding_learns_the_same(device):
+def test_embedding_trains_equally(device):
     def loss(table, i, w):
         return (ops.gather(table, i, 0) * w).sum()
 

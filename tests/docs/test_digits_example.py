@@ -1,7 +1,8 @@
-"""The main example: the same weights, line by line, in GRAPH_MODE and with its whole step compiled.
+"""Tests that the main example computes the same weights line by line, in GRAPH_MODE and with its
+whole step compiled.
 
-Bit for bit where nothing generates code (without a C compiler everything runs at O0), else up to
-the order of sums.
+The weights agree to the bit without code generation (without a C compiler everything runs at O0),
+and within rounding with it.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def weights(tmp_path_factory):
 
 
 @pytest.mark.parametrize("mode", ["graph", "jit"])
-def test_the_digits_train_alike_in_every_mode(weights, mode):
+def test_digits_example_trains_equally_in_every_mode(weights, mode):
     assert weights[mode].keys() == weights["pynative"].keys()
     for name, array in weights["pynative"].items():
         np.testing.assert_array_equal(weights[mode][name], array, err_msg=name)

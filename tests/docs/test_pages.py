@@ -1,4 +1,4 @@
-"""The code blocks of the manual run, in order, and print what the page says."""
+"""Tests that the code blocks of the manual run in order and print what the page shows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.S | re.M)
 
 
 def program(page: pathlib.Path) -> tuple[str, list[str | None]]:
-    """The page's Python blocks as one script with marks between; what each is said to print, or
-    None.
-    """
+    """Return the Python blocks of a page as one script, and the expected output of each or None."""
     parts: list[str] = []
     wanted: list[str | None] = []
     for kind, body in BLOCK.findall(page.read_text()):

@@ -1,5 +1,4 @@
-"""LAX: NumPy's arrays inside compiled code, and what is made of Tensors' data: the same as line by
-line, at every call.
+"""LAX: NumPy arrays and tensor data in compiled code agree with eager mode at every call.
 
 13.1 to 13.7 of the list of accepted syntax
 """

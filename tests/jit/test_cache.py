@@ -1,4 +1,4 @@
-"""When a function is compiled and when a graph is found in the cache; what can be asked about it.
+"""When a function is compiled, when a program is found again, and what `explain` reports.
 
 D12, D13, D14, D15, N02: the key is shapes, dtypes and scalar values; containers of Tensors and
     weights never recompile
@@ -82,7 +82,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_what_is_part_of_the_key(name):
+def test_arguments_in_the_key(name):
     """D13: a new shape or dtype compiles again; number and string inputs are part of the key;
     lengths too.
     """
@@ -209,7 +209,7 @@ def test_a_settings_change_is_part_of_the_key():
     assert compiles(f) == 2
 
 
-def test_a_gradient_rule_registered_again_is_in_force_at_once():
+def test_reregistered_gradient_rule_takes_effect_at_once():
     """C21: one rule, two engines; a re-registered rule changes compiled gradients too."""
     from duograph.op import OPS, rules_changed
     from duograph.ops import bprop_getters

@@ -1,4 +1,4 @@
-"""What may be compiled: methods, classes, copies, partials, decorated and generated functions.
+"""The callables that jit takes: methods, classes, copies, partials, decorated and generated functions.
 
 D05, D06, D33: what may be compiled, and what stands around it
 """
@@ -578,7 +578,7 @@ def target_line_by_line():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_program(name):
+def test_callable_form(name):
     CASES[name]()
 
 
@@ -600,7 +600,7 @@ print("told apart")
 
 
 @pytest.mark.parametrize("option", ["-X no_debug_ranges", ""])
-def test_lambdas_of_one_line_are_told_apart(option, tmp_path):
+def test_two_lambdas_on_one_line(option, tmp_path):
     """Also where code does not know its columns: Python 3.10, and what -X no_debug_ranges leaves
     out.
     """

@@ -1,5 +1,4 @@
-"""What a compiled function read from outside and is changed later: what each policy of
-`stale_captures` does.
+"""Captured values that change later: what each policy of `stale_captures` does.
 
 N01: torch.compile guards: recompile when a captured value changes
 O03: Stale-capture policy selectable
@@ -144,7 +143,7 @@ def program(load):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("thing", CAPTURED)
 @pytest.mark.parametrize("policy", POLICIES)
-def test_captured(policy, thing, form, program, warned):
+def test_policy_on_a_changed_capture(policy, thing, form, program, warned):
     read, change, name = CAPTURED[thing]
     ms.set_context(stale_captures=policy)
     run, alter = program(form, read)
@@ -172,7 +171,7 @@ def test_captured(policy, thing, form, program, warned):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("thing", LIVE)
 @pytest.mark.parametrize("policy", POLICIES)
-def test_always_right(policy, thing, form, program, warned):
+def test_inputs_that_never_go_stale(policy, thing, form, program, warned):
     read, change = LIVE[thing]
     ms.set_context(stale_captures=policy)
     run, alter = program(form, read)
@@ -186,7 +185,7 @@ def test_the_default_is_to_warn():
     assert ms.get_context("stale_captures") == "warn"
 
 
-def test_another_policy_takes_over_at_once(program, warned):
+def test_policy_change_takes_effect_at_once(program, warned):
     run, alter = program("function", "VALUE")
     ms.set_context(stale_captures="ignore")
     assert run() == OLD
@@ -197,7 +196,7 @@ def test_another_policy_takes_over_at_once(program, warned):
     assert not warned
 
 
-def test_a_value_that_comes_back_needs_no_new_graph(program):
+def test_restored_value_reuses_its_program(program):
     ms.set_context(stale_captures="recompile")
     run, alter = program("function", "VALUE")
     assert run() == OLD
@@ -207,7 +206,7 @@ def test_a_value_that_comes_back_needs_no_new_graph(program):
     assert run() == OLD
 
 
-def test_each_change_is_told_once(program, warned):
+def test_each_change_is_reported_once(program, warned):
     run, alter = program("function", "VALUE + config.value - 5")
     assert run() == OLD
     alter("VALUE = 1")
@@ -227,7 +226,7 @@ def test_an_equal_value_is_no_change(program, warned):
     assert not warned
 
 
-def test_nothing_read_by_a_discarded_branch_counts(program, warned):
+def test_reads_of_a_discarded_branch_are_not_captures(program, warned):
     run, alter = program("function", "(VALUE if True else config.value)")
     assert run() == OLD
     alter("config.value = 1")
@@ -235,7 +234,7 @@ def test_nothing_read_by_a_discarded_branch_counts(program, warned):
     assert not warned
 
 
-def test_what_a_helper_reads_counts_too(load, warned):
+def test_reads_of_a_helper_are_captures(load, warned):
     space = load("""
         DEEP = 5
 
@@ -294,7 +293,7 @@ def test_a_captured_dict_that_grows(load):
     assert space["run"](x).asnumpy().tolist() == [6.0, 12.0, 18.0]
 
 
-def test_requires_grad_is_always_looked_at(load, warned):
+def test_requires_grad_is_always_checked(load, warned):
     space = load("""
         weight = ms.Parameter(ms.Tensor([5.0]), name="w")
 
@@ -381,7 +380,7 @@ def test_array_contents_in_a_gradient_of_a_large_array(load):
     assert ms.grad(space["run"])(x).asnumpy().tolist() == [3.0] * 3000
 
 
-def test_an_attribute_that_hides_one_of_the_class(load):
+def test_instance_attribute_that_shadows_a_class_attribute(load):
     """The class attribute was read; then the object gets an attribute of that name."""
     ms.set_context(stale_captures="recompile")
     space = load("""

@@ -1,6 +1,4 @@
-"""Convolutions and what lies between them are laid out channels last, and nobody sees it but in the
-time it takes.
-"""
+"""Convolutions run channels last where that pays, with the same results."""
 
 from __future__ import annotations
 
@@ -377,14 +375,14 @@ RULE = {
 
 
 @pytest.mark.parametrize("name", RULE)
-def test_what_pays(name):
+def test_layout_change_is_made_where_it_pays(name):
     cluster, wanted = RULE[name]
     assert channels_last.pays(cluster, LAYOUT) is wanted
 
 
 @needs_compiler
 @pytest.mark.parametrize("length", [1, 2, 5, 6, 8])
-def test_a_chain_pays_from_a_length_on(length, graphs):
+def test_chains_of_a_minimum_length_change_layout(length, graphs):
     net = chain(length, 16)
     run = ms.jit(lambda x: net(x))
     said = explained(run, image(c=16))
@@ -415,7 +413,7 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
-def test_what_suits(name):
+def test_convolutions_that_support_channels_last(name):
     shape, groups, follows, wanted = WEIGHTS[name]
     assert channels_last.suits(TensorType.of(shape, ms.float32), groups, follows, LAYOUT) is wanted
 
@@ -454,7 +452,7 @@ def unclaimed():
 
 @needs_compiler
 @pytest.mark.parametrize("make", [narrow, trained, given, unclaimed])
-def test_left_alone(make, monkeypatch, graphs):
+def test_graphs_without_supported_convolutions_are_unchanged(make, monkeypatch, graphs):
     replace_pass(monkeypatch, claiming(make is not unclaimed))
     function, args, why = make()
     said = explained(ms.jit(lambda *xs: function(*xs)), *args)
@@ -462,7 +460,7 @@ def test_left_alone(make, monkeypatch, graphs):
     assert count(graphs[0], "conv_channels_last") == 0 and count(graphs[0], "conv") == 4
 
 
-def test_eager_kernels_are_left_alone(always, graphs):
+def test_level_o0_keeps_its_layout(always, graphs):
     net = chain(4)
     run = ms.jit(lambda x: net(x), jit_level="O0")
     assert (run(image()).asnumpy() == net(image()).asnumpy()).all() and not graphs
@@ -496,7 +494,7 @@ BESIDE = {
 @needs_compiler
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", BESIDE)
-def test_beside(name, level, always, graphs):
+def test_gradients_and_other_ops_beside_convolutions(name, level, always, graphs):
     function = BESIDE[name]
     want = parts(function(image()))
     run = ms.jit(lambda x: function(x), jit_level=level)
@@ -518,14 +516,14 @@ def test_weights_that_change_take_effect(level, always):
 
 
 @needs_compiler
-def test_turns_of_the_user_cancel(always, graphs):
+def test_user_transposes_cancel(always, graphs):
     net = Last()
     ms.jit(lambda x: net(x))(Tensor(array(2, 9, 7, 4)))
     assert count(graphs[0], "transpose") > 0 and count(passes.run(graphs[0]), "transpose") == 0
 
 
 @needs_compiler
-def test_lines_of_the_source_stay(always, graphs):
+def test_source_spans_are_kept(always, graphs):
     net = Kept()
     run = ms.jit(lambda x: net(x), jit_level="O1")
     run(image())

@@ -1,5 +1,4 @@
-"""Side effects of compiled code: they happen, in the order of the source, once per call, or the
-function is refused.
+"""Side effects of compiled code happen in source order, once per call, or are refused.
 
 D30, D32, D47, D50, O09: memory and IO effects keep source order; reads before a later write see the
     old value
@@ -159,7 +158,7 @@ def test_the_documented_loop_has_gradient_three(agree):
     assert value(seen[-1].result[1][0]) == [3.0]
 
 
-def test_a_parameter_that_counts(agree):
+def test_gradient_with_a_growing_parameter(agree):
     """A documented example: the gradient of x * (w as it grows) is the sum of the values that were
     used.
     """
@@ -419,7 +418,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_writes_to_what_is_outside(name, agree):
+def test_writes_to_outside_objects(name, agree):
     """D21, D20: real writes take effect, in branches and loops as well; locals change nothing
     outside.
     """
@@ -558,7 +557,7 @@ def test_a_tensor_inside_a_list_argument_is_changed(agree):
 # ----------------------------------------------------------------------------
 
 
-def test_everything_in_order(agree):
+def test_effects_keep_source_order(agree):
     """D30: prints, assignments, host values and random numbers in one function, in the order of the
     source.
     """
@@ -595,7 +594,7 @@ def test_everything_in_order(agree):
     )
 
 
-def test_prints_happen_at_each_call_and_each_turn(load, capsys):
+def test_print_runs_at_each_call_and_iteration(load, capsys):
     """Print in a graph shows values when the graph runs, each time it runs, never while compiling."""
     f = load("""
         @ms.jit
@@ -666,7 +665,7 @@ PARAMETERS = [ms.Parameter(ms.Tensor([1.0, 2.0, 3.0, 4.0]), name=name) for name 
 
 
 @pytest.mark.parametrize("level", ["O0", "O1", "O2"])
-def test_arguments_that_are_one_tensor_or_state(level):
+def test_aliased_arguments_and_state(level):
     """D47: what is written in place to one argument is seen in all that are the same object."""
     first = np.arange(4, dtype=np.float32)
     compiled = ms.jit(through_arguments, jit_config=ms.JitConfig(jit_level=level))

@@ -1,6 +1,4 @@
-"""Products and convolutions take what follows them element by element: the bits of O0, one region,
-one crossing.
-"""
+"""Matmuls and convolutions with fused epilogues: one region, one native call, the bits of O0."""
 
 from __future__ import annotations
 
@@ -268,7 +266,7 @@ def compare(function, xs, level, near=0.0):
 
 @needs_compiler
 @pytest.mark.parametrize("product, epilogue, dtype, level", COMBINATIONS)
-def test_bits(product, epilogue, dtype, level):
+def test_fused_epilogue_has_the_bits_of_o0(product, epilogue, dtype, level):
     compute, a, b, out = PRODUCTS[product]
     follow, others = EPILOGUES[epilogue]
     xs = operands([a, b, *others(out)], dtype)
@@ -377,7 +375,7 @@ class Net(nn.Cell):
 
 @needs_compiler
 @pytest.mark.parametrize("level", ["O1", "O2"])
-def test_inference_is_one_crossing(level):
+def test_inference_enters_native_code_once(level):
     """Batch normalisation ends in the epilogue of its convolution; Parameters may change between
     calls.
     """
@@ -430,7 +428,7 @@ def test_training(level):
 
 
 @needs_compiler
-def test_a_donated_parameter_is_not_written_over_before_the_epilogue_has_read_it():
+def test_epilogue_reads_a_donated_parameter_before_it_is_overwritten():
     """The new value of a Parameter may take its memory; the product is there before all of the old
     one is read.
     """
@@ -451,7 +449,7 @@ def test_a_donated_parameter_is_not_written_over_before_the_epilogue_has_read_it
 
 
 @needs_compiler
-def test_what_follows_many_products_is_one_function():
+def test_equal_epilogues_share_one_generated_function():
     def several(x, w, y, z):
         return ops.relu(x @ w + 1), ops.relu(y @ z + 1)
 

@@ -1,4 +1,4 @@
-"""From source to graph: what a program becomes, what is said when it cannot, what is told about it."""
+"""From source to graph: the graph, the errors, and the reports about compilation."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ PASSES = {
 
 
 @pytest.mark.parametrize("name", PASSES)
-def test_passes_on_a_function(name, load):
+def test_passes_simplify_a_function(name, load):
     """F04: simplification, folding, inlining, merging, dead code and branches; `tests/ir` has each
     as text.
     """
@@ -342,7 +342,7 @@ JOINS = {
 
 
 @pytest.mark.parametrize("name", JOINS)
-def test_both_sides_of_a_join_are_shown(name, load):
+def test_join_error_shows_both_sides(name, load):
     """The message names the variable, both values, both lines and a remedy.
 
     F03: joins of branches are checked: same type, shape, dtype; the message shows both sides and
@@ -368,7 +368,7 @@ def test_both_sides_of_a_join_are_shown(name, load):
         assert part in text, text
 
 
-def test_a_name_that_one_branch_binds(load):
+def test_name_bound_by_one_branch(load):
     """G14: a variable that one branch leaves undefined gives a message naming variable and branch."""
     f = load("@ms.jit\ndef f(x):\n    if x.sum() > 0:\n        found = x\n    return found")["f"]
     with pytest.raises(UnboundLocalError) as caught:
@@ -419,7 +419,7 @@ def test_a_compile_error_shows_the_users_program(load):
 # -------------------------------------------------------------------------------------
 
 
-def test_what_a_function_does_is_reported(load):
+def test_explain_reports_effects(load):
     """O09: a report per function: what it reads, writes, prints, and whether it draws random
     numbers.
     """
@@ -455,7 +455,7 @@ def test_what_a_function_does_is_reported(load):
     assert "reads: nothing" in str(nothing)
 
 
-def test_everything_that_was_not_compiled_is_counted(load, warned):
+def test_fallbacks_and_recompilations_are_counted(load, warned):
     """O04: every fallback and recompilation is countable from Python, with its reason."""
     space = load(
         """

@@ -263,7 +263,7 @@ def _floats(inputs):
 
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("train", [True, False], ids=["train", "eval"])
-def test_layer(layer, train, agree):
+def test_layer_in_graph_mode_agrees_with_eager_mode(layer, train, agree):
     inputs = LAYERS[layer]
     integer = "LR(" in layer or layer.startswith(("nn.OneHot", "nn.Range"))
     agree(

@@ -1,4 +1,4 @@
-"""JitConfig: its options, the three places that take one, and that levels change no answer."""
+"""JitConfig: its options, where it can be given, and that levels change no result."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_levels_change_no_answer(name, level):
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-5)
 
 
-def test_the_level_keeps_the_graph():
+def test_o0_keeps_every_op_in_order():
     """E06: O0 keeps the shape of the graph for debugging: every op that was written is a node, in
     order.
     """

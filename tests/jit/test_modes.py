@@ -1,6 +1,4 @@
-"""Two modes and one program: what GRAPH_MODE compiles, what it leaves alone, and that the answers
-are the same.
-"""
+"""GRAPH_MODE and PYNATIVE_MODE: what GRAPH_MODE compiles, with the same results."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ def test_the_seed_programs(program, said, mode, load, capsys):
     assert (net.__dict__.get("_graph") is not None) is (mode == ms.GRAPH_MODE)  # it was compiled
 
 
-def test_one_instance_through_many_flips():
+def test_one_instance_with_many_mode_changes():
     """The same Cell, whichever mode it was made in.
 
     A05: switching back and forth any number of times in one process works
@@ -107,7 +105,7 @@ def test_the_same_bits(name, agree):
     agree(PRECISION[name], x, grad=(0,) if name in ("gradients", "functions", "softmax") else ())
 
 
-def test_single_ops_are_left_alone_in_graph_mode():
+def test_single_ops_run_eagerly_in_graph_mode():
     """A21: GRAPH mode changes only Cells and jit functions; `ops.mul(a, b)` at top level runs at
     once.
     """
@@ -130,7 +128,7 @@ net = Net()
 """
 
 
-def test_a_breakpoint_is_not_skipped_in_silence(load, warned, monkeypatch):
+def test_skipped_breakpoint_is_reported(load, warned, monkeypatch):
     """A25: breakpoints never fire inside compiled code; stated clearly, not silently."""
     stops = []
     monkeypatch.setattr("sys.breakpointhook", lambda *a, **k: stops.append(1))
@@ -253,7 +251,7 @@ print(len(f.graph(x).nodes), registry.backend("CPU").memory_stats(0)["peak"] >> 
 """
 
 
-def test_memory_of_what_is_not_read_again_is_given_back(tmp_path):
+def test_dead_values_are_freed(tmp_path):
     """A38: a compiled function needs less memory than keeping every value of it."""
     (tmp_path / "page.py").write_text(MEMORY)
     line = [sys.executable, "page.py"]
@@ -262,7 +260,7 @@ def test_memory_of_what_is_not_read_again_is_given_back(tmp_path):
     assert values >= 200 and peak < 10
 
 
-def test_compiling_is_not_forced_and_its_cost_is_told(load):
+def test_compile_time_is_reported(load):
     """A39: a function that is run once need not be compiled; what compiling costs is visible."""
     f = load("def f(x):\n    return x * 2 + 1")["f"]
     before = ms.jit_stats()
@@ -275,7 +273,7 @@ def test_compiling_is_not_forced_and_its_cost_is_told(load):
     assert "compiling took" in str(compiled.explain(t(1)))
 
 
-def test_what_compiles_is_published():
+def test_documentation_lists_what_compiles():
     """A40: not all Python compiles; a list says what does: `docs/compile.md`, and the corpus of
     accepted syntax.
     """
@@ -330,7 +328,7 @@ NESTED = {
 
 
 @pytest.mark.parametrize("name", NESTED)
-def test_grad_and_jit_in_each_other(name, load):
+def test_nested_grad_and_jit(name, load):
     """C26: grad inside jit, jit inside grad, both nested."""
     f = load("def cube(x):\n    return x * x * x\n" + NESTED[name])["f"]
     for _ in range(2):

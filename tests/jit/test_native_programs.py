@@ -1,6 +1,4 @@
-"""Whole graphs as one native program: the numbers of line by line, one crossing a call, memory as
-planned.
-"""
+"""Whole graphs as one native program: same results, one native call, memory as planned."""
 
 import dataclasses
 import os
@@ -138,7 +136,7 @@ def flat(values):
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_one_crossing_and_the_same_numbers(program, seed):
+def test_program_enters_native_code_once_with_the_same_results(program, seed):
     """H10: Graph mode: backend takes a whole graph as one big op"""
     x, y = floats(4, 4, seed=seed), floats(4, 4, seed=seed + 10)
     ms.set_seed(seed)
@@ -189,7 +187,7 @@ def test_no_kernel_is_called_from_python(monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
-def test_what_runs_in_python_is_said():
+def test_notes_name_what_runs_in_python():
     def shown(x, y):
         z = ops.matmul(x, y)
         print(z.shape, z.sum())
@@ -204,7 +202,7 @@ def test_what_runs_in_python_is_said():
     assert "step by step" in notes and "runs in Python" in notes
 
 
-def test_the_planned_peak_is_what_is_measured():
+def test_planned_peak_is_the_measured_peak():
     net = nn.SequentialCell(*[layer for _ in range(6) for layer in (nn.Dense(512, 512), nn.Tanh())])
     x = floats(512, 512)
     compiled = at("O2", lambda x: net(x).sum())
@@ -271,7 +269,7 @@ def test_state_is_updated_in_place():
     np.testing.assert_allclose(s.w.asnumpy(), other.w.asnumpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_already_the_first_call_updates_in_place():
+def test_first_call_updates_in_place():
     """What a program writes gets memory of the device's when it is compiled, though the initial
     values are arrays.
     """
@@ -295,7 +293,7 @@ def test_already_the_first_call_updates_in_place():
     ],
     ids=["asnumpy", "Tensor", "reshape", "DLPack", "memoryview", "alias"],
 )
-def test_who_holds_the_old_value_keeps_it(hold):
+def test_held_old_value_is_not_overwritten(hold):
     s = Steps()
     x = floats(8, 64)
     s.compiled(x)
@@ -311,7 +309,7 @@ def test_who_holds_the_old_value_keeps_it(hold):
     assert not np.array_equal(s.w.asnumpy().reshape(-1), before.reshape(-1))
 
 
-def test_an_array_of_the_user_is_never_written():
+def test_user_array_is_never_overwritten():
     array = np.ones((64, 64), np.float32)
     w = Parameter(Tensor.from_numpy(array), name="w")
 
@@ -365,7 +363,7 @@ def test_a_call_that_fails_has_changed_nothing():
     assert not np.array_equal(table.asnumpy(), before)
 
 
-def test_residuals_of_a_gradient_that_waits():
+def test_residuals_survive_a_later_update():
     """A gradient is taken after the parameter moved on: what it kept is the value of then."""
     w = Parameter(floats(16, 16), name="w")
     x = floats(4, 16)
@@ -412,7 +410,7 @@ def test_threads_share_a_program():
     assert not wrong
 
 
-def test_a_loop_without_end_can_be_interrupted():
+def test_endless_loop_can_be_interrupted():
     def forever(x):
         while x.sum() >= 0:
             x = ops.abs(x * 0.5)
@@ -501,7 +499,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("program", NUMBERS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("n", [0, 1, 5, 12])
-def test_numbers_of_python(program, n):
+def test_host_numbers(program, n):
     x, y = floats(4, 4, seed=n), floats(4, 4, seed=n + 10)
     count = ms.mutable(n)  # known only when the program runs
     want = program(x, y, n)
@@ -524,7 +522,7 @@ def big(x, n):
     return x, i
 
 
-def test_a_number_of_more_than_64_bits_is_still_right():
+def test_ints_above_64_bits():
     compiled = at("O2", big)
     x = Tensor(np.zeros((2,), np.float32))
     for n in (3, 10**6, 2**70, -7, 2**62):
@@ -533,7 +531,7 @@ def test_a_number_of_more_than_64_bits_is_still_right():
 
 
 @pytest.mark.parametrize("n", [0, 5])
-def test_errors_of_numbers_are_those_of_python(n):
+def test_host_number_errors_are_those_of_python(n):
     def divide(x, n):
         i = 1
         while x.sum() < 3:
@@ -550,7 +548,7 @@ def test_errors_of_numbers_are_those_of_python(n):
         assert compiled(x, ms.mutable(n))[1] == divide(x, n)[1]
 
 
-def test_stacks_give_their_memory_back():
+def test_residual_stacks_are_freed():
     from duograph_cpu import memory
 
     compiled = at("O2", gradient_of_a_loop)

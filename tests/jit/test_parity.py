@@ -1,4 +1,4 @@
-"""`check_parity` finds disagreement, names the op and the line, and leaves no trace of its runs."""
+"""`check_parity` finds a difference, names the op and line, and leaves no trace."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_another_branch_is_a_difference():
     assert found.op
 
 
-def test_differences_that_are_no_values():
+def test_differences_other_than_values():
     def dtype(x):
         return (x * 2).astype(ms.float16 if compiling() else ms.float32)
 
@@ -129,7 +129,7 @@ def test_exceptions_that_agree():
     assert ms.check_parity(f, t())
 
 
-def test_nothing_is_left_of_the_runs(capsys):
+def test_runs_leave_no_trace(capsys):
     weight = ms.Parameter(t(np.ones(3, np.float32)), name="weight")
     x = t()
 
@@ -157,7 +157,7 @@ def test_nothing_is_left_of_the_runs(capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_what_is_written_is_compared():
+def test_written_tensors_are_compared():
     weight = ms.Parameter(t(np.ones(3, np.float32)), name="weight")
 
     def f(x):
@@ -169,7 +169,7 @@ def test_what_is_written_is_compared():
     assert "weight" in str(found) or found.op == "mul"
 
 
-def test_what_cannot_be_compiled_says_so():
+def test_uncompilable_function_is_reported():
     def f(x):
         yield x
 
@@ -177,7 +177,7 @@ def test_what_cannot_be_compiled_says_so():
         ms.check_parity(f, t())
 
 
-def test_settings_are_put_back():
+def test_settings_are_restored():
     ms.set_context(mode=ms.GRAPH_MODE)
     assert ms.check_parity(nn.ReLU(), t())
     assert ms.get_context("mode") == ms.GRAPH_MODE

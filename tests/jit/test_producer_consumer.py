@@ -1,6 +1,4 @@
-"""Steps that run together: convolutions one after the other, and a residual that is written over;
-the same bits.
-"""
+"""Fused producer-consumer steps: chains of convolutions and overwritten residuals, same bits."""
 
 from __future__ import annotations
 
@@ -206,7 +204,7 @@ def apart(instructions, outputs):
 
 @pytest.mark.parametrize("level", ["O1", "O2"])
 @pytest.mark.parametrize("name", TABLE)
-def test_bits(name, level, monkeypatch):
+def test_fused_chain_has_the_same_bits(name, level, monkeypatch):
     make, shape, left = TABLE[name]
     function, x = make(), tensor(*shape)
     x.asnumpy()[0, 0, 0, 0] = np.nan  # goes where its taps reach, and no further
@@ -230,7 +228,7 @@ def twice(x, parts):
 
 
 @pytest.mark.parametrize("body", [both, twice])
-def test_what_others_read_is_kept(body, monkeypatch):
+def test_value_with_several_readers_is_not_fused_away(body, monkeypatch):
     parts = C("point", (16, 96)), C("depth", (96, 96))
     join = lowering.fuse_producer_consumer
     want, _ = run(lambda x: body(x, parts), x := tensor(1, 60, 60, 16), "O1", monkeypatch, apart)
@@ -270,7 +268,7 @@ RESIDUALS = {
 
 @pytest.mark.parametrize("size", [(1, 5, 6), (2, 30, 31)])
 @pytest.mark.parametrize("name", RESIDUALS)
-def test_a_residual_is_written_over(name, size, monkeypatch):
+def test_residual_buffer_is_overwritten(name, size, monkeypatch):
     from duograph.runtime import native_program as native
 
     function, shape, wanted = RESIDUALS[name]
@@ -325,7 +323,7 @@ print(found.hexdigest())
     not hasattr(os, "sched_setaffinity"), reason="threads are those of the affinity mask"
 )
 @pytest.mark.parametrize("isa", [0, 1, 2])
-def test_bits_depend_neither_on_threads_nor_on_what_is_joined(isa):
+def test_bits_depend_on_neither_threads_nor_fusion(isa):
     def digest(threads, how):
         command = [
             sys.executable,

@@ -1,4 +1,4 @@
-"""LAX: what only Python runs, inside compiled code: the same values as line by line, at every call.
+"""LAX: code that only Python runs agrees with eager mode at every call.
 
 13.1 to 13.7 of the list of accepted syntax: libraries, their objects, what is made while compiling
 and changed when the function runs.

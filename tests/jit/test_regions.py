@@ -1,6 +1,4 @@
-"""Level O1: programs whose fused regions are compiled give what O0 gives; what cannot be compiled
-runs op by op.
-"""
+"""Level O1: compiled fused regions agree with O0; what cannot be compiled runs op by op."""
 
 from __future__ import annotations
 
@@ -84,7 +82,7 @@ def close(a, b):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs(name):
+def test_compiled_regions_agree_with_o0(name):
     function, shapes = PROGRAMS[name]
     xs = arrays(*shapes)
     plain, compiled = ms.jit(function, jit_level="O0"), ms.jit(function, jit_level="O1")
@@ -113,7 +111,7 @@ def test_gradients(name):
 @pytest.mark.parametrize(
     "dtype", ["float16", "bfloat16", "float64", "int32", "int8", "uint8", "bool"]
 )
-def test_bits_of_a_chain(dtype):
+def test_fused_chain_rounds_like_single_ops(dtype):
     """A fused chain rounds where the ops alone do."""
     values = np.random.default_rng(1).uniform(-9, 9, (33, 7)).astype(np.float32)
     x = Tensor(values).astype(getattr(ms, "bool_" if dtype == "bool" else dtype))
@@ -162,7 +160,7 @@ def test_a_training_step_at_every_level(level):
     np.testing.assert_allclose(want, got, rtol=1e-5)
 
 
-def test_where_the_level_comes_from():
+def test_sources_of_the_jit_level():
     (x,) = arrays((70, 9))
     f = lambda x: ops.exp(x) * x  # noqa: E731
     ms.set_context(jit_level="O0")
@@ -193,7 +191,7 @@ def test_parameters_are_written():
         np.testing.assert_allclose(total.asnumpy(), (want * want).sum(), rtol=1e-6)
 
 
-def test_arguments_are_left_alone():
+def test_arguments_are_not_modified():
     xs = arrays((70, 9), (70, 9))
     before = [x.asnumpy().copy() for x in xs]
     compiled = ms.jit(several_results, jit_level="O1")
@@ -234,7 +232,7 @@ print(len(said), said[0].message)
 """
 
 
-def test_without_a_compiler(tmp_path):
+def test_without_a_compiler_everything_runs_at_o0(tmp_path):
     """Everything runs at O0, and one warning says why."""
     script = tmp_path / "program.py"
     script.write_text(SCRIPT)
@@ -250,7 +248,7 @@ def test_without_a_compiler(tmp_path):
 
 
 @needs_compiler
-def test_a_new_process_finds_what_was_compiled(tmp_path):
+def test_compiled_kernels_are_found_by_a_new_process(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(SCRIPT.split("with warnings")[0] + "print(f(x), g(x))\n")
     environment = {**os.environ, "DUOGRAPH_CACHE_DIR": str(tmp_path / "cache")}

@@ -1,4 +1,7 @@
-"""Cell: names, trees, flags, hooks, printing. Names and printed forms are those of MindSpore 2.10."""
+"""Tests of Cell: names, trees, flags, hooks, printing.
+
+Names and printed forms are those of MindSpore 2.10.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def names(cell):
 # ------------------------------------------------------------------------------------------
 
 
-def test_prefix_of_the_tutorial():
+def test_parameter_names_of_the_tutorial_network():
     """J09: Nested Cell prefixing: `dense_relu_sequential.0.weight`"""
 
     class Network(nn.Cell):
@@ -115,7 +118,7 @@ def test_containers_renumber():
         layers(Tensor([1.0]))
 
 
-def test_one_name_twice():
+def test_duplicate_parameter_names_are_refused():
     """B15: Two parameters of one name in a Cell tree raise ValueError naming it"""
 
     class Two(nn.Cell):
@@ -201,7 +204,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors_of_cells_name_the_argument(name):
     call, kind, pattern = ERRORS[name]
     with pytest.raises(kind, match=pattern):
         call()
@@ -353,7 +356,7 @@ def test_hooks_change_values_and_gradients():
     net.register_forward_hook(lambda cell, args, out: out + 1)
     assert net(x).asnumpy().tolist() == [[7.0, 7.0]]
     net.register_backward_hook(lambda cell, gi, go: (gi[0] * 100,))
-    # the pre-hook's product lies outside the backward hook
+    # the backward hook does not see the product of the pre-hook
     assert ms.grad(lambda x: net(x).sum())(x).asnumpy().tolist() == [[400.0, 400.0]]
 
 
@@ -366,7 +369,7 @@ def test_hook_order():
     assert seen == [0, 1]
 
 
-def test_own_bprop():
+def test_custom_bprop_of_a_cell():
     class Product(nn.Cell):
         def construct(self, x, y):
             return x * y
@@ -388,7 +391,7 @@ def test_to_float_casts_inputs_and_weights():
     assert grads[0].asnumpy().tolist() == [[1.0, 2.0], [1.0, 2.0]]
 
 
-def test_recompute_gives_the_same_gradients():
+def test_recompute_has_the_same_gradients():
     ms.set_seed(3)
     net = nn.SequentialCell(nn.Dense(4, 4), nn.Dropout(p=0.5), nn.Tanh())
     net.set_train()
@@ -409,7 +412,7 @@ def test_init_parameters_data_and_same_padding():
     assert conv(ops.ones((1, 3, 4, 4), ms.float32)).shape == (1, 4, 2, 2)
 
 
-def test_a_call_adds_little():
+def test_call_overhead_is_small():
     """A Cell without hooks and casts goes straight to construct."""
 
     class Nothing(nn.Cell):

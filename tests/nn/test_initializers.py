@@ -1,4 +1,4 @@
-"""Initial values: their statistics, their dependence on the seed alone, their errors."""
+"""Tests of initial values: statistics, dependence on the seed, errors."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_values_depend_on_the_seed_alone():
     assert not np.array_equal(both[0].weight.asnumpy(), both[1].weight.asnumpy())
 
 
-def test_values_are_made_at_first_use():
+def test_values_are_created_at_first_use():
     class Counting(I.Initializer):
         calls = 0
 
@@ -136,7 +136,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors_of_initializers(name):
     call, kind, pattern = ERRORS[name]
     with pytest.raises(kind, match=pattern):
         call()

@@ -24,7 +24,7 @@ def close(found, wanted, tol=1e-5):
 # ------------------------------------------------------------------------------------
 
 AT = [-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0]
-# what MindSpore 2.10 printed
+# printed by MindSpore 2.10
 ACTIVATIONS = {
     "relu": [0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 3.0],
     "relu6": [0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 3.0],
@@ -100,7 +100,7 @@ def test_conv2d(name):
     close(layer(Tensor(x)), wanted)
 
 
-def test_conv2d_last_channels_and_one_axis():
+def test_conv2d_nhwc_and_conv1d():
     x = rand(2, 4, 7, 6)
     first = nn.Conv2d(4, 6, 3)
     last = nn.Conv2d(4, 6, 3, weight_init=Tensor(first.weight.asnumpy()), data_format="NHWC")
@@ -121,17 +121,15 @@ TRANSPOSED = {
 
 
 @pytest.mark.parametrize("name", TRANSPOSED)
-def test_transposed_shapes(name):
+def test_transposed_convolution_shapes(name):
     options, wanted = TRANSPOSED[name]
     layer = nn.Conv2dTranspose(4, 6, **{"kernel_size": 3, **options})
     assert layer(Tensor(rand(2, 4, 4, 3))).shape == (2, 6, *wanted)
     assert layer.weight.shape[:2] == (4, 6)
 
 
-def test_transposed_values():
-    """What MindSpore 2.10 printed: the 2-D layer adds zeros, behind the bias, the 3-D one real
-    values.
-    """
+def test_transposed_convolution_values():
+    """As in MindSpore 2.10, output_padding adds zeros in 2-D, after the bias, and values in 3-D."""
     options = dict(stride=2, pad_mode="pad", padding=1, output_padding=1, has_bias=True,
                    weight_init="ones", bias_init="ones")  # fmt: skip
     out = nn.Conv2dTranspose(1, 1, 3, **options)(ops.ones((1, 1, 2, 2), ms.float32))
@@ -145,7 +143,7 @@ def test_transposed_values():
     ]
 
 
-def test_transposed_is_the_gradient_of_the_convolution():
+def test_transposed_convolution_is_the_gradient_of_convolution():
     forward = nn.Conv2d(6, 4, 3, stride=2, pad_mode="pad", padding=1)
     back = nn.Conv2dTranspose(
         4, 6, 3, stride=2, pad_mode="pad", padding=1, weight_init=Tensor(forward.weight.asnumpy())
@@ -157,7 +155,7 @@ def test_transposed_is_the_gradient_of_the_convolution():
 # ---- pooling
 # ----------------------------------------------------------------------------------------
 
-# what MindSpore 2.10 printed for the numbers 0 to 15 in 4 rows
+# printed by MindSpore 2.10 for the numbers 0 to 15 in 4 rows
 POOLS = {
     "avg same": (nn.AvgPool2d(3, 2, "same"), [[5, 6.5], [11, 12.5]]),
     "avg pad": (nn.AvgPool2d(3, 2, "pad", 1), [[10 / 9, 24 / 9], [51 / 9, 10]]),
@@ -189,7 +187,7 @@ def test_pooling(name):
         close(layer(Tensor(x[0]))[0], wanted)  # without a batch axis
 
 
-def test_indices_of_maxima():
+def test_max_pool_indices():
     x = Tensor(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4))
     _, indices = nn.MaxPool2d(2, 2, return_indices=True)(x)
     assert indices.asnumpy()[0, 0].tolist() == [[5, 7], [13, 15]] and indices.dtype is ms.int64
@@ -262,7 +260,7 @@ NORMS = {
 
 
 @pytest.mark.parametrize("name", NORMS)
-def test_norms(name):
+def test_normalization_layers(name):
     make, formula = NORMS[name]
     x = rand(2, 6, 3, 4)
     close(make()(Tensor(x)), formula(x))
@@ -292,7 +290,7 @@ def step_numpy(kind, x, states, p):
 
 
 @pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
-def test_cells_of_recurrent_layers(kind):
+def test_recurrent_cells(kind):
     cell = getattr(nn, kind + "Cell")(3, 4)
     p = {n: q.asnumpy() for n, q in cell.parameters_and_names()}
     x, h, c = rand(2, 3), rand(2, 4, seed=1), rand(2, 4, seed=2)
@@ -390,7 +388,7 @@ def test_attention(masked):
     ],
     ids=["plain", "causal", "extra keys", "added"],
 )
-def test_attention_without_weights_is_the_same(options, masks, compiled):
+def test_attention_output_is_the_same_without_weights(options, masks, compiled):
     net = nn.MultiheadAttention(8, 2, **options).set_train(False)
     x = Tensor(rand(3, 5, 8) if "batch_first" in options else rand(5, 3, 8))
     masks = {name: Tensor(mask) for name, mask in masks.items()}
@@ -508,7 +506,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", [n for n in OTHERS if OTHERS[n][2]])
-def test_others(name):
+def test_other_layers(name):
     layer, x, formula = OTHERS[name]
     close(layer(Tensor(x)), formula(x), 1e-6)
 
@@ -540,12 +538,12 @@ def test_combined_layers():
     close(nn.TimeDistributed(inner, 1)(Tensor(x)), inner(Tensor(x)).asnumpy())
 
 
-def test_unshuffle_undoes_shuffle():
+def test_pixel_unshuffle_inverts_pixel_shuffle():
     x = Tensor(rand(2, 8, 3, 2))
     close(nn.PixelUnshuffle(2)(nn.PixelShuffle(2)(x)), x.asnumpy())
 
 
-def test_similarity_of_images():
+def test_ssim_and_psnr():
     a, b = np.random.RandomState(0).rand(2, 1, 16, 16), np.random.RandomState(1).rand(2, 1, 16, 16)
     a, b = a.astype(np.float32), b.astype(np.float32)
     close(nn.PSNR()(Tensor(a), Tensor(b)), -10 * np.log10(((a - b) ** 2).mean((1, 2, 3))))
@@ -641,7 +639,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors_of_layers(name):
     call, kind, pattern = ERRORS[name]
     with pytest.raises(kind, match=pattern):
         call()

@@ -1,4 +1,4 @@
-"""Losses against NumPy formulas, their reductions, defaults and errors."""
+"""Tests of losses against NumPy formulas, and of their reductions, defaults and errors."""
 
 from __future__ import annotations
 
@@ -172,13 +172,13 @@ def test_ctc_of_one_label():
     np.testing.assert_allclose(found.asnumpy(), -np.log(total), rtol=1e-5)
 
 
-def test_defaults():
+def test_default_arguments_of_losses():
     assert nn.SmoothL1Loss().reduction == "none"
     assert nn.SoftmaxCrossEntropyWithLogits().reduction == "none"
     assert nn.MSELoss().reduction == nn.CrossEntropyLoss().reduction == "mean"
 
 
-def test_an_own_loss_with_weights():
+def test_user_defined_loss_with_weights():
     class Distance(nn.LossBase):
         def construct(self, x, y, w):
             return self.get_loss(abs(x - y), w)
@@ -218,7 +218,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors_of_losses(name):
     call, kind, pattern = ERRORS[name]
     with pytest.raises(kind, match=pattern):
         call()

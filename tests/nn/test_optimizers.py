@@ -1,5 +1,5 @@
-"""Optimisers against three steps that MindSpore 2.10 printed (float32, CPU), and their argument
-checks.
+"""Tests of optimisers against three steps printed by MindSpore 2.10 (float32, CPU), and of their
+argument checks.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def run(make, steps=3):
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_three_steps(name):
+def test_three_steps_of_each_optimizer(name):
     """J06, J07: groups of parameters with their own rate, decay and order; rates as numbers, lists
     and schedules
     """
@@ -165,7 +165,7 @@ def test_lamb_scales_the_step_to_the_weights():
     np.testing.assert_allclose(params[1].asnumpy(), wanted, rtol=1e-5)
 
 
-def test_lars_changes_only_what_its_filter_lets_through():
+def test_lars_scales_only_parameters_of_its_filter():
     _, params = run(lambda p: nn.LARS(nn.SGD(p, 0.1), coefficient=0.02), steps=1)
     w, g = np.array([1.0, -2.0, 3.0]), np.array([0.1, -0.2, 0.3])
     ratio = 0.02 * np.linalg.norm(w) / (np.linalg.norm(g) + 1e-5)
@@ -198,7 +198,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_names_of_the_state(name):
+def test_names_of_state_parameters(name):
     make, wanted = STATES[name]
     optimizer = make(parameters())
     found = {p.name for p in optimizer.get_parameters()}
@@ -230,7 +230,7 @@ class Growing(nn.Cell):
 
 
 @pytest.mark.parametrize("name", DECAYS)
-def test_decay_spares_beta_and_gamma_unless_grouped(name):
+def test_weight_decay_exempts_beta_and_gamma_without_groups(name):
     make, gamma, weight = DECAYS[name]
     p = [ms.Parameter(ms.Tensor([1.0]), name=n) for n in ("bn.gamma", "bn.beta", "fc.weight")]
     optimizer = make(p)
@@ -239,7 +239,7 @@ def test_decay_spares_beta_and_gamma_unless_grouped(name):
     np.testing.assert_allclose([q.asnumpy()[0] for q in p], [gamma, gamma, weight], atol=2e-5)
 
 
-def test_decay_as_a_cell():
+def test_weight_decay_as_a_cell():
     class Growing(nn.Cell):
         def construct(self, step):
             return step.astype(ms.float32) * 0.5
@@ -260,7 +260,7 @@ def test_float16_weights_keep_their_dtype():
     np.testing.assert_allclose(p[0].asnumpy(), [0.9], rtol=1e-3)
 
 
-def test_the_rate_can_be_set():
+def test_learning_rate_can_be_assigned():
     p = [ms.Parameter(ms.Tensor([1.0]), name="w")]
     optimizer = nn.SGD(p, 0.1)
     optimizer.learning_rate.set_data(ms.Tensor(0.5))
@@ -276,7 +276,7 @@ def test_gradient_centralization():
     assert p[0].asnumpy().tolist() == [[2.0, 0.0]]
 
 
-def test_an_optimizer_of_ones_own():
+def test_user_defined_optimizer():
     class Plain(nn.Optimizer):
         def __init__(self, params, rate):
             super().__init__(rate, params)
@@ -340,7 +340,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors_of_optimizers(name):
     call, kind, pattern = ERRORS[name]
     with pytest.raises(kind, match=pattern):
         call()

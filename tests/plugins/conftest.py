@@ -1,4 +1,6 @@
-"""Plugins as an outsider installs them: a module and its entry point, on the path of a subprocess."""
+"""Fixtures that install plugins as third parties do: a module and an entry point on the path of a
+subprocess.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ class Site:
         (info / "entry_points.txt").write_text(f"[duograph]\n{module} = {module}\n")
 
     def run(self, program: str, *, check: bool = True, **environment: str) -> str:
-        """What a program prints; its errors too, when it is allowed to fail."""
+        """Run a program and return its output, with its errors if it may fail."""
         done = self.command([sys.executable, "-c", textwrap.dedent(program)], **environment)
         if check:
             assert done.returncode == 0, done.stdout + done.stderr

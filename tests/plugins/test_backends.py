@@ -1,4 +1,4 @@
-"""What a backend does and needs not do: choice, launches, streams, the smallest set of kernels."""
+"""Tests of the duties of a backend: selection, launches, streams, the smallest set of kernels."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_streams_are_optional(site, device) -> None:
     assert said == "[3.]\n"
 
 
-def test_the_inner_ring_is_enough(site) -> None:
+def test_minimal_seam_is_sufficient(site) -> None:
     """H17: Minimal required kernel set small and listed; everything else decomposes to it"""
     ring = pytest.importorskip("duograph_inner_ring.backend").INNER_RING
     text = PRIMITIVES.read_text()

@@ -1,6 +1,4 @@
-"""One small device, both modes: what a plugin brings for line-by-line runs is all that compiled
-functions need.
-"""
+"""Tests that the kernels of a small backend serve line-by-line and compiled execution."""
 
 from __future__ import annotations
 
@@ -51,15 +49,15 @@ def test_the_same_device_in_both_modes(site, device):
     assert site.run("import runpy; runpy.run_path('program.py')") == "True\n"
 
 
-def test_a_whole_backend_in_few_lines(device):
+def test_minimal_backend_runs_in_both_modes(device):
     """N15: a whole backend in about 130 lines."""
     files = list((PLUGINS / "inner_ring" / "duograph_inner_ring").glob("*.py"))
     assert 0 < sum(len(f.read_text().splitlines()) for f in files) <= 130
     assert len(device().splitlines()) < 50
 
 
-def test_what_a_device_says_of_itself(site, device):
-    """N18: capabilities are declared, asked for, and what is not there is refused by name."""
+def test_device_description(site, device):
+    """N18: capabilities are declared and queried; a missing one is refused by name."""
     site.install(
         "toy",
         device("Toy", lacks=("sin",)).replace(

@@ -1,4 +1,4 @@
-"""The `duograph` command."""
+"""Tests of the `duograph` command."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_devices(site, device):
     assert "from     dist-bad 1.0 (bad)" in bad
 
 
-def test_devices_for_programs(site, device):
+def test_devices_as_json(site, device):
     """H22: Device listing call with name, memory, dtypes, version, plugin origin"""
     site.install("toy", device("Toy"))
     found = json.loads(site.command([*CLI, "devices", "--json"]).stdout)
@@ -51,7 +51,7 @@ def test_devices_for_programs(site, device):
 
 
 def test_tune(site, device):
-    """Each device of a backend says what it measured; a name that is no device is an error."""
+    """Each device of a backend prints its measurements; an unknown device is an error."""
     site.install("toy", device("Toy", count=2) + TUNES)
     done = site.command([*CLI, "tune", "--device", "Toy"])
     assert (done.returncode, done.stdout) == (
@@ -85,7 +85,7 @@ def test_check(site, device):
     assert "Wrong:0 gives [[0.0, 0.0], [0.0, 0.0]]" in done.stdout
 
 
-def test_without_a_command_it_explains_itself(capsys):
+def test_help_without_a_command(capsys):
     assert main([]) == 2
     assert "new-backend" in capsys.readouterr().out
     assert main(["--version"]) == 0

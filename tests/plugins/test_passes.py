@@ -1,5 +1,5 @@
-"""Graph passes of plugins: they run after ours, are verified, and one that fails is told by name
-and left out.
+"""Tests of graph passes of plugins: they run after the built-in ones and are verified, and one that
+fails is named and skipped.
 """
 
 from __future__ import annotations

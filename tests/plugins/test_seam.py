@@ -1,6 +1,4 @@
-"""The plugin seam: whatever goes wrong in one plugin is told in its own words and breaks nothing
-else.
-"""
+"""Tests of the plugin interface: an error in one plugin is reported and breaks nothing else."""
 
 from __future__ import annotations
 
@@ -25,8 +23,7 @@ def devices(site):
     return {b["name"]: b for b in json.loads(done.stdout)["backends"]}
 
 
-# ---- what is wrong with the plugin, its source, and what must be said of it
-# ------------------------
+# ---- broken plugins: label, source, expected message -----------------------------------------
 
 HEAD = """
 from duograph.backend.hookspecs import hookimpl
@@ -93,7 +90,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_a_broken_plugin_tells_why_and_breaks_nothing(with_good, what):
+def test_broken_plugin_reports_its_error(with_good, what):
     """H20, H21: an older or newer seam is refused readably; a broken or missing plugin never breaks
     `import`
     """
@@ -217,7 +214,7 @@ def test_the_highest_priority_that_is_available_is_the_default(site, device):
 @pytest.mark.parametrize(
     "what", ["factory raises", "no hardware", "no devices", "older seam", "newer seam"]
 )
-def test_a_backend_that_fails_is_not_passed_over_in_silence(site, device, what):
+def test_failing_backend_warns(site, device, what):
     """One that finds no hardware is; a lower one is no reason to speak."""
     site.install("low", device("Low", priority=1_000))
     _, source, words = BROKEN[what]
@@ -286,7 +283,7 @@ def test_several_backends_in_one_process(site, device):
 # ---- missing kernels
 # --------------------------------------------------------------------------------
 
-# sort has no decomposition into other ops, or a device lacks what it decomposes into
+# sort cannot be decomposed for a device that lacks its parts
 USE_SORT = """
 import warnings
 import duograph as ms
@@ -332,13 +329,13 @@ def test_silent_fallback_counts(site, device):
     assert (first, warned, counts) == ("ok Toy:0", "[]", "{('Toy', 'exp'): 3}")
 
 
-def test_the_user_overrules_the_backend(site, device):
+def test_user_setting_overrides_host_fallback(site, device):
     site.install("toy", device("Toy", lacks=("exp",)))
     allowed = USE_SORT.replace("with warn", "ms.set_context(host_fallback='on')\nwith warn", 1)
     assert site.run(allowed).startswith("ok Toy:0")
 
 
-def test_a_dtype_that_a_device_does_not_have(site, device):
+def test_unsupported_dtype_of_a_device(site, device):
     """H13: Op selection and dtype support table per backend"""
     source = device("Toy").replace(
         "lacks =",
@@ -357,8 +354,7 @@ def test_a_dtype_that_a_device_does_not_have(site, device):
     assert said == "Toy:0: got a float64 tensor; this device has float32, int32\n"
 
 
-# ---- what else a plugin may bring
-# --------------------------------------------------------------------
+# ---- ops, rules and decompositions of plugins ------------------------------------------------
 
 
 def test_ops_rules_and_decompositions_of_a_plugin(site, device):

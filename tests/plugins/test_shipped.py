@@ -1,4 +1,4 @@
-"""The plugins of this repository are small, complete, and do what their READMEs say."""
+"""Tests that the plugins of this repository are small and complete, and work as documented."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ print(ms.memory_stats()["in_use"] - used)
 
 @pytest.mark.parametrize("name", ["InnerRing", "Template"])
 def test_the_suite_with_the_inner_ring_alone(name):
-    """Thirty kernels are a complete device; `make test` runs the whole suite there, this what
-    decomposes most.
+    """Thirty kernels are a complete device. `make test` runs the whole suite on it; this test runs
+    the cases with the most decompositions.
     """
     pytest.importorskip(INSTALLED[name])
     line = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]

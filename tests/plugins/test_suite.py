@@ -1,5 +1,5 @@
-"""The conformance suite on plugins of outsiders: it passes sound ones, catches lying ones, and its
-lists are strict.
+"""Tests of the conformance suite on third-party plugins: correct ones pass, wrong ones fail, and
+lists of gaps are strict.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def suite(site, *options, of=OPS):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_sound_plugin_passes(site, device):
+def test_correct_plugin_passes(site, device):
     """I01, I02, I15: the shipped suite runs by one command on an outsider's device, without any
     hardware
     """
@@ -46,7 +46,7 @@ def test_a_sound_plugin_passes(site, device):
     assert "■ passed" in said
 
 
-def test_a_wrong_kernel_is_caught_and_shown(site, device):
+def test_wrong_kernel_is_reported(site, device):
     site.install(
         "toy",
         device("Toy").replace(
@@ -63,7 +63,7 @@ def test_a_wrong_kernel_is_caught_and_shown(site, device):
     assert "|computed - expected| <= 2e-06 + 1e-05 * |expected|" in said
 
 
-def test_a_misspelt_device_stops_before_collection(site, device):
+def test_unknown_device_stops_before_collection(site, device):
     site.install("toy", device("Toy"))
     done = site.command([*SUITE, WHOLE, "--device", "Tpy"])
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
@@ -72,7 +72,7 @@ def test_a_misspelt_device_stops_before_collection(site, device):
     assert "Toy" in said
 
 
-def test_the_reports(site, device):
+def test_report_formats(site, device):
     """I10: Human report (op by dtype matrix) and machine JSON, comparable between releases"""
     site.install("toy", device("Toy", lacks=("exp",), fallback="on"))
     code, said = suite(
@@ -133,7 +133,7 @@ def test_expected_failures_are_strict(site, device):
     assert "[XPASS(strict)] exp is on its way" in said
 
 
-def test_an_entry_that_matches_no_test_is_told(site, device):
+def test_unmatched_gap_entry_warns(site, device):
     source = listed(device("Toy"), expected_failures={"forward/exq/*": "no such op"})
     site.install("toy", source)
     code, said = suite(site, "--collect-only", of=WHOLE)

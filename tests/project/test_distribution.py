@@ -1,4 +1,4 @@
-"""What is installed, and how large it is."""
+"""Tests of the distribution: its files, its size, its entry points."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Datasets: sources, steps and transforms. Expected rows are those of MindSpore 2.10."""
+"""Tests of datasets: sources, steps and transforms. Expected rows are those of MindSpore 2.10."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_steps(name):
+def test_pipeline_steps(name):
     make, wanted = STEPS[name]
     data = make()
     assert rows(data) == wanted
@@ -109,7 +109,7 @@ def test_steps(name):
     assert rows(data) == wanted  # a second epoch
 
 
-def test_iterators():
+def test_tuple_and_dict_iterators():
     data = numbers(3)
     iterator = data.create_tuple_iterator(num_epochs=2)
     assert [sum(1 for _ in iterator) for _ in range(3)] == [3, 3, 0]
@@ -134,7 +134,7 @@ def test_shuffling_depends_on_the_seed():
     assert all(mixed.index(i) <= i + 20 and v <= i + 4 for i, v in enumerate(mixed))
 
 
-def test_the_global_seed_is_that_of_datasets_too():
+def test_global_seed_seeds_datasets():
     def order():
         return column(ds.NumpySlicesDataset(list(range(20)), ["a"], shuffle=True))
 
@@ -147,7 +147,7 @@ def test_the_global_seed_is_that_of_datasets_too():
     assert ds.config.get_seed() == 7
 
 
-def test_split_gives_all_rows_once():
+def test_split_covers_all_rows_once():
     parts = ds.NumpySlicesDataset(list(range(10)), ["a"]).split([0.7, 0.3])
     assert [p.get_dataset_size() for p in parts] == [7, 3]
     assert sorted(column(parts[0]) + column(parts[1])) == list(range(10))
@@ -178,7 +178,7 @@ def idx(array):
     )
 
 
-def test_mnist(tmp_path):
+def test_mnist_dataset(tmp_path):
     images = np.random.RandomState(0).randint(0, 256, (6, 28, 28)).astype(np.uint8)
     labels = np.arange(6, dtype=np.uint8)
     (tmp_path / "train-images-idx3-ubyte").write_bytes(idx(images[:4]))
@@ -207,7 +207,7 @@ def test_mnist(tmp_path):
         ds.MnistDataset(str(tmp_path), "train")
 
 
-def test_cifar(tmp_path):
+def test_cifar10_dataset(tmp_path):
     records = np.random.RandomState(0).randint(0, 256, (3, 3073)).astype(np.uint8)
     (tmp_path / "data_batch_1.bin").write_bytes(records.tobytes())
     image, label = next(iter(ds.Cifar10Dataset(str(tmp_path), "train", shuffle=False)))
@@ -224,7 +224,7 @@ def test_cifar(tmp_path):
         ds.Cifar10Dataset(str(tmp_path), "test")
 
 
-def test_folders(tmp_path):
+def test_image_folder_dataset(tmp_path):
     for name in ("cat", "dog"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1.png").write_bytes(name.encode())
@@ -325,7 +325,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors_of_datasets(name):
     call, kind, pattern = ERRORS[name]
     with pytest.raises(kind, match=pattern):
         call()

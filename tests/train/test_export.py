@@ -1,4 +1,4 @@
-"""Networks as files: what `export` wrote, `load` and `nn.GraphCell` run without the source.
+"""Tests of exported networks, which `load` and `nn.GraphCell` run without their source.
 
 F18, K08: the graph with its weights in a file, run without source
 """
@@ -28,7 +28,7 @@ def tensor(*shape, seed=0):
 
 
 class Walk(nn.Cell):
-    """Control flow, a constant, a nest of results."""
+    """Control flow, a constant, nested results."""
 
     def __init__(self):
         super().__init__()
@@ -97,7 +97,7 @@ def same(a, b):
 
 @pytest.mark.parametrize("how", ["call", "jit", "graph", "off", "inside"])
 @pytest.mark.parametrize("name", NETS)
-def test_the_same_results(name, how, tmp_path):
+def test_exported_graph_has_the_same_results(name, how, tmp_path):
     make, shapes = NETS[name]
     net = make()
     inputs = [tensor(*shape, seed=i) for i, shape in enumerate(shapes)]
@@ -118,7 +118,7 @@ def test_the_same_results(name, how, tmp_path):
         assert names == sorted(p.name for p in net.trainable_params())
 
 
-def test_gradients_and_training(tmp_path):
+def test_exported_graph_has_gradients_and_trains(tmp_path):
     net = nn.SequentialCell(nn.Dense(3, 4), nn.ReLU(), nn.Dense(4, 1))
     x = tensor(8, 3)
     ms.export(net, x, file_name=str(tmp_path / "net.mindir"), file_format="MINDIR")
@@ -139,7 +139,7 @@ def test_gradients_and_training(tmp_path):
     assert found == trained(net) and len(set(found)) == 4
 
 
-def test_other_weights(tmp_path):
+def test_params_init_replaces_weights(tmp_path):
     net, x = nn.Dense(3, 2), tensor(4, 3)
     ms.export(net, x, file_name=str(tmp_path / "net.mindir"), file_format="MINDIR")
     graph = ms.load(str(tmp_path / "net.mindir"))
@@ -160,7 +160,7 @@ def test_other_weights(tmp_path):
             nn.GraphCell(graph, wrong)
 
 
-def test_without_the_source(tmp_path):
+def test_exported_graph_runs_without_source(tmp_path):
     ms.export(
         Walk(), tensor(2, 3), tensor(2, 3), file_name=str(tmp_path / "net"), file_format="MINDIR"
     )
@@ -198,13 +198,13 @@ class Counting(nn.Cell):
     "make",
     [Printing, Host, Counting, lambda: nn.Dropout(p=0.5).set_train(), lambda: lambda x: {1, 2}],
 )
-def test_what_cannot_be_in_a_file(make, tmp_path):
+def test_export_refuses_side_effects(make, tmp_path):
     with pytest.raises(RuntimeError):
         ms.export(make(), tensor(3), file_name=str(tmp_path / "net"), file_format="MINDIR")
     assert not list(tmp_path.iterdir())
 
 
-def test_arguments_are_checked(tmp_path):
+def test_inputs_of_graph_cell_are_checked(tmp_path):
     net, x = nn.Dense(3, 2), tensor(4, 3)
     with pytest.raises(ValueError, match="file_format='ONNX'"):
         ms.export(net, x, file_name=str(tmp_path / "net"), file_format="ONNX")
@@ -219,7 +219,7 @@ def test_arguments_are_checked(tmp_path):
             again(*wrong)
 
 
-def test_files_that_are_wrong(tmp_path):
+def test_load_refuses_damaged_files(tmp_path):
     path = str(tmp_path / "net.mindir")
     ms.export(nn.Dense(3, 2), tensor(4, 3), file_name=path, file_format="MINDIR")
     found = _checkpoint_file.read(path, False)

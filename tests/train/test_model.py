@@ -1,4 +1,4 @@
-"""Model, callbacks, wrappers and mixed precision on small problems."""
+"""Tests of Model, callbacks, wrappers and mixed precision on small problems."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_loss_monitor_prints_as_mindspore(capsys):
     assert float(lines[0].rsplit(" ", 1)[1]) > 0
 
 
-def test_fit_evaluates_and_keeps_a_history(capsys):
+def test_fit_evaluates_and_records_a_history(capsys):
     m, history = model(), train.History()
     m.fit(3, problem(), problem(), valid_frequency=2, callbacks=[history, train.LossMonitor(100)])
     assert history.epoch == {"epoch": [1, 2, 3]} and len(history.history["net_output"]) == 3
@@ -81,7 +81,7 @@ def test_fit_evaluates_and_keeps_a_history(capsys):
     assert "Eval result: epoch 2, metrics: {'mse': " in capsys.readouterr().out
 
 
-def test_checkpoints_of_a_run(tmp_path):
+def test_checkpoints_during_training(tmp_path):
     m = model()
     config = train.CheckpointConfig(
         save_checkpoint_steps=2, keep_checkpoint_max=3, append_info=["epoch_num"]
@@ -116,7 +116,7 @@ def test_early_stopping_and_best_weights():
     assert stop.stopped_epoch == 2 and points.seen.count("epoch") == 2
 
 
-def test_rates_change():
+def test_callbacks_change_the_learning_rate():
     m = model()
     m.train(
         2,
@@ -129,7 +129,7 @@ def test_rates_change():
     assert m._optimizer.learning_rate.asnumpy() == pytest.approx(1e-4, rel=1e-4)
 
 
-def test_functions_as_callbacks_and_stop():
+def test_lambda_callback_and_request_stop():
     seen = []
     m = model()
     m.train(3, problem(), callbacks=[
@@ -138,11 +138,13 @@ def test_functions_as_callbacks_and_stop():
     assert seen == [1]
 
 
-def test_iterables_as_datasets():
+def test_iterables_are_datasets():
     m = model()
     x = np.ones((2, 4), np.float32)
     m.train(1, [(x, np.ones((2, 1), np.float32))] * 3)
+    assert m._optimizer.global_step.asnumpy()[0] == 3
     m.train(1, [{"data": Tensor(x), "label": Tensor(np.ones((2, 1), np.float32))}])
+    assert m._optimizer.global_step.asnumpy()[0] == 4
 
 
 ERRORS = {
@@ -172,7 +174,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors_of_model(name):
     call, kind, pattern = ERRORS[name]
     with pytest.raises(kind, match=pattern):
         call()
@@ -190,7 +192,7 @@ def test_an_evaluation_that_fails_leaves_the_network_training():
 # ---------------------------------------------------------------------------------------
 
 
-def test_the_three_ways_of_a_step_agree():
+def test_three_forms_of_a_training_step_agree():
     def net():
         ms.set_seed(2)
         return nn.WithLossCell(nn.Dense(2, 1), nn.MSELoss())
@@ -240,7 +242,7 @@ def test_loss_scale_skips_an_overflow():
 # --------------------------------------------------------------------------------
 
 
-def test_scalers():
+def test_loss_scalers():
     scaler = amp.DynamicLossScaler(1024, 2, 2)
     grads = scaler.scale((Tensor([1.0]), Tensor([2.0], ms.float16)))
     assert grads[0].asnumpy() == 1024 and grads[1].dtype is ms.float16
@@ -274,21 +276,21 @@ LEVELS = {
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_levels(level):
+def test_amp_levels(level):
     found, out = seen_types(level)
     assert out == "float32"
     assert [found[n][1] for n in "012"] == LEVELS[level]
 
 
 @pytest.mark.parametrize("level", ["O0", "O2", "O3"])
-def test_a_model_trains_at_every_level(level):
+def test_model_trains_at_every_amp_level(level):
     m = model(amp_level=level)
     before = m.eval(problem())["loss"]
     m.train(6, problem())  # O2 starts with a scale of 2 ** 24, which overflows a dozen times
     assert m.eval(problem())["loss"] < before
 
 
-def test_fixed_manager():
+def test_fixed_loss_scale_manager():
     m = model(loss_scale_manager=amp.FixedLossScaleManager(1024.0))
     before = m.eval(problem())["loss"]
     m.train(2, problem())
@@ -325,7 +327,7 @@ def test_metrics(name):
         metric.eval()
 
 
-def test_indexes_of_metrics():
+def test_set_indexes_of_metrics():
     metric = nn.MAE().set_indexes([0, 2])
     metric.update(np.array([1.0]), "skipped", np.array([3.0]))
     assert metric.eval() == 2.0

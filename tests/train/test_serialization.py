@@ -1,4 +1,4 @@
-"""Checkpoints: round trips, names, and files that must not be loaded."""
+"""Tests of checkpoints: round trips, names, and files that must be refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import safetensors
 from duograph import Parameter, Tensor, nn
 from duograph.dtype import ALL
 
-# What MindSpore 2.10 wrote for Dense(2, 3) with append_dict={"n": 3, "name": "foo"}: its own
+# Written by MindSpore 2.10 for Dense(2, 3) with append_dict={"n": 3, "name": "foo"}: its own
 # format, a protocol buffer.
 MINDSPORE_FILE = (
     b"\n1\n\x06weight\x12'\x08\x03\x08\x02\x12\x07Float32\x1a\x18"
@@ -49,7 +49,7 @@ def test_every_dtype(tmp_path, dtype, shape):
     np.testing.assert_array_equal(found.asnumpy(), value.asnumpy())
 
 
-def test_more_entries(tmp_path):
+def test_append_dict(tmp_path):
     """K05: `save_checkpoint`, `load_checkpoint`, `load_param_into_net` returning not-loaded lists"""
     net = nn.Dense(2, 3)
     more = {"epoch": 1, "lr": 0.5, "name": "foo", "flag": True}
@@ -64,7 +64,7 @@ def test_more_entries(tmp_path):
     )
 
 
-def test_lists_buffers_and_optimizers(tmp_path):
+def test_saving_lists_buffers_and_optimizers(tmp_path):
     ms.save_checkpoint([{"name": "x", "data": Tensor([1.0])}], path_in(tmp_path))
     assert list(ms.load_checkpoint(path_in(tmp_path))) == ["x"]
     net = nn.Dense(2, 3)
@@ -87,7 +87,7 @@ def test_lists_buffers_and_optimizers(tmp_path):
     }
 
 
-def test_filters(tmp_path):
+def test_load_filters(tmp_path):
     ms.save_checkpoint(nn.Dense(2, 3), path_in(tmp_path))
     path = path_in(tmp_path)
     assert list(ms.load_checkpoint(path, filter_prefix="we")) == ["bias"]
@@ -97,7 +97,7 @@ def test_filters(tmp_path):
         ms.load_checkpoint(path, filter_prefix=["we", "b"])
 
 
-def test_content_decides_not_the_name(tmp_path):
+def test_format_is_detected_from_content(tmp_path):
     ms.save_checkpoint(nn.Dense(2, 3), path_in(tmp_path, "a"), format="safetensors")
     os.rename(path_in(tmp_path, "a.safetensors"), path_in(tmp_path, "b.bin"))
     assert set(ms.load_checkpoint(path_in(tmp_path, "b.bin"))) == {"weight", "bias"}
@@ -113,7 +113,7 @@ def test_files_of_mindspore(tmp_path):
     )
 
 
-def test_prefix_is_dropped(tmp_path):
+def test_common_prefix_is_dropped(tmp_path):
     class Around(nn.Cell):
         def __init__(self):
             super().__init__()
@@ -176,7 +176,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_files(tmp_path, name):
+def test_load_refuses_damaged_files(tmp_path, name):
     data = BAD[name](good(tmp_path))
     with open(path_in(tmp_path), "wb") as f:
         f.write(data)
@@ -200,7 +200,7 @@ def test_checksum(tmp_path):
         ms.load_checkpoint(path_in(tmp_path), crc_check=True)
 
 
-def test_nothing_is_written_when_one_does_not_fit():
+def test_no_parameter_changes_if_one_value_mismatches():
     net = nn.Dense(2, 3)
     before = net.weight.asnumpy().copy()
     values = {
@@ -239,7 +239,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-def test_errors(name):
+def test_errors_of_serialization(name):
     call, kind, pattern = ERRORS[name]
     with pytest.raises(kind, match=pattern):
         call()

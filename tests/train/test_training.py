@@ -1,5 +1,5 @@
-"""Whole networks learn: every optimiser, a recurrent and an attention net, checkpoints in the
-middle, memory flat.
+"""Tests that whole networks train: every optimiser, recurrent and attention networks, checkpoints,
+and constant memory.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def test_every_optimizer_learns(name):
     assert losses[-1] < 0.5 * losses[0], losses
 
 
-def test_a_model_with_everything(tmp_path):
+def test_model_with_callbacks_metrics_and_amp_trains(tmp_path):
     ms.set_seed(2)
     x, y = quadrants(96)
     data = dataset.NumpySlicesDataset((x[:64], y[:64]), ["image", "label"]).batch(16)
@@ -103,7 +103,7 @@ def test_a_model_with_everything(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "attention"])
-def test_sequences(kind):
+def test_recurrent_networks_train(kind):
     """Which of two symbols came first."""
     ms.set_seed(3)
     random = np.random.RandomState(0)
@@ -132,7 +132,7 @@ def test_sequences(kind):
     assert losses[-1] < 0.3, losses[::20]
 
 
-def test_one_seed_one_run():
+def test_equal_seeds_train_equally():
     def run():
         ms.set_seed(5)
         net = Net()
@@ -144,7 +144,7 @@ def test_one_seed_one_run():
         np.testing.assert_array_equal(a, b)
 
 
-def test_what_a_step_recorded_dies_with_it():
+def test_tape_of_a_step_is_freed():
     net = Net()
     optimizer = nn.Adam(net.trainable_params(), 0.01)
     x, y = (Tensor(a) for a in quadrants(16))
@@ -158,7 +158,7 @@ def test_what_a_step_recorded_dies_with_it():
     assert len(seen) == 3 and all(r() is None for r in seen)
 
 
-def test_gradients_of_a_network_at_rest_equal_finite_differences():
+def test_gradients_in_evaluation_mode_equal_finite_differences():
     ms.set_seed(6)
     net = nn.SequentialCell(
         nn.Conv2d(1, 2, 3, pad_mode="valid"),

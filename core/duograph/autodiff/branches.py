@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.builder import GraphValue
 from ..ir.control import switch
-from ..ir.graph import Graph, GraphNode
+from ..ir.graph import Graph, GraphNode, SourceSpan
 from ..types import ValueType
 from .activity import has_cotangent
 from .optional_cotangents import ABSENT, GARBAGE, NEUTRAL, PRESENT, Cotangent
@@ -161,7 +161,9 @@ def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph,
     return with_parameters(graph, types, [position[i] for i in operands]), unique
 
 
-def plan_switch(joint: Joint, node: GraphNode, operands: Ids, span: object) -> Sequence[int] | None:
+def plan_switch(
+    joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
+) -> Sequence[int] | None:
     """Append a switch that also returns residuals; see `control_flow`."""
     index, *xs = [i for i in operands if i is not None]
     active = [i in joint.active for i in xs]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import GradientError
 from ..ir.builder import GraphBuilder
 from ..ir.control import call, stack_new, stack_pop, stack_push
-from ..ir.graph import Graph, GraphNode, NamedGraph
+from ..ir.graph import Graph, GraphNode, NamedGraph, SourceSpan
 from ..types import BOOL, STACK
 from .activity import has_cotangent
 from .host_rules import additive_identity
@@ -190,7 +190,9 @@ def _is_recursive(target: NamedGraph) -> bool:
     return False
 
 
-def plan_call(joint: Joint, node: GraphNode, operands: Ids, span: object) -> Sequence[int] | None:
+def plan_call(
+    joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
+) -> Sequence[int] | None:
     """Inline the callee, or append a call of the forward of a recursive one; see `control_flow`."""
     session = joint.session
     target: NamedGraph = node.attributes["target"]
@@ -227,7 +229,9 @@ class CustomPlan:
                 sweep.accumulate(i, Cotangent(value, status, flag))
 
 
-def plan_custom(joint: Joint, node: GraphNode, operands: Ids, span: object) -> Sequence[int] | None:
+def plan_custom(
+    joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
+) -> Sequence[int] | None:
     """Append the node unchanged, with the user's backward as its plan; see `control_flow`."""
     if not any(i in joint.active for i in operands[: node.attributes["n_args"]]):
         return None

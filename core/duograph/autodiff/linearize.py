@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..ir.builder import GraphBuilder, expand
-from ..ir.graph import Graph, GraphNode
+from ..ir.graph import Graph, GraphNode, SourceSpan
 from ..ir.values import NeedsValue
 from ..op import Op
 from ..ops.movement import identity
@@ -92,7 +92,7 @@ class Joint:
         attributes: Mapping[str, Any],
         types: Sequence[ValueType],
         single: bool,
-        span: object,
+        span: SourceSpan | None,
     ) -> tuple[int, ...]:
         """Append a node whose result types are known, and return the ids of its results."""
         builder = self.builder
@@ -102,7 +102,7 @@ class Joint:
         builder.nodes.append(GraphNode(op, operands, attributes, results, single, span))
         return results
 
-    def inline(self, graph: Graph, params: Sequence[int], span: object) -> list[int]:
+    def inline(self, graph: Graph, params: Sequence[int], span: SourceSpan | None) -> list[int]:
         """Append the nodes of `graph` applied to `params`, and return the ids of its results.
 
         Composite ops on active values are replaced by their bodies.
@@ -135,7 +135,9 @@ class Joint:
             env.update(zip(node.results, made))
         return [env[i] for i in graph.outputs]
 
-    def _expanded(self, graph: Graph, node: GraphNode, operands: Ids, span: object) -> list[int]:
+    def _expanded(
+        self, graph: Graph, node: GraphNode, operands: Ids, span: SourceSpan | None
+    ) -> list[int]:
         """Append the body of a composite op.
 
         Operands that it uses several times get an alias, so that their cotangents are first summed

@@ -21,7 +21,7 @@ from ..ir.control import (
     switch,
     while_loop,
 )
-from ..ir.graph import Graph, GraphNode
+from ..ir.graph import Graph, GraphNode, SourceSpan
 from ..ir.values import GraphScalar
 from ..types import BOOL, INT, STACK, ValueType
 from .activity import has_cotangent
@@ -356,7 +356,9 @@ def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
     return Cotangent(value, GARBAGE, flag)
 
 
-def plan_while(joint: Joint, node: GraphNode, operands: Ids, span: object) -> Sequence[int] | None:
+def plan_while(
+    joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
+) -> Sequence[int] | None:
     """Append a loop that pushes residuals; see `control_flow`."""
     n = node.attributes["n_carry"]
     body: Graph = node.attributes["body"]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ..ir.graph import Graph, GraphNode, live_nodes
+from ..ir.graph import Graph, GraphNode
+from ..ir.liveness import live_nodes
 from ..types import ValueType
 
 __all__ = ["Linearized", "partition"]

@@ -268,8 +268,9 @@ class _Runs:
 
         def watch(node: GraphNode, results: tuple[Any, ...]) -> None:
             tensors = [_frozen(r) for r in results if isinstance(r, Tensor)]
-            if tensors and node.span is not None and not node.graphs:
-                log.append(_Value(node.op.name, node.span.file, node.span.line, tensors, node.span))
+            span = node.span
+            if tensors and isinstance(span, Span) and not node.graphs:
+                log.append(_Value(node.op.name, span.file, span.line, tensors, span))
 
         interpret(program.graph, values, self.device, watch)
 

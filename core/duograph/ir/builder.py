@@ -1,12 +1,14 @@
-"""The graph builder: op calls on graph tensors append typed nodes. Rules and composite bodies are
-traced with it.
+"""The graph builder: op calls on graph tensors append typed nodes.
+
+The front end evaluates source with it; bodies of composites and gradient rules are traced with it.
+It runs no kernel, and its values have no data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -18,21 +20,21 @@ from ..tensor import Tensor
 from ..types import HostType, TensorType, ValueType
 from .basic_ops import cast_to, constant, fill
 from .control import HostConstant, host_constant, to_tensor
-from .graph import FrozenArray, Graph, GraphNode
+from .graph import Attributes, FrozenArray, Graph, GraphNode, SourceSpan
 from .values import EXAMPLES, GraphObject, GraphScalar, HostValue, NeedsValue
 
 __all__ = ["GraphBuilder", "GraphTensor", "GraphValue", "current_builder", "expand", "trace"]
 
 
 class GraphTensor(Tensor):
-    """A value of a graph under construction: Tensor's own methods, a type, no data."""
+    """A tensor value of a graph under construction: a Tensor with a type and no data."""
 
     __slots__ = ("_builder", "_id")
 
     _builder: GraphBuilder
     _id: int
 
-    def asnumpy(self) -> Any:
+    def asnumpy(self) -> NoReturn:
         raise NeedsValue(
             "asnumpy: got a value of a graph that is being built; it has a shape and a dtype "
             "but no data. A gradient rule or a composite op may not look at values"
@@ -41,39 +43,43 @@ class GraphTensor(Tensor):
     numpy = asnumpy
 
     def _rebind(self, other: Tensor) -> None:
-        """Stand for another value of the graph from now on: what `x[i] = v` and in-place methods
-        do.
-        """
-        builder: Any = thread_state.builder or self._builder
-        builder.rebind(self, builder.operand(other, None))
+        """Become another value of the graph, as `x[i] = v` and in-place methods require."""
+        builder = thread_state.builder or self._builder
+        assert isinstance(builder, GraphBuilder)
+        value = builder.operand(other, None)
+        assert value is not None
+        builder.rebind(self, value)
 
     def __repr__(self) -> str:
         return f"GraphTensor(%{self._id}: {self._type})"
 
     __str__ = __repr__
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise ArgumentError("pickle: a value of a graph that is being built cannot be pickled")
 
 
 class GraphBuilder:
-    """Appends nodes to a graph. While it is the thread's current builder every op call reaches it."""
+    """Appends nodes to a graph. While it is the current builder of a thread, it gets all op calls.
 
-    # whether Python source is being evaluated: then eager tensors are inputs, and their writes
-    # values
+    Attributes:
+        staged: Python source is being evaluated; eager tensors are then inputs of the graph.
+        span: the source location that new nodes get.
+    """
+
     staged = False
 
     def __init__(self) -> None:
         self.types: list[ValueType] = []
         self.nodes: list[GraphNode] = []
         self.n_params = 0
-        self._constants: dict[Any, int] = {}
-        self.span: Any = None  # of the source that is being evaluated; goes to the nodes
+        self._constants: dict[tuple[str, DType], int] = {}  # fills by number and dtype
+        self.span: SourceSpan | None = None
 
     # ---- values -------------------------------------------------------------------------------
 
     def parameter(self, type_: ValueType) -> Any:
-        """The next parameter of the graph; all parameters come before the first node."""
+        """Add a parameter; all parameters come before the first node."""
         assert not self.nodes
         self.n_params += 1
         return self._value(type_)
@@ -94,7 +100,7 @@ class GraphBuilder:
         made._buf = None
         return made
 
-    def constant(self, value: Any, dtype: DType | None = None) -> GraphTensor:
+    def constant(self, value: object, dtype: DType | None = None) -> GraphTensor:
         """A number, array or eager tensor as a value of the graph."""
         if isinstance(value, (bool, int, float, complex, np.generic)):
             number = value.item() if isinstance(value, np.generic) else value
@@ -109,15 +115,13 @@ class GraphBuilder:
         return self.append(constant, (), {"value": FrozenArray(array)})
 
     def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
-        """Let the name `target` stand for another value."""
+        """Make the graph tensor `target` another value."""
         target._type = value._type
         target._id = value._id
         target._builder = value._builder
 
-    def host(self, value: Any) -> Any:
-        """A host value as a value of this graph: a GraphScalar, a GraphObject, or a Python
-        constant.
-        """
+    def host(self, value: object) -> Any:
+        """A host value of this graph, or a Python object as a constant of it."""
         if isinstance(value, HostValue):
             if value._builder is not self:
                 raise ArgumentError(
@@ -126,9 +130,10 @@ class GraphBuilder:
             return value
         return self.append(host_constant, (), {"value": HostConstant(value)})
 
-    def operand(self, value: Any, like: DType | None) -> GraphTensor | None:
-        """Whatever was given for an operand as a value of this graph; a number takes the dtype
-        `like`, weakly.
+    def operand(self, value: object, like: DType | None) -> GraphTensor | None:
+        """An operand of an op call as a value of this graph; None stays None.
+
+        A Python number takes the dtype `like` if that can hold numbers of its kind.
         """
         if value is None:
             return None
@@ -157,13 +162,14 @@ class GraphBuilder:
             )
         return self.constant(value)
 
-    def value(self, value: Any) -> Any:
-        """A graph value for a result: host values stay what they are, the rest become tensors."""
+    def value(self, value: object) -> Any:
+        """A result as a value of this graph: host values stay host values, others are tensors."""
         return self.host(value) if isinstance(value, HostValue) else self.operand(value, None)
 
     # ---- nodes --------------------------------------------------------------------------------
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+        """Append a call of an op on whatever the user gave, after promotion; see `op.Builder`."""
         first = op.promote_from  # operands before it, such as a condition, lend numbers no dtype
         like = next((x._type.dtype for x in operands[first:] if isinstance(x, Tensor)), None)
         try:
@@ -178,7 +184,7 @@ class GraphBuilder:
             )
         target = op.promoted_dtype([None if v is None else v._type for v in values])
         if target is not None:
-            # the last operand first: walked backwards, the casts give up their cotangents in
+            # the last operand first: the backward sweep then adds the cotangents of the casts in
             # operand order
             for i in reversed(range(op.promote_from, len(values))):
                 v = values[i]
@@ -186,10 +192,9 @@ class GraphBuilder:
                     values[i] = self.append(cast_to, (v,), {"dtype": target})
         return self.append(op, tuple(values), attributes)
 
-    def append(
-        self, op: Op, values: tuple[GraphValue | None, ...], attributes: Mapping[str, Any]
-    ) -> Any:
-        """One node on operands that are promoted already."""
+    def append(self, op: Op, values: tuple[GraphValue | None, ...], attributes: Attributes) -> Any:
+        """Append a call of an op on promoted operands; return its result or results."""
+        # ops of graphs alone take host types too
         types: tuple[Any, ...] = tuple(None if v is None else v._type for v in values)
         op.check_dtypes(types)
         found = op.result_types(types, attributes)
@@ -211,10 +216,9 @@ class GraphBuilder:
         made = [self.tensor(i) for i in ids]
         return made[0] if single else tuple(made)
 
-    def inline(self, graph: Graph, values: Sequence[Any]) -> list[Any]:
-        """Append the nodes of another graph on these values; its outputs."""
-        number: dict[int | None, int | None] = {None: None}
-        number.update(enumerate(v._id for v in values))
+    def inline(self, graph: Graph, values: Sequence[GraphValue]) -> list[Any]:
+        """Append the nodes of another graph with these values for its parameters; its outputs."""
+        number: dict[int | None, int] = dict(enumerate(v._id for v in values))
         types = self.types
         for node in graph.nodes:
             results = []
@@ -222,7 +226,7 @@ class GraphBuilder:
                 number[i] = len(types)
                 results.append(len(types))
                 types.append(graph.types[i])
-            operands = tuple([number[i] for i in node.operands])
+            operands = tuple([None if i is None else number[i] for i in node.operands])
             self.nodes.append(
                 GraphNode(
                     node.op,
@@ -233,18 +237,18 @@ class GraphBuilder:
                     node.span or self.span,
                 )
             )
-        return [self.tensor(number[i]) for i in graph.outputs]  # type: ignore[arg-type]
+        return [self.tensor(number[i]) for i in graph.outputs]
 
-    def finish(self, result: Any) -> Graph:
-        """The graph that returns `result`, a graph tensor or a tuple of them."""
+    def finish(self, result: object) -> Graph:
+        """The graph that returns `result`, one value or a tuple or list of them."""
         single = not isinstance(result, (tuple, list))
-        outputs = (result,) if single else tuple(result)
+        outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         ids = tuple(self.value(x)._id for x in outputs)
         return Graph(self.n_params, self.types, self.nodes, ids, single)
 
     @contextmanager
-    def current(self) -> Any:
-        """Make this the thread's builder for a while."""
+    def current(self) -> Iterator[GraphBuilder]:
+        """Make this the builder of the thread within a `with` block."""
         before = thread_state.builder
         thread_state.builder = self
         try:
@@ -267,9 +271,9 @@ def trace(
     function: Callable[..., Any],
     types: Sequence[TensorType | None],
     variadic: bool = False,
-    attributes: Mapping[str, Any] | None = None,
+    attributes: Attributes | None = None,
 ) -> Graph:
-    """The graph of `function` on parameters of these types; None stays None and is no parameter."""
+    """Trace a function of ops on parameters of these types; an absent operand (None) stays None."""
     builder = GraphBuilder()
     values = [None if t is None else builder.parameter(t.plain) for t in types]
     with builder.current():
@@ -277,8 +281,8 @@ def trace(
         return builder.finish(function(*arguments, **(attributes or {})))
 
 
-def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]) -> Graph:
-    """A composite's body (or a primitive's decomposition) as a graph; kept on the op."""
+def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
+    """The body of a composite, or the decomposition of a primitive, as a graph; cached on the op."""
     key = (types, op.key(types, attributes))
     found = op.expanded.get(key)
     if found is None:

@@ -1,12 +1,14 @@
-"""A graph is a flat list of typed nodes in program order. Values are numbered; everything used is
-defined before.
+"""Graphs: flat lists of typed nodes in program order.
+
+Values are numbered, and every value is defined before its first use. The front end and tracing build
+graphs, passes rewrite them, and lowering runs them. Nothing here depends on any particular op.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -20,32 +22,47 @@ __all__ = [
     "Graph",
     "NamedGraph",
     "FrozenArray",
-    "live_nodes",
-    "divides",
+    "SourceSpan",
     "subgraph",
 ]
 
-# Attributes of a node by name: numbers, strings, dtypes, tuples, arrays, graphs. Which ones an op takes
-# is for its own rules to know.
+# Attributes of a node by name: numbers, strings, dtypes, tuples, arrays, graphs. The rules of an op
+# know the types of its own.
 Attributes: TypeAlias = Mapping[str, Any]
-# Functions of Python numbers that raise on some of them, as written by the user.
-_DIVIDE = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift"}
+
+
+class SourceSpan(Protocol):
+    """Where in the user's source a node comes from."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
 
 
 @dataclasses.dataclass(frozen=True)
 class GraphNode:
-    """One op call: value ids in (None for an absent optional operand), value ids out."""
+    """One call of an op.
+
+    Attributes:
+        op: the op.
+        operands: value ids; None for an absent optional operand.
+        attributes: by name.
+        results: ids of the values that the node defines.
+        single: the op returns one value rather than a tuple.
+        span: the source location, if known.
+    """
 
     op: Op
     operands: tuple[int | None, ...]
     attributes: Attributes
     results: tuple[int, ...]
     single: bool
-    span: Any = None
+    span: SourceSpan | None = None
 
     @property
     def graphs(self) -> tuple[Graph, ...]:
-        """The sub-graphs that the node runs."""
+        """The sub-graphs among the attributes."""
         found: list[Graph] = []
         for value in self.attributes.values():
             if isinstance(value, Graph):
@@ -68,10 +85,10 @@ class GraphNode:
 
 @dataclasses.dataclass(eq=False)
 class Graph:
-    """Closed: parameters are values 0 .. n_params - 1, every other value is some node's result.
+    """A closed graph: it uses only its parameters and the results of its own nodes.
 
     Attributes:
-        n_params: number of parameters.
+        n_params: number of parameters, which are values 0 .. n_params - 1.
         types: the type of every value, by id.
         nodes: in program order.
         outputs: ids of the results.
@@ -87,7 +104,7 @@ class Graph:
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """What running the graph does besides returning values."""
+        """Everything that running the graph does besides returning values."""
         found = self._effects
         if found is None:
             found = frozenset()
@@ -95,7 +112,7 @@ class Graph:
             for node in self.nodes:
                 found |= node.effects
                 calls = calls or "target" in node.attributes
-            if not calls:  # those of a named graph may still be worked out
+            if not calls:  # the effects of a named graph may still grow
                 self._effects = found
         return found
 
@@ -117,9 +134,10 @@ class NamedGraph:
 
     Attributes:
         name: unique within a program.
-        graph: set when the graph is complete.
-        result_types: of the results; known before the graph is complete.
-        effects: of the whole recursive group; iterated to a fixed point while it is built.
+        graph: the graph; None until it is complete.
+        result_types: known before the graph is complete.
+        effects: of the whole recursive group; computed as a fixed point while it is built.
+        lowered: executables by device, made by the runtime at the first call.
     """
 
     __slots__ = ("name", "graph", "result_types", "effects", "lowered")
@@ -129,14 +147,14 @@ class NamedGraph:
         self.graph: Graph | None = None
         self.result_types = result_types
         self.effects: frozenset[Effect] = frozenset()
-        self.lowered: dict[Any, Any] = {}  # per device, made by the runtime at the first call
+        self.lowered: dict[Hashable, Any] = {}
 
     def __repr__(self) -> str:
         return f"@{self.name}"
 
 
 class FrozenArray:
-    """An array as an attribute value: hashable by identity, read-only."""
+    """A read-only array as an attribute; two are equal only if they are one object."""
 
     __slots__ = ("array",)
 
@@ -146,25 +164,6 @@ class FrozenArray:
 
     def __repr__(self) -> str:
         return f"array{list(self.array.shape)}"
-
-
-def divides(node: GraphNode) -> bool:
-    """Whether the node may raise as Python's `/` does: it runs though nobody reads the result, as
-    in Python.
-    """
-    return node.op.name == "scalar" and node.attributes["function"] in _DIVIDE
-
-
-def live_nodes(nodes: Sequence[GraphNode], wanted: set[int]) -> list[GraphNode]:
-    """The nodes that `wanted` values need, in order. Nodes with effects or errors always stay."""
-    needed = set(wanted)
-    kept: list[GraphNode] = []
-    for node in reversed(nodes):
-        if node.effects or divides(node) or any(r in needed for r in node.results):
-            kept.append(node)
-            needed.update(i for i in node.operands if i is not None)
-    kept.reverse()
-    return kept
 
 
 def subgraph(

@@ -23,7 +23,7 @@ from ..ir.control import (
     to_tensor,
 )
 from ..ir.graph import Attributes, FrozenArray
-from ..ir.values import HostValue
+from ..ir.values import GraphScalar
 from ..op import Op
 from ..types import BOOL, FLOAT, INT, HostType, TensorType
 from .matched_ops import cast, constant, fill
@@ -108,7 +108,7 @@ def fold_cast(g: Rewriter, x: GraphValue, to: DType) -> Found | None:
     return made_constant(g, array.astype(to.np), TensorType.of(type_.shape, to))
 
 
-def fold_scalar(g: Rewriter, xs: tuple[HostValue, ...], function: str) -> Found | None:
+def fold_scalar(g: Rewriter, xs: tuple[GraphScalar, ...], function: str) -> Found | None:
     """Compute a Python function of numbers; what raises is left to raise when the graph runs."""
     values = [g.known(x) for x in xs]
     if any(v is None for v in values) or _too_large(function, values):

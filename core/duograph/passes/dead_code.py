@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..ir.control import SUBGRAPH_OPS, switch, while_loop
-from ..ir.graph import Graph, GraphNode, divides, subgraph
+from ..ir.graph import Graph, GraphNode, subgraph
+from ..ir.liveness import may_divide_by_zero
 from .context import PLAIN, PassContext
 from .subgraphs import Done, has_effects, inside
 
@@ -56,7 +57,9 @@ class _Removal:
             needed: set[int | None] = set(key[1])
             kept: list[GraphNode] = []
             for node in reversed(graph.nodes):
-                if not needed.isdisjoint(node.results) or has_effects(node, self.effects, divides):
+                if not needed.isdisjoint(node.results) or has_effects(
+                    node, self.effects, may_divide_by_zero
+                ):
                     if node.op in SUBGRAPH_OPS:
                         node = self.reduced(node, needed)
                     kept.append(node)

@@ -11,7 +11,8 @@ import dataclasses
 from collections.abc import Iterable
 
 from ..ir.control import region
-from ..ir.graph import Graph, GraphNode, live_nodes
+from ..ir.graph import Graph, GraphNode
+from ..ir.liveness import live_nodes
 from ..ir.loops import (
     gathers_long_runs,
     is_elementwise,

@@ -11,10 +11,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..ir.builder import GraphBuilder, GraphTensor
+from ..ir.builder import GraphBuilder, GraphValue
 from ..ir.control import SUBGRAPH_OPS
-from ..ir.graph import Attributes, Graph, GraphNode
-from ..ir.values import HostValue
+from ..ir.graph import Attributes, Graph, GraphNode, SourceSpan
 from ..op import Op
 from ..types import TensorType
 from .matched_ops import constant, fill
@@ -23,7 +22,6 @@ from .subgraphs import Done, mapped
 
 __all__ = ["Found", "GraphValue", "Rewriter", "RewriteRule", "RewriteRules"]
 
-GraphValue: TypeAlias = GraphTensor | HostValue
 # What replaces a call: its result, or the results of an op with several.
 Found: TypeAlias = GraphValue | Sequence[GraphValue]
 RewriteRule: TypeAlias = Rule[Found]
@@ -93,7 +91,7 @@ class Rewriter:
         node: GraphNode,
         operands: tuple[int | None, ...],
         results: tuple[int, ...],
-        outer: Any,
+        outer: SourceSpan | None,
     ) -> GraphNode:
         """A node that no rule replaces, on new values and with its sub-graphs rewritten."""
         attributes = node.attributes
@@ -146,7 +144,7 @@ class Rewriter:
 
     def append(self, op: Op, operands: Sequence[GraphValue | None], attributes: Attributes) -> Any:
         """The result of a call that no rule replaces."""
-        made = self.builder.append(op, tuple(operands), attributes)  # type: ignore[arg-type]
+        made = self.builder.append(op, tuple(operands), attributes)
         node = self.builder.nodes[-1]
         for i in node.results:
             self.producers[i] = node

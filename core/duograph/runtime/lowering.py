@@ -17,7 +17,8 @@ from ..backend.prepared import Handle, HandleFunction, PreparedCall, as_prepared
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 from ..backend.protocol import Backend
 from ..dtype import bool_, int64
-from ..ir.graph import FrozenArray, Graph, GraphNode, live_nodes
+from ..ir.graph import FrozenArray, Graph, GraphNode
+from ..ir.liveness import live_nodes
 from ..ir.optimizer import optimizer
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType, ValueType
 from .control import CONTROL_OPS, ControlNode, control_call, may_raise, with_source_span

@@ -1,9 +1,13 @@
-"""The kernel printer of the C family: symbolic scalars, dialects, and what prints the one in the
-other.
+"""Code generation for languages of the C family.
 
-Backends use it and it knows none of them. `trace_scalar` runs an op's `scalar` slot on symbolic
-scalars, `print_function` prints the expression as a function of a dialect, whose `prelude()` holds
-the mathematics.
+Single ops: `trace_scalar` runs an op's `scalar` slot on symbolic scalars, and `print_function` prints
+the expression as a function of a `Dialect`, whose `prelude()` has the mathematical functions.
+
+Fused regions: `region_plan` derives a loop nest from the graph of a region, `scheduling` (with
+`row_schedule` and `column_schedule`) turns it into a `LoopProgram` for a target, and `loop_printer`
+prints that in any dialect.
+
+Backends use this package; it knows none of them and runs no compiler.
 """
 
 from .body_scalar import run_body

@@ -1,4 +1,8 @@
-"""Dialects of the C family: what the printer must know of a language, as attributes."""
+"""Dialects of the C family: what printers must know of a language, as attributes.
+
+A backend passes a dialect to the printers. `C` and `OPENCL` are here; other languages, such as CUDA
+C, are `GridDialect` objects of their backends.
+"""
 
 from __future__ import annotations
 
@@ -25,24 +29,26 @@ from ...dtype import (
     uint32,
     uint64,
 )  # fmt: skip
+from .header_pruning import pruned
 
 __all__ = ["C", "OPENCL", "Dialect", "GridDialect", "HEADERS", "SUFFIX"]
 
 _HERE = pathlib.Path(__file__).parent
 
-# The name of a dtype in the headers: a type, and the suffix of functions on it.
+# The name of a dtype in the headers: its type, and the suffix of functions on it.
 SUFFIX: dict[DType, str] = {
     bool_: "b8", int8: "i8", int16: "i16", int32: "i32", int64: "i64", uint8: "u8",
     uint16: "u16", uint32: "u32", uint64: "u64", float16: "f16", bfloat16: "bf16",
     float32: "f32", float64: "f64", complex64: "c64", complex128: "c128",
 }  # fmt: skip
 
-# Shared by every dialect, in this order, after its own prelude.
+# Headers of every dialect, in this order, after its own prelude.
 HEADERS = ("floating.h", "integer.h", "complex.h")
 
 
 @functools.cache
 def _digest(prelude_file: str) -> str:
+    """A hash of a prelude and of the shared headers."""
     texts = [(_HERE / name).read_bytes() for name in (prelude_file, *HEADERS)]
     try:
         from _blake2 import blake2b  # hashlib's import takes longer than a warm start may
@@ -51,9 +57,9 @@ def _digest(prelude_file: str) -> str:
     return blake2b(b"\0".join(texts), digest_size=16).hexdigest()
 
 
-@dataclasses.dataclass(eq=False, repr=False)  # the rest takes most of the time
+@dataclasses.dataclass(eq=False, repr=False)  # generating these would dominate the import time
 class Dialect:
-    """One language.
+    """One language of the C family.
 
     Attributes:
         name: for messages and comments.
@@ -61,10 +67,10 @@ class Dialect:
         function: qualifiers of an inlined function.
         int64_suffix, uint64_suffix: of integer constants.
         kernel: qualifiers of a function that the host calls.
-        independent: the line before a loop whose turns are independent.
-        stream: a function that copies a block to memory past the caches; "" where there is none.
-        fetch: a function that asks for memory that is read soon; "" where there is none.
-        memory: the qualifier of pointers to device memory; "" where all memory is one.
+        independent: the line before a loop with independent iterations.
+        stream: a function that copies a block to memory past the caches; "" if there is none.
+        fetch: a function that prefetches memory; "" if there is none.
+        memory: the address space qualifier of device memory; "" if there is one address space.
     """
 
     name: str
@@ -79,29 +85,26 @@ class Dialect:
     memory: str = ""
 
     def prelude(self) -> str:
-        """The text that stands before printed functions."""
+        """The source that comes before printed functions."""
         return "\n".join((_HERE / name).read_text() for name in (self.prelude_file, *HEADERS))
 
     def version(self) -> str:
-        """Changes with every change of the prelude."""
+        """A string that changes with every change of the prelude."""
         return _digest(self.prelude_file)
 
     def prelude_for(self, text: str) -> str:
-        """The part of the prelude that a text uses."""
-        from .header_pruning import pruned  # only who compiles needs it
-
+        """The part of the prelude that a source uses."""
         headers = "\n".join((_HERE / name).read_text() for name in HEADERS)
         return self.own_prelude() + pruned(headers, text)
 
     def own_prelude(self) -> str:
-        """The part that this language does not share with others."""
+        """The part of the prelude that other dialects do not share."""
         return (_HERE / self.prelude_file).read_text()
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
-        """The line before a loop that adds to some variables, keeps the greatest in others, and
-        or-s into the rest.
+        """The line before a loop that reduces in any order.
 
-        It lets a compiler take the elements in any order.
+        It adds to the variables `plus`, keeps maxima in `greatest`, and ORs into `bits`.
         """
         kinds = (("+", plus), ("max", greatest), ("|", bits))
         clauses = [f"reduction({kind}:{', '.join(names)})" for kind, names in kinds if names]
@@ -112,22 +115,20 @@ class Dialect:
         return f"{name} += {text};"
 
     def load(self, dtype: DType, text: str) -> str:
-        """An element as stored, in the dtype in which it is computed."""
+        """Convert a stored element to the dtype in which it is computed."""
         return f"dg_from_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
     def store(self, dtype: DType, text: str) -> str:
-        """The reverse of `load`."""
+        """Round a computed element to the dtype in which it is stored."""
         return f"dg_to_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
 
-@dataclasses.dataclass(eq=False, repr=False)  # the rest takes most of the time
+@dataclasses.dataclass(eq=False, repr=False)  # generating these would dominate the import time
 class GridDialect(Dialect):
-    """A language whose functions run once for each work item of a grid; `backend.grid` prints for
-    these.
+    """A language whose kernels run once for each work item of a grid (`backend.grid`).
 
-    What such a language calls kernels, memories, places in the grid, barriers and atomic additions
-    is said by macros of its prelude: DG_KERNEL, DG_GLOBAL, DG_SHARED, DG_ITEM ...
-    (`prelude_opencl.h`).
+    Macros of its prelude spell kernels, address spaces, work item ids, barriers and atomic
+    additions: DG_KERNEL, DG_GLOBAL, DG_SHARED, DG_ITEM ... (`prelude_opencl.h`).
     """
 
     stream: str = ""
@@ -135,9 +136,7 @@ class GridDialect(Dialect):
     memory: str = "DG_GLOBAL"
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
-        """A macro of the prelude; the additions say themselves that their order is free
-        (`accumulate`).
-        """
+        """A macro of the prelude; `accumulate` marks the additions whose order is free."""
         return "DG_ANY_ORDER"
 
     def accumulate(self, name: str, text: str) -> str:

@@ -1,7 +1,7 @@
-"""Symbolic scalars: typed expression trees, built by the `scalar` slots of the op table.
+"""Symbolic scalars: typed expression trees that the `scalar` slots of ops build.
 
-A slot gets `s`, which has the functions, and its operands as `Expr`, which have Python's
-operators::
+A slot receives `s`, which has the functions, and its operands as `Expr`, which have Python's
+operators. Printers and planners read the trees; nothing here prints or evaluates::
 
     @softsign.scalar
     def _(s, x):
@@ -15,7 +15,7 @@ stored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...dtype import (
     DType,
@@ -31,7 +31,10 @@ from ...errors import DTypeError
 
 __all__ = ["Expr", "Scalars", "Number", "compute_dtype", "real_dtype", "s"]
 
-Number = bool | int | float | complex
+Number: TypeAlias = bool | int | float | complex
+Operand: TypeAlias = "Expr | Number"
+# The name of an input, the value of a constant, the stored dtype of a cast.
+Value: TypeAlias = Any
 
 
 def compute_dtype(dtype: DType) -> DType:
@@ -45,7 +48,7 @@ def real_dtype(dtype: DType) -> DType:
 
 
 class Expr:
-    """One node: an input, a constant, or a function of other nodes. Never changed after it is made.
+    """One node: an input, a constant, or a function of other nodes. Immutable.
 
     Attributes:
         op: ``"input"``, ``"const"``, ``"cast"``, an infix operator such as ``"+"``, or a function's
@@ -59,7 +62,7 @@ class Expr:
     __hash__ = object.__hash__
 
     def __init__(
-        self, op: str, dtype: DType, args: tuple[Expr, ...] = (), value: Any = None
+        self, op: str, dtype: DType, args: tuple[Expr, ...] = (), value: Value = None
     ) -> None:
         self.op = op
         self.dtype = dtype
@@ -136,7 +139,7 @@ class Expr:
 
 
 def constant(value: Number, dtype: DType) -> Expr:
-    """A constant of that dtype."""
+    """A constant of a dtype."""
     dtype = compute_dtype(dtype)
     if dtype is bool_:
         value = bool(value)
@@ -150,12 +153,14 @@ def constant(value: Number, dtype: DType) -> Expr:
 
 
 def _is_number(x: Expr) -> bool:
-    """Whether it is a constant other than NaN."""
+    """Return whether it is a constant other than NaN."""
     return x.op == "const" and x.value == x.value
 
 
-def _pair(what: str, a: Any, b: Any) -> tuple[Expr, Expr]:
+def _pair(what: str, a: Operand, b: Operand) -> tuple[Expr, Expr]:
+    """Both operands as expressions of one dtype; a number takes the dtype of the other."""
     if not isinstance(a, Expr):
+        assert isinstance(b, Expr)
         a = constant(a, b.dtype)
     elif not isinstance(b, Expr):
         b = constant(b, a.dtype)
@@ -166,16 +171,16 @@ def _pair(what: str, a: Any, b: Any) -> tuple[Expr, Expr]:
     return a, b
 
 
-def _arithmetic(op: str, a: Any, b: Any) -> Expr:
+def _arithmetic(op: str, a: Operand, b: Operand) -> Expr:
     a, b = _pair(op, a, b)
     return Expr(op, a.dtype, (a, b))
 
 
-def _comparison(op: str, a: Any, b: Any) -> Expr:
+def _comparison(op: str, a: Operand, b: Operand) -> Expr:
     return Expr(op, bool_, _pair(op, a, b))
 
 
-def _bitwise(op: str, a: Any, b: Any) -> Expr:
+def _bitwise(op: str, a: Operand, b: Operand) -> Expr:
     a, b = _pair(op, a, b)
     if a.dtype.kind not in "biu":
         raise DTypeError(f"scalar rule: {op} of {a.dtype.name}; wanted bool or integers")
@@ -183,16 +188,20 @@ def _bitwise(op: str, a: Any, b: Any) -> Expr:
 
 
 def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
+    """The method `name` of `Scalars`, of one scalar."""
+
     def function(self: Scalars, x: Expr) -> Expr:
         return Expr(name, x.dtype, (x,))
 
     function.__name__ = name
-    function.__doc__ = f"`{name}` of a scalar; the dtype stays."
+    function.__doc__ = f"`{name}` of a scalar, of the same dtype."
     return function
 
 
-def _binary(name: str) -> Callable[[Scalars, Any, Any], Expr]:
-    def function(self: Scalars, x: Any, y: Any) -> Expr:
+def _binary(name: str) -> Callable[[Scalars, Operand, Operand], Expr]:
+    """The method `name` of `Scalars`, of two scalars of one dtype."""
+
+    def function(self: Scalars, x: Operand, y: Operand) -> Expr:
         x, y = _pair(name, x, y)
         return Expr(name, x.dtype, (x, y))
 
@@ -259,7 +268,7 @@ class Scalars:
         return Expr("abs", real_dtype(x.dtype), (x,))
 
     def sign(self, x: Expr) -> Expr:
-        """-1, 0 or 1; NaN stays."""
+        """-1, 0 or 1; NaN for NaN."""
         if x.dtype.is_integer:
             return Expr("sign", x.dtype, (x,))
         signed = self.where(x > 0, 1, self.where(x < 0, self.const(-1, x.dtype), x))
@@ -278,20 +287,20 @@ class Scalars:
         )
 
     def complex(self, re: Expr, im: Expr) -> Expr:
-        """A complex number of its parts."""
+        """The complex number with these parts."""
         re, im = _pair("complex", re, im)
         return Expr("make", complex64 if re.dtype is float32 else complex128, (re, im))
 
     def minimum(self, x: Expr | Number, y: Expr | Number) -> Expr:
-        """The smaller; NaN when either is."""
+        """The smaller one; NaN if either is."""
         x, y = _pair("minimum", x, y)
-        if _is_number(y):  # one comparison
+        if _is_number(y):
             return self.where(x >= y, y, x)
         less = x < y
         return self.where(less | (x != x) if x.dtype.is_floating else less, x, y)
 
     def maximum(self, x: Expr | Number, y: Expr | Number) -> Expr:
-        """The greater; NaN when either is."""
+        """The greater one; NaN if either is."""
         x, y = _pair("maximum", x, y)
         if _is_number(y):
             return self.where(x <= y, y, x)
@@ -299,13 +308,13 @@ class Scalars:
         return self.where(greater | (x != x) if x.dtype.is_floating else greater, x, y)
 
     def isnan(self, x: Expr) -> Expr:
-        """Whether a floating or complex scalar is NaN."""
+        """True where a scalar is NaN."""
         if x.dtype.kind in "biu":
             return self.const(False, bool_)
         return x != x
 
     def isinf(self, x: Expr) -> Expr:
-        """Whether it is an infinity (complex: has one)."""
+        """True where a scalar, or a part of a complex one, is infinite."""
         if x.dtype.is_complex:
             return self.isinf(self.real(x)) | self.isinf(self.imag(x))
         if not x.dtype.is_floating:
@@ -313,20 +322,20 @@ class Scalars:
         return self.abs(x) == self.inf
 
     def isfinite(self, x: Expr) -> Expr:
-        """Whether it is neither NaN nor an infinity."""
+        """True where a scalar is neither NaN nor infinite."""
         if x.dtype.is_complex:
             return self.isfinite(self.real(x)) & self.isfinite(self.imag(x))
         if not x.dtype.is_floating:
             return self.const(True, bool_)
         return self.abs(x) < self.inf
 
-    def where(self, condition: Expr, x: Any, y: Any) -> Expr:
-        """`x` where the condition holds, else `y`. Both are computed."""
+    def where(self, condition: Expr, x: Operand, y: Operand) -> Expr:
+        """`x` where the condition holds, else `y`; both are computed."""
         x, y = _pair("where", x, y)
         return Expr("where", x.dtype, (self.truth(condition), x, y))
 
     def truth(self, x: Expr) -> Expr:
-        """Whether a scalar is not zero."""
+        """True where a scalar is not zero."""
         return x if x.dtype is bool_ else x != 0
 
     def const(self, value: Number, dtype: DType) -> Expr:

@@ -1,8 +1,8 @@
-"""Leaves of the shared headers only what a text uses: a compiler reads the rest in as long as it
-takes for the kernel.
+"""Prune the shared headers to the functions that a source uses.
 
-The headers hold three things: functions (``DG_FN ... {``), macros, and lines that instantiate
-macros which define functions.
+`Dialect.prelude_for` calls `pruned`: parsing whole headers would take a compiler as long as the
+kernel. The headers consist of functions (``DG_FN ... {``), macros, and lines that instantiate macros
+which define functions. It parses these forms only, not C.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from typing import NamedTuple
 
 __all__ = ["pruned"]
 
-_WORD = re.compile(r"\w+")
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_MACRO = re.compile(r"#define (\w+)(?:\(([^)]*)\))?")
-_DEFINED = re.compile(r"DG_FN \w+ (\w[\w#]*)\(")
-_USE = re.compile(r"\b(DG_\w+)\(([^()]*)\)")
+# Patterns, compiled at first use: most processes import this module and never build anything.
+_WORD = r"\w+"
+_COMMENT = r"/\*.*?\*/"
+_MACRO = r"#define (\w+)(?:\(([^)]*)\))?"
+_DEFINED = r"DG_FN \w+ (\w[\w#]*)\("
+_USE = r"\b(DG_\w+)\(([^()]*)\)"
 
 
 Macros = dict[str, tuple[list[str], str]]
 
 
 class _Item(NamedTuple):
-    """A piece of a header: the names that it defines, its text, and whether that is a use of a
-    macro.
-    """
+    """A definition in a header: the names it defines, its text, whether it instantiates a macro."""
 
     names: set[str]
     text: str
@@ -35,41 +34,43 @@ class _Item(NamedTuple):
 
 
 def pruned(headers: str, text: str) -> str:
-    """The pieces of `headers` that `text` needs, in order."""
+    """The definitions of `headers` that `text` needs, in order."""
     items, macros = _items(headers)
-    needed = set(_WORD.findall(text))
+    needed = set(re.findall(_WORD, text))
     kept: list[str] = []
-    for item in reversed(items):  # everything is defined before it is used
+    for item in reversed(items):  # definitions precede uses
         if not needed.isdisjoint(item.names):
             kept.append(item.text)
-            needed.update(_words(item.text, macros) if item.use else _WORD.findall(item.text))
+            needed.update(_words(item.text, macros) if item.use else re.findall(_WORD, item.text))
     return "\n".join(reversed(kept)) + "\n"
 
 
 @functools.cache
 def _items(headers: str) -> tuple[list[_Item], Macros]:
+    """The definitions of the headers, and their macros: name -> (parameters, text)."""
     macros: Macros = {}
     found: list[_Item] = []
-    for text in _pieces(_COMMENT.sub("", headers)):
-        macro = _MACRO.match(text)
+    for text in _definitions(re.sub(_COMMENT, "", headers, flags=re.DOTALL)):
+        macro = re.match(_MACRO, text)
         if macro is not None:
             name, parameters = macro.groups()
             macros[name] = ([p.strip() for p in (parameters or "").split(",")], text)
             found.append(_Item({name}, text))
         elif text.startswith("DG_FN"):
-            found.append(_Item(set(_DEFINED.findall(text)), text))
+            found.append(_Item(set(re.findall(_DEFINED, text)), text))
         elif text.startswith("typedef"):
-            found.append(_Item({_WORD.findall(text)[-1]}, text))
+            found.append(_Item({re.findall(_WORD, text)[-1]}, text))
         else:
-            for use in _USE.finditer(text):
+            for use in re.finditer(_USE, text):
                 names = set(_instantiated(use.group(1), use.group(2), macros))
                 found.append(_Item(names, use.group(0), True))
     return found, macros
 
 
-def _pieces(headers: str) -> Iterator[str]:
-    """Functions, macros and other lines. Conditions (`#if`) are for what regions never use, and are
-    dropped whole.
+def _definitions(headers: str) -> Iterator[str]:
+    """Functions, macros and other lines.
+
+    Blocks in `#if` are for code that regions never use, and are dropped.
     """
     lines = iter(headers.splitlines())
     for first in lines:
@@ -93,23 +94,21 @@ def _pieces(headers: str) -> Iterator[str]:
 
 
 def _instantiated(name: str, arguments: str, macros: Macros) -> Iterator[str]:
-    """Names of the functions that a use of a macro defines."""
+    """Names of the functions that an instantiation of a macro defines."""
     parameters, body = macros[name]
     given = dict(zip(parameters, (a.strip() for a in arguments.split(","))))
-    for pattern in _DEFINED.findall(body):
+    for pattern in re.findall(_DEFINED, body):
         yield "".join(given.get(part, part) for part in pattern.split("##"))
-    for use in _USE.finditer(body[body.index(")") :]):
+    for use in re.finditer(_USE, body[body.index(")") :]):
         if use.group(1) in macros:
             inner = ",".join(given.get(a.strip(), a.strip()) for a in use.group(2).split(","))
             yield from _instantiated(use.group(1), inner, macros)
 
 
 def _words(use: str, macros: Macros) -> set[str]:
-    """What the expansion of a use of a macro may name: words of its body, with parts pasted
-    together.
-    """
-    found = set(_WORD.findall(use))
-    match = _USE.match(use)
+    """Names in the expansion of a macro: the words of its body, with tokens pasted together."""
+    found = set(re.findall(_WORD, use))
+    match = re.match(_USE, use)
     assert match is not None
     parameters, body = macros[match.group(1)]
     given = dict(zip(parameters, (a.strip() for a in match.group(2).split(","))))

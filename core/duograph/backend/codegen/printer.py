@@ -1,4 +1,6 @@
-"""Prints scalar expressions as functions of a dialect.
+"""Print scalar expressions as functions of a dialect.
+
+Builders of kernels and `loop_printer` call it:
 
 ```
     where(x > 0, x, alpha * expm1(x))        DG_FN f32 elu_f32_at(f32 x, f32 alpha) {
@@ -8,13 +10,13 @@
 ```
 
 A value that is used more than once gets a line of its own, and so does a branch of a selection that
-calls a function.
+calls a function. The printer decides nothing about loops or memory.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from ...dtype import DType, bfloat16, bool_, float16, float32, float64, int64, uint32, uint64
@@ -24,7 +26,7 @@ from .expression import Expr, compute_dtype, s
 
 __all__ = ["is_heavy", "print_expression", "print_function", "trace_scalar"]
 
-# Binds weaker than any operator that could stand around it, so it gets parentheses.
+# Infix operators; an operand that is one gets parentheses.
 _INFIX = {"+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!=", "&", "|", "^"}
 
 _CHEAP = _INFIX | {
@@ -48,12 +50,12 @@ _CHEAP = _INFIX | {
 
 
 def trace_scalar(
-    rule: Any,
+    rule: Callable[..., Any],
     inputs: Sequence[tuple[str, DType]],
     attributes: Mapping[str, Any],
     result: DType,
 ) -> Expr:
-    """The expression that a `scalar` slot gives for operands of these names and dtypes.
+    """The expression that a `scalar` slot returns for operands of these names and dtypes.
 
     `attributes` are Python values, or `Expr` for those known only at run time. The result is cast
     to the dtype in which `result` is computed.
@@ -64,16 +66,18 @@ def trace_scalar(
 
 
 class _Printer:
+    """Prints one expression; `lines` define the values that it names."""
+
     def __init__(self, dialect: Dialect, prefix: str = "t") -> None:
         self.dialect = dialect
         self.prefix = prefix
         self.lines: list[str] = []
-        self.names: dict[Any, str] = {}
-        self.keys: dict[int, Any] = {}
-        self.uses: dict[Any, int] = {}
+        self.names: dict[Hashable, str] = {}
+        self.keys: dict[int, Hashable] = {}
+        self.uses: dict[Hashable, int] = {}
 
-    def key(self, e: Expr) -> Any:
-        """Equal for equal expressions, so that a value written twice is computed once."""
+    def key(self, e: Expr) -> Hashable:
+        """A key that is equal for equal expressions, so that repeated values are computed once."""
         found = self.keys.get(id(e))
         if found is None:
             value = repr(e.value) if e.op == "const" else e.value
@@ -82,6 +86,7 @@ class _Printer:
         return found
 
     def count(self, e: Expr) -> None:
+        """Count the uses of every value."""
         key = self.key(e)
         self.uses[key] = self.uses.get(key, 0) + 1
         if self.uses[key] == 1:
@@ -89,7 +94,7 @@ class _Printer:
                 self.count(a)
 
     def text(self, e: Expr) -> str:
-        """The expression, or the name of the line that holds its value."""
+        """The expression, or the name of its value if it has one."""
         if e.op == "input":
             return str(e.value)
         if e.op == "const":
@@ -112,23 +117,24 @@ class _Printer:
         return f"({text})" if weak and not _closed(text) else text
 
     def branch(self, e: Expr) -> str:
-        """The expression as a branch of a selection: what calls a function gets a line before it.
+        """The expression as a branch of a selection; a function call gets a line before it.
 
-        Both branches are computed anyway, and written this way a compiler sees no jump around a
-        long one, which would keep it from vectorising the loop.
+        Both branches are computed anyway. Written this way, a compiler sees no jump around a long
+        branch, which would prevent vectorisation of the loop.
         """
         if e.op not in ("input", "const") and self.key(e) not in self.names and _calls(e):
             return self.line(e, self.operation(e))
         return self.inner(e)
 
     def line(self, e: Expr, text: str) -> str:
-        """Put the value on a line of its own; its name."""
+        """Define a value on a line of its own; return its name."""
         name = f"{self.prefix}{len(self.names)}"
         self.names[self.key(e)] = name
         self.lines.append(f"const {SUFFIX[e.dtype]} {name} = {text};")
         return name
 
     def constant(self, e: Expr) -> str:
+        """The literal of a constant."""
         value, dtype = e.value, e.dtype
         if dtype is bool_:
             return "1" if value else "0"
@@ -151,6 +157,7 @@ class _Printer:
         return self.real(value, dtype)
 
     def real(self, value: float, dtype: DType) -> str:
+        """The literal of a real number."""
         bits32 = dtype is float32
         if math.isnan(value):
             return "DG_NAN_F32" if bits32 else "(f64)DG_NAN_F32"
@@ -169,6 +176,7 @@ class _Printer:
         return text + ("f" if bits32 else "")
 
     def operation(self, e: Expr) -> str:
+        """The text of an operator or a function call."""
         op, dtype = e.op, e.dtype
         if op == "cast":
             return self.cast(e)
@@ -186,7 +194,7 @@ class _Printer:
             return self.infix(e)
         if op == "neg":
             if dtype.is_integer:
-                return self.wrapped("-", f"0 - ({_unsigned(dtype)}){self.inner(e.args[0])}", dtype)
+                return f"({SUFFIX[dtype]})(0 - ({_unsigned(dtype)}){self.inner(e.args[0])})"
             return f"-{self.inner(e.args[0])}"
         if op == "not":
             return f"!{self.inner(e.args[0])}"
@@ -197,29 +205,26 @@ class _Printer:
         return f"dg_{op}_{SUFFIX[operand]}({self.arguments(e)})"
 
     def arguments(self, e: Expr) -> str:
+        """The operands, separated by commas."""
         return ", ".join(self.text(a) for a in e.args)
 
     def infix(self, e: Expr) -> str:
+        """The text of a binary operator; signed integers wrap around through unsigned ones."""
         op, dtype = e.op, e.dtype
-        if e.args[0].op == "const" and e.args[1].op == "const":
-            pass  # the compiler folds it
         x, y = (self.inner(a) for a in e.args)
         if op in ("+", "-", "*") and dtype.kind in "iu":
             unsigned = _unsigned(dtype)
             if unsigned == SUFFIX[dtype]:
                 return f"{x} {op} {y}"
-            return self.wrapped(op, f"({unsigned}){x} {op} ({unsigned}){y}", dtype)
+            return f"({SUFFIX[dtype]})(({unsigned}){x} {op} ({unsigned}){y})"
         if op == "/" and dtype.kind in "biu":
             raise DTypeError(f"scalar rule: / of {dtype.name}; use floor_divide or trunc_divide")
         if op in ("+", "*") and dtype is bool_:
             return f"{x} {'|' if op == '+' else '&'} {y}"
         return f"{x} {op} {y}"
 
-    def wrapped(self, op: str, text: str, dtype: DType) -> str:
-        """Signed arithmetic through unsigned, where C says what overflow does."""
-        return f"({SUFFIX[dtype]})({text})"
-
     def cast(self, e: Expr) -> str:
+        """The text of a conversion."""
         (x,) = e.args
         if e.value is float16 or e.value is bfloat16:
             name = SUFFIX[e.value]
@@ -236,13 +241,13 @@ class _Printer:
 
 
 def _calls(e: Expr) -> bool:
-    """Whether computing the expression calls a function."""
+    """Return whether computing the expression calls a function."""
     simple = _INFIX | {"input", "const", "cast", "where", "neg", "not", "~", "abs", "make"}
     return e.op not in simple or any(_calls(a) for a in e.args)
 
 
 def _closed(text: str) -> bool:
-    """Whether the text is one parenthesised or cast group already."""
+    """Return whether the text is one group in parentheses."""
     if not text.startswith("("):
         return False
     depth = 0
@@ -259,16 +264,15 @@ def _unsigned(dtype: DType) -> str:
 
 
 def is_heavy(e: Expr) -> bool:
-    """Whether the expression costs more than arithmetic: an element is worth a thread sooner, and
-    keeping it pays.
+    """Return whether the expression costs more than arithmetic.
+
+    Fewer such elements are worth a thread, and keeping their values between passes pays.
     """
     return e.op not in _CHEAP or any(is_heavy(a) for a in e.args)
 
 
 def print_expression(dialect: Dialect, e: Expr, prefix: str = "t") -> tuple[list[str], str]:
-    """Lines that name shared values, with names that begin with `prefix`, and the text of the
-    expression.
-    """
+    """Lines that define shared values, named with `prefix`, and the text of the expression."""
     printer = _Printer(dialect, prefix)
     printer.count(e)
     text = printer.text(e)
@@ -278,7 +282,7 @@ def print_expression(dialect: Dialect, e: Expr, prefix: str = "t") -> tuple[list
 def print_function(
     dialect: Dialect, name: str, parameters: Sequence[tuple[str, DType]], e: Expr
 ) -> str:
-    """An inlined function of that name which returns the expression."""
+    """An inlined function `name` that returns the expression."""
     lines, text = print_expression(dialect, e)
     head = ", ".join(f"{SUFFIX[compute_dtype(d)]} {p}" for p, d in parameters)
     body = "".join(f"    {line}\n" for line in [*lines, f"return {text};"])

@@ -1,10 +1,9 @@
-"""Which elementwise kernels the op table asks for: one for each op with a `scalar` slot and each
-dtype it takes.
+"""Elementwise kernels of single ops: one for each op with a `scalar` slot and each dtype it takes.
 
-A backend that compiles ahead of time prints all of them; one that compiles on demand asks
-`scalar_kernel` for one. Attributes annotated `float` are parameters of the kernel, in the dtype of
-its floating operands; a `DType` attribute is part of its name. How any elementwise kernel walks
-broadcast operands (`collapse`), and what is worth a thread (`grain_of`), stands here too.
+A backend that compiles ahead of time prints all of them (`scalar_kernels`); one that compiles on
+demand asks `scalar_kernel` for one. Attributes annotated `float` are parameters of the kernel, in
+the dtype of its floating operands; a `DType` attribute is part of its name. `collapse` merges the
+axes of broadcast operands, `grain_of` says how many elements are worth a thread.
 """
 
 from __future__ import annotations
@@ -31,23 +30,22 @@ __all__ = [
     "scalar_kernels",
 ]
 
-# Elements that are worth waking a thread for: plain arithmetic, and functions such as exp.
+# Elements that are worth a thread: of plain arithmetic, and of functions such as exp.
 GRAIN, HEAVY_GRAIN = 65536, 16384
 
 
 def grain_of(heavy: bool) -> int:
-    """Elements that are worth waking a thread for, by what `printer.is_heavy` says of a kernel."""
+    """Elements that are worth a thread; `heavy` as from `printer.is_heavy`."""
     return HEAVY_GRAIN if heavy else GRAIN
 
 
 def collapse(
     shape: Sequence[int], operands: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """Merge axes along which every operand moves, or stays, in the same way.
+    """Merge adjacent axes along which every operand is contiguous or broadcast.
 
-    Returns the sizes of the axes of `shape` that are left, outermost first, and for each operand
-    its steps in
-    elements: 0 where it is broadcast.
+    Returns the sizes of the remaining axes of `shape`, outermost first, and for each operand its
+    strides in elements: 0 where it is broadcast.
 
     Examples:
         >>> from duograph.backend.codegen.scalar_kernels import collapse
@@ -102,6 +100,7 @@ class ScalarKernel(NamedTuple):
 
 @functools.cache
 def _annotations(op: Op) -> dict[str, str]:
+    """The annotations of an op's parameters, as text."""
     found = {}
     for p in op.__signature__.parameters.values():
         a = p.annotation
@@ -110,14 +109,12 @@ def _annotations(op: Op) -> dict[str, str]:
 
 
 def parameter_names(op: Op) -> tuple[str, ...]:
-    """The attributes that are parameters of the op's kernels."""
+    """The attributes of an op that are parameters of its kernels."""
     return op.real_attributes
 
 
 def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) -> str | None:
-    """The name of the kernel for these operand dtypes, or None when an attribute keeps it from
-    having one.
-    """
+    """The name of the kernel for these operand dtypes, or None if an attribute rules it out."""
     parts = [op.name]
     if len(set(dtypes)) == 1:
         parts.append(SUFFIX[dtypes[0]])
@@ -135,7 +132,7 @@ def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) 
 def scalar_kernel(
     op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]
 ) -> ScalarKernel | None:
-    """The kernel of an op for operands of these dtypes, or None when the op does not take them."""
+    """The kernel of an op for operands of these dtypes, or None if the op does not take them."""
     if parameter_names(op) and not all(d.is_floating for d in dtypes[op.promote_from :]):
         return None  # parameters are floating: for other dtypes the op's body runs
     types = [TensorType.of((2,), d) for d in dtypes]
@@ -158,14 +155,14 @@ def scalar_kernel(
 
 
 def scalar_kernels(ops: Mapping[str, Op] = OPS) -> Iterator[ScalarKernel]:
-    """All elementwise kernels of an op table, ops in order of their names."""
+    """All elementwise kernels of an op table, in the order of op names."""
     for _, op in sorted(ops.items()):
         if op.scalar_rule is None or op.variadic:
             continue
         others = [a for a in op.attribute_names if a not in parameter_names(op)]
         annotations = _annotations(op)
         if [annotations[a] for a in others] not in ([], ["DType"]):
-            continue  # kernels depend on more than numbers and one dtype: left to the body
+            continue  # more than numbers and one dtype: the body of the op runs
         base = dict.fromkeys(parameter_names(op), 1.0)
         for dtype in ALL:
             first = [bool_] * op.promote_from

@@ -31,6 +31,7 @@ from . import (  # noqa: F401  (each module enters its kernels into the table)
 )
 from .device import GridDevice, Launch, Plan
 from .elementwise import elementwise
+from .fused_regions import compile_regions
 from .index_errors import RECORD, SIZE, IndexRecord
 from .movement import fill_launch
 from .table import KERNELS
@@ -174,8 +175,6 @@ class GridBackend(Backend):
         return None
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[Call | str]:
-        from .fused_regions import compile_regions  # eager mode needs no printer of loops
-
         return compile_regions(self, self.device(device_id), regions)
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:

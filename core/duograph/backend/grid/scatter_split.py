@@ -11,7 +11,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...ir.graph import Graph, live_nodes
+from ...ir.graph import Graph
+from ...ir.liveness import live_nodes
 from ...types import TensorType
 from .device import GridDevice, Launch, Plan
 from .index_errors import RECORD

@@ -10,14 +10,16 @@ import operator
 import types
 from collections.abc import Callable
 
-from ...errors import UnsupportedSyntaxError
+from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
+from ..diagnostics import is_internal
 from ..libraries import is_framework
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from .functions import enter, evaluated_function
 from .host import run_on_host, with_item
+from .spans import error_spans
 
 
 def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
@@ -39,14 +41,12 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
             journal.keep()
             raise
         journal.roll_back()
-        framework = isinstance(f, (types.FunctionType, types.MethodType)) and is_framework(
-            f.__module__
-        )
-        if ev.strict and not framework:
+        function = getattr(f, "__func__", f)
+        evaluable = _has_evaluable_source(function)
+        if ev.strict and not evaluable:
             raise _unknown_argument(f, error) from None
         builder.rewind(*mark)
-        function = getattr(f, "__func__", f)
-        if isinstance(function, types.FunctionType) and is_framework(function.__module__):
+        if evaluable:
             given = (f.__self__, *args) if isinstance(f, types.MethodType) else args
             return _enter_framework_function(ev, f, function, given, kwargs)
         if f is operator.setitem and isinstance(args[0], GraphTensor):
@@ -71,8 +71,11 @@ def _enter_framework_function(
     """Evaluate the source of a function of the framework that needs values of the graph."""
     try:
         return enter(ev, evaluated_function(ev, function), args, kwargs)
-    except (TypeError, ValueError) as error:  # Python refused a graph value as no number
-        if isinstance(error, NeedsValue) or not _needed_a_value(error):
+    except (TypeError, ValueError) as error:
+        # Python refused a graph value as no number, or a shape depends on one
+        if isinstance(error, NeedsValue) or not (
+            _needed_a_value(error) or _is_join_in_framework(error)
+        ):
             raise
         if ev.strict:
             raise _unknown_argument(f, error) from None
@@ -89,6 +92,23 @@ def _needed_a_value(error: Exception) -> bool:
     """Return whether a call failed because a number is known only when the graph runs."""
     text = str(error)
     return isinstance(error, NeedsValue) or "GraphScalar" in text or "GraphObject" in text
+
+
+def _has_evaluable_source(function: Value) -> bool:
+    """Return whether the source of a framework function may be evaluated.
+
+    The functions that call an op (they have an attribute `op`) are not: an op needs its attributes.
+    """
+    return (
+        isinstance(function, types.FunctionType)
+        and is_framework(function.__module__)
+        and not hasattr(function, "op")
+    )
+
+
+def _is_join_in_framework(error: Exception) -> bool:
+    """Return whether branches of framework code, not of the user's, end with different types."""
+    return isinstance(error, JoinError) and is_internal(error_spans(error)[-1].file)
 
 
 def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:

@@ -1,6 +1,4 @@
-"""What a compiled function computes once while Parameters stay is never stale, in training's way,
-or left behind.
-"""
+"""Values that depend on Parameters alone are computed once, and never go stale."""
 
 import gc
 import subprocess
@@ -61,7 +59,7 @@ def check(function, net):
 
 
 @pytest.mark.parametrize("level", ["O1", "O2"])
-def test_values_are_kept_from_the_second_call_on_and_have_the_same_bits(level):
+def test_values_are_cached_from_the_second_call_with_the_same_bits(level):
     net = Net()
     f = compiled(net, level)
     found = []
@@ -75,7 +73,7 @@ def test_values_are_kept_from_the_second_call_on_and_have_the_same_bits(level):
     )
 
 
-def test_nothing_is_kept_at_the_level_of_eager_kernels():
+def test_nothing_is_cached_at_o0():
     net = Net()
     f = compiled(net, "O0")
     for _ in range(4):
@@ -161,7 +159,7 @@ def training(net):
 @pytest.mark.parametrize("level", ["O1", "O2"])
 @pytest.mark.parametrize("before", [0, 1, 2, 4], ids=lambda n: f"after_{n}_calls")
 @pytest.mark.parametrize("change", CHANGES, ids=lambda f: f.__name__[3:])
-def test_no_change_is_missed(change, before, level):
+def test_every_change_of_state_invalidates_the_cache(change, before, level):
     net = Net()
     f = compiled(net, level)
     for _ in range(before):
@@ -177,7 +175,7 @@ def test_no_change_is_missed(change, before, level):
 
 @pytest.mark.parametrize("taken", ["before_all", "after_one", "after_three"])
 @pytest.mark.parametrize("how", ["asnumpy", "value", "slice", "dlpack", "memoryview"])
-def test_arrays_that_live_on_are_seen_whenever_they_are_written(how, taken):
+def test_writes_through_exported_arrays_are_seen(how, taken):
     net = Net()
     f = compiled(net)
     get = {
@@ -210,7 +208,7 @@ def test_arrays_that_live_on_are_seen_whenever_they_are_written(how, taken):
 
 
 @pytest.mark.parametrize("dropped", [False, True])
-def test_a_result_whose_array_is_known_becomes_a_parameter(dropped):
+def test_parameter_over_an_exported_array_is_not_cached(dropped):
     net = Net()
     f = compiled(net)
     value = Tensor(np.ones((96, 80), np.float32)) + 1
@@ -224,7 +222,7 @@ def test_a_result_whose_array_is_known_becomes_a_parameter(dropped):
     check(f, net)
 
 
-def test_a_captured_tensor_over_the_users_array():
+def test_captured_tensor_over_a_user_array_is_not_cached():
     array = np.ones((96, 80), np.float32)
     w = ms.from_numpy(array)
     f = ms.jit(lambda x: ops.matmul(x, w), jit_level="O1")
@@ -235,7 +233,7 @@ def test_a_captured_tensor_over_the_users_array():
     assert kept(f) == 0
 
 
-def test_a_view_of_an_array_that_the_user_has():
+def test_view_of_a_user_array_is_not_cached():
     whole = np.ones((2, 96, 80), np.float32)
     w = ms.from_numpy(whole[1])
     f = ms.jit(lambda x: ops.matmul(x, w), jit_level="O1")
@@ -244,7 +242,7 @@ def test_a_view_of_an_array_that_the_user_has():
         np.testing.assert_allclose(f(Tensor(X)).asnumpy(), X @ whole[1], rtol=2e-4, atol=1e-4)
 
 
-def test_two_programs_and_two_functions_share_a_parameter():
+def test_programs_that_share_a_parameter():
     net = Net()
     first, second = compiled(net), compiled(net, "O1")
     other = RNG.standard_normal((40, 96)).astype(np.float32)
@@ -260,7 +258,7 @@ def test_two_programs_and_two_functions_share_a_parameter():
         assert kept(first) == kept(second) == 0, "freed at once"
 
 
-def test_training_between_keeps_its_updates_in_place_and_pays_nothing():
+def test_training_between_calls_keeps_updates_in_place():
     net = Net(4000)  # more state than a program remembers the handles of
     train, f = training(net), compiled(net)
     for _ in range(3):
@@ -288,7 +286,7 @@ def in_use():
     return registry.backend("CPU").memory_stats(0)["in_use"]
 
 
-def test_memory_is_counted_does_not_grow_and_is_freed():
+def test_cached_memory_is_counted_bounded_and_freed():
     class Wide(nn.Cell):
         def __init__(self):
             super().__init__()
@@ -317,7 +315,7 @@ def test_memory_is_counted_does_not_grow_and_is_freed():
     assert id(net.w._buf) not in watched
 
 
-def test_compiled_again_and_parameter_replaced():
+def test_recompilation_and_replaced_parameter():
     net = Net()
     f = compiled(net)
     for _ in range(3):
@@ -332,7 +330,7 @@ def test_compiled_again_and_parameter_replaced():
     assert kept(f) > 0
 
 
-def test_threads_see_whole_values_and_the_last_one():
+def test_threads_see_complete_and_current_values():
     class Scaled(nn.Cell):
         def __init__(self):
             super().__init__()
@@ -371,7 +369,7 @@ def test_threads_see_whole_values_and_the_last_one():
 
 
 @pytest.mark.parametrize("level", ["O1", "O2"])
-def test_control_flow_random_numbers_and_results_of_state_alone(level):
+def test_control_flow_random_ops_and_results_of_state(level):
     net = Net()
     scale = Parameter(Tensor(np.float32(2.0)), name="scale")
 
@@ -396,7 +394,7 @@ def test_control_flow_random_numbers_and_results_of_state_alone(level):
             assert np.abs(wanted[0] - found[0]).max() > 0
 
 
-def test_what_the_function_writes_is_not_kept():
+def test_written_state_is_not_cached():
     net = Net()
 
     @ms.jit(jit_level="O2")
@@ -410,7 +408,7 @@ def test_what_the_function_writes_is_not_kept():
         np.testing.assert_allclose(f(Tensor(X)).asnumpy(), wanted, rtol=2e-4, atol=1e-4)
 
 
-def test_python_called_by_the_function_may_change_the_state():
+def test_functions_with_host_calls_cache_nothing():
     net = Net()
 
     def change():
@@ -427,7 +425,7 @@ def test_python_called_by_the_function_may_change_the_state():
         np.testing.assert_allclose(f(Tensor(X)).asnumpy(), wanted, rtol=2e-4, atol=1e-3)
 
 
-def test_a_wrong_index_is_still_an_error():
+def test_index_errors_are_raised():
     table = Parameter(Tensor(np.ones((10, 2000), np.float32)), name="table")
     index = Parameter(Tensor(np.int32([1, 2, 30])), name="index", requires_grad=False)
     f = ms.jit(lambda x: x + ops.gather(table, index, 0).sum(), jit_level="O1")
@@ -453,7 +451,7 @@ def test_a_wrong_index_is_still_an_error():
         (500, 200, 300), (13, 1537, 47), (7, 4608, 49), (1024, 64, 80), (40, 64, 1000), (300, 64, 17), (300, 64, 18),
     ],
 )  # fmt: skip
-def test_packed_products_have_the_same_bits(m, k, n, transposed, side, dtype):
+def test_packed_matmuls_have_the_same_bits(m, k, n, transposed, side, dtype):
     rng = np.random.default_rng(2)
     a = rng.standard_normal((m, k)).astype(dtype)
     b = rng.standard_normal((n, k) if transposed else (k, n)).astype(dtype)
@@ -476,7 +474,7 @@ def test_packed_products_have_the_same_bits(m, k, n, transposed, side, dtype):
             np.testing.assert_array_equal(found[0], other)
 
 
-def test_steps_of_one_weight_share_what_is_packed():
+def test_steps_with_one_weight_share_its_packing():
     w = Parameter(Tensor(RNG.standard_normal((128, 128)).astype(np.float32) / 16), name="w")
 
     def steps(x):
@@ -527,7 +525,7 @@ def test_packed_convolutions_have_the_same_bits(
         np.testing.assert_allclose(f(x).asnumpy(), function(x).asnumpy(), rtol=1e-3, atol=1e-3)
 
 
-def test_parameters_from_a_file_are_kept(tmp_path):
+def test_parameters_from_a_checkpoint_are_cached(tmp_path):
     net = Net()
     f = compiled(net)
     path = str(tmp_path / "net.ckpt")
@@ -564,7 +562,7 @@ print(lib.dg_isa(), any("packed once" in n for n in notes))
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_weights_stay_packed_where_blas_is_opened_later(late, tmp_path):
+def test_packed_weights_survive_a_later_blas(late, tmp_path):
     """On processors with AVX2 alone products are BLAS's, if there is one, and then nothing is
     packed for ours.
     """
@@ -595,7 +593,7 @@ class Recurrent(nn.Cell):
 
 @pytest.mark.parametrize("level", ["O1", "O2"])
 @pytest.mark.parametrize("written", [True, False], ids=["training", "inference"])
-def test_products_of_one_call_share_what_is_packed(monkeypatch, level, written):
+def test_matmuls_of_one_call_share_packed_operands(monkeypatch, level, written):
     """One packing for five products forward, one for five backward, and the bits of products that
     pack alone.
     """

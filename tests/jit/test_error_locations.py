@@ -1,6 +1,4 @@
-"""Errors of compiled code say where in the source they arose, and show none of duograph's own
-calls.
-"""
+"""Errors of compiled code name their source line and hide the frames of duograph."""
 
 from __future__ import annotations
 
@@ -84,7 +82,7 @@ def line_of(function):
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
-def test_the_place_is_said(function, level):
+def test_error_names_its_source_line(function, level):
     kind, words = CASES[function]
     i = Tensor(np.array([7, 7]))
     f = ms.jit(function, jit_config=ms.JitConfig(jit_level=level))
@@ -92,21 +90,23 @@ def test_the_place_is_said(function, level):
         with pytest.raises(kind, match=re.escape(words)) as raised:
             f(X, i)
         text = shown(raised.value)
-        assert f"test_places.py:{line_of(function)} in {function.__name__}" in text
+        assert f"test_error_locations.py:{line_of(function)} in {function.__name__}" in text
         assert "compiler/evaluate.py" not in text and "GraphTensor" not in text
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_short_way_says_the_place_too(level):
+def test_error_on_the_fast_route_names_its_source_line(level):
     f = ms.jit(gathered_alone, jit_config=ms.JitConfig(jit_level=level))
     for _ in range(3):
         f(X, Tensor(np.array([1, 0])))
     with pytest.raises(IndexError) as raised:
         f(X, Tensor(np.array([7, 0])))
-    assert f"test_places.py:{line_of(gathered_alone)} in gathered_alone" in shown(raised.value)
+    assert f"test_error_locations.py:{line_of(gathered_alone)} in gathered_alone" in shown(
+        raised.value
+    )
 
 
-def test_a_cell_in_graph_mode():
+def test_error_of_a_cell_in_graph_mode():
     class Net(nn.Cell):
         def construct(self, x, i):
             return gathered(x, i)
@@ -114,17 +114,17 @@ def test_a_cell_in_graph_mode():
     ms.set_context(mode=ms.GRAPH_MODE)
     with pytest.raises(IndexError) as raised:
         Net()(X, Tensor(np.array([7, 0])))
-    assert f"test_places.py:{line_of(gathered)} in gathered" in shown(raised.value)
+    assert f"test_error_locations.py:{line_of(gathered)} in gathered" in shown(raised.value)
 
 
-def test_under_a_derivative():
+def test_error_under_a_derivative():
     f = ms.jit(gathered)
     with pytest.raises(IndexError) as raised:
         ms.grad(f)(X, Tensor(np.array([7, 0])))
-    assert f"test_places.py:{line_of(gathered)} in gathered" in shown(raised.value)
+    assert f"test_error_locations.py:{line_of(gathered)} in gathered" in shown(raised.value)
 
 
-def test_what_prints_is_not_run_twice(capfd):
+def test_locating_an_error_does_not_print_twice(capfd):
     def printing(x, i):
         print("once")
         return ops.gather(x, i, 0)

@@ -1,6 +1,4 @@
-"""A compiled function remembers the buffers of the Parameters it reads; every way of changing one
-must be seen.
-"""
+"""Programs with bound state see every way of changing a Parameter."""
 
 from __future__ import annotations
 
@@ -104,7 +102,7 @@ def test_a_changed_parameter_is_seen(kind, first, change, level):
 
 
 @pytest.mark.parametrize("level", ["O0", "O1"])
-def test_a_derivative_is_taken_of_a_function_called_the_short_way(level):
+def test_gradient_of_a_function_on_the_fast_route(level):
     net, x = Scale(), ms.Tensor(np.float32([1, 10, 100]))
     f = ms.jit(lambda x: net(x), jit_config=ms.JitConfig(jit_level=level))
     for _ in range(3):
@@ -118,7 +116,7 @@ def test_a_derivative_is_taken_of_a_function_called_the_short_way(level):
 
 @pytest.mark.parametrize("level", ["O0", "O1", "O2"])
 @pytest.mark.parametrize("kind", [Scale, Sums])
-def test_bound_buffers_are_let_go(kind, level):
+def test_bound_buffers_are_freed_at_the_next_call(kind, level):
     """What a program of little state remembers dies with its next call."""
     net, x = kind(), ms.Tensor(np.float32([1, 10, 100]))
     f = ms.jit(lambda x: net(x), jit_config=ms.JitConfig(jit_level=level))
@@ -152,7 +150,7 @@ def test_a_bound_program_is_called_from_threads(level):
     assert not wrong
 
 
-def test_remembered_buffers_are_let_go():
+def test_large_state_is_not_kept_alive():
     """Of much state nothing is remembered, so a new value frees the memory of the old one."""
     net = Scale()
     net.w = ms.Parameter(ms.Tensor(np.zeros(1 << 20, np.float32)), name="w")

@@ -1,6 +1,4 @@
-"""Programs that random testing found, at their smallest: compiled, each did something else than
-line by line.
-"""
+"""Minimal programs from fuzzing that once differed from eager mode when compiled."""
 
 from __future__ import annotations
 
@@ -282,7 +280,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_found(name, agree):
+def test_regression(name, agree):
     body = "\n".join(line[4:] for line in PROGRAMS[name].strip("\n").splitlines())
     agree(HEAD + body, X, Y, grad=(0, 1), weights="[net.w]", calls=2)
 
@@ -306,7 +304,7 @@ def test_a_gradient_of_a_result_that_is_written_in_place(agree):
     )
 
 
-def test_what_a_loop_reads_of_a_list_from_outside(load):
+def test_captured_list_in_a_loop(load):
     """A list that is only looped over is captured with its length."""
     import duograph as ms
 
@@ -326,7 +324,7 @@ def test_what_a_loop_reads_of_a_list_from_outside(load):
     assert space["f"](ms.Tensor([0.0])).asnumpy().tolist() == [7]
 
 
-def test_elements_picked_by_a_mask_are_written(agree):
+def test_masked_write(agree):
     """How many elements a mask picks is known only at run time: Python writes them, into the value
     of the name.
     """
@@ -343,7 +341,7 @@ def test_elements_picked_by_a_mask_are_written(agree):
     )
 
 
-def test_the_gradient_through_what_only_python_runs(load):
+def test_gradient_through_host_calls(load):
     """It is that of eager mode: under a derivative such a function runs line by line; it is never
     zero in silence.
     """
@@ -361,7 +359,7 @@ def test_the_gradient_through_what_only_python_runs(load):
     assert space["f"].cache_info().fallbacks > 0
 
 
-def test_a_compiled_gradient_through_what_only_python_runs(load, warned):
+def test_compiled_gradient_through_host_calls(load, warned):
     """The function that takes it runs line by line, and says so."""
     import duograph as ms
 
@@ -465,12 +463,12 @@ WRITTEN_IN_PLACE = {
 
 
 @pytest.mark.parametrize("name", WRITTEN_IN_PLACE)
-def test_written_in_place(name, agree):
+def test_in_place_write(name, agree):
     body = "\n".join(line[4:] for line in WRITTEN_IN_PLACE[name].strip("\n").splitlines())
     agree(HEAD + body, X, Y, grad=(0, 1), calls=2)
 
 
-def test_elements_picked_by_a_mask_are_multiplied(agree):
+def test_masked_multiply(agree):
     agree(HEAD + "    x = x * 1\n    x[y > 4] *= 0.5\n    return x", X, Y)
 
 
@@ -560,7 +558,7 @@ def test_a_write_to_a_chosen_tensor_is_refused(name, load, warned):
     )
 
 
-def test_new_objects_that_nobody_reads_after_a_branch(load):
+def test_unused_objects_made_in_a_branch_need_no_join(load):
     """An object made anew on each side needs no join as long as nobody reads the name afterwards."""
     import duograph as ms
 

@@ -1,4 +1,4 @@
-"""What can be compiled, how it is spelt, where its source is found, and what turns compilation off."""
+"""The forms of `jit`: spellings, options, where source is found, and how to switch it off."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def compiles(function) -> int:
     return function.cache_info().misses
 
 
-def test_spellings():
+def test_spellings_of_jit():
     """D07: `@ms.jit`, `@ms.jit()`, `@ms.jit(opts)`, `ms.jit(fn)`, `ms.jit(net.construct)`,
     `ms.jit(net)`.
     """
@@ -230,7 +230,7 @@ def test_wrong_arguments_are_python_errors(call, load):
     assert str(wanted.value) in str(found.value)  # MindSpore adds how many it needs and was given
 
 
-def test_sources():
+def test_functions_without_a_source_file():
     """D35: jit on lambda, on a function made by exec, in a REPL or notebook."""
     assert ms.jit(lambda x: x * 2)(t(1)).asnumpy().tolist() == [2]
     double, triple = ms.jit(lambda x: x * 2), ms.jit(lambda x: x * 3)
@@ -308,7 +308,7 @@ def test_nested_jit_becomes_one_graph():
     assert compiles(inner) == 0 and compiles(Layer.construct) == 0
 
 
-def test_jit_is_honoured_in_both_modes():
+def test_jit_works_in_both_modes():
     """D11: jit honours its decorator whatever the global mode is."""
 
     @ms.jit
@@ -358,7 +358,7 @@ def test_the_switch_in_the_settings(load):
     assert compiles(space["f"]) == 1
 
 
-def test_full_graph_means_no_python(load):
+def test_fullgraph_refuses_python_fallback(load):
     """D37: `fullgraph=True` means no fallback to Python: refused, where LAX runs it."""
     source = """
         import scipy

@@ -1,5 +1,4 @@
-"""What a caller does around a compiled function: exceptions, threads, collection, other settings
-and layers.
+"""What surrounds a call of a compiled function: exceptions, threads, collection, settings.
 
 D06, D35: how it is called, what stands around it
 """
@@ -559,7 +558,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_which_cells_are_in_a_cell_is_part_of_the_key(name):
+def test_adding_or_removing_a_subcell_is_seen(name):
     """D23: a layer that is added, taken out or put in place of another is seen at the next call."""
     make, changes = CHANGES[name]
     net = make()
@@ -571,5 +570,5 @@ def test_which_cells_are_in_a_cell_is_part_of_the_key(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_program(name):
+def test_call_context(name):
     CASES[name]()

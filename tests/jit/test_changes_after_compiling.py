@@ -501,7 +501,7 @@ def tensor_captured_shape():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_program(name):
+def test_change_after_the_first_call_is_seen_or_reported(name):
     CASES[name]()
 
 

@@ -1,5 +1,4 @@
-"""Numbers that only the run knows, given to ops that want them while compiling: LAX means what
-eager code means.
+"""Numbers known only at run time, passed where ops want attributes: LAX agrees with eager mode.
 
 A number comes as one that the graph computes, or as what a function of Python returned. Our own
 functions ask what they were given before they use it, and what they would refuse there is not the
@@ -74,7 +73,7 @@ def arrays(value):
 @pytest.mark.filterwarnings("ignore:.*runs line by line:RuntimeWarning")
 @pytest.mark.parametrize("maker", MAKERS)
 @pytest.mark.parametrize("name", CALLS)
-def test_both_modes_agree(name, maker):
+def test_runtime_number_as_attribute_agrees_with_eager_mode(name, maker):
     call, make = CALLS[name], MAKERS[maker]
 
     def program(x):
@@ -89,7 +88,7 @@ def test_both_modes_agree(name, maker):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_at_strict_the_error_is_ours(name):
+def test_strict_raises_a_duograph_error(name):
     call = CALLS[name]
     compiled = ms.jit(lambda x: call(x, int(x[0, 1])), fullgraph=True)
     try:
@@ -100,7 +99,7 @@ def test_at_strict_the_error_is_ours(name):
         )
 
 
-def test_our_own_tables_are_no_captures():
+def test_internal_tables_are_not_captured():
     compiled = ms.jit(lambda x: ops.concat([x, x], json.loads(repr([int(x[0, 1])]))[0]))
     for columns in (2, 3, 4):
         x = ms.Tensor(np.ones((2, columns), np.float32))
@@ -110,7 +109,7 @@ def test_our_own_tables_are_no_captures():
     assert "_joined" not in str(compiled.explain(x))
 
 
-def test_no_internal_class_is_named():
+def test_messages_name_no_internal_class():
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         ms.jit(lambda x: ops.tile(x, json.loads(repr([int(x[0, 1])]))))(ms.Tensor(X))

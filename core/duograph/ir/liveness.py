@@ -1,0 +1,33 @@
+"""Which nodes of a graph must run: those that results need, and those that do more than compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .control import scalar
+from .graph import GraphNode
+
+__all__ = ["live_nodes", "may_divide_by_zero"]
+
+# Functions of Python numbers that raise for some operands.
+RAISING_FUNCTIONS = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift"}
+
+
+def may_divide_by_zero(node: GraphNode) -> bool:
+    """Return whether a node computes with Python numbers and may raise, as a division by 0 does.
+
+    As in Python, it must run even if nothing reads its result.
+    """
+    return node.op is scalar and node.attributes["function"] in RAISING_FUNCTIONS
+
+
+def live_nodes(nodes: Sequence[GraphNode], wanted: set[int]) -> list[GraphNode]:
+    """The nodes that `wanted` values need, in order, and all nodes with effects or errors."""
+    needed: set[int | None] = set(wanted)
+    kept: list[GraphNode] = []
+    for node in reversed(nodes):
+        if not needed.isdisjoint(node.results) or node.effects or may_divide_by_zero(node):
+            kept.append(node)
+            needed.update(node.operands)
+    kept.reverse()
+    return kept
