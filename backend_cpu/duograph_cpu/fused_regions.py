@@ -1,9 +1,9 @@
 """Compile the fused regions of a program as C with the machine's compiler.
 
-`CPU.compile` calls `compile_regions`. All regions of a program are printed into a few files, so that
-the cores build them in parallel; equal sources come from the disk cache. Of a region that continues
-from a matmul or convolution only the elementwise rest is compiled: the prebuilt kernel calls it on
-every part of its result that is complete.
+`CPU.compile` calls `compile_regions`. All regions of a program are printed into a few files, so
+that the cores build them in parallel; equal sources come from the disk cache. Of a region that
+continues from a matmul or convolution only the elementwise rest is compiled: the prebuilt kernel
+calls it on every part of its result that is complete.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
     tails = [graph if e is None else e.tail for graph, e in zip(graphs, epilogues)]
     # equal epilogues of several kernels are one function; whole regions differ from each other
     keys: list[Graph | str] = [
-        graph if e is None else to_text(e.tail, places=False) for graph, e in zip(graphs, epilogues)
+        graph if e is None else to_text(e.tail, locations=False)
+        for graph, e in zip(graphs, epilogues)
     ]
     printed: dict[Graph | str, _Printed] = {}
     for key, tail, epilogue in zip(keys, tails, epilogues):

@@ -1,7 +1,7 @@
 """Prepared calls of functions that were compiled at run time.
 
-`fused_regions` makes one of these for every fused region. A call allocates its results, then crosses
-into C once; it never interprets what the function computes.
+`fused_regions` makes one of these for every fused region. A call allocates its results, then
+crosses into C once; it never interprets what the function computes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     Failed: TypeAlias = Callable[[int, tuple[CData, ...]], object]
     Results: TypeAlias = Sequence[TensorType]
 
-# Up to so many operands have an entry point of their own, dg_region0 ...; more are passed as a list.
+# Up to so many operands have an entry point of their own, dg_region0 ...; more are passed as a
+# list.
 MOST = 6
 # Operands with indices that one call can check.
 MOST_INDICES = 16

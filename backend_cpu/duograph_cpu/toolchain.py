@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 FORMAT = 2
 NAMES = ("cc", "gcc", "clang")
 
-# Flags that give the same bits as the prebuilt kernels, and flags for the loader. -nostdlib saves 10
-# of 40 ms in the linker; undefined symbols such as memcpy are resolved in this process, which may not
-# have loaded libm.
+# Flags that give the same bits as the prebuilt kernels, and flags for the loader. -nostdlib saves
+# 10 of 40 ms in the linker; undefined symbols such as memcpy are resolved in this process, which
+# may not have loaded libm.
 REQUIRED: tuple[str, ...] = (
     "-std=gnu11",
     "-O2",
@@ -59,9 +59,9 @@ OPTIONAL = (
 if sys.platform == "darwin":
     REQUIRED = (*(f for f in REQUIRED if f != "-nostdlib"), "-undefined", "dynamic_lookup")
 
-# Instruction sets by the levels of `dg_isa`, as in generate.py, so that both kinds of kernels compute
-# the same bits. A test compares them; importing that module would take 4 of the 10 ms that a warm
-# first result may take.
+# Instruction sets by the levels of `dg_isa`, as in generate.py, so that both kinds of kernels
+# compute the same bits. A test compares them; importing that module would take 4 of the 10 ms that
+# a warm first result may take.
 ISAS = (
     (),
     ("avx2", "fma", "f16c"),

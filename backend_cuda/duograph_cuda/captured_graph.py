@@ -1,10 +1,10 @@
 """Level O2: a whole program captured as a CUDA graph, which one call launches.
 
 `Cuda.link` makes a `Captured` call. Its first call runs the steps one by one on buffers that belong
-to the program and records their allocations. Then the same steps run again on the same buffers while
-the stream captures, and the capture becomes a graph. Later calls copy their operands into the
-program's buffers, launch the graph, and copy the results out, since results outlive the call and the
-next launch overwrites the graph's memory.
+to the program and records their allocations. Then the same steps run again on the same buffers
+while the stream captures, and the capture becomes a graph. Later calls copy their operands into the
+program's buffers, launch the graph, and copy the results out, since results outlive the call and
+the next launch overwrites the graph's memory.
 
 Updated parameters stay in the program's buffers: the graph overwrites the old value, and the caller
 gets a handle to that memory, which it passes to the next call. If something else still holds the

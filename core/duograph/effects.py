@@ -1,6 +1,7 @@
-"""What an op does besides returning a value.
+"""Side effects that ops declare.
 
-Dead-code removal, merging and reordering consult these and nothing else.
+Passes that remove, merge or reorder nodes consult these declarations and nothing else. This module
+knows no op.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ __all__ = ["Effect", "Reads", "Writes", "IO", "Random"]
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """Base class."""
+    """Something that an op does besides returning values."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +32,9 @@ class Writes(Effect):
 
 @dataclasses.dataclass(frozen=True)
 class IO(Effect):
-    """Prints, raises or calls the host; ordered among its like."""
+    """Prints, raises or calls Python; such nodes keep their order."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Random(Effect):
-    """Advances the random state by one."""
+    """Advances the random state by one position."""

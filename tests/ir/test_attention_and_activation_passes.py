@@ -101,7 +101,7 @@ def test_attention_reads_the_projection(row: Any, dtype: Any) -> None:
     levels_agree(lambda x: attend(x, heads, own, layout) * 3, [x])
 
 
-def test_gradients_go_where_the_projection_lies() -> None:
+def test_attention_gradient_writes_the_projection_gradient() -> None:
     result = TensorType.of((2, 3, 2, D), float32)
     types = [TensorType.of((2, 3, 24), float32), result, TensorType.of((2, 2, 3), float32), result]
     graph = run(trace(gradients, types))
@@ -120,7 +120,7 @@ APART = {
 
 
 @pytest.mark.parametrize("function", APART.values(), ids=list(APART))
-def test_other_attention_is_left_alone(function: Any) -> None:
+def test_attention_on_separate_operands_is_unchanged(function: Any) -> None:
     graph = run(trace(function, (TensorType.of((2, 3, 24), float32),)))
     assert "attention" in names(graph)
     assert names(run(use_self_attention(graph, CLAIMS_ALL))) == names(graph)
@@ -163,7 +163,7 @@ SLOPES = {
 
 
 @pytest.mark.parametrize("row", SLOPES.values(), ids=list(SLOPES))
-def test_derivatives_beside_activations(row: Any) -> None:
+def test_activation_derivative_is_saved(row: Any) -> None:
     dtype, x, last, want = row
     t = f"{dtype}[8, 8]"
     text = f"""graph(%0: {t}, %1: {t}) {{
@@ -176,7 +176,7 @@ def test_derivatives_beside_activations(row: Any) -> None:
     assert names(run(verify(save_activation_derivatives(graph)))) == want
 
 
-def test_every_activation_has_a_row() -> None:
+def test_every_activation_has_a_case() -> None:
     assert set(ACTIVATIONS) == {op.name for op in GRADIENTS.values()}
 
 

@@ -174,7 +174,7 @@ PRODUCTS = {
 
 
 @pytest.mark.parametrize("case", PRODUCTS.values(), ids=list(PRODUCTS))
-def test_products_go_into_the_region_that_reads_them(case: tuple[str, list[str]]) -> None:
+def test_matmul_joins_its_epilogue(case: tuple[str, list[str]]) -> None:
     body, want = case
     graph = graph_of("%0: float32[8, 8], %1: float32[8, 8]", body)
     fused = verify(fuse(graph, PassContext(epilogues=frozenset({"matmul"}))))
@@ -210,7 +210,7 @@ def values_of(graph: Any, arrays: list[Any]) -> list[Any]:
     return list(found) if isinstance(found, tuple) else [found]
 
 
-def test_a_region_that_nobody_compiles_runs_op_by_op() -> None:
+def test_uncompiled_region_runs_op_by_op() -> None:
     """Its body is put where it stands: the same kernels, the same bits."""
     f = lambda x, y: (ms.ops.exp(x) * y + 1, ms.ops.sum(x * y, 1))  # noqa: E731
     x, y = (np.random.default_rng(k).standard_normal((70, 9)).astype(np.float32) for k in (0, 1))
@@ -268,7 +268,7 @@ def test_fold_transposes(perm: tuple[int, ...], flags: tuple[bool, bool]) -> Non
 
 
 @pytest.mark.parametrize("flags", [(False, False), (True, False), (False, True), (True, True)])
-def test_join_products(flags: tuple[bool, bool]) -> None:
+def test_merge_matmul_sums(flags: tuple[bool, bool]) -> None:
     a, b = flags
     left, right = ("5, 3" if a else "3, 5"), ("7, 5" if b else "5, 7")
     head = ", ".join(
@@ -301,7 +301,7 @@ def test_join_products(flags: tuple[bool, bool]) -> None:
     np.testing.assert_allclose(*shown, rtol=1e-5, atol=1e-5)
 
 
-def test_join_products_leaves_other_sums() -> None:
+def test_merge_matmul_sums_leaves_other_sums() -> None:
     """A product that something else reads, a sum of few, and operands of two kinds stay as they
     are.
     """
@@ -327,7 +327,7 @@ return %4
      (3, 1, ["pad_constant", "pad_constant", "add"])],
     ids=["complete", "with a gap", "overlapping"],
 )  # fmt: skip
-def test_join_pieces(rows: int, low: int, want: list[str]) -> None:
+def test_concatenate_padded_sums(rows: int, low: int, want: list[str]) -> None:
     body = PIECES.format(low=low, high=5 - rows - low).strip()
     graph = graph_of(f"%0: float32[2, 4], %1: float32[{rows}, 4]", body)
     assert [n.op.name for n in run(verify(concatenate_padded_sums(graph))).nodes] == want
@@ -421,6 +421,6 @@ LEVELS = {
 
 
 @pytest.mark.parametrize("case", LEVELS.values(), ids=list(LEVELS))
-def test_what_a_region_begins_and_ends_with(case: tuple[str, str, list[str]]) -> None:
+def test_gathers_columns_and_scatters_of_regions(case: tuple[str, str, list[str]]) -> None:
     head, body, want = case
     assert shape_of(verify(fuse(graph_of(head, body)))) == want

@@ -115,7 +115,7 @@ def test_common_subexpressions() -> None:
     )
 
 
-def test_calls_with_other_attributes_stay_apart() -> None:
+def test_calls_with_different_attributes_are_not_merged() -> None:
     body = (
         "%1 = fill(shape=(), value=0.0, dtype=float32) : float32[]\n"
         "%2 = fill(shape=(), value=-0.0, dtype=float32) : float32[]\n"

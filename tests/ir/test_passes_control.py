@@ -148,7 +148,7 @@ def test_recursive_calls_stay_and_their_graphs_are_simplified() -> None:
     assert inner.attributes["target"] is made
 
 
-def test_own_backward_is_left_behind() -> None:
+def test_custom_call_is_inlined() -> None:
     graph = write([V], lambda x: exp(x))
     backward = write([V, V, V], lambda x, out, dout: dout)
     check(
@@ -239,7 +239,7 @@ def test_constants_are_folded(case: tuple[str, Callable[[], Any], str]) -> None:
         lambda: broadcast_to(constant([1, 2], float32), (1000, 2)),
     ],
 )
-def test_what_is_not_folded(program: Callable[[], Any]) -> None:
+def test_inexact_folds_are_declined(program: Callable[[], Any]) -> None:
     assert len(passes.run(write([], program)).nodes) == 2
 
 
@@ -266,7 +266,7 @@ def test_host_numbers_are_folded(case: tuple[Callable[..., Any], str]) -> None:
 @pytest.mark.parametrize(
     "program", [lambda: host(1) // 0, lambda: host(2) ** -1, lambda: host(2) ** 100000]
 )
-def test_what_raises_or_grows_is_left_to_the_run(program: Callable[[], Any]) -> None:
+def test_raising_or_large_host_arithmetic_is_not_folded(program: Callable[[], Any]) -> None:
     assert passes.run(write([], lambda: program())).nodes[-1].op.name == "scalar"
 
 
@@ -285,7 +285,7 @@ def test_host_number_in_a_tensor() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, -0.0])
-def test_only_the_negative_zero_changes_nothing(value: float) -> None:
+def test_only_adding_negative_zero_is_dropped(value: float) -> None:
     zero = {"shape": (3,), "value": value, "dtype": float32}
     found = passes.run(write([V], lambda x: add(here().append(OPS["fill"], (), zero), exp(x))))
     assert [n.op.name for n in found.nodes] == (
@@ -337,7 +337,7 @@ def test_dead_carries() -> None:
     )
 
 
-def test_effects_stay() -> None:
+def test_dead_nodes_with_effects_stay() -> None:
     log = HostCall(lambda x: (), "log")
 
     def effect(c: Any, x: Any) -> Any:
@@ -360,7 +360,7 @@ def test_effects_stay() -> None:
     )
 
 
-def test_a_loop_that_nobody_needs_goes() -> None:
+def test_unused_loop_is_removed() -> None:
     check(
         remove_dead_code,
         [FLAG, V],
@@ -375,7 +375,7 @@ def test_a_loop_that_nobody_needs_goes() -> None:
 # ---- merging ------------------------------------------------------------------------------------
 
 
-def test_equal_calls_inside_are_merged() -> None:
+def test_common_subexpressions_in_sub_graphs_are_merged() -> None:
     check(
         merge_common_subexpressions,
         [FLAG, V],
@@ -410,7 +410,7 @@ def test_effects_are_not_merged() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
-def test_every_bit_stays(program: Callable[..., Any]) -> None:
+def test_cleaned_up_graph_is_bit_equal(program: Callable[..., Any]) -> None:
     graph = derivative(write([V, V, COUNT], lambda x, w, n: program(x, w, n)), [True, True, False])
     found = passes.run(graph)
     everything(found)
@@ -422,7 +422,7 @@ def test_every_bit_stays(program: Callable[..., Any]) -> None:
             assert got.asnumpy().tobytes() == want.asnumpy().tobytes()
 
 
-def test_spans_stay() -> None:
+def test_source_spans_are_kept() -> None:
     """A node knows where it comes from, also when it was rewritten or put in the place of another."""
     builder_graph = write([V], lambda x: exp(identity(x)))
     nodes = [
@@ -440,7 +440,7 @@ def test_spans_stay() -> None:
     assert [(n.op.name, n.span) for n in found.nodes] == [("exp", "line 1"), ("sin", "outer 1")]
 
 
-def test_graphs_that_occur_twice_are_visited_once() -> None:
+def test_shared_sub_graphs_are_rewritten_once() -> None:
     """Thirty levels, each with the one below as both branches, are thirty graphs."""
     graph = write([FLAG, V], lambda c, x: identity(exp(x)))
     for _ in range(30):

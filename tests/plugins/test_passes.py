@@ -47,7 +47,7 @@ def test_a_pass_of_a_plugin_runs(site):
     assert run(site, PROGRAM).stdout == "[9.] [9.]\n[2.]\n"  # 3 + 3 + 3
 
 
-def test_passes_run_in_the_order_of_names_and_lists_after_ours(site, tmp_path):
+def test_plugin_passes_run_after_the_built_in_ones_in_order(site, tmp_path):
     site.install("zz", plugin("[swap('sub', 'add')]"))
     site.install("aa", plugin("[swap('add', 'mul'), swap('mul', 'sub')]"))
     # x*x + x -> x*x*x -> x-x-x -> x+x+x
@@ -75,7 +75,7 @@ FAILING = {
 
 
 @pytest.mark.parametrize("what", FAILING)
-def test_a_failing_pass_is_named_and_left_out(what, site):
+def test_failing_pass_is_reported_and_disabled(what, site):
     site.install("broken", plugin(FAILING[what]))
     site.install("sound", plugin("[swap('add', 'mul')]"))
     done = run(site, PROGRAM)
@@ -85,7 +85,7 @@ def test_a_failing_pass_is_named_and_left_out(what, site):
     assert "'broken' failed" in done.stderr
 
 
-def test_debug_raises(site):
+def test_failing_pass_raises_in_debug_mode(site):
     site.install("broken", plugin("[lambda graph: 1 / 0]"))
     said = run(site, "import duograph as ms\nms.set_context(debug=True)\n" + PROGRAM).stderr
     assert (
@@ -107,6 +107,6 @@ print(Net()(x), ms.grad(Net())(x))
 """
 
 
-def test_graph_mode(site):
+def test_plugin_pass_in_graph_mode(site):
     site.install("mul_add", plugin("[swap('mul', 'add')]"))
     assert run(site, GRAPH_MODE).stdout.startswith("[9.] ")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from ..ir.graph import GraphNode, NamedGraph
+from ..ir.graph import GraphNode, NamedGraph, SourceSpan
 from .activity import Activity
 from .branches import plan_switch
 from .calls import RecursivePair, plan_call, plan_custom
@@ -34,7 +34,7 @@ class Plan(Protocol):
         """Append the backward of the node, and accumulate the cotangents of its operands."""
 
 
-Planner: TypeAlias = "Callable[[Joint, GraphNode, Ids, object], Sequence[int] | None]"
+Planner: TypeAlias = "Callable[[Joint, GraphNode, Ids, SourceSpan | None], Sequence[int] | None]"
 
 
 class Session:

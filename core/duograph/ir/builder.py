@@ -152,7 +152,8 @@ class GraphBuilder:
             return self.constant(value, dtype)
         if isinstance(value, GraphObject):
             raise NeedsValue(
-                "got an object that only Python can compute, where a Tensor is needed while compiling"
+                "got an object that only Python can compute, "
+                "where a Tensor is needed while compiling"
             )
         if isinstance(value, (list, tuple)):
             value = Tensor(value)
@@ -282,7 +283,7 @@ def trace(
 
 
 def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
-    """The body of a composite, or the decomposition of a primitive, as a graph; cached on the op."""
+    """The body of a composite, or decomposition of a primitive, as a graph; cached on the op."""
     key = (types, op.key(types, attributes))
     found = op.expanded.get(key)
     if found is None:

@@ -1,15 +1,14 @@
-"""Structured control flow, calls, residual stacks, and what runs on the host: the ops whose
-operands may be any value.
+"""Ops that only graphs have: control flow, calls, residual stacks, host values and host calls.
 
-Sub-graphs are attributes, and closed: what a branch or a loop body uses, its node passes. A graph
-value is a tensor, or lives on the host (`HostType`): a Python number that the program computes
-with, any other Python object, or a stack. Backends see none of these ops; the executor runs them.
+Their operands may be tensors or host values (`HostType`): Python numbers, other Python objects, and
+stacks. Sub-graphs are attributes and closed: the node passes every value that a branch or loop body
+uses. The runtime executes these ops; backends never see them.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from ..dtype import DType, bool_, uint32
@@ -48,7 +47,7 @@ def _results(graph: Graph) -> tuple[ValueType, ...]:
     return tuple(graph.types[i] for i in graph.outputs)
 
 
-def _check_parameters(what: str, graph: Graph, types: Sequence[Any]) -> None:
+def _check_parameters(what: str, graph: Graph, types: Sequence[ValueType]) -> None:
     wanted = [graph.types[i] for i in range(graph.n_params)]
     if list(types) != wanted:
         raise GraphError(f"{what}: got operands {list(types)}; its graph takes {wanted}")
@@ -58,8 +57,8 @@ def _check_parameters(what: str, graph: Graph, types: Sequence[Any]) -> None:
 
 
 @op(composite=False, graph_only=True)
-def switch(operands: Sequence[Tensor], branches: Sequence[Any]):
-    """Run one of several graphs: operands are (index, *xs), every branch takes xs.
+def switch(operands: Sequence[Tensor], branches: Sequence[Graph]):
+    """Run one of several graphs: operands are (index, *xs), and every branch takes xs.
 
     The index is a 0-d bool or integer tensor, or a host bool or int; False is branch 0. All
     branches return values of the same types.
@@ -84,11 +83,11 @@ def _(types, branches):
 
 
 @op(composite=False, graph_only=True)
-def while_loop(operands: Sequence[Tensor], body: Any, n_carry: int):
-    """While the predicate holds, run a graph: operands are (predicate, *carries, *invariants).
+def while_loop(operands: Sequence[Tensor], body: Graph, n_carry: int):
+    """Run a graph while a predicate holds: operands are (predicate, *carries, *invariants).
 
-    The body takes (*carries, *invariants) and returns (predicate, *carries); the results are the
-    last carries.
+    The body takes (*carries, *invariants) and returns (predicate, *carries). The results are the
+    carries of the last iteration.
     """
 
 
@@ -108,10 +107,8 @@ def _(types, body, n_carry):
 
 
 @op(composite=False, graph_only=True)
-def call(operands: Sequence[Tensor], target: Any):
-    """Run a named graph (`NamedGraph`); the only edge that can close a loop, as a recursive
-    function does.
-    """
+def call(operands: Sequence[Tensor], target: NamedGraph):
+    """Run a named graph (`NamedGraph`). Only calls can make a program recursive."""
 
 
 @call.infer
@@ -122,12 +119,11 @@ def _(types, target: NamedGraph):
 
 
 @op(composite=False, graph_only=True)
-def custom_call(operands: Sequence[Tensor], graph: Any, backward: Any, n_args: int):
+def custom_call(operands: Sequence[Tensor], graph: Graph, backward: Graph, n_args: int):
     """Run a graph whose gradient the user wrote.
 
     `graph` takes the operands; `backward` takes (*operands, *results, *cotangents) and returns the
-    cotangents of the first `n_args` operands. The other operands are values that either of them
-    uses from outside.
+    cotangents of the first `n_args` operands. The other operands are captured values.
     """
 
 
@@ -143,17 +139,15 @@ def _(types, graph, backward, n_args):
     return results
 
 
-# Ops whose sub-graphs run as control flow. A region is none of them: its body is one kernel.
+# Ops whose sub-graphs are executed. `region` is not among them: its body is one kernel.
 SUBGRAPH_OPS = frozenset({switch, while_loop, call, custom_call})
 
 # ---- fused regions ------------------------------------------------------------------------------
 
 
 @op(composite=False, graph_only=True, differentiable=False)
-def region(operands: Sequence[Tensor], body: Any):
-    """Ops that one kernel computes, as a graph of them; made by `passes.fusion` for backends that
-    compile.
-    """
+def region(operands: Sequence[Tensor], body: Graph):
+    """Compute the graph `body` by one kernel; `passes.fusion` makes regions for compilers."""
 
 
 @region.infer
@@ -177,7 +171,7 @@ def _():
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_push(operands: Sequence[Tensor]):
-    """A stack with one more frame: operands are (stack, *values). The operand is not changed."""
+    """Return a stack with one more frame: operands are (stack, *values). No operand changes."""
 
 
 @stack_push.infer
@@ -188,11 +182,10 @@ def _(types):
 
 
 @op(composite=False, graph_only=True, differentiable=False)
-def stack_pop(operands: Sequence[Tensor], types: Any):
-    """Of (stack,): the stack without its last frame, whether a frame is left below, and the values
-    of the frame.
+def stack_pop(operands: Sequence[Tensor], types: Sequence[ValueType]):
+    """Return the stack without its last frame, whether frames are left, and the frame's values.
 
-    `types` are those of the values. Popping an empty stack is an error of the compiler.
+    The operand is (stack,); `types` are the types of the values. Popping an empty stack is a bug.
     """
 
 
@@ -205,7 +198,7 @@ def _(operands, types):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_holds(operands: Sequence[Tensor]):
-    """Whether a stack has a frame: of (stack,), a host bool."""
+    """Return whether a stack has a frame, as a host bool; the operand is (stack,)."""
 
 
 @stack_holds.infer
@@ -217,8 +210,7 @@ def _(operands):
 
 # ---- numbers on the host ------------------------------------------------------------------------
 
-# Python's own functions on numbers: what a compiled program computes with scalars is what Python
-# computes.
+# Python's own functions: compiled programs compute with host numbers exactly as Python does.
 SCALAR_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -264,11 +256,11 @@ _ALWAYS = {
 _RANK = {BOOL: 0, INT: 1, FLOAT: 2}
 
 
-def scalar_type(function: str, types: Sequence[Any]) -> HostType:
-    """The type of a Python function of numbers.
+def scalar_type(function: str, types: Sequence[HostType]) -> HostType:
+    """The result type of a function of host numbers.
 
-    `int ** int` is an int here: Python gives a float for a negative exponent, the executor raises
-    then.
+    `int ** int` is an int here. Python returns a float for a negative exponent; the executor
+    raises instead.
     """
     found = _ALWAYS.get(function)
     if found is not None:
@@ -283,7 +275,7 @@ def scalar_type(function: str, types: Sequence[Any]) -> HostType:
 
 @op(composite=False, graph_only=True)
 def scalar(operands: Sequence[Tensor], function: str):
-    """A Python function of host numbers, by its name in SCALAR_FUNCTIONS."""
+    """Apply a function in `SCALAR_FUNCTIONS` to host numbers."""
 
 
 @scalar.infer
@@ -295,8 +287,9 @@ def _(types, function):
 
 
 class HostConstant:
-    """A Python object as an attribute; equal for equal numbers and strings of one class, else by
-    identity.
+    """A Python object as an attribute.
+
+    Two are equal if they hold equal numbers or strings of one class, or the same object.
     """
 
     __slots__ = ("value",)
@@ -304,7 +297,7 @@ class HostConstant:
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    def _key(self) -> Any:
+    def _key(self) -> Hashable:
         plain = isinstance(self.value, (bool, int, float, str))
         return (type(self.value), repr(self.value)) if plain else id(self.value)
 
@@ -320,7 +313,7 @@ class HostConstant:
 
 @op(composite=False, graph_only=True, differentiable=False)
 def host_constant(value: HostConstant):
-    """A Python object that is known while compiling, as a host value."""
+    """Return a Python object that is known at compile time, as a host value."""
 
 
 @host_constant.infer
@@ -330,8 +323,8 @@ def _(value):
 
 
 @op(composite=False, graph_only=True, differentiable=False)
-def to_host(operands: Sequence[Tensor], kind: Any):
-    """The only element of a tensor as a host number of type `kind`; waits for the device."""
+def to_host(operands: Sequence[Tensor], kind: HostType):
+    """Return the only element of a tensor as a host number; waits for the device."""
 
 
 @to_host.infer
@@ -344,9 +337,7 @@ def _(types, kind):
 
 @op(composite=False, graph_only=True)
 def to_tensor(operands: Sequence[Tensor], dtype: DType):
-    """A host number as a 0-d tensor; an int wraps around as in a tensor operation with a Python
-    number.
-    """
+    """Return a host number as a 0-d tensor; an int wraps around to the range of the dtype."""
 
 
 @to_tensor.infer
@@ -360,7 +351,7 @@ def _(types, dtype):
 
 
 class HostCall:
-    """A Python function that a graph calls: compared by identity, shown by name."""
+    """A Python function that a graph calls; compared by identity and printed by name."""
 
     __slots__ = ("function", "name")
 
@@ -373,12 +364,11 @@ class HostCall:
 
 
 @op(composite=False, graph_only=True, effects=[IO()])
-def host_call(operands: Sequence[Tensor], run: HostCall, types: Any):
-    """Run Python at this place of the program order.
+def host_call(operands: Sequence[Tensor], run: HostCall, types: Sequence[ValueType]):
+    """Call a Python function, in program order.
 
-    The function gets one argument per operand: an eager Tensor for a tensor, the value itself for a
-    host value. It returns a tuple, one item per entry of `types`: an eager Tensor of that type, or
-    any object for a host type.
+    It receives an eager Tensor for each tensor operand and the object for each host value. It must
+    return a tuple with an eager Tensor, or a host object, for each entry of `types`.
     """
 
 
@@ -389,9 +379,9 @@ def _(operands, run, types):
 
 @op(composite=False, graph_only=True, effects=[Random()], differentiable=False)
 def random_state(take: HostCall):
-    """The state of the next random op, uint32 (4,); every run of the node takes one position.
+    """Return the state for the next random op, uint32 (4,), and advance the generator.
 
-    `take.function()` returns it as an array.
+    `take.function()` does both, and returns the state as an array.
     """
 
 

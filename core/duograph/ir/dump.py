@@ -1,9 +1,8 @@
-"""Writes the graphs of compiled functions as files: `set_context(save_graphs=...)`, or
-`DUOGRAPH_DUMP`.
+"""Writes graphs of compiled functions to files (`set_context(save_graphs=...)`, `DUOGRAPH_DUMP`).
 
-One folder for each compilation, `<path>/<function>_<number>`. Its files are numbered in the order
-in which the graphs were made: the graph as it was read, then after each pass; those of a derivative
-after those of the function. Each can be read back with `duograph.ir.text.parse`.
+Each compilation has a folder `<path>/<function>_<number>`. Its files are numbered in the order in
+which the graphs arose: the graph as evaluated, then after each pass; graphs of derivatives follow.
+`duograph.ir.text.parse` reads them back. `compiler` calls it; a dump changes no graph.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ class Dump:
     """The folder of one compilation.
 
     Attributes:
-        level: 1 writes the graph as read and as run, 2 after every pass as well, 3 also drawings
-            for Graphviz.
+        level: 1 writes the graph as evaluated and as run, 2 also after every pass, 3 also
+            drawings for Graphviz.
     """
 
     def __init__(self, folder: pathlib.Path, level: int) -> None:
@@ -34,8 +33,9 @@ class Dump:
         self.count = 0
 
     def watch(self, form: str = "") -> Callable[[str, Graph], None]:
-        """Writes what it is shown, the first as it was read; `form` says which form of the function
-        it is.
+        """Return a function that writes the graphs it is given; see `ir.optimizer.Watch`.
+
+        `form` names a form of the function, such as its backward, in file names.
         """
         name = f"{form}_" if form else ""
 
@@ -56,7 +56,7 @@ class Dump:
 
 
 def dump_of(name: str) -> Dump | None:
-    """Where to write the graphs of a function that is being compiled; None when nobody asked."""
+    """Make the folder for a compilation of a function; None unless graphs are to be saved."""
     if not settings.save_graphs:
         return None
     base = re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("_.")[:80] or "function"
@@ -66,14 +66,14 @@ def dump_of(name: str) -> Dump | None:
         folder = root / f"{base}_{number}"
         try:
             folder.mkdir()
-        except FileExistsError:  # of an earlier compilation, or of another process
+        except FileExistsError:  # from an earlier compilation or another process
             continue
         return Dump(folder, settings.save_graphs)
     raise AssertionError
 
 
 def to_dot(graph: Graph) -> str:
-    """The graph as a drawing in Graphviz's language; graphs inside nodes are boxes beside them."""
+    """Return the graph in the language of Graphviz; sub-graphs are boxes beside their nodes."""
     lines = ["digraph {", '  node [shape=box, fontname="monospace"];']
     number = itertools.count()
     named: dict[int, str] = {}
@@ -82,7 +82,7 @@ def to_dot(graph: Graph) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
     def draw(inner: Graph, pad: str, title: str) -> str:
-        """The name of the box of this graph's results."""
+        """Draw a graph; return the name of the box of its results."""
         own = next(number)
         makers: dict[int, str] = {}
         lines.append(f"{pad}subgraph cluster_{own} {{")

@@ -1,7 +1,7 @@
 """Graphs: flat lists of typed nodes in program order.
 
-Values are numbered, and every value is defined before its first use. The front end and tracing build
-graphs, passes rewrite them, and lowering runs them. Nothing here depends on any particular op.
+Values are numbered, and every value is defined before its first use. The front end and tracing
+build graphs, passes rewrite them, and lowering runs them. Nothing here depends on a particular op.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def dense_strides(shape: Sequence[int]) -> list[int]:
 
 
 def merged_strides(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """(size, stride) per axis, after merging axes that one loop can walk; sizes of 1 are dropped."""
+    """(size, stride) per axis after merging axes that one loop can walk, without sizes of 1."""
     found: list[tuple[int, int]] = []
     for size, stride in zip(sizes, strides, strict=True):
         if size == 1:
@@ -113,8 +113,10 @@ def strides_of(operand: Sequence[int], shape: Sequence[int]) -> list[tuple[int, 
 
     Examples:
         >>> from duograph.ir.loops import strides_of
-        >>> strides_of((3, 4), (2, 3, 4)), strides_of((2, 3, 4), (2, 3, 4)), strides_of((2, 1), (2, 3))
-        ([(2, 0), (12, 1)], [(24, 1)], [(2, 1), (3, 0)])
+        >>> strides_of((3, 4), (2, 3, 4)), strides_of((2, 3, 4), (2, 3, 4))
+        ([(2, 0), (12, 1)], [(24, 1)])
+        >>> strides_of((2, 1), (2, 3))
+        [(2, 1), (3, 0)]
     """
     own = (1,) * (len(shape) - len(operand)) + tuple(operand)
     strides = [0 if n == 1 else stride for n, stride in zip(own, dense_strides(own))]

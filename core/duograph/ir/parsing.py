@@ -1,12 +1,16 @@
-"""Reads the text of a graph; `ir.text` says what it looks like."""
+"""Reads graphs from text; `ir.text` describes the format.
+
+Tests, tools and bug reports use it. Python functions cannot be read back: the parser makes host
+calls that raise when they run.
+"""
 
 from __future__ import annotations
 
 import ast
 import itertools
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -23,7 +27,7 @@ __all__ = ["parse"]
 _NUMBERS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _NAMES = {**_NUMBERS, "Ellipsis": ..., "True": True, "False": False, "None": None}
 _HOST_TYPES = {t.name: t for t in (INT, FLOAT, BOOL, OBJECT, STACK)}
-# Attributes that hold types: in them `bool` is the host type and not the dtype.
+# Attributes that hold types: there, `bool` is the host type and not the dtype.
 _TYPE_ATTRIBUTES = {"types", "kind"}
 _HEAD = re.compile(r"graph\(([^()]*)\)(.*)")
 _BLOCK = re.compile(r"(\w+)(?:\[(\d+)\])? = (graph\(.*)")
@@ -33,7 +37,7 @@ _TYPE = re.compile(r"(\w+)\[([\d, ]*)\]")
 
 
 class _Shown:
-    """A Python object of a graph that was read from text: its text alone."""
+    """A Python object of a parsed graph, of which only the text is known."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -43,7 +47,7 @@ class _Shown:
 
 
 def _outside(text: str) -> Iterator[tuple[int, str, int]]:
-    """(index, character, depth of brackets before it) of every character outside strings."""
+    """Yield (index, character, bracket depth before it) for every character outside strings."""
     depth = 0
     quote = ""
     escaped = False
@@ -66,14 +70,14 @@ def _outside(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _split(text: str) -> list[str]:
-    """The items of a comma-separated list; commas inside brackets and strings do not count."""
+    """Split a list at its commas, except those inside brackets and strings."""
     cuts = [-1, *(i for i, c, depth in _outside(text) if c == "," and depth == 0), len(text)]
     items = [text[a + 1 : b].strip() for a, b in itertools.pairwise(cuts)]
     return items if items[-1] else items[:-1]
 
 
 def _strip(line: str) -> str:
-    """A line without the comment at its end."""
+    """Remove the comment at the end of a line."""
     for i, c, _ in _outside(line):
         if c == "#":
             return line[:i].strip()
@@ -95,8 +99,8 @@ def _type(text: str) -> ValueType:
 
 def _effect(text: str) -> Effect:
     name, _, operand = text.rstrip(")").partition("(")
-    plain: dict[str, Any] = {"io": IO, "random": Random}
-    named: dict[str, Any] = {"reads": Reads, "writes": Writes}
+    plain: dict[str, Callable[[], Effect]] = {"io": IO, "random": Random}
+    named: dict[str, Callable[[str], Effect]] = {"reads": Reads, "writes": Writes}
     if name in plain and not operand:
         made: Effect = plain[name]()
     elif name in named and operand:
@@ -109,7 +113,7 @@ def _effect(text: str) -> Effect:
 
 
 def _tail(text: str) -> tuple[list[ValueType], frozenset[Effect]]:
-    """The types and effects of ` : type, type ! effect`."""
+    """Parse ` : type, type ! effect` into types and effects."""
     kinds, _, effects = text.partition("!")
     kinds = kinds.strip()
     if kinds and not kinds.startswith(":"):
@@ -119,17 +123,21 @@ def _tail(text: str) -> tuple[list[ValueType], frozenset[Effect]]:
 
 
 class _Reader:
-    """A text being read line by line.
+    """Reads a text line by line.
 
     Attributes:
-        place: number and text of the line that was read last; errors name it.
+        lines: (number, text without comment, whole text) of each line that is not empty.
+        at: how many lines were read.
+        last: number and text of the line that was read last; errors name it.
+        named: named graphs that were defined or called.
+        defined: names that were defined.
     """
 
     def __init__(self, text: str) -> None:
         self.lines = [(i, _strip(line), line) for i, line in enumerate(text.splitlines(), 1)]
         self.lines = [found for found in self.lines if found[1]]
         self.at = 0
-        self.place = (0, "")
+        self.last = (0, "")
         self.named: dict[str, NamedGraph] = {}
         self.defined: set[str] = set()
 
@@ -138,7 +146,7 @@ class _Reader:
             raise ValueError(f"the text ends here; wanted {wanted}")
         number, line, whole = self.lines[self.at]
         self.at += 1
-        self.place = (number, whole)
+        self.last = (number, whole)
         return line
 
     def target(self, name: str) -> NamedGraph:
@@ -148,7 +156,7 @@ class _Reader:
         return found
 
     def program(self) -> Graph:
-        """The main graph, and the named graphs after it."""
+        """Read the main graph and the named graphs after it; return the main graph."""
         line = self.next("`graph(%0: type, ...) {`")
         made, _ = self.graph(line)
         while self.at < len(self.lines):
@@ -174,7 +182,7 @@ class _Reader:
         return made
 
     def graph(self, line: str) -> tuple[Graph, tuple[list[ValueType], frozenset[Effect]]]:
-        """A graph whose first line was read: the graph, and the types and effects of that line."""
+        """Read a graph from its first line on, which may declare types and effects."""
         head = _HEAD.fullmatch(line.removesuffix("{").strip())
         if head is None or not line.endswith("{"):
             raise ValueError("wanted `graph(%0: type, ...) {`")
@@ -201,7 +209,7 @@ class _Reader:
 
 
 class _Scope:
-    """The values of one graph by name."""
+    """The values of one graph, by name."""
 
     def __init__(self, reader: _Reader) -> None:
         self.reader = reader
@@ -223,8 +231,7 @@ class _Scope:
     def node(self, line: str) -> GraphNode:
         has_blocks = line.endswith("{")
         line = line.removesuffix("{").strip()
-        # the operands end with the first bracket that closes them all; effects may have brackets
-        # too
+        # the operands end with the bracket that closes them; effects may contain brackets too
         end = next((i for i, c, depth in _outside(line) if c == ")" and depth == 1), 0)
         found = _NODE.fullmatch(line[: end + 1])
         if found is None:
@@ -256,13 +263,13 @@ class _Scope:
         single = len(results) == 1 and not left.rstrip().endswith(",")
         return GraphNode(op, tuple(operands), {**attributes, **given}, results, single)
 
-    def blocks(self) -> dict[str, Any]:
-        """The graphs inside a node, to its closing brace."""
-        made: dict[str, Any] = {}
+    def blocks(self) -> dict[str, Graph | tuple[Graph, ...]]:
+        """Read the sub-graphs of a node up to its closing brace."""
+        made: dict[str, Graph | tuple[Graph, ...]] = {}
         while True:
             line = self.reader.next("a graph inside the node, or the closing brace")
             if line == "}":
-                return {k: tuple(v) if isinstance(v, list) else v for k, v in made.items()}
+                return made
             found = _BLOCK.fullmatch(line)
             if found is None:
                 raise ValueError("wanted `attribute = graph(%0: type, ...) {`")
@@ -270,13 +277,14 @@ class _Scope:
             if index is None:
                 made[name], _ = self.reader.graph(rest)
             else:
-                several = made.setdefault(name, [])
+                several = made.setdefault(name, ())
+                assert isinstance(several, tuple)
                 if int(index) != len(several):
                     raise ValueError(f"got {name}[{index}]; wanted {name}[{len(several)}]")
-                several.append(self.reader.graph(rest)[0])
+                made[name] = (*several, self.reader.graph(rest)[0])
 
     def value(self, text: str, is_type: bool = False) -> Any:
-        """The value of an attribute."""
+        """Parse the value of an attribute."""
         if text[:1] in "([":
             items = _split(text[1:-1])
             if text[0] == "(" and len(items) == 1 and not text[1:-1].rstrip().endswith(","):
@@ -315,7 +323,7 @@ def _host_value(text: str) -> Any:
 
 
 def _unknown_call(name: str) -> HostCall:
-    def refuse(*_: Any) -> Any:
+    def refuse(*_: object) -> NoReturn:
         raise GraphError(
             f"host.{name}: the graph was read from text, which holds no Python functions; "
             f"wanted the graph that was compiled"
@@ -325,10 +333,10 @@ def _unknown_call(name: str) -> HostCall:
 
 
 def parse(text: str) -> Graph:
-    """The graph that a text describes.
+    """Return the graph that a text describes.
 
     Raises:
-        GraphError: the text is no graph; the message names the line.
+        GraphError: the text describes no graph; the message names the line.
     """
     reader = _Reader(text)
     if len(reader.lines) < 3:
@@ -336,5 +344,5 @@ def parse(text: str) -> Graph:
     try:
         return reader.program()
     except (ValueError, TypeError, KeyError, SyntaxError) as error:
-        number, line = reader.place
+        number, line = reader.last
         raise GraphError(f"graph text, line {number}: {error}\n  {line.strip()}") from None

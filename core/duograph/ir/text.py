@@ -1,4 +1,6 @@
-"""Graphs as text, and text as graphs: `parse(to_text(graph))` is the graph again.
+"""Writes graphs as text that `parse` reads back: `parse(to_text(graph))` equals the graph.
+
+`str(graph)`, dumps, tests and the cache of compiled regions use it.
 
 ```
 graph(%0: float32[2, 3], %1: float32[3], %2: bool) {
@@ -20,12 +22,11 @@ graph(%0: float32[2, 3], %1: float32[3], %2: bool) {
 }
 ```
 
-A single result is returned bare, a tuple of one as ``return %3,``; a node with a tuple of one
-result is ``%3, = ...``. `none` stands for an absent optional operand, a dtype for itself, every
-other attribute for its Python literal. What a node does besides returning values comes after `!`,
-its place in the source after `#`; the graphs inside it are a block, named graphs follow the main
-one. Python objects are shown and cannot be read back: a host call that was read raises when it
-runs. A sub-graph is closed, so its values are numbered from %0.
+A single result is written bare and a tuple of one with a comma: ``return %3,`` and ``%3, = ...``.
+An absent optional operand is `none`. A dtype is written by its name, any other attribute as a
+Python literal. Effects of a node follow `!`, its source location `#`. Sub-graphs are blocks and number
+their values from %0, because they are closed; named graphs follow the main one. Python objects are
+shown but cannot be read back: a host call that was parsed raises when it runs.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from .parsing import parse
 
 __all__ = ["to_text", "parse", "node_text"]
 
-# Elements of an array that `str(graph)` shows.
+# The largest array, in elements, that `str(graph)` shows.
 _SHOWN = 16
 
 
@@ -55,16 +56,16 @@ def _list(items: list[str], single: bool) -> str:
 
 
 class _Writer:
-    """Writes graphs; knows the named ones that were met."""
+    """Writes graphs and collects the named graphs that they call."""
 
-    def __init__(self, whole: bool, places: bool = True) -> None:
+    def __init__(self, whole: bool, locations: bool = True) -> None:
         self.whole = whole
-        self.places = places
+        self.locations = locations
         self.names: dict[int, str] = {}
         self.named: list[NamedGraph] = []
 
     def name(self, target: NamedGraph) -> str:
-        """The name of a named graph, made unique in this text."""
+        """The name of a named graph, made unique within this text."""
         found = self.names.get(id(target))
         if found is None:
             base = found = re.sub(r"[^\w.]", "_", target.name)
@@ -76,7 +77,7 @@ class _Writer:
             self.named.append(target)
         return f"@{found}"
 
-    def value(self, value: Any) -> str:
+    def value(self, value: object) -> str:
         if isinstance(value, DType):
             return value.name
         if isinstance(value, NamedGraph):
@@ -96,7 +97,7 @@ class _Writer:
         return repr(value)
 
     def head(self, node: GraphNode) -> str:
-        """A node without the graphs inside it."""
+        """The op, operands and attributes of a node, without its sub-graphs."""
         args = ["none" if i is None else f"%{i}" for i in node.operands]
         args += [f"{k}={self.value(v)}" for k, v in node.attributes.items() if not _has_graphs(v)]
         return f"{node.op.name}({', '.join(args)})"
@@ -109,7 +110,7 @@ class _Writer:
         line += _effects(node.effects)
         blocks = _blocks(node)
         line += " {" if blocks else ""
-        if node.span is not None and self.places:
+        if node.span is not None and self.locations:
             line += f"  # {os.path.basename(node.span.file)}:{node.span.line}"
         lines = [line]
         for name, inner in blocks:
@@ -132,13 +133,14 @@ class _Writer:
         return self.graph(target.graph, f"{self.name(target)} = ", tail)
 
 
-def _plain(array: np.ndarray[Any, Any]) -> Any:
+def _plain(array: np.ndarray[Any, Any]) -> list[object]:
     wide = np.float64 if array.dtype.name == "bfloat16" else array.dtype
-    return array.astype(wide).ravel().tolist()
+    found: list[object] = array.astype(wide).ravel().tolist()
+    return found
 
 
-def _literal(value: Any) -> str:
-    """A Python object that `ast.literal_eval` can read back, else its class in angle brackets."""
+def _literal(value: object) -> str:
+    """A Python object as a literal, or its class in angle brackets if it has none."""
     text = repr(value)
     try:
         if isinstance(value, float) or (len(text) < 1000 and repr(ast.literal_eval(text)) == text):
@@ -148,14 +150,14 @@ def _literal(value: Any) -> str:
     return text if text.startswith("<of ") else f"<of {type(value).__name__}>"
 
 
-def _has_graphs(value: Any) -> bool:
+def _has_graphs(value: object) -> bool:
     return isinstance(value, Graph) or (
         isinstance(value, tuple) and bool(value) and isinstance(value[0], Graph)
     )
 
 
 def _blocks(node: GraphNode) -> list[tuple[str, Graph]]:
-    """The graphs inside a node, with their names."""
+    """The sub-graphs of a node, with the names of their blocks."""
     found: list[tuple[str, Graph]] = []
     for key, value in node.attributes.items():
         if isinstance(value, Graph):
@@ -178,25 +180,24 @@ def _effect(effect: Effect) -> str:
     return type(effect).__name__
 
 
-def to_text(graph: Graph, whole: bool = True, places: bool = True) -> str:
-    """The graph as text that a person can read and `parse` can read back.
+def to_text(graph: Graph, whole: bool = True, locations: bool = True) -> str:
+    """Return the graph as text that people and `parse` can read.
 
     Args:
-        whole: with all elements of all arrays; else long ones are shown as `...`, which `parse`
-            refuses.
-        places: with the places in source; without them graphs that do the same have the same text.
+        whole: write all elements of arrays; otherwise long ones are `...`, which `parse` refuses.
+        locations: write source locations; without them, graphs that compute the same have one text.
     """
-    writer = _Writer(whole, places)
+    writer = _Writer(whole, locations)
     lines = writer.graph(graph)
     done = 0
-    while done < len(writer.named):  # those that named graphs call are met on the way
+    while done < len(writer.named):  # writing a named graph may add further ones
         lines += writer.named_graph(writer.named[done])
         done += 1
     return "\n".join(lines)
 
 
 def node_text(graph: Graph, node: GraphNode) -> str:
-    """One node as one line; the graphs inside it are left out."""
+    """Return a node as one line, without its sub-graphs."""
     line = _Writer(False).node(graph, node)[0]
     return line.replace(" {", " { ... }", 1) if node.graphs else line
 

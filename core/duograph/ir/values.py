@@ -1,10 +1,12 @@
-"""Graph values that live on the host: Python numbers and other objects that are known only when the
-graph runs.
+"""Host values of graphs: Python numbers and objects that are known only when the graph runs.
+
+The front end computes with them as with Python numbers; each operation appends a node. They have no
+value at compile time, and reading one is an error.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import ArgumentError
 from ..runtime_state import thread_state
@@ -16,17 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphScalar", "GraphObject", "NeedsValue", "kind_of", "EXAMPLES"]
 
-# A number of each kind: what promotion asks for.
-EXAMPLES: dict[HostType, Any] = {BOOL: True, INT: 1, FLOAT: 1.0}
+# A number of each host type; dtype promotion looks at its class.
+EXAMPLES: dict[HostType, bool | int | float] = {BOOL: True, INT: 1, FLOAT: 1.0}
 
 
 class NeedsValue(ArgumentError):
-    """Python code that is run while compiling looked at a value that is known only when the graph
-    runs.
-    """
+    """Code that runs at compile time asked for a value that is known only when the graph runs."""
 
 
-def kind_of(value: Any) -> HostType | None:
+def kind_of(value: object) -> HostType | None:
     """The host type of a Python number or GraphScalar, else None."""
     if isinstance(value, GraphScalar):
         return value._type
@@ -38,7 +38,7 @@ def kind_of(value: Any) -> HostType | None:
 
 
 class HostValue:
-    """A value of a graph under construction that is no tensor."""
+    """A value of a graph under construction that is no tensor; see its subclasses."""
 
     __slots__ = ("_builder", "_id", "_type")
     _builder: GraphBuilder
@@ -50,7 +50,7 @@ class HostValue:
         self._id = id_
         self._type = type_
 
-    def _unknown(self, *_: Any, **__: Any) -> Any:
+    def _unknown(self, *_: object, **__: object) -> NoReturn:
         raise NeedsValue(
             f"got a Python {self._type.name} that is known only when the compiled function runs, "
             f"where a value is needed while compiling"
@@ -64,14 +64,14 @@ class HostValue:
 
 
 class GraphObject(HostValue):
-    """Any Python object that the graph computes; only the host can use it."""
+    """Any Python object that the graph computes; only host calls can use it."""
 
     __slots__ = ()
     __lt__ = __le__ = __gt__ = __ge__ = HostValue._unknown
 
 
 def _binary(function: str, reflected: bool = False) -> Any:
-    def method(self: GraphScalar, other: Any) -> Any:
+    def method(self: GraphScalar, other: object) -> Any:
         if kind_of(other) is None:
             return NotImplemented
         x, y = (other, self) if reflected else (self, other)
@@ -85,14 +85,15 @@ def _unary(function: str) -> Any:
 
 
 class GraphScalar(HostValue):
-    """A Python bool, int or float that is known only when the graph runs; arithmetic on it is
-    Python's.
+    """A Python bool, int or float that is known only when the graph runs.
+
+    Operators on it have the results of Python's own.
     """
 
     __slots__ = ()
 
-    def apply(self, function: str, *operands: Any) -> GraphScalar:
-        """A Python function of numbers on host values, as a node of the current graph."""
+    def apply(self, function: str, *operands: object) -> GraphScalar:
+        """Append a call of a function in `SCALAR_FUNCTIONS` to the current graph."""
         builder: Any = thread_state.builder or self._builder
         return builder.append(
             scalar, tuple(builder.host(v) for v in operands), {"function": function}
@@ -122,7 +123,7 @@ class GraphScalar(HostValue):
     def __hash__(self) -> int:
         return id(self)
 
-    def __round__(self, digits: Any = None) -> GraphScalar:
+    def __round__(self, digits: object = None) -> GraphScalar:
         return self.apply("round", self) if digits is None else self.apply("round", self, digits)
 
 

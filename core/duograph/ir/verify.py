@@ -1,8 +1,12 @@
-"""The verifier: re-derives every type and effect from the op's rules and compares them with what
-the graph says.
+"""The verifier: derives every type and effect from the rules of ops and compares it with the graph.
+
+Tests and debug mode call it after each pass, and it always checks graphs of plugin passes. It
+changes nothing.
 """
 
 from __future__ import annotations
+
+from typing import TypeAlias
 
 from ..errors import DuographError, GraphError
 from ..types import HostType
@@ -11,23 +15,22 @@ from .text import node_text
 
 __all__ = ["verify"]
 
-# Nodes before and after the one that is wrong.
+# Nodes that an error shows before and after the wrong one.
 _NEAR = 2
-# The nodes around a graph, as (graph that holds it, number of the node), innermost first.
-Place = tuple[tuple[Graph, int], ...]
+# The nodes around a sub-graph, innermost first: (graph, position of the node in it).
+Context: TypeAlias = tuple[tuple[Graph, int], ...]
 
 
 def verify(graph: Graph) -> Graph:
     """Return the graph if it is well formed.
 
-    Checked: values are defined once and before their use, in the graph that uses them; each node
-        has the operands and
-    attributes of its op, already promoted; recorded result types are those that the op's `infer`
-    gives; outputs exist. The same for the graphs inside nodes and for named graphs, whose signature
-    and effects are those that they declare.
+    Values must be defined once, and before their use in the same graph. Each node must have the
+    operands and attributes of its op, already promoted, and the result types that the op infers.
+    Outputs must exist. Sub-graphs and named graphs are checked too; a named graph must have the
+    result types and effects that it declares.
 
     Raises:
-        GraphError: naming the node, with its neighbours.
+        GraphError: names the wrong node and shows its neighbours.
     """
     _Verifier().graph(graph, ())
     return graph
@@ -39,21 +42,22 @@ class _Verifier:
     def __init__(self) -> None:
         self.done: set[int] = set()
 
-    def graph(self, graph: Graph, place: Place) -> None:
+    def graph(self, graph: Graph, context: Context) -> None:
         if id(graph) in self.done:
             return
         self.done.add(id(graph))
         if not 0 <= graph.n_params <= len(graph.types):
             raise GraphError(
-                f"graph: got {graph.n_params} parameters and {len(graph.types)} types{_inside(place)}"
+                f"graph: got {graph.n_params} parameters and {len(graph.types)} types"
+                f"{_inside(context)}"
             )
         defined = set(range(graph.n_params))
         for k, node in enumerate(graph.nodes):
             problem = _problem(graph, node, defined)
             if problem is not None:
-                raise GraphError(f"{node.op.name}: {problem}{_inside(place)}\n{_near(graph, k)}")
+                raise GraphError(f"{node.op.name}: {problem}{_inside(context)}\n{_near(graph, k)}")
             defined.update(node.results)
-            inside = ((graph, k), *place)
+            inside = ((graph, k), *context)
             for inner in node.graphs:
                 self.graph(inner, inside)
             for value in node.attributes.values():
@@ -61,43 +65,41 @@ class _Verifier:
                     self.named(value, inside)
         for i in graph.outputs:
             if i not in defined:
-                raise GraphError(f"graph: output %{i} is not defined{_inside(place)}")
+                raise GraphError(f"graph: output %{i} is not defined{_inside(context)}")
         if graph.single and len(graph.outputs) != 1:
             raise GraphError(
-                f"graph: says one result and returns {len(graph.outputs)}{_inside(place)}"
+                f"graph: says one result and returns {len(graph.outputs)}{_inside(context)}"
             )
 
-    def named(self, target: NamedGraph, place: Place) -> None:
+    def named(self, target: NamedGraph, context: Context) -> None:
         graph = target.graph
         if graph is None:
-            raise GraphError(f"{target}: is called and was never finished{_inside(place)}")
+            raise GraphError(f"{target}: is called and was never finished{_inside(context)}")
         if id(graph) in self.done:
             return
         found = tuple(graph.types[i] if 0 <= i < len(graph.types) else None for i in graph.outputs)
         if found != tuple(target.result_types):
             raise GraphError(
                 f"{target}: declares results {list(target.result_types)}, its graph returns "
-                f"{list(found)}{_inside(place)}"
+                f"{list(found)}{_inside(context)}"
             )
-        self.graph(graph, place)
-        # a recursive call has the effects that the target declares, so that this is the fixed point
+        self.graph(graph, context)
+        # recursive calls have the declared effects, so equality means that these are a fixed point
         hidden = graph.effects - target.effects
         if hidden:
             raise GraphError(
                 f"{target}: its graph has effects that it does not declare: "
-                f"{', '.join(sorted(repr(e) for e in hidden))}{_inside(place)}"
+                f"{', '.join(sorted(repr(e) for e in hidden))}{_inside(context)}"
             )
 
 
-def _inside(place: Place) -> str:
-    """Where a graph stands. Put into words for a message alone: nearly every graph that is verified
-    is sound.
-    """
-    return "".join(f"\nin a graph of\n{_near(graph, k)}" for graph, k in place)
+def _inside(context: Context) -> str:
+    """The nodes around a sub-graph, for a message; computed only for errors, to be fast."""
+    return "".join(f"\nin a graph of\n{_near(graph, k)}" for graph, k in context)
 
 
 def _near(graph: Graph, k: int) -> str:
-    """The lines around a node, which is marked."""
+    """The text of a node, marked, with its neighbours."""
     return "\n".join(
         ("> " if j == k else "  ") + _line(graph, graph.nodes[j])
         for j in range(max(0, k - _NEAR), min(len(graph.nodes), k + _NEAR + 1))

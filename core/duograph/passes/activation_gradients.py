@@ -1,4 +1,4 @@
-"""Computes the derivative of an activation beside the activation, so that its gradient is a product.
+"""Computes derivatives of activations beside the activations; gradients become products.
 
     %1 = gelu_tanh(%0)                          %1 = gelu_tanh(%0)
     ...                                         %4 = gelu_tanh_grad(1, %0)

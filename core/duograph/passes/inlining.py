@@ -1,10 +1,13 @@
 """Rules that replace a node that runs a graph by the nodes of that graph.
 
     %1 = host_constant(value=host(True)) : bool
-    %2, = switch(%1, %0, branches=(.., graph(%0: float32[3]) {        ->      %2 = exp(%0) : float32[3]
-      %1 = exp(%0) : float32[3]
-      return %1,
-    })) : float32[3]
+    %2, = switch(%1, %0) : float32[3] {
+      branches[0] = ...
+      branches[1] = graph(%0: float32[3]) {            ->      %2 = exp(%0) : float32[3]
+        %1 = exp(%0) : float32[3]
+        return %1,
+      }
+    }
 
 They apply where the graph is known to run exactly once. `simplify` applies them.
 """

@@ -101,7 +101,7 @@ def _terms(
     producers: Mapping[int | None, GraphNode],
     uses: collections.Counter[int | None],
 ) -> list[GraphNode] | None:
-    """The matmuls that a tree of additions sums, if it sums nothing else and all are of one form."""
+    """The matmuls that a tree of additions sums; None for other terms or different flags."""
     found: list[GraphNode] = []
     queue = list(reversed(root.operands))
     while queue:

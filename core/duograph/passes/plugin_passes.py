@@ -1,7 +1,7 @@
 """Passes of plugins: they run after the built-in ones and are verified.
 
-A pass that fails is reported with a warning and left out from then on. `passes.clean_up` is the only
-caller; nothing here may change a graph on its own.
+A pass that fails is reported with a warning and left out from then on. `passes.clean_up` is the
+only caller; nothing here may change a graph on its own.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _listed(hook: HookImpl) -> tuple[tuple[str, PluginPass], ...]:
         try:
             found: Any = hook.function()
             listed = tuple((name, step) for step in found)
-        except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
+        except Exception as error:  # noqa: BLE001 (a plugin may fail in any way)
             _report(f"duograph_passes of the plugin {name!r}", error)
         _found[hook] = listed
     return listed
@@ -69,7 +69,7 @@ def run_plugin_pass(plugin: str, step: PluginPass, graph: Graph) -> tuple[str, G
     try:
         made = verify(step(graph))
         _check_signature(graph, made)
-    except Exception as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
+    except Exception as error:  # noqa: BLE001 (a plugin may fail in any way)
         _failed.add(id(step))
         _report(f"the pass {name!r} of the plugin {plugin!r}", error)
         return shown, graph
@@ -83,7 +83,8 @@ def _check_signature(before: Graph, after: Graph) -> None:
 
     if signature(before) != signature(after):
         raise GraphError(
-            f"graph: got a signature of {signature(after)}; wanted that before the pass, {signature(before)}"
+            f"graph: got a signature of {signature(after)}; wanted that before the pass, "
+            f"{signature(before)}"
         )
 
 

@@ -1,7 +1,7 @@
 """Rebuilds a graph call by call, each through the rewrite rules of its op.
 
-`simplify` is the pass that uses it. Rules are tried on operands that are rewritten already, and what
-a rule produces goes through the rules again. Every rule must keep the value bit for bit.
+`simplify` is the pass that uses it. Rules are tried on operands that are rewritten already, and
+what a rule produces goes through the rules again. Every rule must keep the value bit for bit.
 """
 
 from __future__ import annotations

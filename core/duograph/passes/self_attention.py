@@ -136,7 +136,7 @@ RULES: ReplacementRules = ReplacementRules(
 
 @everywhere
 def use_self_attention(graph: Graph, context: PassContext) -> Graph:
-    """Return the graph with such attention on one operand, where the backend has a kernel for it."""
+    """Return the graph with self-attention ops where they apply and the backend claims them."""
 
     def claimed(made: Replacement) -> bool:
         types = tuple([None if i is None else graph.types[i] for i in made.operands])

@@ -1,7 +1,7 @@
 """Rewrites calls that do nothing, cancel each other, or are known at compile time.
 
-Every rule keeps the value bit for bit: there is no rule x + 0.0 -> x, because -0.0 + 0.0 is 0.0, but
-there is x * 1.0 -> x.
+Every rule keeps the value bit for bit: there is no rule x + 0.0 -> x, because -0.0 + 0.0 is 0.0,
+but there is x * 1.0 -> x.
 
     %1 = transpose(%0, perm=(1, 0))
     %2 = transpose(%1, perm=(1, 0))          ->      %4 = relu(%0)

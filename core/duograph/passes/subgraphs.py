@@ -25,7 +25,7 @@ class GraphPass(Protocol):
 
 
 def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
-    """Make a pass of a function that rewrites one graph: sub-graphs first, innermost ones before."""
+    """Make a pass of a function that rewrites one graph; innermost sub-graphs come first."""
 
     @functools.wraps(step)
     def whole(graph: Graph, context: PassContext = PLAIN) -> Graph:

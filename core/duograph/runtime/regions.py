@@ -95,7 +95,7 @@ def _collect(graph: Graph, bodies: dict[str, list[Graph]], seen: set[Graph]) -> 
     for node in graph.nodes:
         if node.op is region:
             body: Graph = node.attributes["body"]
-            bodies.setdefault(to_text(body, places=False), []).append(body)
+            bodies.setdefault(to_text(body, locations=False), []).append(body)
         elif node.op in SUBGRAPH_OPS:
             for inner in node.graphs:
                 _collect(inner, bodies, seen)

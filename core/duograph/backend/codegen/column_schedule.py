@@ -1,9 +1,9 @@
 """Schedule regions that end in reductions over other axes than the last, or in scatters.
 
-The rows of a block of columns (`region_plan.Columns`) are combined one after the other. They are cut
-into pieces, and a row into tiles that stay in the nearest cache; a unit of work is a piece of a tile.
-Every piece has partial results of its own, which a second kernel combines in their order. The cut
-follows from sizes alone, so the bits are the same on any number of threads.
+The rows of a block of columns (`region_plan.Columns`) are combined one after the other. They are
+cut into pieces, and a row into tiles that stay in the nearest cache; a unit of work is a piece of a
+tile. Every piece has partial results of its own, which a second kernel combines in their order. The
+cut follows from sizes alone, so the bits are the same on any number of threads.
 
 A unit of a scatter is a tile of all rows, which go where the indices say, in their order; another
 kernel writes the start values of the result before.

@@ -166,7 +166,8 @@ def _pair(what: str, a: Operand, b: Operand) -> tuple[Expr, Expr]:
         b = constant(b, a.dtype)
     if a.dtype is not b.dtype:
         raise DTypeError(
-            f"scalar rule: {what} of {a.dtype.name} and {b.dtype.name}; cast one to the other's dtype"
+            f"scalar rule: {what} of {a.dtype.name} and {b.dtype.name}; "
+            "cast one to the other's dtype"
         )
     return a, b
 

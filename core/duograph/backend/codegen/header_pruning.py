@@ -1,8 +1,8 @@
 """Prune the shared headers to the functions that a source uses.
 
 `Dialect.prelude_for` calls `pruned`: parsing whole headers would take a compiler as long as the
-kernel. The headers consist of functions (``DG_FN ... {``), macros, and lines that instantiate macros
-which define functions. It parses these forms only, not C.
+kernel. The headers consist of functions (``DG_FN ... {``), macros, and lines that instantiate
+macros which define functions. It parses these forms only, not C.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
 `Dialect`. A subclass says how a kernel begins and ends: `CPrinter` prints functions for a processor
 (``int name(void **args, i64 begin, i64 end)``), `GridPrinter` kernels of a grid of work items.
 
-A kernel reads top to bottom like the program it comes from: one line for each op, with the op's name
-and the line of the user's source. Printers decide nothing about loops; that is the scheduler's.
+A kernel reads top to bottom like the program it comes from: one line for each op, with the op's
+name and the line of the user's source. Printers decide nothing about loops; that is the
+scheduler's.
 """
 
 from __future__ import annotations
@@ -271,9 +272,9 @@ _PRINT: dict[type, Callable[[LoopPrinter, Any], None]] = {
 class CPrinter(LoopPrinter):
     """Functions for a processor.
 
-    ``int name(void **args, i64 begin, i64 end)``: `args` are the operands of the region, its results
-    and, where there are partial results, the memory of these. The caller splits the range as it
-    likes. The function returns 2 when an index was out of range.
+    ``int name(void **args, i64 begin, i64 end)``: `args` are the operands of the region, its
+    results and, where there are partial results, the memory of these. The caller splits the range
+    as it likes. The function returns 2 when an index was out of range.
     """
 
     def head(self, name: str) -> str:

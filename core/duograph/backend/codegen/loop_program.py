@@ -195,7 +195,7 @@ class Let(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A constant with the position of a work item: ``item``, ``group`` or ``lane`` in its group."""
+    """A constant with the id of a work item: global (``item``), ``group``, or local (``lane``)."""
 
     type: str
     name: str
@@ -284,7 +284,7 @@ class Declare(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Variables of a reduction along a row, in any order: the sum, or the maximum and a NaN flag."""
+    """Variables of a reduction in any order: the sum, or the maximum and a NaN flag."""
 
     reduction: Reduction
 
@@ -356,7 +356,7 @@ class Blocks(NamedTuple):
 
 
 class LaneLoop(NamedTuple):
-    """A loop of a group over a row: iteration ``q`` of a lane has element ``j = lane + q * lanes``."""
+    """A loop of a group over a row: iteration ``q`` of a lane has ``j = lane + q * lanes``."""
 
     type: str
     row: int
@@ -382,7 +382,8 @@ class Stream(NamedTuple):
 
 Statement = (
     Let | Position | Exit | Array | Pointer | Locate | Load | Define | Store | Declare | Start
-    | Accumulate | Finish | Take | GroupReduce | Assign | For | Blocks | LaneLoop | Prefetch | Stream
+    | Accumulate | Finish | Take | GroupReduce | Assign | For | Blocks | LaneLoop | Prefetch
+    | Stream
 )  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""The plan of a fused region: its loop nest, the strides of its operands, its values as expressions.
+"""The plan of a fused region: its loop nest, the strides of its operands, its values as
+expressions.
 
 `plan_region` is called on the graph of a region, by fusion as a check and by backends before
 `scheduling` turns the plan into a loop program. A plan names no device and no dialect.
@@ -17,8 +18,8 @@ supplies a part of its offset::
     times x1, which has strides (1, 0)
 
 A region may end in reductions over other axes than the last, all with the same *columns*: rows of
-`width` neighbours are added up one after the other. Nothing in the region reads their results. Or it
-ends in scatters, which write each of those rows to the row that an index names.
+`width` neighbours are added up one after the other. Nothing in the region reads their results. Or
+it ends in scatters, which write each of those rows to the row that an index names.
 
 A row that is reduced is walked once per pass. Pass k computes what needs the reductions of the
 passes before it.
@@ -257,7 +258,7 @@ class _Planner:
         return self.row != 0 and type_.size != self.n
 
     def read(self, i: int, shape: tuple[int, ...], row: bool) -> tuple[Expr, str | None]:
-        """Value i as an operand of a value of this shape, and its name if the region computes it."""
+        """Value i, read by a value of this shape; its name if the region computes it."""
         literal = self.literals.get(i)
         if literal is not None:
             return literal, None

@@ -10,10 +10,10 @@ then, with a kernel for each op and fused regions. This package opens no device 
    memory, of the shared memory of a group), ``DG_RESTRICT``; ``DG_ITEM(d) DG_ITEMS(d) DG_PLACE(d)
    DG_GROUP(d) DG_GROUPS(d)`` (along axis d: global work item id and their number, local id in the
    group, group id and the number of groups; i64, local ids i32); ``DG_BARRIER()``;
-   ``DG_INDEPENDENT``, ``DG_ANY_ORDER`` (lines before loops; may be empty) and ``DG_ADD_TO(sum, x)``; ``dg_bits_*``,
-   ``dg_fma_*``, ``DG_SQRT_*``, ``DG_LIBM_*`` as in `prelude_c.h`; ``dg_atomic_add_i32/u32``,
-   ``dg_atomic_max_i32``, ``dg_atomic_claim_i32``. `prelude_opencl.h` is the example. Nothing may be
-   compiled with contraction of ``a*b + c`` or with fast mathematics.
+   ``DG_INDEPENDENT``, ``DG_ANY_ORDER`` (lines before loops; may be empty) and ``DG_ADD_TO(sum,
+   x)``; ``dg_bits_*``, ``dg_fma_*``, ``DG_SQRT_*``, ``DG_LIBM_*`` as in `prelude_c.h`;
+   ``dg_atomic_add_i32/u32``, ``dg_atomic_max_i32``, ``dg_atomic_claim_i32``. `prelude_opencl.h` is
+   the example. Nothing may be compiled with contraction of ``a*b + c`` or with fast mathematics.
 2. **A driver**: a subclass of `GridDevice` (`device.py`): `build` a source, make a `launcher` of a
    kernel, allocate, copy in and out, synchronize; `Pool` (`memory.py`) may hold its buffers.
 

@@ -1,7 +1,7 @@
 """Ops along one axis with a work item for each line.
 
-Cumulative sums and extremes, argmax and argmin, sorting, gather and scatter of elements. On a grid a
-few long lines are left to the op's decomposition, since few work items would run.
+Cumulative sums and extremes, argmax and argmin, sorting, gather and scatter of elements. On a grid
+a few long lines are left to the op's decomposition, since few work items would run.
 """
 
 from __future__ import annotations

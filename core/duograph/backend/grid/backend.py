@@ -213,7 +213,8 @@ class GridBackend(Backend):
         for word, capability, what in _NEEDS:
             if capability not in device.capabilities and re.search(rf"\b{word}\b", source):
                 raise UnsupportedOpError(
-                    f"{name}: its kernel needs {what} ({capability}), which this device of the {self.name} "
+                    f"{name}: its kernel needs {what} ({capability}), which this device of "
+                    f"the {self.name} "
                     f"backend does not have"
                 )
 

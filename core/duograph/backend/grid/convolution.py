@@ -1,9 +1,9 @@
 """Convolutions as matmuls with an implicit operand: the unrolled columns are never stored.
 
-The result of ``conv`` is weights (O, C * taps) times columns (C * taps, positions); the gradients are
-the same matmul with other roles. The kernel computes the offset of each element of the columns. On a
-processor they are packed as for any matmul, some images at a time. Chellapilla, Puri, Simard, "High
-Performance Convolutional Neural Networks for Document Processing" (2006).
+The result of ``conv`` is weights (O, C * taps) times columns (C * taps, positions); the gradients
+are the same matmul with other roles. The kernel computes the offset of each element of the columns.
+On a processor they are packed as for any matmul, some images at a time. Chellapilla, Puri, Simard,
+"High Performance Convolutional Neural Networks for Document Processing" (2006).
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ class _Window(Operand):
     """Elements of images under the taps of a kernel, 0 in the padding (im2col).
 
     Attributes:
-        transposed: False: a line is a position of the result, the depth runs over channels and taps.
+        transposed: False: a line is a position of the result, the depth runs over channels and
+        taps.
             True: a line is a channel and tap, the depth runs over the positions of `images_each`
             images.
         whole: whether lines continue from one image to the next.
@@ -277,9 +278,8 @@ class _Contributions(Operand):
                 at.append(far)
             else:
                 whole = f"{far} / {label}_stride{a}"
-                inside.append(
-                    f"{far} >= 0 && {whole} * {label}_stride{a} == {far} && {whole} < {label}_place{a}"
-                )
+                exact = f"{whole} * {label}_stride{a} == {far}"
+                inside.append(f"{far} >= 0 && {exact} && {whole} < {label}_place{a}")
                 at.append(f"({whole})")
         place = at[0]
         for a in axes[1:]:

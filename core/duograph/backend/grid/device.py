@@ -1,7 +1,7 @@
 """The interface of a device with a grid of work items, and the launches that it runs.
 
-`GridBackend` and the builders of kernels use a `GridDevice`; a backend subclasses it for its driver.
-Launches and plans are data: nothing here builds or runs a kernel.
+`GridBackend` and the builders of kernels use a `GridDevice`; a backend subclasses it for its
+driver. Launches and plans are data: nothing here builds or runs a kernel.
 """
 
 from __future__ import annotations

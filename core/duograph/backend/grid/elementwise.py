@@ -59,34 +59,19 @@ def elementwise(
     here = [device.dialect.load(d, f"{w.text}") for d, w in zip(dtypes, walks)]
     value = f"{found.name}_at({', '.join([*here, *given])})"
     store = device.dialect.store(result.dtype, value)
-    if not device.serial:
-        kernel.line("const ix i = (ix)DG_ITEM(0);", "if (i >= n) return;")
-        at = kernel.split("i", names, "at")
-        for w in walks:
-            w.start(at[:-1])
-        kernel.line(f"const ix j = {at[-1]};", f"made[i] = {store};")
-        return Plan((kernel.launch_items(result.size),))
-    grain = stretch(device, result.size)
-    kernel.stretch("n", grain)
-    if len(sizes) == 1:
+    if device.serial and len(sizes) == 1:
         for w in walks:
             w.start([])
+        grain = stretch(device, result.size)
+        kernel.stretch("n", grain)
         kernel.line("DG_INDEPENDENT", f"for (ix j = begin; j < end; j++) made[j] = {store};")
-    else:
-        kernel.open("for (ix i = begin; i < end;)")
-        at = kernel.split("i", names, "at")
-        for w in walks:
-            w.start(at[:-1])
-        kernel.line(
-            f"const ix first = {at[-1]}, left = {names[-1]} - first;",
-            "const ix last = first + (left < end - i ? left : end - i);",
-            f"{device.dialect.memory} {SUFFIX[result.dtype]} *row = made + (i - first);",
-            "DG_INDEPENDENT",
-            f"for (ix j = first; j < last; j++) row[j] = {store};",
-            "i += last - first;",
-        )
-        kernel.close()
-    return Plan((kernel.launch(ceil_div(result.size, grain)),))
+        return Plan((kernel.launch(ceil_div(result.size, grain)),))
+    at = kernel.elements(result.size, names)
+    for w in walks:
+        w.start(at)
+    row = f"{device.dialect.memory} {SUFFIX[result.dtype]} *row = made + (i - first);"
+    one, each = f"made[i] = {store};", f"row[j] = {store};"
+    return Plan((kernel.end_elements(result.size, names[-1], one, each, [row]),))
 
 
 class _Walk:

@@ -2,8 +2,8 @@
 
 `GridBackend.compile` calls `compile_regions`. Every region is planned and scheduled as for the CPU
 (`codegen.scheduling`); this module describes the device to the scheduler, prints the kernels and
-sets up their launches. Reductions of columns are combined by the device's own reduction kernels, and
-on a grid with parallel work items scatters run as kernels of their own (`scatter_split`).
+sets up their launches. Reductions of columns are combined by the device's own reduction kernels,
+and on a grid with parallel work items scatters run as kernels of their own (`scatter_split`).
 """
 
 from __future__ import annotations

@@ -196,20 +196,8 @@ def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) 
     return _chains(device, copied, types, axis)
 
 
-def _chains(device: GridDevice, copied: Launch, types: Types, axis: int) -> Plan:
-    """Link the indices of each row in order; the first index of a row then follows its list."""
-    x, indices, updates = types
-    _, n, inner = split_at(x.shape, axis)
-    count, total = indices.size, updates.size
-    rows = Kernel(device, "rows_of_indices", count)
-    rows.read("indices", indices.dtype, 1)
-    rows.write("rows", int32, 4)
-    rows.watch("scatter_add", axis)
-    rows.number("count", count)
-    rows.number("n", n)
-    rows.line("const ix i = (ix)DG_ITEM(0);", "if (i >= count) return;")
-    rows.row(indices.dtype, "indices[i]", "n")
-    rows.line("rows[i] = (i32)row;")
+def _links(device: GridDevice, count: int) -> Launch:
+    """The launch that finds, for each index, the next one of the same row."""
     links = Kernel(device, "chains_of_rows", count)
     links.read("rows", int32, 4)
     links.write("next", int32, 5)
@@ -225,6 +213,23 @@ def _chains(device: GridDevice, copied: Launch, types: Types, axis: int) -> Plan
         "next[i] = after < count ? after : -1;",
         "first[i] = before < 0 && row >= 0;",
     )
+    return links.launch_items(count)
+
+
+def _chains(device: GridDevice, copied: Launch, types: Types, axis: int) -> Plan:
+    """Link the indices of each row in order; the first index of a row then follows its list."""
+    x, indices, updates = types
+    _, n, inner = split_at(x.shape, axis)
+    count, total = indices.size, updates.size
+    rows = Kernel(device, "rows_of_indices", count)
+    rows.read("indices", indices.dtype, 1)
+    rows.write("rows", int32, 4)
+    rows.watch("scatter_add", axis)
+    rows.number("count", count)
+    rows.number("n", n)
+    rows.line("const ix i = (ix)DG_ITEM(0);", "if (i >= count) return;")
+    rows.row(indices.dtype, "indices[i]", "n")
+    rows.line("rows[i] = (i32)row;")
     walk = Kernel(device, "sums_along_chains", max(x.size, total))
     for label, dtype, place in (
         ("rows", int32, 4),
@@ -254,7 +259,7 @@ def _chains(device: GridDevice, copied: Launch, types: Types, axis: int) -> Plan
     launches = (
         copied,
         rows.launch_items(count),
-        links.launch_items(count),
+        _links(device, count),
         walk.launch_items(total),
     )
     return Plan(launches, (4 * count, 4 * count, count))

@@ -42,6 +42,7 @@ class Kernel:
         self.lines: list[str] = []
         self.depth = 1
         self.watches = False
+        self.last_axis: list[str] = []
 
     def read(self, name: str, dtype: DType | str, place: int) -> None:
         """Declare a buffer that the kernel reads; `place` is its number in `Launch.buffers`."""
@@ -82,8 +83,9 @@ class Kernel:
             f"const ix row = counted < 0 || counted >= {n} ? -1 : (ix)counted;",
         )
         if self.watches:
+            claim = f"dg_atomic_claim_i32(({self.dialect.memory} i32 *)wrong, watched)"
             self.line(
-                f"if (row < 0 && dg_atomic_claim_i32(({self.dialect.memory} i32 *)wrong, watched)) {{",
+                f"if (row < 0 && {claim}) {{",
                 f"    wrong[1] = given, wrong[2] = {n};",
                 "}",
             )
@@ -110,6 +112,47 @@ class Kernel:
             "const ix begin = (ix)DG_ITEM(0) * grain;",
             f"const ix end = {n} - begin < grain ? {n} : begin + grain;",
         )
+
+    def elements(self, n: int, names: Sequence[str]) -> list[str]:
+        """Begin to visit elements 0 .. n; name the positions along all axes but the last.
+
+        `names`: sizes of the axes. A work item of a grid has one element, ``i``; on a processor it
+        visits its span row by row. `end_elements` must follow.
+        """
+        if self.device.serial:
+            self.stretch("n", stretch(self.device, n))
+            self.open("for (ix i = begin; i < end;)")
+        else:
+            self.line("const ix i = (ix)DG_ITEM(0);", "if (i >= n) return;")
+        self.last_axis = self.split("i", names, "at")
+        return self.last_axis[:-1]
+
+    def end_elements(
+        self, n: int, row: str, one: str, each: str = "", before: Sequence[str] = ()
+    ) -> Launch:
+        """End the visit: a statement for position ``j`` along the last axis, of `row` elements.
+
+        Args:
+            n: number of elements.
+            row: the size of the last axis.
+            one: the statement for element ``i`` on a grid.
+            each: the statement for each ``j`` of a row on a processor; by default `one`.
+            before: lines before the loop over a row.
+        """
+        j = self.last_axis[-1]
+        if not self.device.serial:
+            self.line(f"const ix j = {j};", one)
+            return self.launch_items(n)
+        self.line(
+            f"const ix first = {j}, left = {row} - first;",
+            "const ix last = first + (left < end - i ? left : end - i);",
+            *before,
+            "DG_INDEPENDENT",
+            f"for (ix j = first; j < last; j++) {each or one}",
+            "i += last - first;",
+        )
+        self.close()
+        return self.launch(ceil_div(n, stretch(self.device, n)))
 
     def split(self, at: str, sizes: Sequence[str], prefix: str) -> list[str]:
         """Name the positions of element `at` along axes of these sizes, outermost first.

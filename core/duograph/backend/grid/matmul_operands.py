@@ -31,7 +31,8 @@ class Operand:
     """A batch of matrices as an operand of a matmul.
 
     A *line* is a row of x or a column of y; the *depth* is the axis that is summed over. Subclasses
-    say in the methods `of_...` how the offset of an element follows from its line, depth and matrix.
+    say in the methods `of_...` how the offset of an element follows from its line, depth and
+    matrix.
 
     Attributes:
         place: number of the buffer.

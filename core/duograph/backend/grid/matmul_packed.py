@@ -2,8 +2,8 @@
 
 `matmul_plan` calls `packed_plan`. Operands are packed in the dtype of the sum and padded to whole
 tiles, so that the innermost loop reads two streams: values of x, and one or more vectors of y, with
-the sums in registers (`tiles.py`). Dense rows of x are not packed. Goto and van de Geijn, "Anatomy of
-High-Performance Matrix Multiplication" (2008).
+the sums in registers (`tiles.py`). Dense rows of x are not packed. Goto and van de Geijn, "Anatomy
+of High-Performance Matrix Multiplication" (2008).
 """
 
 from __future__ import annotations
@@ -80,21 +80,7 @@ def _pack(
     define(k, source.of_matrix("x", "matrix"))
     of_line = source.of_line("x", "(panel * width + w)")
     if isinstance(source, Matrices) and source.step == 1:
-        # blocks of k, so that each line's cache lines are used up before they go
-        k.open("for (ix begin = 0; begin < depth; begin += 16)")
-        k.line("const ix end = begin + 16 < depth ? begin + 16 : depth;")
-        k.open("for (ix w = 0; w < whole; w++)")
-        define(k, of_line)
-        k.open("for (ix k = begin; k < end; k++)")
-        define(
-            k, [(name, text.replace(" * x_step", "")) for name, text in source.of_depth("x", "k")]
-        )
-        k.line(f"to[k * width + w] = {value};")
-        k.close()
-        k.close()
-        k.close()
-        k.line("for (ix k = 0; k < depth; k++)")
-        k.line(f"    for (ix w = whole; w < width; w++) to[k * width + w] = ({type_})0;")
+        _pack_dense(k, source, of_line, value, type_)
         return k.launch(source.count * panels)
     for name, _ in of_line:
         k.line(f"ix {name}_of[width];")
@@ -114,6 +100,24 @@ def _pack(
     k.line(f"for (ix w = whole; w < width; w++) to[k * width + w] = ({type_})0;")
     k.close()
     return k.launch(source.count * panels)
+
+
+def _pack_dense(
+    k: Kernel, source: Operand, of_line: list[tuple[str, str]], value: str, type_: str
+) -> None:
+    """Pack dense lines in short blocks of the depth, which use every cache line completely."""
+    k.open("for (ix begin = 0; begin < depth; begin += 16)")
+    k.line("const ix end = begin + 16 < depth ? begin + 16 : depth;")
+    k.open("for (ix w = 0; w < whole; w++)")
+    define(k, of_line)
+    k.open("for (ix k = begin; k < end; k++)")
+    define(k, [(name, text.replace(" * x_step", "")) for name, text in source.of_depth("x", "k")])
+    k.line(f"to[k * width + w] = {value};")
+    k.close()
+    k.close()
+    k.close()
+    k.line("for (ix k = 0; k < depth; k++)")
+    k.line(f"    for (ix w = whole; w < width; w++) to[k * width + w] = ({type_})0;")
 
 
 def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> Launch:

@@ -46,9 +46,8 @@ def few_lines(device: GridDevice, problem: Matmul) -> Launch | None:
             "if (e >= total) return;",
         )
     inner, split = ("n", "r = rest % m, c") if n >= m else ("m", "c = rest % n, r")
-    k.line(
-        f"const ix rest = e / {inner}, {split} = e - rest * {inner}, at = rest / {'m' if n >= m else 'n'};"
-    )
+    outer = "m" if n >= m else "n"
+    k.line(f"const ix rest = e / {inner}, {split} = e - rest * {inner}, at = rest / {outer};")
     matrix_numbers(k, problem.batch, (x, y), "at")
     for label, operand, line in (("x", x, "r"), ("y", y, "c")):
         define(k, operand.of_matrix(label, f"{label}_matrix"))

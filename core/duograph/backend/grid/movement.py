@@ -73,30 +73,12 @@ def copy_launch(
         outer = [k.number(f"{label}_step{a}", s) for a, s in enumerate(steps[:-1])]
         inner = "j" if steps[-1] == 1 else f"j * {k.number(f'{label}_step', steps[-1])}"
         places.append((label, outer, inner))
-    grain = stretch(device, n)
-    if device.serial:
-        k.stretch("n", grain)
-        k.open("for (ix i = begin; i < end;)")
-    else:
-        k.line("const ix i = (ix)DG_ITEM(0);", "if (i >= n) return;")
-    at = k.split("i", names, "at")
+    at = k.elements(n, names)
     for label, outer, _ in places:
         terms = [f"{label}_offset", *(f"{a} * {s}" for a, s in zip(at, outer))]
         k.line(f"const ix {label}_from = {' + '.join(terms)};")
     moved = f"out[out_from + {places[1][2]}] = x[x_from + {places[0][2]}];"
-    if not device.serial:
-        k.line(f"const ix j = {at[-1]};", moved)
-        return k.launch_items(n)
-    left = f"size{len(sizes) - 1} - first" if len(sizes) > 1 else "n - first"
-    k.line(
-        f"const ix first = {at[-1]}, left = {left};",
-        "const ix last = first + (left < end - i ? left : end - i);",
-        "DG_INDEPENDENT",
-        f"for (ix j = first; j < last; j++) {moved}",
-        "i += last - first;",
-    )
-    k.close()
-    return k.launch(ceil_div(n, grain))
+    return k.end_elements(n, names[-1] or "n", moved)
 
 
 def _squares(
@@ -140,8 +122,15 @@ def _squares(
         terms = [f"{p} * {k.number(f'{label}_step{a}', steps[a])}" for p, a in zip(at, outer)]
         along = "band" if label == "x" else "band * out_step"
         k.line(f"const ix {label}_from = {' + '.join([f'{label}_offset', along, *terms])};")
+    _transpose_squares(k, SUFFIX[word])
+    return k.launch(bands * math.prod(sizes[a] for a in outer))
+
+
+def _transpose_squares(k: Kernel, type_: str) -> None:
+    """Copy a band square by square, through an array that is transposed in the caches."""
+    memory = k.dialect.memory
     k.line(
-        f"{SUFFIX[word]} square[side][side];",
+        f"{type_} square[side][side];",
         "const ix width = wide - band < side ? wide - band : side;",
     )
     k.open("for (ix begin = 0; begin < length; begin += side)")
@@ -150,7 +139,7 @@ def _squares(
         k.open(f"if ({test})" if test else "else")
         k.open("for (ix j = 0; j < many; j++)")
         k.line(
-            f"{device.dialect.memory} const {SUFFIX[word]} *const line = x + x_from + (begin + j) * x_step;",
+            f"{memory} const {type_} *const line = x + x_from + (begin + j) * x_step;",
             "DG_INDEPENDENT",
             f"for (ix i = 0; i < {width}; i++) square[i][j] = line[i];",
         )
@@ -158,13 +147,12 @@ def _squares(
         k.close()
     k.open("for (ix i = 0; i < width; i++)")
     k.line(
-        f"{device.dialect.memory} {SUFFIX[word]} *const line = out + out_from + i * out_step + begin;",
+        f"{memory} {type_} *const line = out + out_from + i * out_step + begin;",
         "DG_INDEPENDENT",
         "for (ix j = 0; j < many; j++) line[j] = square[i][j];",
     )
     k.close()
     k.close()
-    return k.launch(bands * math.prod(sizes[a] for a in outer))
 
 
 def _view(

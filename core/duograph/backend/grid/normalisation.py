@@ -1,8 +1,8 @@
 """Softmax and layer_norm of dense rows, for processors in eager mode.
 
-A work item processes whole rows, each while it is in the caches. A backend may still decompose these
-ops in compiled functions (`Backend.decomposed`): a fused region makes as many passes over a row and
-computes the surrounding ops too. Grids of parallel work items have no such kernels here.
+A work item processes whole rows, each while it is in the caches. A backend may still decompose
+these ops in compiled functions (`Backend.decomposed`): a fused region makes as many passes over a
+row and computes the surrounding ops too. Grids of parallel work items have no such kernels here.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class _Windows:
             self.k.numbers(name, values)
 
     def place(self) -> list[str]:
-        """Statements that name the plane's offset `base` and the position `o0`, `o1` ... of element i."""
+        """Statements that name the plane's offset `base` and the position `o0` ... of element i."""
         found, rest = [], "i"
         for a in reversed(self.axes):
             found += [f"const ix q{a} = {rest} / to{a};", f"const ix o{a} = {rest} - q{a} * to{a};"]

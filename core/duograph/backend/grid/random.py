@@ -17,7 +17,8 @@ from .table import Types, kernel
 __all__: list[str] = []
 
 _BLOCK = """{
-        u32 a = (u32)i, b = (u32)((u64)i >> 32), c = state[2], d = state[3], low = state[0], high = state[1];
+        u32 a = (u32)i, b = (u32)((u64)i >> 32), c = state[2], d = state[3], low = state[0], \
+high = state[1];
         for (i32 round = 0; round < 10; round++) {
             const u64 p = (u64)a * 0xD2511F53u, q = (u64)c * 0xCD9E8D57u;
             a = (u32)(q >> 32) ^ b ^ low;

@@ -1,8 +1,8 @@
 """Reductions over any axes: one pass for each run of adjacent axes, two where results are few.
 
 A pass reduces a source of shape (outer, n, inner) to (outer, parts, inner): part p has elements
-p * chunk ... of the run. A group of work items shares a row (inner is 1); a column has a work item of
-its own. Fused regions use `combine_of`, `combine_parts` and `parts_of` too.
+p * chunk ... of the run. A group of work items shares a row (inner is 1); a column has a work item
+of its own. Fused regions use `combine_of`, `combine_parts` and `parts_of` too.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, las
     k.close()
     k.line(
         f"for (ix c = 0; c < side_by_side; c++) {{ {combine.text(name, 'lanes[c]')} }}",
-        f"for (ix j = at; j < {last}; j++) {{ const {acc} v = {value}; {combine.text(name, 'v')} }}",
+        f"for (ix j = at; j < {last}; j++) {{ const {acc} v = {value}; "
+        f"{combine.text(name, 'v')} }}",
     )
     k.close()
 
@@ -186,6 +187,146 @@ def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
     return max(1, min(ceil_div(workers, max(busy, 1)), row // least, n))
 
 
+class _Reduction:
+    """The kernel of one pass; its methods write the four forms of the loop."""
+
+    def __init__(
+        self,
+        device: GridDevice,
+        combine: Combine,
+        step: _Pass,
+        source: tuple[int, DType],
+        target: tuple[int, DType],
+    ) -> None:
+        self.device, self.combine, self.step = device, combine, step
+        self.source, self.target = source[1], target[1]
+        self.acc = SUFFIX[combine.dtype]
+        extent = max(step.outer * step.n * step.inner, step.size)
+        self.k = k = Kernel(device, f"reduce_{combine.name}", extent)
+        k.read("x", source[1], source[0])
+        k.write("out", target[1], target[0])
+        self.chunk = ceil_div(step.n, step.parts)
+        for name, value in (
+            ("count", step.size), ("n", step.n), ("inner", step.inner), ("parts", step.parts),
+            ("chunk", self.chunk),
+        ):  # fmt: skip
+            k.number(name, value)
+
+    def element(self, at: str) -> str:
+        """The element at an offset, in the dtype of the accumulator."""
+        loaded = self.device.dialect.load(self.source, f"x[{at}]")
+        if self.combine.name in ("all", "any"):
+            return f"({loaded} != 0)"
+        return f"({self.acc}){loaded}" if self.source is not self.combine.dtype else loaded
+
+    def rounded(self, value: str) -> str:
+        """An accumulator, rounded as the result is stored."""
+        if self.target is bool_:
+            return f"{value} != 0"
+        if self.target in (float16, bfloat16):
+            return self.device.dialect.store(self.target, value)
+        return value if self.target is self.combine.dtype else f"({SUFFIX[self.target]}){value}"
+
+    def range_of(self, part: str) -> None:
+        """Name the elements first .. last of a part."""
+        self.k.line(
+            f"const ix first = {part} * chunk;",
+            "const ix last = first + chunk < n ? first + chunk : n;",
+        )
+
+    def group_row(self) -> Launch:
+        """A row for each group of work items."""
+        k, acc, combine = self.k, self.acc, self.combine
+        lanes = lanes_for(self.device, self.chunk)
+        k.line(
+            f"enum {{ lanes = {lanes} }};",
+            f"DG_SHARED {acc} shared[lanes];",
+            "const i32 lane = DG_PLACE(0);",
+            "const ix at = (ix)DG_GROUP(0);",
+        )
+        self.range_of("(at % parts)")
+        k.line(
+            "const ix from = at / parts * n;",
+            f"{acc} acc = {combine.start};",
+            "for (ix j = first + lane; j < last; j += lanes) "
+            f"{{ const {acc} v = {self.element('from + j')}; {combine.text('acc', 'v')} }}",
+        )
+        share_row(k, combine, "acc")
+        k.line(f"if (lane == 0) out[at] = {self.rounded('acc')};")
+        return k.launch(self.step.size, size=(lanes,))
+
+    def span_of_rows(self) -> Launch:
+        """Several rows for each work item of a processor."""
+        k, acc, combine, size = self.k, self.acc, self.combine, self.step.size
+        most = 16384 // max(self.chunk, 1) or 1
+        grain = max(1, min(ceil_div(size, 4 * self.device.units), most))
+        k.stretch("count", grain)
+        k.open("for (ix at = begin; at < end; at++)")
+        self.range_of("(at % parts)")
+        k.line("const ix from = at / parts * n;")
+        if combine.name in ("max", "min"):
+            greatest(k, combine, "acc", self.element("from + j"), "first", "last")
+        else:
+            k.line(f"{acc} acc = {combine.start};", "DG_ANY_ORDER")
+            k.open("for (ix j = first; j < last; j++)")
+            k.line(f"const {acc} v = {self.element('from + j')};", combine.text("acc", "v"))
+            k.close()
+        k.line(f"out[at] = {self.rounded('acc')};")
+        k.close()
+        return k.launch(ceil_div(size, grain))
+
+    def item_column(self) -> Launch:
+        """A column for each work item of a grid."""
+        k, acc, combine = self.k, self.acc, self.combine
+        k.line("const ix at = (ix)DG_ITEM(0);", "if (at >= count) return;")
+        k.line("const ix row = at / inner, column = at - row * inner;")
+        self.range_of("(row % parts)")
+        element = self.element("from + j * inner")
+        k.line(
+            "const ix from = row / parts * n * inner + column;",
+            f"{acc} acc = {combine.start};",
+            f"for (ix j = first; j < last; j++) {{ const {acc} v = {element}; "
+            f"{combine.text('acc', 'v')} }}",
+            f"out[at] = {self.rounded('acc')};",
+        )
+        return k.launch_items(self.step.size)
+
+    def block_of_columns(self) -> Launch:
+        """Adjacent columns for each work item of a processor."""
+        k, acc, combine = self.k, self.acc, self.combine
+        blocks = ceil_div(self.step.inner, BLOCK)
+        k.number("blocks", blocks)
+        k.line(
+            f"enum {{ block = {BLOCK} }};",
+            f"{acc} acc[block];",
+            "const ix row = (ix)DG_ITEM(0) / blocks, column = (ix)DG_ITEM(0) % blocks * block;",
+            "const ix width = inner - column < block ? inner - column : block;",
+        )
+        self.range_of("(row % parts)")
+        k.line(
+            "const ix from = row / parts * n * inner + column;",
+            f"for (ix c = 0; c < width; c++) acc[c] = {combine.start};",
+        )
+        k.open("for (ix j = first; j < last; j++)")
+        k.line("const ix line = from + j * inner;", "DG_INDEPENDENT")
+        k.open("for (ix c = 0; c < width; c++)")
+        k.line(f"const {acc} v = {self.element('line + c')};", combine.text("acc[c]", "v"))
+        k.close()
+        k.close()
+        stored = f"out[row * inner + column + c] = {self.rounded('acc[c]')};"
+        k.line(f"for (ix c = 0; c < width; c++) {stored}")
+        return k.launch(self.step.outer * self.step.parts * blocks)
+
+
+# (processor, rows) -> how the work of a pass is divided.
+_FORMS = {
+    (False, True): _Reduction.group_row,
+    (True, True): _Reduction.span_of_rows,
+    (False, False): _Reduction.item_column,
+    (True, False): _Reduction.block_of_columns,
+}
+
+
 def _launch(
     device: GridDevice,
     combine: Combine,
@@ -193,107 +334,9 @@ def _launch(
     source: tuple[int, DType],
     target: tuple[int, DType],
 ) -> Launch:
-    dialect = device.dialect
-    acc = SUFFIX[combine.dtype]
-    k = Kernel(device, f"reduce_{combine.name}", max(step.outer * step.n * step.inner, step.size))
-    k.read("x", source[1], source[0])
-    k.write("out", target[1], target[0])
-    chunk = ceil_div(step.n, step.parts)
-    for name, value in (
-        ("count", step.size),
-        ("n", step.n),
-        ("inner", step.inner),
-        ("parts", step.parts),
-        ("chunk", chunk),
-    ):
-        k.number(name, value)
-
-    def here(place: str) -> str:
-        loaded = dialect.load(source[1], f"x[{place}]")
-        if combine.name in ("all", "any"):
-            return f"({loaded} != 0)"
-        return f"({acc}){loaded}" if source[1] is not combine.dtype else loaded
-
-    def kept(value: str) -> str:
-        if target[1] is bool_:
-            return f"{value} != 0"
-        if target[1] in (float16, bfloat16):
-            return dialect.store(target[1], value)
-        return value if target[1] is combine.dtype else f"({SUFFIX[target[1]]}){value}"
-
-    def stretch_of(part: str) -> None:
-        k.line(
-            f"const ix first = {part} * chunk;",
-            "const ix last = first + chunk < n ? first + chunk : n;",
-        )
-
-    if step.inner == 1 and not device.serial:
-        lanes = lanes_for(device, chunk)
-        k.line(
-            f"enum {{ lanes = {lanes} }};",
-            f"DG_SHARED {acc} shared[lanes];",
-            "const i32 lane = DG_PLACE(0);",
-            "const ix at = (ix)DG_GROUP(0);",
-        )
-        stretch_of("(at % parts)")
-        k.line(
-            "const ix from = at / parts * n;",
-            f"{acc} acc = {combine.start};",
-            f"for (ix j = first + lane; j < last; j += lanes) {{ const {acc} v = {here('from + j')}; "
-            f"{combine.text('acc', 'v')} }}",
-        )
-        share_row(k, combine, "acc")
-        k.line(f"if (lane == 0) out[at] = {kept('acc')};")
-        return k.launch(step.size, size=(lanes,))
-    if step.inner == 1:
-        grain = max(1, min(ceil_div(step.size, 4 * device.units), 16384 // max(chunk, 1) or 1))
-        k.stretch("count", grain)
-        k.open("for (ix at = begin; at < end; at++)")
-        stretch_of("(at % parts)")
-        k.line("const ix from = at / parts * n;")
-        if combine.name in ("max", "min"):
-            greatest(k, combine, "acc", here("from + j"), "first", "last")
-        else:
-            k.line(f"{acc} acc = {combine.start};", "DG_ANY_ORDER")
-            k.open("for (ix j = first; j < last; j++)")
-            k.line(f"const {acc} v = {here('from + j')};", combine.text("acc", "v"))
-            k.close()
-        k.line(f"out[at] = {kept('acc')};")
-        k.close()
-        return k.launch(ceil_div(step.size, grain))
-    if not device.serial:
-        k.line("const ix at = (ix)DG_ITEM(0);", "if (at >= count) return;")
-        k.line("const ix row = at / inner, column = at - row * inner;")
-        stretch_of("(row % parts)")
-        k.line(
-            "const ix from = row / parts * n * inner + column;",
-            f"{acc} acc = {combine.start};",
-            f"for (ix j = first; j < last; j++) {{ const {acc} v = {here('from + j * inner')}; "
-            f"{combine.text('acc', 'v')} }}",
-            f"out[at] = {kept('acc')};",
-        )
-        return k.launch_items(step.size)
-    blocks = ceil_div(step.inner, BLOCK)
-    k.number("blocks", blocks)
-    k.line(
-        f"enum {{ block = {BLOCK} }};",
-        f"{acc} acc[block];",
-        "const ix row = (ix)DG_ITEM(0) / blocks, column = (ix)DG_ITEM(0) % blocks * block;",
-        "const ix width = inner - column < block ? inner - column : block;",
-    )
-    stretch_of("(row % parts)")
-    k.line(
-        "const ix from = row / parts * n * inner + column;",
-        f"for (ix c = 0; c < width; c++) acc[c] = {combine.start};",
-    )
-    k.open("for (ix j = first; j < last; j++)")
-    k.line("const ix line = from + j * inner;", "DG_INDEPENDENT")
-    k.open("for (ix c = 0; c < width; c++)")
-    k.line(f"const {acc} v = {here('line + c')};", combine.text("acc[c]", "v"))
-    k.close()
-    k.close()
-    k.line(f"for (ix c = 0; c < width; c++) out[row * inner + column + c] = {kept('acc[c]')};")
-    return k.launch(step.outer * step.parts * blocks)
+    """The launch of one pass; source and target: (buffer, dtype)."""
+    write = _FORMS[device.serial, step.inner == 1]
+    return write(_Reduction(device, combine, step, source, target))
 
 
 def lanes_for(device: GridDevice, n: int) -> int:

@@ -1,8 +1,8 @@
 """Split a region that ends in a scatter, for grids whose work items run in parallel.
 
-Two work items may not update one row, so the scatter runs as the op's own kernel, and the rest of the
-region, which computes the updates, as a fused kernel. `fused_regions` calls `split_scatter` before it
-plans a region and `joined` when the kernel of the rest is known.
+Two work items may not update one row, so the scatter runs as the op's own kernel, and the rest of
+the region, which computes the updates, as a fused kernel. `fused_regions` calls `split_scatter`
+before it plans a region and `joined` when the kernel of the rest is known.
 """
 
 from __future__ import annotations
