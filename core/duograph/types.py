@@ -14,7 +14,7 @@ from .errors import ShapeError
 
 __all__ = [
     "TensorType", "HostType", "ValueType", "INT", "FLOAT", "BOOL", "OBJECT", "STACK", "Device",
-    "broadcast_shapes", "size_of",
+    "broadcast_shapes", "elementwise_type", "size_of",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -179,3 +179,27 @@ def broadcast_shapes(*shapes: Shape) -> Shape | None:
                 elif n != 1:
                     return None
     return tuple(out)
+
+
+def elementwise_type(
+    name: str, *types: TensorType | None, dtype: DType | None = None
+) -> TensorType:
+    """Return the type of an element-wise result: the broadcast shape, and `dtype`.
+
+    Without `dtype` the result has the dtype of the last operand.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+    """
+    operands = [t for t in types if t is not None]
+    first = operands[0]
+    if len(operands) == 1:
+        return first if dtype is None or dtype is first.dtype else first.with_(dtype=dtype)
+    shape = broadcast_shapes(*(t.shape for t in operands))
+    if shape is None:
+        shapes = " and ".join(str(t.shape) for t in operands)
+        raise ShapeError(
+            f"{name}: got operands of shapes {shapes}; wanted shapes that broadcast: equal from "
+            f"the last axis on, or 1"
+        )
+    return TensorType.of(shape, dtype or operands[-1].dtype)
