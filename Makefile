@@ -102,8 +102,8 @@ sanitize: setup
 	cd build/clean && CFLAGS=-fsanitize=address LDFLAGS=-fsanitize=address $(abspath $(BIN))/python setup.py --quiet build_ext --inplace
 	cd build/clean && export PYTHONPATH=core:backend_cpu LD_PRELOAD=$$($${CC:-gcc} -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 && \
 	  $(abspath $(BIN))/pytest $(SIDE_BY_SIDE) backend_cpu/tests --ignore backend_cpu/tests/test_toolchain.py \
-	    --deselect backend_cpu/tests/test_runtime.py::test_blocks_come_back \
-	    --deselect backend_cpu/tests/test_runtime.py::test_small_blocks_give_their_memory_back && \
+	    --deselect backend_cpu/tests/test_runtime.py::test_freed_blocks_are_reused \
+	    --deselect backend_cpu/tests/test_runtime.py::test_small_blocks_release_their_memory && \
 	  $(abspath $(BIN))/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device CPU --quick
 
 # ---- on a machine with an NVIDIA GPU ---------------------------------------------------------------

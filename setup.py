@@ -1,7 +1,7 @@
-"""Builds the CPU backend's compiled module; everything else stands in pyproject.toml.
+"""Builds the CPU backend's compiled module; all other settings are in pyproject.toml.
 
-The elementwise kernels of that module are printed from the `scalar` slots of the op table, so the
-build imports `duograph` from the source folder, before it is installed.
+The build prints the element-wise kernels from the op table, so it imports `duograph` from the
+source folder before it is installed.
 """
 
 import os
@@ -18,7 +18,7 @@ for folder in ("backend_cpu", "core"):
     sys.path.insert(0, str(HERE / folder))
 
 NO_COMPILER = """
-duograph's CPU backend is C and its build failed: see the compiler's words above.
+duograph's CPU backend is C and its build failed: see the compiler's output above.
 If there is no compiler, or Python.h is missing, install them:
   Debian, Ubuntu  apt-get install gcc python3-dev
   Fedora          dnf install gcc python3-devel
@@ -27,7 +27,7 @@ If there is no compiler, or Python.h is missing, install them:
 
 
 class BuildExt(build_ext):
-    """Compiles on all cores, and only what changed; says what to install without a compiler."""
+    """Compiles changed sources on all cores; without a compiler it says what to install."""
 
     def build_extension(self, extension):
         try:
@@ -37,7 +37,7 @@ class BuildExt(build_ext):
             raise SystemExit(f"{error}\n{NO_COMPILER}") from error
 
     def compile_sources(self, extension):
-        """Turn all sources but the first, which cffi printed, into objects that are newer."""
+        """Compile all changed sources except the first one, which cffi printed."""
         if self.compiler.compiler_type == "unix" and not self.debug:
             # Python's own flags ask for debug information, two thirds of what would be installed.
             extension.extra_compile_args = [*extension.extra_compile_args, "-g0"]
@@ -66,8 +66,8 @@ class BuildExt(build_ext):
         extension.depends = [*extension.depends, *objects]
 
 
-# DUOGRAPH_NATIVE=0 installs without the compiled module: the Makefile builds it in a step of its
-# own, `python setup.py build_ext --inplace`, which compiles only when something changed.
+# DUOGRAPH_NATIVE=0 installs without the compiled module; the Makefile builds it separately with
+# `python setup.py build_ext --inplace`, which compiles only changed sources.
 NATIVE = os.environ.get("DUOGRAPH_NATIVE", "1") != "0"
 
 setup(

@@ -1,5 +1,6 @@
-"""The CPU backend of duograph: C kernels behind cffi. This module holds its plugin hook and imports
-nothing heavy.
+"""The plugin module of the CPU backend.
+
+duograph loads it to find the backend, so it must not import anything heavy at the top.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
-    """The backend `CPU`."""
+    """Return the spec of the backend `CPU`."""
     from duograph.backend.protocol import BackendSpec
 
     return BackendSpec("CPU", _make, priority=50)

@@ -1,4 +1,8 @@
-"""The CPU backend: tier 1 of the seam. Kernels are looked up by op name in `kernels.KERNELS`."""
+"""The CPU backend: C kernels behind cffi.
+
+The core calls the methods of `CPU`. `prepare` looks a kernel builder up by op name in
+`kernels.KERNELS`; `compile` and `link` handle compiled functions.
+"""
 
 from __future__ import annotations
 
@@ -51,19 +55,19 @@ COSTS = Costs(
 
 
 class CPU(Backend):
-    """All cores of this machine as one device."""
+    """All cores of this machine as one device. Handles are cffi pointers (`memory`)."""
 
     name = "CPU"
     epilogues = EPILOGUE_OPS
 
     def devices(self) -> list[DeviceInfo]:
-        """One device: the cores that this process may use share their memory."""
+        """Describe the one device: processor, threads and instruction set."""
         level = ("baseline", "AVX2", "AVX-512")[lib.dg_isa()]
         text = f"{_processor()}, {lib.dg_threads()} threads, {level} kernels"
         return [DeviceInfo(0, "CPU", text, memory.TOTAL)]
 
     def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> CData:
-        """A handle to a copy of a C-contiguous array."""
+        """Copy a C-contiguous array."""
         nbytes = array.nbytes
         handle = memory.maker(nbytes, "copy_in")()
         if nbytes:
@@ -71,7 +75,7 @@ class CPU(Backend):
         return handle
 
     def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> CData | None:
-        """A handle to the array's own bytes, which keeps it alive."""
+        """Return a handle to the array's own bytes, which keeps the array alive."""
         if not (array.flags.c_contiguous and array.flags.aligned and array.nbytes):
             return None
         return memory.shared(array)
@@ -79,7 +83,7 @@ class CPU(Backend):
     def copy_out(
         self, handle: CData, shape: Shape, dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        """The values as a writable array on the handle's own bytes, which it keeps alive."""
+        """Return a writable array on the handle's own bytes, which keeps the handle alive."""
         n = 1
         for size in shape:
             n *= size
@@ -88,18 +92,20 @@ class CPU(Backend):
         return np.frombuffer(ffi.buffer(handle, n * dtype.itemsize), dtype).reshape(shape)
 
     def exclusive(self, handle: CData, device_id: int) -> bool:
-        """Memory of our own, or that of an array that nobody else has; arrays made by `copy_out`
-        hold the handle.
+        """Return whether only holders of the handle can change its memory.
+
+        That is memory of the allocator, or of an array without other references. Arrays that
+        `copy_out` returned hold the handle.
         """
         return memory.exclusive(handle)
 
     def synchronize(self, device_id: int) -> None:
-        """Kernels return when they are done, so there is nothing to wait for."""
+        """Do nothing: kernels are synchronous."""
 
     def prepare(
         self, op: Op, types: Types, attributes: Mapping[str, Any], device_id: int
     ) -> NativeCall | None:
-        """A call for this op on these types, or None when there is no kernel."""
+        """Return a call for this op on these types, or None if there is no kernel."""
         builder = KERNELS.get(op.name)
         if builder is not None:
             return builder(types, op.infer_types(types, attributes), **attributes)
@@ -109,13 +115,13 @@ class CPU(Backend):
         return None
 
     def compiles(self, device_id: int) -> str | None:
-        """None when this machine has a C compiler that works, else why not."""
-        from . import toolchain  # what it needs is loaded by those who compile
+        """Return None if the C compiler works as far as is known, else the reason."""
+        from . import toolchain  # loads the disk cache, which only compilation needs
 
         return toolchain.problem()
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[NativeCall | str]:
-        """C for all regions of a program, built at once."""
+        """Compile all regions of a program with one run of the C compiler per file."""
         from .fused_regions import compile_regions
 
         return compile_regions(regions)
@@ -125,33 +131,31 @@ class CPU(Backend):
         return COSTS
 
     def compiler(self, device_id: int) -> str | None:
-        """The machine's C compiler; looked for, and perhaps run, here and where something is
-        compiled, nowhere else.
-        """
+        """Describe the C compiler; this may run it."""
         from . import toolchain
 
         return toolchain.describe()
 
     def links(self, device_id: int) -> str | None:
-        """None: programs run in native/program.c, which needs no compiler."""
+        """Return None: native/program.c needs no compiler."""
         return None
 
     def link(self, program: Program, device_id: int) -> LinkedProgram | str:
-        """One call for a whole program."""
+        """Return one call for a whole program, or the reason why there is none."""
         return link(program)
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
-        """Bytes and counts of blocks above 4 KiB; smaller results live in Python's own allocator."""
+        """Return statistics of blocks above 4 KiB; smaller ones are in Python's allocator."""
         return memory.stats()
 
     def empty_cache(self, device_id: int) -> None:
-        """Unmap every cached free block."""
+        """Return cached free blocks to the system."""
         lib.dg_memory_trim()
 
 
 @functools.cache
 def _processor() -> str:
-    """The processor's name as the system gives it."""
+    """Return the processor name of the operating system."""
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo") as file:
             for line in file:

@@ -1,4 +1,8 @@
-"""Opens OpenBLAS once, from the wheel that carries it, and hands it to the C side."""
+"""Opens OpenBLAS from the `scipy-openblas32` wheel.
+
+Builders of matmul and convolution call `open_blas` when the first kernel needs BLAS; native/blas.c
+keeps the function pointers.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +21,15 @@ if TYPE_CHECKING:
 
 @functools.cache
 def open_blas() -> None:
-    """Open the library of the `scipy-openblas32` package; without it products run on our own,
-    slower loops.
-    """
+    """Open OpenBLAS once; without it warn, and matmul runs on our own, slower loops."""
     spec = importlib.util.find_spec("scipy_openblas32")
     folder = Path(spec.origin).parent / "lib" if spec is not None and spec.origin else None
     found = sorted(folder.glob("libscipy_openblas*")) if folder is not None else []
     problem = "the package scipy-openblas32 is not installed"
     if found:
-        # OpenBLAS reads these as it loads. Left alone it picks AVX2 kernels on processors with
-        # AVX-512 that it does not know, at half the speed, and starts a thread for each core, where
-        # the work is split over our own.
+        # OpenBLAS reads these variables as it loads. By default it selects AVX2 kernels, at half the
+        # speed, on AVX-512 processors that it does not know, and starts a thread per core, while
+        # our own pool splits the work.
         wanted = {"OPENBLAS_NUM_THREADS": "1"}
         if lib.dg_isa() == 2 and "OPENBLAS_CORETYPE" not in os.environ:
             wanted["OPENBLAS_CORETYPE"] = "SkylakeX"
@@ -45,7 +47,7 @@ def open_blas() -> None:
             return
         problem = _text(problem)
     warnings.warn(
-        f"matrix products run without BLAS, several times slower: {problem}",
+        f"matmul runs without BLAS, several times slower: {problem}",
         RuntimeWarning,
         stacklevel=2,
     )

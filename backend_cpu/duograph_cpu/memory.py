@@ -1,9 +1,9 @@
-"""Where results live. A handle is a cffi pointer or array that owns its bytes; Python's reference
-count frees it.
+"""Allocation of result buffers.
 
-Up to `SMALL` bytes that is an uncleared `char[n]` inside the Python object, the cheapest allocation
-there is. Larger ones come from the caching allocator of native/memory.c and go back to it when the
-handle dies. Of freed blocks at most an eighth of the machine's memory (`CACHE_SHARE`) is kept.
+A handle is a cffi pointer or array that owns its bytes; Python's reference count frees it. Up to
+`SMALL` bytes it is an uninitialised `char[n]` inside the Python object, the cheapest allocation
+there is. Larger buffers come from the caching allocator of native/memory.c and return to it with
+the handle. Kernel builders call `maker` once per result, so a call only runs the maker.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 SMALL = 4096
 
-# At most this share of the memory of the machine (or of its control group) is kept cached after
-# use.
+# Freed blocks are cached up to this fraction, 1 / CACHE_SHARE, of the memory of the machine or its
+# control group.
 CACHE_SHARE = 8
 
 new_small = ffi.new_allocator(should_clear_after_alloc=False)
@@ -36,14 +36,14 @@ _new_large = ffi.new_allocator(alloc=lib.dg_alloc, free=lib.dg_free, should_clea
 
 
 def _machine_bytes() -> int:
-    """Memory that this process may use: the machine's, or its control group's when that is less."""
+    """Return the memory in bytes of the machine, or of its control group if that is less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             with open(path) as file:
                 total = min(total, int(file.read()))
         except (OSError, ValueError):
-            continue  # no such control group, or one without a limit ("max")
+            continue  # there is no such control group, or it has no limit ("max")
     return total
 
 
@@ -52,7 +52,7 @@ lib.dg_memory_limits(TOTAL, TOTAL // CACHE_SHARE)
 
 
 def stats() -> dict[str, int]:
-    """Statistics of the large blocks; small results belong to Python's own allocator."""
+    """Return statistics of the large blocks; small ones are in Python's allocator."""
     out = ffi.new("int64_t[7]")
     lib.dg_memory_stats(out)
     names = ("in_use", "cached", "peak", "limit", "cache_limit", "allocations", "hits")
@@ -60,7 +60,7 @@ def stats() -> dict[str, int]:
 
 
 def no_memory(what: str, wanted: int = 0) -> DeviceMemoryError:
-    """The exception for an allocation that failed."""
+    """Return the exception for a failed allocation."""
     now = stats()
     wanted_text = f"no memory for {wanted} bytes" if wanted else "no memory for scratch space"
     return DeviceMemoryError(
@@ -77,14 +77,12 @@ def _large(ctype: CType, what: str, nbytes: int) -> CData:
 
 
 def owned_type(nbytes: int) -> CType:
-    """The C type of handles of so many bytes that own their memory; those that share an array have
-    another.
-    """
+    """Return the C type of handles that own `nbytes`; handles that share an array have another."""
     return ffi.typeof(f"char[{max(nbytes, 1)}]")
 
 
 def shared(array: np.ndarray[Any, Any]) -> CData:
-    """A handle to the bytes of a C-contiguous array, which it keeps alive."""
+    """Return a handle to the bytes of a C-contiguous array, which it keeps alive."""
     return ffi.from_buffer(array.reshape(-1).view(np.uint8))
 
 
@@ -92,8 +90,9 @@ _SHARED = ffi.typeof("char[]")
 
 
 def _references(handle: CData) -> tuple[int, int] | None:
-    """References to the array under a handle of `shared`, and to the view of it that the handle
-    holds; or None.
+    """Return the reference counts of the array under a `shared` handle and of the handle's view.
+
+    None if the array is itself a view or of a subclass.
     """
     (view,) = gc.get_referents(handle)
     array = view.base
@@ -102,21 +101,20 @@ def _references(handle: CData) -> tuple[int, int] | None:
     return sys.getrefcount(array), sys.getrefcount(view)
 
 
-# Of an array that only a handle holds.
+# The reference counts of an array that only its handle holds.
 _ALONE = _references(shared(np.zeros(1)))
 
 
 def exclusive(handle: CData) -> bool:
-    """Whether nothing but the handle holds its memory, which may be an array's; who holds the
-    handle is not asked.
+    """Return whether only the handle refers to its memory, which may be that of an array.
+
+    Holders of the handle itself are not counted.
     """
     return ffi.typeof(handle) is not _SHARED or _references(handle) == _ALONE
 
 
 def maker(nbytes: int, what: str) -> Maker:
-    """A function that makes a handle to `nbytes` uninitialised bytes; `what` names the op in
-    errors.
-    """
+    """Return a function that allocates `nbytes` uninitialised bytes; `what` names the op in errors."""
     if nbytes <= SMALL:
         return functools.partial(new_small, owned_type(nbytes))
     if nbytes >= 2**62:

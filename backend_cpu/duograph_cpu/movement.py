@@ -14,7 +14,7 @@ import numpy as np
 from . import memory
 from ._native import ffi, lib
 from .kernels import call, fail, kernel, plan, split
-from .native_program import JOIN, Native, NativeCall
+from .native_program import VARIADIC, Native, NativeCall
 
 if TYPE_CHECKING:
     from duograph.dtype import DType
@@ -231,5 +231,5 @@ def concat(types: Types, results: Types, *, axis: int) -> NativeCall | None:
             fail("concat", code)
         return out
 
-    native = Native("dg_concat", constants, JOIN, functools.partial(fail, "concat"))
+    native = Native("dg_concat", constants, VARIADIC, functools.partial(fail, "concat"))
     return NativeCall(run, native=native)

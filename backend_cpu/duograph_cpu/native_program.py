@@ -45,24 +45,24 @@ class Code(enum.IntEnum):
 
     CALL = 0
     LIST = 1
-    JOIN = 2
+    VARIADIC = 2
     COPY = 3
     ALIAS = 4
     RESET = 5
     ROTATE = 6
-    UNLESS = 7
+    JUMP_IF_ZERO = 7
     JUMP = 8
-    AGAIN = 9
-    CHOOSE = 10
-    EMPTY = 11
-    PUSH = 12
-    POP = 13
-    HOLDS = 14
+    LOOP_BACK = 9
+    SWITCH = 10
+    STACK_NEW = 11
+    STACK_PUSH = 12
+    STACK_POP = 13
+    STACK_HAS_FRAME = 14
     END = 15
 
 
 # The forms of a kernel's arguments; see `Native`.
-CALL, LIST, JOIN = Code.CALL, Code.LIST, Code.JOIN
+CALL, LIST, VARIADIC = Code.CALL, Code.LIST, Code.VARIADIC
 # Python's numbers as native/scalar.c knows them, and memory for one.
 KINDS = {BOOL: 0, INT: 1, FLOAT: 2}
 C_TYPES = {BOOL: "uint8_t[1]", INT: "int64_t[1]", FLOAT: "double[1]"}
@@ -81,7 +81,7 @@ class Native(NamedTuple):
     Attributes:
         function: its name in the compiled module.
         constants: the pointer that is its first argument; owns what it points to.
-        form: CALL: the results, then the operands, each a pointer. JOIN: a result, and an array of
+        form: CALL: the results, then the operands, each a pointer. VARIADIC: a result, and an array of
             the operands. LIST: an array of the operands, then the results.
         failed: called with a code other than 0; raises. None: the function returns no code.
     """
@@ -165,14 +165,20 @@ class _Assembler:
         """Compute with Python numbers, or use a stack of residuals."""
         name, operands, results = step.name, step.operands, step.results
         if name == "stack_new":
-            self.code += (Code.EMPTY, *results)
+            self.code += (Code.STACK_NEW, *results)
         elif name == "stack_push":
-            self.code += (Code.PUSH, operands[0], results[0], len(operands) - 1, *operands[1:])
+            self.code += (
+                Code.STACK_PUSH,
+                operands[0],
+                results[0],
+                len(operands) - 1,
+                *operands[1:],
+            )
         elif name == "stack_pop":
             count = len(results) - 2
-            self.code += (Code.POP, operands[0], results[0], results[1], count, *results[2:])
+            self.code += (Code.STACK_POP, operands[0], results[0], results[1], count, *results[2:])
         elif name == "stack_holds":
-            self.code += (Code.HOLDS, *operands, *results)
+            self.code += (Code.STACK_HAS_FRAME, *operands, *results)
         else:
             native = Native(f"dg_{name}", _scalar_plan(step), CALL, _needs_steps)
             # a function of one number gets it twice: native/program.c calls by the number of
@@ -202,18 +208,18 @@ class _Assembler:
         for _, following, spare in loop.carries:
             self.code += (Code.RESET, following, Code.RESET, spare)
         start = len(self.code)
-        self.code += (Code.UNLESS, loop.predicate, 0)
+        self.code += (Code.JUMP_IF_ZERO, loop.predicate, 0)
         self.block(loop.body)
         for carry in loop.carries:
             self.code += (Code.ROTATE, *carry)
-        self.code += (Code.AGAIN, start)
+        self.code += (Code.LOOP_BACK, start)
         self.code[start + 2] = len(self.code)
 
     def choice(self, choice: Choice) -> None:
         """Write the branches of a choice; each ends with a jump past the last."""
         start = len(self.code)
         n = len(choice.branches)
-        self.code += (Code.CHOOSE, choice.index, choice.dtype.index, n, *[0] * n)
+        self.code += (Code.SWITCH, choice.index, choice.dtype.index, n, *[0] * n)
         ends = []
         for k, branch in enumerate(choice.branches):
             self.code[start + 4 + k] = len(self.code)

@@ -94,7 +94,7 @@ def test_attention(row, dtype, instructions):
 
 
 @pytest.mark.parametrize("queries", [1, 13, 300])
-def test_a_query_has_its_bits_whatever_stands_beside_it(queries):
+def test_bits_of_a_query_do_not_depend_on_other_queries(queries):
     x = RNG.standard_normal((1, 1, 600, 32)).astype(np.float32)
     settings = {"scale": 0.3, "low": -600, "high": 600, "layout": "BNSD"}
     whole = run("attention", [x, x, x, None], attention(x, x, x, None, **settings), settings)
@@ -124,7 +124,7 @@ def test_extreme_masks(mask, seen, instructions):
     assert np.isfinite(sums).all()
 
 
-def test_an_element_that_is_no_number_shows_in_its_query_only(instructions):
+def test_nan_affects_only_its_query(instructions):
     q, k = (RNG.standard_normal((1, 1, n, 4)).astype(np.float32) for n in (3, 40))
     q[0, 0, 1, 2] = np.nan
     settings = {"scale": 1.0, "low": -9, "high": 99, "layout": "BNSD"}
@@ -133,7 +133,7 @@ def test_an_element_that_is_no_number_shows_in_its_query_only(instructions):
     assert not np.isnan(out[0, 0, ::2]).any()
 
 
-def test_no_matrix_of_weights_is_made():
+def test_no_weight_matrix_is_allocated():
     n = 4096
     x = Tensor(RNG.standard_normal((1, 1, n, 16)).astype(np.float32))
     settings = (0.25, -n, 0, "BNSD")
@@ -145,7 +145,7 @@ def test_no_matrix_of_weights_is_made():
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_it_stands_in_native_programs(masked):
+def test_attention_is_linked_into_native_programs(masked):
     x = Tensor(RNG.standard_normal((2, 3, 8)).astype(np.float32))
     mask = Tensor(np.triu(np.ones((3, 3), bool), 1)) if masked else None
 
@@ -163,7 +163,7 @@ def test_it_stands_in_native_programs(masked):
 @pytest.mark.parametrize("mask", ["none", "keys"])
 @pytest.mark.parametrize("layout", ["BSND", "SBND"])
 @pytest.mark.parametrize("heads,own,width", [(4, 4, 64), (6, 2, 20)])
-def test_a_projection_in_one_piece_has_the_bits_of_its_parts(
+def test_joint_projection_has_the_bits_of_separate_operands(
     heads, own, width, layout, mask, dtype, instructions
 ):
     shape = (2, 150) if layout == "BSND" else (150, 2)

@@ -176,7 +176,7 @@ def test_winograd_of_integers_is_exact():
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e37, 1e25])
 @pytest.mark.parametrize("where", ["input", "weights", "both"])
 @pytest.mark.parametrize("side, batch", [(14, 1), (30, 1), (9, 8)])
-def test_winograd_keeps_large_numbers_apart(value, where, side, batch):
+def test_winograd_of_large_inputs_is_computed_directly(value, where, side, batch):
     """Transforms would spread an infinity over a tile: an output is what its own inputs make of it,
     and no other.
     """
@@ -212,7 +212,7 @@ PACKED = [
 
 @pytest.mark.parametrize("large", ["nothing", "input", "weights"])
 @pytest.mark.parametrize("xs, ws, stride, padding", PACKED, ids=str)
-def test_packed_weights_give_the_same_bits(xs, ws, stride, padding, large):
+def test_packed_weights_have_the_same_bits(xs, ws, stride, padding, large):
     x, w = RNG.standard_normal(xs).astype(np.float32), RNG.standard_normal(ws).astype(np.float32)
     if large == "input":
         x[0, 3, 2, 1] = np.inf

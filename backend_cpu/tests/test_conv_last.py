@@ -90,7 +90,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize("xs, ws, stride, padding, dilation, groups", TABLE, ids=str)
-def test_it_is_a_convolution(xs, ws, stride, padding, dilation, groups):
+def test_channels_last_matches_channels_first(xs, ws, stride, padding, dilation, groups):
     x, w = RNG.standard_normal(xs, np.float32), RNG.standard_normal(ws, np.float32)
     attributes = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     y = expected(x, w, **attributes)
@@ -105,7 +105,7 @@ def call_of(x, w, result, **attributes):
 
 @pytest.mark.parametrize("large", ["nothing", "input", "weights"])
 @pytest.mark.parametrize("xs, ws, stride, padding, dilation, groups", TABLE[::2], ids=str)
-def test_packed_weights_give_the_same_bits(xs, ws, stride, padding, dilation, groups, large):
+def test_packed_weights_have_the_same_bits(xs, ws, stride, padding, dilation, groups, large):
     x, w = RNG.standard_normal(xs, np.float32), RNG.standard_normal(ws, np.float32)
     if large == "input":
         x.flat[x.size // 2] = np.inf
@@ -130,7 +130,7 @@ def test_packed_weights_give_the_same_bits(xs, ws, stride, padding, dilation, gr
     "side, channels, outs, step",
     [(56, 64, 64, 1), (9, 40, 48, 1), (14, 64, 130, 1), (10, 32, 32, 2)],
 )
-def test_what_is_large_stays_where_its_taps_reach(side, channels, outs, step, where, large):
+def test_large_inputs_affect_only_outputs_that_read_them(side, channels, outs, step, where, large):
     x = RNG.standard_normal((1, side, side, channels), np.float32)
     w = RNG.standard_normal((outs, channels, 3, 3), np.float32)
     attributes = {"stride": (step, step), "padding": SAME, "dilation": (1, 1), "groups": 1}
@@ -159,7 +159,7 @@ def test_what_is_large_stays_where_its_taps_reach(side, channels, outs, step, wh
         ((1, 5, 5, 0), (16, 0, 3, 3), 1),
     ],
 )
-def test_nothing(xs, ws, groups):
+def test_empty_operands(xs, ws, groups):
     x, w = np.ones(xs, np.float32), np.ones(ws, np.float32)
     attributes = {"stride": (1, 1), "padding": NONE, "dilation": (1, 1), "groups": groups}
     check(
@@ -175,7 +175,7 @@ def test_nothing(xs, ws, groups):
         (np.float32, (8, 4, 3, 3), 4),
     ],
 )
-def test_what_has_no_kernel_is_left_to_the_decomposition(dtype, ws, groups):
+def test_unsupported_types_have_no_kernel(dtype, ws, groups):
     x, w = np.ones((1, 8, 8, 16), dtype), np.ones(ws, dtype)
     attributes = {"stride": (1, 1), "padding": SAME, "dilation": (1, 1), "groups": groups}
     assert call_of(x, w, np.zeros((1, 8, 8, ws[0]), dtype), **attributes) is None

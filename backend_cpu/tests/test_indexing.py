@@ -25,7 +25,7 @@ def sample(shape, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("index", [np.int32, np.int64, np.uint8])
-def test_rows(dtype, index):
+def test_gather_and_scatter_of_slices(dtype, index):
     for shape, axis, ishape in [
         ((7,), 0, (3, 4)),
         ((5, 6, 7), 1, (9,)),
@@ -52,7 +52,7 @@ def test_rows(dtype, index):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_elements(dtype):
+def test_gather_and_scatter_of_elements(dtype):
     for shape, axis, m in [((7,), 0, 4), ((5, 6, 7), 1, 9), ((5, 6, 7), 2, 3), ((50, 60), 0, 70)]:
         x = sample(shape, dtype)
         ishape = shape[:axis] + (m,) + shape[axis + 1 :]
@@ -68,7 +68,7 @@ def test_elements(dtype):
         check("scatter_elements_add", [x, i, v], adds, axis=axis)
 
 
-def test_range():
+def test_index_out_of_range():
     x = np.zeros((3, 4), np.float32)
     for bad in (4, -5):
         with pytest.raises(IndexRangeError, match=f"gather: index {bad} .* axis 1 of size 4"):

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("fresh")
 
 @needs_compiler
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "another file"])
-def test_a_damaged_entry_is_built_again(fake, monkeypatch, damage):
+def test_damaged_entry_is_rebuilt(fake, monkeypatch, damage):
     calls = fake(f'exec {COMPILER} "$@"')
     library = toolchain.build(DOUBLE)
     with open(library.path, "rb") as file:
@@ -46,7 +46,7 @@ def _key_of(library):
 
 
 @needs_compiler
-def test_eight_processes_at_once(tmp_path):
+def test_eight_concurrent_processes(tmp_path):
     code = """
         import sys, time
         import numpy as np
@@ -73,7 +73,7 @@ def test_eight_processes_at_once(tmp_path):
 
 
 @needs_compiler
-def test_a_directory_that_others_can_write_to(tmp_path):
+def test_world_writable_directory_is_refused(tmp_path):
     root = tmp_path / "cache"
     root.mkdir()
     root.chmod(0o777)
@@ -84,7 +84,7 @@ def test_a_directory_that_others_can_write_to(tmp_path):
 
 
 @needs_compiler
-def test_a_full_disk(fake, monkeypatch, tmp_path):
+def test_full_disk(fake, monkeypatch, tmp_path):
     """The compiler finds it full: the words are gcc's."""
     root = tmp_path / "cache"
     fake(f"""
@@ -98,7 +98,7 @@ def test_a_full_disk(fake, monkeypatch, tmp_path):
 
 
 @needs_compiler
-def test_no_room_at_all(monkeypatch):
+def test_no_space_for_temporary_files(monkeypatch):
     """What was compiled runs, though no directory takes it."""
 
     def store(*arguments):

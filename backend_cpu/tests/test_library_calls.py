@@ -40,7 +40,7 @@ def test_calls(operands, results, n):
 
 @needs_compiler
 @pytest.mark.parametrize("operands", [1, 2, 3, 9])
-def test_codes_become_errors(operands):
+def test_return_codes_raise(operands):
     """The greatest code of all chunks."""
     library = toolchain.build(
         f"{EXPORT}int f(void **args, long begin, long end) {{ return begin <= 7777 && 7777 < end ? 2 : 0; }}\n"

@@ -42,7 +42,7 @@ def test_slices(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_rest(dtype):
+def test_other_movement_ops(dtype):
     x = sample((3, 1, 5), dtype)
     check("broadcast_to", [x], np.broadcast_to(x, (2, 3, 4, 5)).copy(), shape=(2, 3, 4, 5))
     check(

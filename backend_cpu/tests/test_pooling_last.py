@@ -34,7 +34,7 @@ def sample(shape):
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-def test_largest(name, instructions):
+def test_max_pool(name, instructions):
     shape, kernel, stride, padding, dilation = WINDOWS[name]
     x = sample(shape)
     window = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
@@ -45,7 +45,7 @@ def test_largest(name, instructions):
 
 @pytest.mark.parametrize("counted, divisor", [(True, 0), (False, 0), (True, 3)])
 @pytest.mark.parametrize("name", WINDOWS)
-def test_means(name, counted, divisor, instructions):
+def test_avg_pool(name, counted, divisor, instructions):
     shape, kernel, stride, padding, _ = WINDOWS[name]
     x = sample(shape)
     window = {

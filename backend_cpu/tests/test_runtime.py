@@ -45,7 +45,7 @@ def test_fork():
     assert total(x) == 3e6
 
 
-def test_blocks_come_back():
+def test_freed_blocks_are_reused():
     """H11: Memory: allocate, free, host-to-device, device-to-host, device-to-device, pool provided
     by core
     """
@@ -65,7 +65,7 @@ def test_blocks_come_back():
     assert memory.stats()["cached"] == 0
 
 
-def test_small_blocks_give_their_memory_back():
+def test_small_blocks_release_their_memory():
     """Blocks of one slab: what is cached goes, beside those in use or with the whole slab, and
     comes back usable.
     """

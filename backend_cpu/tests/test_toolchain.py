@@ -35,7 +35,7 @@ def test_builds_and_runs():
 
 
 @needs_compiler
-def test_the_next_process_compiles_nothing(fake, monkeypatch):
+def test_next_process_compiles_nothing(fake, monkeypatch):
     calls = fake(f'exec {COMPILER} "$@"')
     assert doubles(toolchain.build(DOUBLE))
     assert len(calls()) == 1  # neither its version nor flags were asked for alone
@@ -51,7 +51,7 @@ def test_the_next_process_compiles_nothing(fake, monkeypatch):
 
 
 @needs_compiler
-def test_comments_do_not_make_another_library():
+def test_comments_do_not_change_the_key():
     """They name lines of the user's program."""
     library = toolchain.build(DOUBLE + "int x; /* model.py:3 */ int y; // here\n")
     assert toolchain.build(DOUBLE + "int x; /* model.py:4 */ int y; // there\n") is library
@@ -68,7 +68,7 @@ def test_comments_do_not_make_another_library():
 
 
 @needs_compiler
-def test_another_instruction_set_is_another_library(fake):
+def test_instruction_set_is_part_of_the_key(fake):
     calls = fake(f'exec {COMPILER} "$@"')
     level = lib.dg_isa()
     try:
@@ -106,7 +106,7 @@ def prebuilt(limit, data):
 
 @needs_compiler
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_bits_are_those_of_the_prebuilt_kernels(function):
+def test_bits_equal_those_of_prebuilt_kernels(function):
     import duograph
     from duograph import ops
 
@@ -128,14 +128,14 @@ def test_bits_are_those_of_the_prebuilt_kernels(function):
         lib.dg_isa_limit(2)
 
 
-def test_instruction_sets_are_those_of_the_prebuilt_kernels():
+def test_instruction_sets_equal_those_of_prebuilt_kernels():
     for flags, (target, define) in zip(toolchain.ISAS, generate.ISAS.values(), strict=True):
         assert ",".join(flags) == target
         assert bool(flags) == bool(define) and "DG_HAS_FMA" in (define or "DG_HAS_FMA")
 
 
 @needs_compiler
-def test_devices_are_shown_with_their_compiler(capsys, monkeypatch):
+def test_devices_command_shows_the_compiler(capsys, monkeypatch):
     assert main(["devices"]) == 0
     lines = [n for n in capsys.readouterr().out.splitlines() if n.startswith("  compiler ")]
     assert any("-ffp-contract=off" in line for line in lines)
@@ -146,7 +146,7 @@ def test_devices_are_shown_with_their_compiler(capsys, monkeypatch):
 
 
 @needs_compiler
-def test_builds_several_side_by_side():
+def test_builds_several_in_parallel():
     sources = [source(f"x0[i] + {k}") for k in range(5)] + ["no C at all"] + [DOUBLE]
     found = toolchain.build_all(sources)
     assert [isinstance(f, Library) for f in found] == [True] * 5 + [False, True]
@@ -155,7 +155,7 @@ def test_builds_several_side_by_side():
     assert toolchain.build_all([]) == []
 
 
-def test_an_error_in_a_thread_is_raised_and_ends_the_others(monkeypatch):
+def test_error_in_a_thread_is_raised_and_stops_the_others(monkeypatch):
     """Such as a warning that is an error."""
     turns = []
 
@@ -171,7 +171,7 @@ def test_an_error_in_a_thread_is_raised_and_ends_the_others(monkeypatch):
 
 
 @needs_compiler
-def test_a_library_may_need_the_mathematical_one_and_memcpy():
+def test_library_may_use_libm_and_memcpy():
     library = toolchain.build(
         "extern double lgamma(double); extern void *memcpy(void *, const void *, unsigned long);\n"
         + source("(float)lgamma(x0[i]) + 0 * *(float *)memcpy(y0 + i, x0 + i, 4)")
@@ -190,7 +190,7 @@ def test_large_sources():
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["with spaces", "größe-缓存-🚀", "quote'\"$;"])
-def test_odd_names(name, fake, tmp_path, monkeypatch):
+def test_unusual_compiler_names(name, fake, tmp_path, monkeypatch):
     monkeypatch.setenv("DUOGRAPH_CACHE_DIR", str(tmp_path / name / "cache"))
     fake(f'exec {COMPILER} "$@"', name=name + " cc")
     assert doubles(toolchain.build(DOUBLE))
@@ -198,13 +198,13 @@ def test_odd_names(name, fake, tmp_path, monkeypatch):
 
 
 @needs_compiler
-def test_a_compiler_with_arguments(monkeypatch):
+def test_compiler_with_arguments(monkeypatch):
     monkeypatch.setenv("CC", f"{COMPILER} -DFACTOR=2")
     assert doubles(toolchain.build(source("x0[i] * FACTOR")))
 
 
 @needs_compiler
-def test_a_compiler_that_does_not_know_every_flag(fake, monkeypatch):
+def test_compiler_without_optional_flags(fake, monkeypatch):
     """Those that are about speed are left out; what was found is kept for the next process."""
     calls = fake(f"""
         case "$*" in *vect-cost-model*|*openmp*) echo "unknown flag" >&2; exit 1;; esac
@@ -221,7 +221,7 @@ def test_a_compiler_that_does_not_know_every_flag(fake, monkeypatch):
 
 
 @needs_compiler
-def test_a_compiler_that_would_change_results_is_not_used(fake):
+def test_compiler_without_required_flags_is_refused(fake):
     calls = fake(f"""
         case "$*" in *fp-contract*) echo "unknown flag -ffp-contract" >&2; exit 1;; esac
         exec {COMPILER} "$@"
@@ -236,7 +236,7 @@ def test_a_compiler_that_would_change_results_is_not_used(fake):
 
 
 @needs_compiler
-def test_a_changed_compiler_is_another_one(fake, monkeypatch, tmp_path):
+def test_changed_compiler_changes_the_key(fake, monkeypatch, tmp_path):
     fake(f'exec {COMPILER} "$@"')
     first = toolchain.build(DOUBLE)
     forget(monkeypatch)
@@ -259,7 +259,7 @@ def test_no_compiler(monkeypatch, tmp_path):
     assert isinstance(toolchain.build(DOUBLE), BuildFailure)
 
 
-def test_a_chosen_compiler_that_is_not_there(monkeypatch):
+def test_chosen_compiler_is_missing(monkeypatch):
     """It is not replaced by another one in silence."""
     for chosen in ("/nonexistent", "no-such-cc -m64", "unclosed 'quote"):
         monkeypatch.setenv("CC", chosen)
@@ -280,7 +280,7 @@ def test_a_chosen_compiler_that_is_not_there(monkeypatch):
         ("head -c 3000000 /dev/zero >&2; exit 1", "failed with exit status 1"),
     ],
 )  # fmt: skip
-def test_a_compiler_that_fails(fake, monkeypatch, lines, reason):
+def test_compiler_that_fails(fake, monkeypatch, lines, reason):
     fake(lines)
     failure = toolchain.build(DOUBLE)
     assert isinstance(failure, BuildFailure) and reason in failure.reason
@@ -292,21 +292,21 @@ def test_a_compiler_that_fails(fake, monkeypatch, lines, reason):
 
 
 @needs_compiler
-def test_a_compiler_that_writes_a_truncated_library(fake):
+def test_truncated_library(fake):
     fake(f'{COMPILER} "$@" -o "$out.full"; head -c 9000 "$out.full" > "$out"; rm "$out.full"')
     failure = toolchain.build(DOUBLE)
     assert "is no library, or not a whole one" in failure.reason
 
 
 @needs_compiler
-def test_a_library_for_something_that_is_missing():
+def test_library_with_missing_symbol():
     failure = toolchain.build("extern float nowhere(float);\n" + source("nowhere(x0[i])"))
     assert "cannot be loaded" in failure.reason and "nowhere" in failure.reason
     assert doubles(toolchain.build(DOUBLE))
 
 
 @needs_compiler
-def test_a_source_that_is_wrong():
+def test_invalid_source():
     failure = toolchain.build("int f(void) { return undeclared; }")
     assert "failed with exit status 1" in failure.reason and "undeclared" in failure.reason
     assert len(failure.reason.splitlines()) <= 7
@@ -314,7 +314,7 @@ def test_a_source_that_is_wrong():
     assert doubles(toolchain.build(DOUBLE))
 
 
-def test_a_program_that_does_not_start(tmp_path, monkeypatch):
+def test_compiler_that_does_not_start(tmp_path, monkeypatch):
     path = tmp_path / "cc"
     path.write_text("#!/nonexistent/interpreter\n")
     path.chmod(0o755)
@@ -323,7 +323,7 @@ def test_a_program_that_does_not_start(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("deaf", ["", "trap '' TERM; "])
-def test_a_compiler_that_hangs(fake, tmp_path, monkeypatch, deaf):
+def test_compiler_that_hangs(fake, tmp_path, monkeypatch, deaf):
     monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", "0.3")
     calls = fake(f'{deaf}sleep 1000 & echo $! > "{tmp_path}/pid"; wait')
     start = time.monotonic()
@@ -352,7 +352,7 @@ def alive(pid):
     return True
 
 
-def test_a_compiler_that_hangs_when_asked_for_its_version(tmp_path, monkeypatch):
+def test_compiler_that_hangs_on_version(tmp_path, monkeypatch):
     monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", "0.3")
     path = tmp_path / "cc"
     path.write_text("#!/bin/sh\nsleep 1000\n")
@@ -363,14 +363,14 @@ def test_a_compiler_that_hangs_when_asked_for_its_version(tmp_path, monkeypatch)
 
 
 @needs_compiler
-def test_a_bad_timeout_is_the_default(monkeypatch):
+def test_invalid_timeout_is_ignored(monkeypatch):
     for text in ("soon", "0", "-1", "nan", "inf", ""):
         monkeypatch.setenv("DUOGRAPH_CC_TIMEOUT", text)
         assert toolchain._timeout() == 60
     assert doubles(toolchain.build(DOUBLE))
 
 
-def test_an_interrupt_stops_the_compiler(tmp_path):
+def test_interrupt_stops_the_compiler(tmp_path):
     """Ctrl-C reaches this process alone: the compiler has a session of its own."""
     path = tmp_path / "cc"
     path.write_text(

@@ -1,4 +1,7 @@
-"""The CUDA backend of duograph. This module holds its plugin hook and imports nothing heavy."""
+"""The plugin module of the CUDA backend.
+
+duograph loads it to find the backend, so it must not import anything heavy at the top.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,9 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> list[BackendSpec]:
-    """The backend `GPU`, and `CUDA-emulated`, which runs its kernels on the processor for tests.
+    """Return the specs of `GPU` and of `CUDA-emulated`, which runs its kernels on the CPU for tests.
 
-    GPU ranks below CPU, so it is taken only when it is named, until it has been seen to run on
-    hardware.
+    GPU has a lower priority than CPU, so it is used only by name until it has run on hardware.
     """
     return [
         BackendSpec("GPU", _make, priority=20, aliases=("CUDA",)),

@@ -1,5 +1,6 @@
-"""Attention and its gradient, a block for some queries or keys of a head: tensor cores for float16
-and bfloat16.
+"""Kernel builders of attention and its gradient (cuda/attention.cuh).
+
+A block processes some queries or keys of a head, with tensor cores for float16 and bfloat16.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .sources import text
 
 __all__ = ["KERNELS"]
 
-# Buffers in the order of operands, results and scratch; of the forward the first six.
+# Buffers: operands, results and scratch, in order. The forward direction has the first six.
 PLACES = ("q", "k", "v", "mask", "out", "log_sum", "dout", "dq", "dk", "dv", "inner")
 KINDS = {float16: "mma_f16", bfloat16: "mma_bf16", float32: "in_f32"}
 
@@ -38,7 +39,9 @@ def _plan(
     if dtype is bfloat16 and device.capability < (8, 0):
         return None
     padded = 32 if widest <= 32 else 64 if widest <= 64 else 128
-    side = 2048 // max(16 * dtype.itemsize, padded * dtype.itemsize // 4)  # all tiles fit in 48 KiB
+    side = 2048 // max(
+        16 * dtype.itemsize, padded * dtype.itemsize // 4
+    )  # all tiles fit into 48 KiB of shared memory
     batch, heads, queries = (query.shape[i] for i in axes)
     own, keys = key.shape[axes[1]], key.shape[axes[2]]
     masked = 0 if mask is None else 1 if mask.dtype is bool_ else 2

@@ -1,4 +1,8 @@
-"""The CUDA backend: devices of the NVIDIA driver, kernels of the grid toolkit and our own."""
+"""The CUDA backend: devices of the NVIDIA driver.
+
+Most kernels are those of `duograph.backend.grid`; `rows` and `attention` replace some of them, and
+`cublaslt` computes matmuls if the library is installed.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +28,14 @@ __all__ = ["Cuda"]
 
 
 class Cuda(GridBackend):
-    """Every device that the NVIDIA driver shows, from compute capability 7.5 on."""
+    """All devices of the NVIDIA driver with compute capability 7.5 or later."""
 
     name = "GPU"
     dtypes = tuple([d for d in ALL if not d.is_complex])
 
     kernels = {**rows.KERNELS, **attention.KERNELS}
 
-    # gives cuBLASLt, or says why there is none
+    # opens cuBLASLt, or returns the reason why there is none
     find_library: Callable[[], cublaslt.Library | str] = staticmethod(cublaslt.find)
 
     def __init__(self) -> None:
@@ -44,7 +48,7 @@ class Cuda(GridBackend):
         return problem()
 
     def driver(self) -> Driver:
-        """The driver API, started."""
+        """Return the initialised driver API."""
         if self._driver is None:
             from cuda.bindings import driver as module
 
@@ -53,7 +57,7 @@ class Cuda(GridBackend):
         return self._driver
 
     def new_compiler(self, capability: tuple[int, int]) -> Compiler:
-        """What compiles for devices of a compute capability."""
+        """Return the compiler for devices of a compute capability."""
         return Nvrtc(capability)
 
     def devices(self) -> list[DeviceInfo]:

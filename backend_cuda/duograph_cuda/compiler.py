@@ -1,6 +1,6 @@
-"""From CUDA C++ to an image that the driver loads: NVRTC behind the disk cache.
+"""Compiles CUDA C++ to an image that the driver loads: NVRTC with the disk cache.
 
-DUOGRAPH_CUDA_SOURCES    a folder that gets a copy of every source that is asked for (`<hash>.cu`)
+DUOGRAPH_CUDA_SOURCES    a folder for a copy of every source that is requested (`<hash>.cu`)
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from duograph.errors import DeviceError
 
 __all__ = ["OPTIONS", "BuildError", "Compiler", "Nvrtc"]
 
-# Contraction is off: what an op computes may not depend on what stands beside it. Kernels that want
-# a fused multiply-add write one. Denormals, divisions and square roots are IEEE's by default, and
-# stay so.
+# Contraction is off, so that the result of an op does not depend on neighbouring ops. Kernels request a
+# fused multiply-add explicitly. Denormals, division and square root are IEEE by default.
 OPTIONS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space")
 
-# Counts up when what is stored changes.
+# Version of the cache entries.
 FORMAT = 1
 
 
@@ -30,34 +29,33 @@ class BuildError(Exception):
 
 
 class Compiler:
-    """Turns sources into images, and keeps them on disk.
+    """Compiles sources to images and caches them on disk.
 
-    A subclass sets `suffix` and `identity`, everything that an image depends on beside the source,
-    and writes `run`.
+    A subclass implements `run` and sets `suffix` and `identity`: everything besides the source that
+    an image depends on.
     """
 
     suffix = ".cubin"
     identity: tuple[Any, ...] = ()
 
     def run(self, source: str) -> bytes:
-        """Compile.
+        """Compile a source to an image.
 
         Raises:
-            BuildError: with the log.
+            BuildError: the source does not compile; the message is the log.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no run()")
 
     def describe(self) -> str:
-        """One line for `duograph devices`."""
+        """Describe the compiler in one line, for `duograph devices`."""
         raise NotImplementedError(f"{type(self).__name__}: has no describe()")
 
     def image(self, source: str) -> bytes:
-        """The image of a source, from the disk cache where it has been compiled before.
+        """Return the image of a source, compiled or from the disk cache.
 
         Raises:
-            DeviceError: it does not compile; the message has the first lines of the log, and the
-                folder that holds
-            the source and the whole log.
+            DeviceError: it does not compile; the message has the first lines of the log and names a
+                folder with the source and the whole log.
         """
         keep_source(source)
         key = disk_cache.key_of("cuda", FORMAT, *self.identity, source)
@@ -73,9 +71,7 @@ class Compiler:
         return made
 
     def failure(self, source: str, log: str) -> DeviceError:
-        """What is raised for a source that does not compile; source and log are kept for whoever
-        looks into it.
-        """
+        """Save source and log of a failed build; return the exception, which names the folder."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="duograph-cuda-"))
         (folder / "kernel.cu").write_text(source)
         (folder / "kernel.log").write_text(log)
@@ -87,7 +83,7 @@ class Compiler:
 
 
 def keep_source(source: str) -> None:
-    """Write a source to the folder that DUOGRAPH_CUDA_SOURCES names, if it does."""
+    """Copy a source to the folder of DUOGRAPH_CUDA_SOURCES, if it is set."""
     folder = os.environ.get("DUOGRAPH_CUDA_SOURCES")
     if folder:
         path = pathlib.Path(folder) / f"{disk_cache.key_of(source)[:24]}.cu"
@@ -102,8 +98,8 @@ class Nvrtc(Compiler):
     Args:
         capability: compute capability, such as (9, 0).
 
-    A device newer than the compiler gets the code of the newest virtual architecture that the
-    compiler knows, which the driver translates when it loads it.
+    For a device newer than the compiler it compiles PTX of the newest architecture that it knows, and
+    the driver translates that at load time.
 
     Raises:
         ImportError, RuntimeError: there is no NVRTC (`cuda-bindings` and `nvidia-cuda-nvrtc` bring
@@ -133,7 +129,7 @@ class Nvrtc(Compiler):
 
     @property
     def name(self) -> str:
-        """The version as text."""
+        """The version as a string."""
         return ".".join(map(str, self.version))
 
     def describe(self) -> str:

@@ -1,10 +1,9 @@
-"""cuBLASLt, where it is installed, for products of matrices that lie in memory.
+"""Matmul by cuBLASLt, if the library is installed and the matrices are in memory.
 
-A product in C order is the product of the turned matrices in Fortran order, which is how the
-library counts: its A is our y, its B our x, and its rows are our columns.
+The library uses Fortran order. A matmul in C order is the matmul of the transposed matrices in
+Fortran order: its A is our y, its B our x, and its rows are our columns.
 
-DUOGRAPH_CUDA_CUBLASLT    `0` leaves the library out; a path names another one than that which
-cuda-pathfinder finds
+DUOGRAPH_CUDA_CUBLASLT    `0` disables the library; a path replaces the one that cuda-pathfinder finds
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ TYPES = {
     float16: "CUDA_R_16F",
     bfloat16: "CUDA_R_16BF",
 }
-# What NVIDIA recommends for the newest devices; it is taken from the pool for the time of a call.
+# NVIDIA's recommendation for the newest devices; allocated from the pool for the time of a call.
 WORKSPACE = 32 << 20
 OLDEST = 110000
 
@@ -50,7 +49,7 @@ def _ffi() -> Any:
 
 
 def find() -> Library | str:
-    """The library, opened for the current context, or why products do without."""
+    """Open the library for the current context, or return the reason why it is not used."""
     chosen = os.environ.get("DUOGRAPH_CUDA_CUBLASLT", "")
     if chosen == "0":
         return "DUOGRAPH_CUDA_CUBLASLT=0"
@@ -67,23 +66,25 @@ def find() -> Library | str:
 
 
 class Refused(Exception):
-    """A call whose status is not success."""
+    """A library call failed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Called(Launch):
-    """A launch of our own kernel in whose place the library is called: `chosen`, a way that it
-    knows.
+    """A launch that calls the library; our own kernel is the fallback.
+
+    Attributes:
+        chosen: the algorithm of the library.
     """
 
     chosen: _Chosen
 
 
 class Library:
-    """The library, for one context.
+    """The library in one context.
 
     Args:
-        path: of the shared library.
+        path: path of the shared library.
 
     Raises:
         OSError, AttributeError, Refused: it does not load, lacks a function, or does not start.
@@ -102,10 +103,10 @@ class Library:
         self._chosen: dict[tuple[Any, ...], _Chosen | None] = {}
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function.
+        """Call a function of the library.
 
         Raises:
-            Refused: its status is not success.
+            Refused: the function failed.
         """
         status = getattr(self.functions, name)(*arguments)
         if status:
@@ -113,7 +114,7 @@ class Library:
             raise Refused(f"{name} gave {text}")
 
     def made(self, name: str, *arguments: Any) -> Any:
-        """The object that a function creates."""
+        """Return the object that a function creates."""
         place = self.ffi.new("void **")
         self.call(name, place, *arguments)
         return place[0]
@@ -126,7 +127,7 @@ class Library:
     def layout(
         self, dtype: DType, rows: int, columns: int, pitch: int, count: int, step: int
     ) -> Any:
-        """A batch of matrices in Fortran order, `step` elements from one to the next."""
+        """Return the layout of a batch of Fortran-order matrices, `step` elements apart."""
         c = self.functions
         made = self.made(
             "cublasLtMatrixLayoutCreate", getattr(c, TYPES[dtype]), rows, columns, pitch
@@ -139,7 +140,7 @@ class Library:
         return made
 
     def choose(self, product: Matmul) -> _Chosen | None:
-        """How the library computes a product, or None where it does not."""
+        """Return the library's algorithm for a matmul, or None if it has none."""
         x, y, dtype, count = product.x, product.y, product.dtype, product.count
         if (
             not isinstance(x, Matrices)
@@ -162,20 +163,20 @@ class Library:
         if key not in self._chosen:
             try:
                 self._chosen[key] = _Chosen(self, product.sizes, count, parts, dtype)
-            except Refused:  # no algorithm, or none that takes so little workspace
+            except Refused:  # no algorithm within the workspace
                 self._chosen[key] = None
         return self._chosen[key]
 
 
 class _Chosen:
-    """An algorithm for products of one shape, with all that a call needs.
+    """An algorithm for matmuls of one shape, with its descriptors.
 
     Args:
-        library: whose.
-        sizes: rows, columns and length of the sums.
-        count: of the matrices.
-        parts: of x and of y: elements from line to line, along the depth, from matrix to matrix.
-        dtype: of all.
+        library: the library.
+        sizes: rows, columns and depth.
+        count: number of matrices.
+        parts: strides of x and y in elements: from line to line, along the depth, between matrices.
+        dtype: of operands and result.
     """
 
     def __init__(
@@ -196,9 +197,8 @@ class _Chosen:
             compute = c.CUBLAS_COMPUTE_32F_FAST_TF32
         self.desc = library.made("cublasLtMatmulDescCreate", compute, scale)
         self.layouts = []
-        # A is (n, depth) and B is (depth, m): neighbours in memory lie along the first axis, or the
-        # matrix is turned
-        for turned, (first, second, step), rows, columns in (
+        # A is (n, depth) and B is (depth, m), contiguous along the first axis, or else transposed
+        for transposed, (first, second, step), rows, columns in (
             (c.CUBLASLT_MATMUL_DESC_TRANSA, parts[1], n, depth),
             (c.CUBLASLT_MATMUL_DESC_TRANSB, (parts[0][1], parts[0][0], parts[0][2]), depth, m),
         ):
@@ -208,7 +208,7 @@ class _Chosen:
             if second != 1 or first < columns:
                 raise Refused("a matrix with steps along both axes")
             self.layouts.append(library.layout(dtype, columns, rows, first, count, step))
-            library.set("MatmulDesc", self.desc, turned, "int32_t", c.CUBLAS_OP_T)
+            library.set("MatmulDesc", self.desc, transposed, "int32_t", c.CUBLAS_OP_T)
         self.layouts.append(library.layout(dtype, n, m, n, count, n * m))
         preference = library.made("cublasLtMatmulPreferenceCreate")
         most, schemes = (
@@ -216,8 +216,7 @@ class _Chosen:
             c.CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         )
         library.set("MatmulPreference", preference, most, "size_t", WORKSPACE)
-        # parts of a sum that are added in the dtype of the result would round more than our own
-        # kernels do
+        # partial sums in the dtype of the result would round more than our own kernels do
         only = c.CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
         library.set("MatmulPreference", preference, schemes, "uint32_t", only)
         a, b, d = self.layouts
@@ -243,8 +242,9 @@ class _Chosen:
     def launcher(
         self, device: CudaDevice, name: str, own: Callable[[], Any]
     ) -> Callable[..., None]:
-        """A function of x, y and the result that calls the library; `own` gives our kernel, should
-        that fail.
+        """Return a function of x, y and the result that calls the library.
+
+        If a call fails, it warns once and uses the kernel that `own` returns from then on.
         """
         library, ffi = self.library, self.library.ffi
         a, b, d = self.layouts

@@ -1,4 +1,7 @@
-"""One CUDA device: its context, its stream, its memory, and launches."""
+"""One CUDA device: context, stream, memory and launches.
+
+`duograph.backend.grid` calls the methods of `CudaDevice`.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ KEEP = 2**64 - 1
 
 
 class _Here(threading.local):
-    """The device whose context is current on this thread."""
+    """Thread-local: the device whose context is current."""
 
     device: CudaDevice | None = None
 
@@ -43,7 +46,7 @@ _devices: weakref.WeakSet[CudaDevice] = weakref.WeakSet()
 
 
 def _forked() -> None:
-    """In a child process the parent's contexts are of no use, and its memory is not ours to free."""
+    """Mark all devices unusable in a forked child, which must not use or free the parent's objects."""
     for device in _devices:
         device.problem = (
             "this process was forked from one that had used the device, and CUDA does not go along; use the "
@@ -57,7 +60,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Memory:
-    """A handle: device memory, freed in stream order when the last reference goes.
+    """A handle: device memory, freed in stream order with its last reference.
 
     Attributes:
         pointer: its address on the device; 0 for no bytes.
@@ -146,7 +149,7 @@ class CudaDevice(GridDevice):
     # ---- the present thread, and failures -------------------------------------------------------
 
     def enter(self) -> None:
-        """Make this device's context the current one of this thread.
+        """Make this device's context current on this thread.
 
         Raises:
             DeviceError: the device was lost, or this process was forked after its use.
@@ -158,7 +161,7 @@ class CudaDevice(GridDevice):
             _here.device = self
 
     def failed(self, code: Any, what: str) -> None:
-        """Raise what a code stands for, and remember it when the device is lost."""
+        """Raise the exception for an error code, and remember if the device is lost."""
         if int(code) in LOST:
             self.problem = (
                 f"the device was lost ({self.driver.words(code)}, seen at {what}); what was on it is gone, and this "
@@ -168,8 +171,9 @@ class CudaDevice(GridDevice):
         raise self.driver.error(code, what)
 
     def checked(self, what: str, name: str, *arguments: Any) -> Any:
-        """Call the driver with this device current; see `failed`. No other thread may be capturing
-        then.
+        """Call the driver with this device current, and check the result (`failed`).
+
+        No other thread may capture at the same time, so the call holds `lock`.
         """
         with self.lock:
             self.enter()
@@ -206,14 +210,14 @@ class CudaDevice(GridDevice):
         return Memory(int(pointer), nbytes, self)
 
     def lend(self, blocks: Any) -> None:
-        """Until None is given, this thread's allocations come from the blocks of a program.
+        """Allocate from the blocks of a program on this thread, until called with None.
 
-        Whoever calls holds `lock`, so that no other thread launches meanwhile.
+        The caller holds `lock`, so that no other thread launches meanwhile.
         """
         self._lent, self._lent_to = blocks, threading.get_ident()
 
     def no_memory(self, nbytes: int, what: str) -> DeviceMemoryError:
-        """The exception for an allocation that failed twice."""
+        """Return the exception for an allocation that failed twice."""
         now = self.memory_stats()
         return DeviceMemoryError(
             f"{what}: no memory for {nbytes} bytes on {self.name}; in use {now['in_use']}, cached {now['cached']}, "
@@ -221,15 +225,14 @@ class CudaDevice(GridDevice):
         )
 
     def release(self, pointer: int) -> None:
-        """Free memory at the next allocation, when what was launched before has run; `Memory` calls
-        it.
-        """
-        # Not at once: this may run anywhere, on a stream that captures too.
+        """Queue memory to be freed at the next allocation; called by `Memory`."""
+        # Not at once: a destructor may run anywhere, also while the stream captures.
         self._freed.append(pointer)
 
     def _free_all(self) -> None:
-        """Free what was released, in stream order. The caller holds `lock`, and the stream does not
-        capture.
+        """Free released memory in stream order.
+
+        The caller holds `lock`, and the stream must not capture.
         """
         freed = self._freed
         while freed:
@@ -295,7 +298,7 @@ class CudaDevice(GridDevice):
     # ---- kernels --------------------------------------------------------------------------------
 
     def library(self) -> Library | str:
-        """cuBLASLt, or why there is none."""
+        """Return cuBLASLt, or the reason why there is none."""
         with self.lock:
             if self._library is None:
                 self.enter()
@@ -318,7 +321,7 @@ class CudaDevice(GridDevice):
             by = f"our own kernels (cuBLASLt: {library})"
         else:
             by = f"cuBLASLt {library.version}"
-        return f"{self.compile.describe()}; matrix products by {by}"
+        return f"{self.compile.describe()}; matmul by {by}"
 
     def build(self, source: str) -> Any:
         image = self.compile.image(source)

@@ -1,7 +1,7 @@
-"""The driver API, with results checked: calls into a module that has cuda-bindings' functions and
-conventions.
+"""The CUDA driver API with checked results.
 
-The module is `cuda.bindings.driver`, or in tests the emulation of it (`emulation.driver`).
+`Driver` calls a module with the functions and conventions of cuda-bindings: `cuda.bindings.driver`,
+or in tests its emulation (`emulation.driver`).
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from duograph.errors import DeviceError, DeviceMemoryError
 __all__ = ["OUT_OF_MEMORY", "Driver", "problem"]
 
 OUT_OF_MEMORY = 2
-# After one of these every later call in the process fails too: the context is gone, with all that
-# was on the device.
+# After one of these errors the context is destroyed, with all data on the device, and every later call
+# in the process fails.
 LOST = {46, 100, 214, 219, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 720, 721, 999}
 
 
 class Driver:
-    """One driver.
+    """The driver API.
 
     Args:
-        module: `cuda.bindings.driver`, or what stands in for it.
+        module: `cuda.bindings.driver`, or an object with the same functions.
     """
 
     def __init__(self, module: Any) -> None:
         self.module = module
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a function of the driver; what it gives beside the code.
+        """Call a function of the driver; return its results without the code.
 
         Raises:
-            DeviceMemoryError, DeviceError: its code is not success.
+            DeviceMemoryError, DeviceError: the function failed.
         """
         code, *rest = getattr(self.module, name)(*arguments)
         if code:
@@ -40,19 +40,19 @@ class Driver:
         return rest[0] if len(rest) == 1 else rest
 
     def error(self, code: Any, what: str) -> DeviceError | DeviceMemoryError:
-        """The exception for a code."""
+        """Return the exception for an error code."""
         text = f"{what}: {self.words(code)}"
         return DeviceMemoryError(text) if int(code) == OUT_OF_MEMORY else DeviceError(text)
 
     def words(self, code: Any) -> str:
-        """Name and meaning of a code."""
+        """Return name and meaning of an error code."""
         _, name = self.module.cuGetErrorName(code)
         _, text = self.module.cuGetErrorString(code)
         parts = [t.decode() for t in (name, text) if t]
         return ": ".join(parts) or f"code {int(code)}"
 
     def attribute(self, device: Any, name: str) -> int:
-        """An attribute of a device by the end of its name, such as ``MULTIPROCESSOR_COUNT``."""
+        """Return a device attribute by the end of its name, such as ``MULTIPROCESSOR_COUNT``."""
         key = getattr(self.module.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.call("cuDeviceGetAttribute", key, device))
 
@@ -61,9 +61,7 @@ INSTALL = "pip install duograph[cuda]"
 
 
 def problem() -> str | None:
-    """None when there is a driver with a device that we can use, and a compiler, else what is
-    missing.
-    """
+    """Return None if driver, device and compiler are available, else what is missing."""
     try:
         from cuda.bindings import driver as module
     except ImportError as error:
@@ -73,7 +71,7 @@ def problem() -> str | None:
         driver.call("cuInit", 0)
     except DeviceError as error:
         return f"the NVIDIA driver does not start: {error}"
-    except RuntimeError as error:  # what cuda-bindings raises when there is no libcuda
+    except RuntimeError as error:  # cuda-bindings raises it if there is no libcuda
         return f"there is no NVIDIA driver on this machine ({str(error).splitlines()[0]})"
     if driver.call("cuDeviceGetCount") == 0:
         return "the NVIDIA driver has no device"

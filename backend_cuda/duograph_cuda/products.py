@@ -1,6 +1,7 @@
-"""Our own matrix products, convolutions among them: tensor cores for float16 and bfloat16 (and,
-when asked for, TF32), register tiles for float32. `cublaslt` goes before these for matrices that
-lie in memory.
+"""Tiled matmul and convolution kernels (cuda/product.cuh).
+
+Tensor cores for float16 and bfloat16 (and TF32 on request), register tiles for float32.
+`CudaDevice.product` uses them if `cublaslt` does not compute the matmul.
 """
 
 from __future__ import annotations
@@ -21,14 +22,12 @@ __all__ = ["launch_of", "uses_tf32"]
 
 
 def uses_tf32() -> bool:
-    """Whether products of float32 may drop 13 bits of the mantissa: the environment has
-    DUOGRAPH_CUDA_TF32=1.
-    """
+    """Return whether float32 matmul may use TF32, with 13 bits less (DUOGRAPH_CUDA_TF32=1)."""
     return os.environ.get("DUOGRAPH_CUDA_TF32", "0") == "1"
 
 
 def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
-    """The tensor-core product of a dtype, or None."""
+    """Return the tensor-core instruction for a dtype, or None."""
     if dtype is float16:
         return "mma_f16"
     if capability < (8, 0):
@@ -39,13 +38,12 @@ def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
 
 
 def launch_of(device: GridDevice, capability: tuple[int, int], product: Matmul) -> Launch | None:
-    """The launch of a product, or None for dtypes that the toolkit's own kernel is for."""
+    """Return the launch of a matmul, or None for dtypes that `backend.grid` computes."""
     (m, n, depth), x, y, count = product.sizes, product.x, product.y, product.count
     kind = _kind(capability, x.dtype)
     if (kind is None and x.dtype is not float32) or 0 in product.sizes:
         return None
-    # the larger tile where it is filled, and there are enough of them to keep every multiprocessor
-    # busy
+    # the larger tile if it is filled and there are enough tiles for all multiprocessors
     filled = min(m, n) > 64 and ceil_div(m, 128) * ceil_div(n, 128) * count >= 2 * device.units
     side = 128 if filled else 64
     threads = side * 2 if kind else 256
@@ -81,7 +79,7 @@ def launch_of(device: GridDevice, capability: tuple[int, int], product: Matmul) 
 
 
 def _operand(k: Kernel, label: str, operand: Operand, lines: int, depth: int) -> list[str]:
-    """Writes the struct `dg_of_<label>` of an operand (`product.cuh`); what it is initialised with."""
+    """Print the struct `dg_of_<label>` of an operand; return its initialisers."""
     stored = SUFFIX[operand.dtype]
     if isinstance(operand, Matrices) and 1 in (operand.line_step, operand.step):
         across = operand.step != 1

@@ -1,5 +1,6 @@
-"""Softmax, layer_norm and their gradients along rows that lie dense: a warp or a block for each row
-(`rows.cuh`).
+"""Kernel builders of softmax, layer_norm and their gradients along dense rows.
+
+One warp or one block processes a row; the kernels are in cuda/rows.cuh.
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ from .sources import text
 __all__ = ["KERNELS"]
 
 DTYPES = (float16, bfloat16, float32)
-# Up to this length a warp has the row to itself, and a block has four of them.
+# Rows up to this length are processed by one warp each, four per block.
 SHORT = 1024
 WARPS, LANES = 4, 256
-# Rows that one thread adds up when gradients of gamma and beta are taken; and the most parts that
-# leaves.
+# Gradients of gamma and beta: rows that one thread adds up, and the maximal number of parts.
 DEEP, MOST_PARTS = 64, 256
 
 
@@ -35,7 +35,7 @@ def _launch(
     threads: int,
     lanes: int = 0,
 ) -> Launch:
-    """The launch of `dg_<name>` for these dtypes: of buffers (dtype, place), then of numbers."""
+    """Return the launch of `dg_<name>` on buffers (dtype, buffer index), then scalars."""
     names = [SUFFIX[d] for d in dtypes]
     kernel = "_".join([name, *names, *([str(lanes)] if lanes else [])])
     types = [f"{SUFFIX[d]} *" for d, _ in buffers] + [f"{SUFFIX[d]} " for d, _ in scalars]
@@ -52,7 +52,7 @@ def _launch(
 def _rows(
     name: str, dtypes: Sequence[DType], buffers: Any, rows: int, n: int, *more: Scalar
 ) -> Launch:
-    """The launch of a kernel with a row for each warp or block."""
+    """Return the launch of a kernel with one row per warp or block."""
     short = n <= SHORT
     groups, threads, lanes = (
         (ceil_div(rows, WARPS), WARPS * 32, 32) if short else (rows, LANES, LANES)
@@ -77,7 +77,7 @@ def _softmax(name: str) -> Any:
     return builder
 
 
-def _ours(types: Any, results: Any) -> bool:
+def _supported(types: Any, results: Any) -> bool:
     return (
         None not in types
         and types[0].size > 0
@@ -88,8 +88,8 @@ def _ours(types: Any, results: Any) -> bool:
 def layer_norm_core(
     device: GridDevice, types: Any, results: Any, *, axis: int, eps: float
 ) -> Plan | None:
-    """y, mean and rstd of rows of the axes axis.. to the end."""
-    if not _ours(types, results):
+    """layer_norm over the axes from `axis` on: y, mean and rstd."""
+    if not _supported(types, results):
         return None
     dtypes = [t.dtype for t in (*types, *results)]
     n = math.prod(types[0].shape[axis:])
@@ -99,10 +99,8 @@ def layer_norm_core(
 
 
 def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
-    """Gradients of x by rows; of gamma and beta by columns, in parts that are then added up in
-    order.
-    """
-    if not _ours(types, results):
+    """Gradients of x by rows, and of gamma and beta by columns, in parts that are added in order."""
+    if not _supported(types, results):
         return None
     x, gamma, mean, _, dout, dx, dgamma, dbeta = (t.dtype for t in (*types, *results))
     n = math.prod(types[0].shape[axis:])

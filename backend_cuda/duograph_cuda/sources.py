@@ -1,4 +1,4 @@
-"""CUDA C++ as a dialect of the kernel printer, and the texts of our own kernels."""
+"""CUDA C++ as a dialect of the kernel printer, and the sources of the CUDA kernels under cuda/."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ HERE = pathlib.Path(__file__).parent / "cuda"
 
 @functools.cache
 def text(*names: str) -> str:
-    """The files of these names, one after the other."""
+    """Return the concatenated contents of files under cuda/."""
     return "".join((HERE / name).read_text() for name in names)

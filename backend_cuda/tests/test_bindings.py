@@ -28,7 +28,7 @@ assert backend.available() is None
 assert (info.name, info.memory_bytes) == ("fake 100", 1 << 20), info
 device = backend.device(0)
 assert (device.units, device.capability) == (7, (9, 0))
-assert device.compiler().startswith("NVRTC") and "sm_90; matrix products by our own" in device.compiler()
+assert device.compiler().startswith("NVRTC") and "sm_90; matmul by our own" in device.compiler()
 source = "DG_KERNEL void k(f32 *x, i32 n) { if (DG_ITEM(0) < n) x[DG_ITEM(0)] += 1.0f; }"
 module = device.build(device.dialect.prelude_for(source) + source)
 x = device.copy_in(np.arange(5, dtype=np.float32))
@@ -71,7 +71,7 @@ print("all of it arrived")
 @pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="the fake driver is found as on Linux"
 )
-def test_calls_arrive_at_the_driver(tmp_path):
+def test_driver_calls(tmp_path):
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs the packages of duograph[cuda]")
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:

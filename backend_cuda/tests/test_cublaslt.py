@@ -98,7 +98,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("dtype", NEAR)
 @pytest.mark.parametrize("m, n, k, x_batch, y_batch", SHAPES)
-def test_products(backend, fake, m, n, k, x_batch, y_batch, dtype):
+def test_matmul(backend, fake, m, n, k, x_batch, y_batch, dtype):
     """All four ways to lie in memory; batches, and batches of one operand only."""
     for a, b in itertools.product((False, True), repeat=2):
         x, y = _tensors(
@@ -115,7 +115,7 @@ def test_products(backend, fake, m, n, k, x_batch, y_batch, dtype):
         np.testing.assert_allclose(got, want, atol=NEAR[dtype] * np.abs(want).max(), rtol=0)
 
 
-def test_tf32_is_asked_for(backend, fake, monkeypatch):
+def test_tf32_is_requested(backend, fake, monkeypatch):
     x, y = _tensors("float32", (6, 8), (8, 10))
     _product(x, y)
     assert fake.fake_compute() == 68
@@ -128,7 +128,7 @@ def test_tf32_is_asked_for(backend, fake, monkeypatch):
     assert fake.fake_compute() == 68
 
 
-def test_an_algorithm_is_looked_for_once_a_shape(backend, fake):
+def test_algorithm_is_chosen_once_per_shape(backend, fake):
     x, y = _tensors("float32", (6, 11), (11, 10))
     before = fake.fake_heuristics()
     for _ in range(3):
@@ -138,7 +138,7 @@ def test_an_algorithm_is_looked_for_once_a_shape(backend, fake):
 
 
 @pytest.mark.parametrize("groups", [1, 2])
-def test_convolutions_of_single_elements_are_products(backend, fake, groups):
+def test_1x1_convolution_is_a_matmul(backend, fake, groups):
     window = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": groups}
     x, w = _tensors("float32", (3, 8, 12, 11), (6, 8 // groups, 1, 1))
     want = OPS["conv"](x, w, **window)
@@ -153,7 +153,7 @@ def test_convolutions_of_single_elements_are_products(backend, fake, groups):
     np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), atol=1e-5)
 
 
-def test_without_an_algorithm_our_kernel_computes(backend, fake):
+def test_own_kernel_runs_without_an_algorithm(backend, fake):
     x, y = _tensors("float32", (13, 4), (4, 5))
     before = fake.fake_calls()
     np.testing.assert_allclose(_wide(_product(x, y)), _wide(x) @ _wide(y), atol=1e-5)
@@ -161,7 +161,7 @@ def test_without_an_algorithm_our_kernel_computes(backend, fake):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_call_that_fails_is_made_up_for(backend, fake, dtype):
+def test_failed_call_falls_back_to_own_kernel(backend, fake, dtype):
     x, y = _tensors(dtype, (3, 4), (4, 17))
     with pytest.warns(
         RuntimeWarning, match="matmul: cublasLtMatmul gave CUBLAS_STATUS_EXECUTION_FAILED"
@@ -173,7 +173,7 @@ def test_a_call_that_fails_is_made_up_for(backend, fake, dtype):
         np.testing.assert_array_equal(_product(x, y).asnumpy(), got.asnumpy())
 
 
-def test_products_in_a_captured_graph(backend, fake):
+def test_matmul_in_a_captured_graph(backend, fake):
     """The workspace belongs to the program then; what is captured here calls the library at each
     launch.
     """
@@ -188,7 +188,7 @@ def test_products_in_a_captured_graph(backend, fake):
     ("old", "is version 100200"), ("broken", "cublasLtCreate gave CUBLAS_STATUS_NOT_INITIALIZED"),
     ("off", "DUOGRAPH_CUDA_CUBLASLT=0"),
 ])  # fmt: skip
-def test_a_library_that_cannot_be_used(how, words, path, tmp_path, monkeypatch):
+def test_unusable_library(how, words, path, tmp_path, monkeypatch):
     """Products are computed all the same, and `duograph devices` says by what and why."""
     chosen = {"absent": str(tmp_path / "none.so"), "other": "libm.so.6", "off": "0"}.get(how, path)
     if how == "empty":
@@ -201,7 +201,7 @@ def test_a_library_that_cannot_be_used(how, words, path, tmp_path, monkeypatch):
     monkeypatch.setenv("DUOGRAPH_CUDA_CUBLASLT", chosen)
     backend = WithLibrary()
     line = backend.compiler(0)
-    assert "matrix products by our own kernels (cuBLASLt: " in line and words in line, line
+    assert "matmul by our own kernels (cuBLASLt: " in line and words in line, line
     registry.register(BackendSpec(NAME, lambda: backend, priority=None))
     try:
         x, y = _tensors("float32", (5, 6), (6, 7))
@@ -211,8 +211,8 @@ def test_a_library_that_cannot_be_used(how, words, path, tmp_path, monkeypatch):
         OPS["matmul"].table.clear()
 
 
-def test_the_line_of_duograph_devices(backend):
-    assert backend.compiler(0).endswith("; matrix products by cuBLASLt 13.10.0")
+def test_devices_command_names_the_library(backend):
+    assert backend.compiler(0).endswith("; matmul by cuBLASLt 13.10.0")
 
 
 def test_not_installed(monkeypatch):
@@ -241,7 +241,7 @@ def _numbers():
     }
 
 
-def test_the_numbers_are_those_of_the_headers(wheel):
+def test_constants_equal_the_headers(wheel):
     text = "".join((wheel / "include" / n).read_text() for n in ("cublasLt.h", "cublas_api.h"))
     found = {m[1]: int(m[2], 0) for m in re.finditer(r"\b(CUBLAS\w+) = (0x[0-9a-f]+|\d+)\b", text)}
     ours = {k: v for k, v in _numbers().items() if k.startswith("CUBLAS")}
@@ -249,13 +249,13 @@ def test_the_numbers_are_those_of_the_headers(wheel):
     assert {k: found[k] for k in ours} == ours
 
 
-def test_the_numbers_of_the_types():
+def test_type_constants():
     runtime = pytest.importorskip("cuda.bindings.runtime")
     for name in cublaslt.TYPES.values():
         assert int(getattr(runtime.cudaDataType, name)) == _numbers()[name]
 
 
-def test_the_declarations_are_those_of_the_headers(wheel):
+def test_declarations_equal_the_headers(wheel):
     """Functions with as many arguments, the sizes of the two structs that we lay out, and types of
     the same width.
     """

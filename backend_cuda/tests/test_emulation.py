@@ -11,7 +11,7 @@ from duograph.errors import DeviceError
 LANES = np.arange(32, dtype=np.float32)
 
 
-def test_elements_need_no_fibres():
+def test_elementwise_kernels_run_without_fibres():
     x = np.arange(1000, dtype=np.float32)
     source = """DG_KERNEL void k(const f32 *x, f32 *out, i32 n) {
         const i32 i = (i32)DG_ITEM(0);
@@ -50,7 +50,7 @@ def test_barrier_and_shared_memory(seed):
     np.testing.assert_array_equal(got, x.reshape(4, 256).sum(1))
 
 
-def test_a_missing_barrier_shows():
+def test_missing_barrier_is_detected():
     """Group memory holds NaN until it is written, and threads run in shuffled order."""
     source = """DG_KERNEL void k(const f32 *x, f32 *out) {
         DG_SHARED f32 part[64];
@@ -81,7 +81,7 @@ def test_a_missing_barrier_shows():
         ("(f32)__all_sync(0xffffffffu, v > 30.0f)", np.zeros(32, np.float32)),
     ],
 )
-def test_exchanges_of_a_warp(call, wanted):
+def test_warp_shuffles(call, wanted):
     source = f"""DG_KERNEL void k(const f32 *x, f32 *out) {{
         const f32 v = x[threadIdx.x];
         for (i32 turn = 0; turn < 3; turn++) out[threadIdx.x] = {call};
@@ -127,7 +127,7 @@ def test_dynamic_shared_memory():
 
 
 @pytest.mark.parametrize("kind, rounded", [(0, np.float16), (2, np.float32)])
-def test_fragments(kind, rounded):
+def test_mma_fragments(kind, rounded):
     """One product of a warp: fragments as the PTX manual lays them out, against NumPy."""
     rng = np.random.default_rng(3)
     depth = 8 if kind == 2 else 16
@@ -160,13 +160,13 @@ def test_fragments(kind, rounded):
         ("__shfl_sync(0xffu, x[0], 0);", "different places"),
     ],
 )
-def test_threads_that_wait_in_vain(body, words):
+def test_deadlocked_threads_are_reported(body, words):
     source = f"DG_KERNEL void k(const f32 *x, f32 *out) {{\n{body}\n}}"
     with pytest.raises(DeviceError, match=f"k: .*{words}"):
         run(source, LANES, out=np.zeros(32, np.float32))
 
 
-def test_a_write_beside_a_buffer():
+def test_out_of_bounds_write_is_reported():
     source = "DG_KERNEL void k(const f32 *x, f32 *out) { out[threadIdx.x + 1] = x[threadIdx.x]; }"
     with pytest.raises(DeviceError, match="k: a thread wrote beside a buffer"):
         run(source, LANES, out=np.zeros(32, np.float32))

@@ -27,7 +27,7 @@ from duograph_cuda.emulation.compiler import HostCompiler
 F32 = np.dtype(np.float32)
 
 
-def test_out_of_memory_empties_the_pool_and_tries_again():
+def test_out_of_memory_empties_the_pool_and_retries():
     on = device(limit=10_000)
     first = on.allocate(6000, "first")
     del first
@@ -44,7 +44,7 @@ def test_out_of_memory_empties_the_pool_and_tries_again():
     assert on.allocate(4000, "fourth").nbytes == 4000
 
 
-def test_a_kernel_that_does_not_compile():
+def test_kernel_that_does_not_compile():
     on = device()
     with pytest.raises(DeviceError, match="a kernel does not compile") as found:
         on.build("DG_KERNEL void k( {")
@@ -53,7 +53,7 @@ def test_a_kernel_that_does_not_compile():
     assert "error" in (folder / "kernel.log").read_text()
 
 
-def test_a_device_that_is_lost():
+def test_lost_device():
     on = device()
     kept = on.copy_in(np.ones(4, np.float32))
     on.driver.module.lose = True
@@ -66,7 +66,7 @@ def test_a_device_that_is_lost():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_forked_process_is_told_so():
+def test_forked_process_raises():
     on = device()
     kept = on.copy_in(np.ones(4, np.float32))
     reading, writing = os.pipe()
@@ -118,7 +118,7 @@ def _ones(*shape):
 
 
 @pytest.mark.parametrize("level", [None, "O1", "O2"], ids=["pynative", "O1", "O2"])
-def test_a_program_goes_on_after_memory_ran_out(small, level):
+def test_program_continues_after_out_of_memory(small, level):
     def twice(x):
         return ms.ops.matmul(x, x) + x
 
@@ -137,7 +137,7 @@ def test_a_program_goes_on_after_memory_ran_out(small, level):
 
 
 @pytest.mark.parametrize("level", [None, "O1", "O2"], ids=["pynative", "O1", "O2"])
-def test_every_call_after_a_loss_says_so(small, level):
+def test_calls_after_device_loss_raise(small, level):
     def twice(x):
         return ms.ops.matmul(x, x) + x
 
@@ -198,14 +198,14 @@ def _python(code, **environment):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_child_process_is_told_and_goes_on_elsewhere():
+def test_child_process_raises_and_uses_another_device():
     if CudaEmulated().available() is not None:
         pytest.skip(CudaEmulated().available())
     out, errors = _python(FORK).communicate(timeout=300)
     assert out.split() == ["0", "3.0"], errors
 
 
-def test_two_processes_at_once(tmp_path):
+def test_two_concurrent_processes(tmp_path):
     """Both compile the same kernels into the same cache, at the same time."""
     if CudaEmulated().available() is not None:
         pytest.skip(CudaEmulated().available())
@@ -224,7 +224,7 @@ def test_two_processes_at_once(tmp_path):
         assert out.split() == ["1.0"], errors
 
 
-def test_a_grid_that_no_device_takes():
+def test_grid_beyond_device_limits():
     on = device()
     source = "DG_KERNEL void k(f32 *out) { out[0] = 1.0f; }"
     module = on.build(on.dialect.prelude_for(source) + source)
@@ -249,14 +249,14 @@ def test_without_a_driver():
     assert "NVIDIA driver" in words and "\n" not in words
 
 
-def test_the_emulation_has_the_numbers_of_the_driver():
+def test_emulation_has_the_constants_of_the_driver():
     real = pytest.importorskip("cuda.bindings.driver")
     for enum in ("CUresult", "CUdevice_attribute", "CUmemPool_attribute", "CUstream_flags"):
         for member in getattr(emulated, enum):
             assert int(getattr(getattr(real, enum), member.name)) == int(member), member
 
 
-def test_the_emulation_has_the_functions_of_the_driver():
+def test_emulation_has_the_functions_of_the_driver():
     """Names and numbers of arguments: what the backend calls here it can call there."""
     real = pytest.importorskip("cuda.bindings.driver")
     ours = [n for n in vars(emulated.EmulatedDriver) if n.startswith("cu") and n != "cuuint64_t"]
@@ -269,7 +269,7 @@ def test_the_emulation_has_the_functions_of_the_driver():
         assert len(given) - 1 == count, f"{name}: {signature}"
 
 
-def test_every_driver_function_that_is_called_exists():
+def test_called_driver_functions_exist():
     real = pytest.importorskip("cuda.bindings.driver")
     folder = pathlib.Path(driver_module.__file__).parent
     called = set()

@@ -50,7 +50,7 @@ def _compare(name, operands, attributes, near):
         (70, 2, 600, (2,)),
     ],
 )
-def test_products(m, n, k, batch, dtype):
+def test_matmul(m, n, k, batch, dtype):
     """Both tiles, whole chunks and broken ones, few lines, all four ways to lie in memory.
 
     H05: CUDA C backend
@@ -65,7 +65,7 @@ def test_products(m, n, k, batch, dtype):
         assert np.abs(got - want).max() <= NEAR[dtype] * np.abs(want).max(), (a, b)
 
 
-def test_products_in_tf32(monkeypatch):
+def test_matmul_in_tf32(monkeypatch):
     """Off unless asked for; 10 bits of the mantissa are left when it is."""
     x, y = (v.move_to(DEVICE) for v in _tensors("float32", (67, 41), (41, 53)))
     want = x.asnumpy().astype(np.float64) @ y.asnumpy().astype(np.float64)
@@ -121,7 +121,7 @@ def test_convolutions(case, dtype, monkeypatch):
 
 @pytest.mark.parametrize("dtype", NEAR)
 @pytest.mark.parametrize("shape", [(3, 5), (9, 40), (2, 3000), (5, 1025)])
-def test_rows(shape, dtype):
+def test_softmax_of_rows(shape, dtype):
     """A warp for a short row, a block for a long one; the last block has rows that are not there."""
     near = NEAR[dtype]
     x, dout = _tensors(dtype, shape, shape)
@@ -149,7 +149,7 @@ def test_softmax_of_infinities():
 
 @pytest.mark.parametrize("most", [0, 1000], ids=["columns", "chains"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "int32", "bool"])
-def test_sums_by_index_are_the_same_in_every_order(dtype, most, monkeypatch):
+def test_scatter_add_is_deterministic(dtype, most, monkeypatch):
     monkeypatch.setattr(indexing, "MANY_INDICES", most)
     OPS["scatter_add"].table.clear()  # what is prepared stays as it was prepared
     rng = np.random.default_rng(5)

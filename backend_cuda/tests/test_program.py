@@ -39,7 +39,7 @@ def _net(x, w):
     return x, (x * x).sum()
 
 
-def test_one_launch_a_call_and_the_same_bits(device):
+def test_one_launch_per_call_with_the_same_bits(device):
     whole, stepwise = ms.jit(_net, jit_level="O2"), ms.jit(_net, jit_level="O0")
     kept = []
     for seed in range(4):
@@ -73,7 +73,7 @@ def test_gradients_and_updates(device):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-def test_memory_goes_with_the_function(device):
+def test_memory_is_freed_with_the_function(device):
     gc.collect()
     before = device.memory_stats()["in_use"]
     whole = ms.jit(lambda x, w: _net(x, w)[1], jit_level="O2")
@@ -84,7 +84,7 @@ def test_memory_goes_with_the_function(device):
     assert device.memory_stats()["in_use"] <= before
 
 
-def test_threads_capture_and_launch_side_by_side(device):
+def test_concurrent_capture_and_launch(device):
     wanted = [float(ms.jit(_net, jit_level="O0")(*_operands(k))[1]) for k in range(4)]
     found = [[] for _ in range(4)]
 
@@ -103,7 +103,7 @@ def test_threads_capture_and_launch_side_by_side(device):
         assert len(found[k]) == 5
 
 
-def test_the_switch_and_the_other_levels(device, monkeypatch):
+def test_graphs_can_be_disabled_and_need_level_o2(device, monkeypatch):
     """One launch a call at O2 only, and not where the switch says no."""
 
     def launches(level, switch):
@@ -120,7 +120,7 @@ def test_the_switch_and_the_other_levels(device, monkeypatch):
     assert launches("O1", "1") > 3
 
 
-def test_what_is_not_captured_runs_by_its_steps(device):
+def test_uncapturable_programs_run_step_by_step(device):
     """A loop whose end depends on data: the notes say why there is no graph."""
 
     @ms.jit(jit_level="O2")
@@ -139,7 +139,7 @@ def test_what_is_not_captured_runs_by_its_steps(device):
 @pytest.mark.parametrize(
     "fails", ["cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiate"]
 )
-def test_a_capture_that_fails(device, fails, monkeypatch):
+def test_failed_capture(device, fails, monkeypatch):
     """What a driver refuses to capture runs by its steps from then on, and that is said once."""
     whole = ms.jit(lambda x, w: _net(x, w)[1], jit_level="O2")
     x, w = _operands(3)
@@ -188,7 +188,7 @@ class Stepper:
 
 
 @emulated_only
-def test_a_parameter_stays_where_it_is(device):
+def test_updated_parameter_stays_in_place(device):
     """From the second call on nothing is copied but the operand and the result that is no
     parameter.
     """
@@ -215,7 +215,7 @@ def test_a_parameter_stays_where_it_is(device):
     float(run.w[0])
 
 
-def test_others_who_hold_the_parameter_keep_its_value(device):
+def test_other_holders_of_a_parameter_keep_its_value(device):
     run = Stepper()
     run()
     kept = [(run.w.value(), run.w.asnumpy())]
@@ -228,7 +228,7 @@ def test_others_who_hold_the_parameter_keep_its_value(device):
         np.testing.assert_array_equal(tensor.asnumpy(), values)
 
 
-def test_a_parameter_that_is_set_meanwhile(device):
+def test_parameter_set_between_calls(device):
     run = Stepper()
     run()
     run.w.set_data(ms.Tensor(np.full(64, 3, np.float32), device=DEVICE))
@@ -239,7 +239,7 @@ def test_a_parameter_that_is_set_meanwhile(device):
     run()
 
 
-def test_two_programs_take_turns_with_a_parameter(device):
+def test_two_programs_alternate_on_a_parameter(device):
     run = Stepper()
     one = ms.Tensor(np.ones(64, np.float32), device=DEVICE)
     halve = ms.jit(lambda one: ops.assign(run.w, ops.tanh(run.w / 2.0) + one), jit_level="O2")
@@ -250,7 +250,7 @@ def test_two_programs_take_turns_with_a_parameter(device):
     np.testing.assert_allclose(run.w.asnumpy(), run.want, rtol=1e-5)
 
 
-def test_a_parameter_outlives_the_function(device):
+def test_parameter_outlives_the_function(device):
     run = Stepper()
     run()
     run()
@@ -261,7 +261,7 @@ def test_a_parameter_outlives_the_function(device):
     del others
 
 
-def test_parameters_that_change_places(device):
+def test_swapped_parameters(device):
     a, b = (
         ms.Parameter(ms.Tensor(np.full(4, v, np.float32), device=DEVICE), name=n)
         for n, v in (("a", 1), ("b", 2))
@@ -282,7 +282,7 @@ def test_parameters_that_change_places(device):
 
 
 @emulated_only
-def test_no_memory_for_a_step_changes_nothing(device, monkeypatch):
+def test_out_of_memory_in_a_step_changes_nothing(device, monkeypatch):
     """Somebody holds the parameter, and there is no memory to take the old value elsewhere."""
     run = Stepper()
     run()

@@ -1,4 +1,7 @@
-"""The OpenCL backend of duograph. This module holds its plugin hook and imports nothing heavy."""
+"""The plugin module of the OpenCL backend.
+
+duograph loads it to find the backend, so it must not import anything heavy at the top.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
-    """The backend `OpenCL`; the CPU's own ranks above it."""
+    """Return the spec of the backend `OpenCL`; the CPU backend has a higher priority."""
     from duograph.backend.protocol import BackendSpec
 
     return BackendSpec("OpenCL", _make, priority=20)

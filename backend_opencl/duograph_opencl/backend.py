@@ -1,5 +1,7 @@
-"""The OpenCL backend: devices of all platforms on which a kernel really ran;
-`duograph.backend.grid` does the rest.
+"""The OpenCL backend: devices of all OpenCL platforms that pass a test kernel.
+
+The kernels and the execution of graphs are those of `duograph.backend.grid`; this package adds the
+driver. It must not contain kernels of its own.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from .device import Device
 from .probe import probe
 from .programs import store_tiles
 
-# Picks devices by a part of their name or of their platform's; the rest are not there for duograph.
+# Only devices whose name or platform name contains this text are used.
 NAME_VARIABLE = "DUOGRAPH_OPENCL_DEVICE"
 
 
 class OpenCL(GridBackend):
-    """Every OpenCL device of this machine that builds and runs a kernel."""
+    """All OpenCL devices of this machine that build and run a kernel."""
 
     name = "OpenCL"
     dtypes = tuple(d for d in ALL if not d.is_complex)
@@ -36,13 +38,13 @@ class OpenCL(GridBackend):
         self._open: dict[int, Device] = {}
 
     def available(self) -> str | None:
-        """None when some device ran a kernel, else what each of them answered."""
+        """Return None if some device works, else the problems of all devices."""
         if self._candidates():
             return None
         return "; ".join(self.problems) or "no OpenCL platform is installed"
 
     def devices(self) -> list[DeviceInfo]:
-        """The devices that work; those that do not are named in the description of the first."""
+        """List working devices; the description of the first one names the others."""
         infos = []
         for index, device in enumerate(self._candidates()):
             text = f"{device.name.strip()}, {device.platform.name.strip()}, {device.max_compute_units} units"
@@ -52,7 +54,7 @@ class OpenCL(GridBackend):
         return infos
 
     def device(self, device_id: int) -> Device:
-        """The device of that index, opened at first use."""
+        """Return the device of that index, opened at first use."""
         found = self._open.get(device_id)
         if found is None:
             usable = self._candidates()
@@ -64,7 +66,7 @@ class OpenCL(GridBackend):
         return found
 
     def tune(self, device_id: int) -> Iterator[str]:
-        """The tiles of matrix products."""
+        """Measure and store the tiles of matmul."""
         device = self.device(device_id)
         side = side_of(device)
         found = measure(self, device_id, side)
@@ -74,7 +76,7 @@ class OpenCL(GridBackend):
         yield f"chosen: {device.tiles}, kept in {store_tiles(device, device.tiles)}"
 
     def _candidates(self) -> list[cl.Device]:
-        """Devices that ran a kernel; the answers of the others go to `problems`."""
+        """Return the working devices; `problems` describes the others."""
         if self._found is None:
             wanted = os.environ.get(NAME_VARIABLE, "").lower()
             usable, self.problems = [], []

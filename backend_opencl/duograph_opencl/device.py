@@ -1,5 +1,7 @@
-"""One OpenCL device: context, in-order queue, programs, buffers. Launches run behind until a value
-is read.
+"""One OpenCL device: context, in-order queue, programs and buffers.
+
+`duograph.backend.grid` calls the methods of `Device`. Launches are asynchronous until a value is
+read.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from .programs import build_program, stored_tiles
 
 T = TypeVar("T")
 
-# Bytes in use and cached together; the default is what the driver states, on a CPU three quarters
-# of it.
+# Limit in bytes of used and cached memory together. Default: the memory that the driver reports, or
+# three quarters of it on a CPU.
 LIMIT_VARIABLE = "DUOGRAPH_OPENCL_MEMORY_LIMIT"
-# "grid" runs a processor with the kernels of a GPU: slower, and how these are tested without one.
+# "grid" runs the GPU kernels on a processor: slower, but tests them without a GPU.
 FORM_VARIABLE = "DUOGRAPH_OPENCL_FORM"
-# Arrays up to this size are copied twice rather than waited for.
+# Arrays up to this size are copied on the host first, so that the transfer need not be awaited.
 SMALL = 1 << 16
 
 _NO_MEMORY = {
@@ -37,7 +39,7 @@ _NO_MEMORY = {
     cl.status_code.OUT_OF_HOST_MEMORY,
     cl.status_code.INVALID_BUFFER_SIZE,
 }
-# After these no queue of the device works any more; -9999 is NVIDIA's for an access outside of all
+# After these errors no queue of the device works; -9999 is NVIDIA's code for an access outside of all
 # buffers.
 _LOST = {
     cl.status_code.DEVICE_NOT_AVAILABLE,
@@ -52,7 +54,7 @@ _FORKED = (
 
 
 class Device(GridDevice):
-    """What `GridDevice` asks for, through pyopencl."""
+    """A `GridDevice` on pyopencl."""
 
     dialect = OPENCL
 
@@ -67,7 +69,7 @@ class Device(GridDevice):
         self.capabilities = _capabilities(device)
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context, device)
-        self.gone = ""  # why this process cannot use it any more
+        self.gone = ""  # why this process cannot use the device any more
         self.options = _options(device)
         self.tiles = stored_tiles(self)
         self.copies_in = self.copies_out = 0
@@ -79,7 +81,7 @@ class Device(GridDevice):
     # ---- kernels --------------------------------------------------------------------------------
 
     def build(self, source: str) -> cl.Program:
-        """The program of a source, from the cache of this or an earlier process where it is there."""
+        """Build a program, or load it from the cache of this or an earlier process."""
         self.alive()
         return build_program(self, source)
 
@@ -92,7 +94,7 @@ class Device(GridDevice):
         buffers: int,
         scalars: Sequence[Scalar],
     ) -> Callable[..., None]:
-        """A function of handles; the numbers stay set on a kernel object of its own."""
+        """Return a launch function of handles, with its own kernel object for the scalars."""
         kernel = cl.Kernel(module, name)
         for k, (dtype, value) in enumerate(scalars):
             kernel.set_arg(buffers + k, np.array(value).astype(dtype.np)[()])
@@ -117,7 +119,7 @@ class Device(GridDevice):
         return run
 
     def failure(self, what: str, error: Exception) -> DeviceError | DeviceMemoryError:
-        """The exception for what a driver answered."""
+        """Return the exception for a driver error; a lost device is marked as such."""
         code = getattr(error, "code", None)
         if code in _LOST and not self.gone:
             self.leave(
@@ -134,9 +136,9 @@ class Device(GridDevice):
         return DeviceError(f"{what}: {self.name}: {first_line(error)}")
 
     def again(self, what: str, error: Exception, function: Callable[[], T]) -> T:
-        """What `function` gives when it is tried once more with an empty pool, if that may help.
+        """Retry `function` with an empty pool after an out-of-memory error; else raise.
 
-        Drivers may take memory when a buffer is first used, not when it is made.
+        Drivers may allocate memory when a buffer is first used, not when it is created.
         """
         failure = self.failure(what, error)
         if not isinstance(failure, DeviceMemoryError):
@@ -148,20 +150,15 @@ class Device(GridDevice):
             raise self.failure(what, second) from second
 
     def alive(self) -> None:
-        """Refuse to go on with a device that is lost, or in a process forked from the one that
-        opened it.
+        """Raise DeviceError if the device is lost or this process was forked after opening it.
 
-        Raises:
-            DeviceError: in a child the driver's threads are not there, and every call would wait
-                for ever.
+        A forked child has none of the driver's threads, so a call would block for ever.
         """
         if self.gone:
             raise DeviceError(f"{self.name}: {self.gone}")
 
     def leave(self, reason: str) -> None:
-        """Never use the driver's objects of this device again, nor release them, which could wait
-        for ever.
-        """
+        """Abandon the driver's objects without releasing them, which could block for ever."""
         _kept.append((self.queue, self.context, self._sending))
         self._sending, self.gone = [], reason
         # A call that raced past `alive` now raises TypeError, which `launcher` turns into `gone`.
@@ -175,15 +172,15 @@ class Device(GridDevice):
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes)
         except cl.Error as error:
             if error.code in _NO_MEMORY:
-                raise DeviceMemoryError(first_line(error)) from error  # the pool says the rest
+                raise DeviceMemoryError(first_line(error)) from error  # the pool adds the sizes
             raise self.failure("buffer", error) from error
 
     def allocate(self, nbytes: int, what: str) -> Block:
-        """A block of the pool."""
+        """Allocate a block from the pool."""
         return self._pool.allocate(nbytes, what)
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> Block:
-        """A block with the array's bytes; small arrays do not wait for what was launched before."""
+        """Copy an array to a new block; small arrays do not wait for earlier launches."""
         self.alive()
         block = self._pool.allocate(array.nbytes, "copy_in")
         if not array.nbytes:
@@ -208,7 +205,7 @@ class Device(GridDevice):
         return block
 
     def copy_out(self, handle: Block, shape: Shape, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """The values; waits for all that was launched before."""
+        """Return the values, after waiting for all earlier launches."""
         self.alive()
         out = np.empty(shape, dtype)
         if out.nbytes:
@@ -231,16 +228,16 @@ class Device(GridDevice):
         self._sending.clear()
 
     def memory_stats(self) -> dict[str, int]:
-        """The pool's numbers, and how often values crossed between host and device."""
+        """Return statistics of the pool, and the number of copies between host and device."""
         return {**self._pool.stats(), "copies_in": self.copies_in, "copies_out": self.copies_out}
 
     def empty_cache(self) -> None:
-        """Release cached buffers, when nothing uses them any more."""
+        """Release cached buffers, after waiting for their last use."""
         self.synchronize()
         self._pool.empty()
 
     def compiler(self) -> str:
-        """Driver and language version."""
+        """Return driver and language version."""
         d = self.cl_device
         return (
             f"{d.platform.version.strip()}, driver {d.driver_version}, {d.opencl_c_version.strip()}"
@@ -259,8 +256,8 @@ def _capabilities(device: cl.Device) -> frozenset[str]:
 
 
 def _options(device: cl.Device) -> list[str]:
-    """Compiler options: exact division where the device has it, as NumPy divides."""
-    options = ["-cl-std=CL1.2", "-w"]  # compilers warn about what the headers mean
+    """Return the compiler options; division is exact if the device supports it, as in NumPy."""
+    options = ["-cl-std=CL1.2", "-w"]  # compilers warn about intended code in the headers
     if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
         options.append("-cl-fp32-correctly-rounded-divide-sqrt")
     return options
@@ -283,7 +280,7 @@ def _power_of_two(n: int) -> int:
     return 1 << (n.bit_length() - 1)
 
 
-# Devices of this process. A forked child has their objects but none of the driver's threads.
+# Devices of this process. A forked child has these objects but none of the driver's threads.
 _opened: weakref.WeakSet[Device] = weakref.WeakSet()
 _kept: list[object] = []
 

@@ -1,6 +1,4 @@
-"""Whether a device works: a list of devices says little, so a kernel is built and run, and its
-result looked at.
-"""
+"""The test of OpenCL devices: a device is used only if a small kernel runs correctly on it."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ _ITEMS = 8
 
 
 def probe(device: cl.Device) -> str | None:
-    """None when a small kernel was built, ran and gave the right numbers, else what went wrong."""
+    """Build and run a small kernel; return None if its result is right, else the problem."""
     if not device.available or not device.compiler_available:
         return "the driver says that it is not available, or has no compiler"
     try:
@@ -42,5 +40,5 @@ def build_uncached(program: cl.Program, options: Sequence[str] | None = None) ->
 
 
 def first_line(error: Exception) -> str:
-    """What a driver said, without the log behind it."""
+    """Return the first line of a driver error, without the build log."""
     return str(error).strip().partition("\n")[0]

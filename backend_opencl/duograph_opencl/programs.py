@@ -1,6 +1,4 @@
-"""What is kept on disk for later processes, by device and driver: built programs, and tiles that
-were measured.
-"""
+"""The disk cache of the OpenCL backend: built programs and tuned tiles, by device and driver."""
 
 from __future__ import annotations
 
@@ -25,17 +23,17 @@ if TYPE_CHECKING:
 
     from .device import Device
 
-# Part of every key: changes when what is stored does.
+# Part of every key: change it with the format of the entries.
 _FORMAT, _TILES = "opencl-1", "opencl-tiles-1"
-# The PoCL for which `builtins.cl` is known to do.
+# The PoCL version that `builtins.cl` was tested with.
 _DECLARED = "PoCL 3."
 
 
 def build_program(device: Device, source: str) -> cl.Program:
-    """The built program of a source.
+    """Build a program, or load it from the disk cache.
 
     Raises:
-        DeviceError: it does not build; source and log were saved, and the message says where.
+        DeviceError: it does not build; the message names files with the source and the log.
     """
     d = device.cl_device
     key = disk_cache.key_of(_FORMAT, source, " ".join(device.options), *_identity(d))
@@ -44,12 +42,12 @@ def build_program(device: Device, source: str) -> cl.Program:
         try:
             return build_uncached(cl.Program(device.context, [d], [binary]), device.options)
         except cl.Error:
-            binary = None  # a driver may refuse what it wrote: built again below
+            binary = None  # a driver may refuse its own binary: build again below
     try:
         program = _compiled(device, source)
     except cl.Error as error:
         raise DeviceError(_report(device, source, error)) from None
-    if disk_cache.keeps():  # asking for binaries makes some drivers compile every kernel once more
+    if disk_cache.keeps():  # reading binaries makes some drivers compile every kernel again
         made: bytes
         (made,) = program.get_info(cl.program_info.BINARIES)  # type: ignore[misc]  # typed `object`
         if made:
@@ -58,18 +56,17 @@ def build_program(device: Device, source: str) -> cl.Program:
 
 
 def _compiled(device: Device, source: str) -> cl.Program:
-    """A program built from text.
+    """Build a program from source.
 
-    PoCL reads the declarations of all built-in functions, 900 kB, before each: 100 ms, where the
-    kernel itself takes
-    20. So it is given those of the few that kernels call, and the others only where a source calls
-      more.
+    PoCL parses 900 kB of declarations of built-in functions before each program: 100 ms, while the
+    kernel itself takes 20 ms. So the source first gets its own declarations of the few functions
+    that kernels call (`builtins.cl`); if that fails, the program is built in the usual way.
     """
     if _DECLARED in device.cl_device.platform.version:
         text, options = (
             _declarations() + source,
             [*device.options, "-D_OPENCL_H_"],
-        )  # the guard of that file
+        )  # the include guard of PoCL's declarations
         with contextlib.suppress(cl.Error):
             return build_uncached(cl.Program(device.context, text), options)
     return build_uncached(cl.Program(device.context, source), device.options)
@@ -81,7 +78,7 @@ def _declarations() -> str:
 
 
 def _identity(d: cl.Device) -> tuple[str, ...]:
-    """What programs and measurements of a device depend on, beside what they are of."""
+    """Return the part of the keys that identifies device, driver and platform."""
     return d.name, d.vendor, d.version, d.driver_version, d.platform.name, d.platform.version
 
 
@@ -90,20 +87,20 @@ def _tiles_key(device: Device) -> str:
 
 
 def stored_tiles(device: Device) -> Tiles | GroupTiles | None:
-    """The tiles that `duograph tune` found best for products on this device, or None."""
+    """Return the matmul tiles that `duograph tune` stored for this device, or None."""
     data = disk_cache.read(_tiles_key(device), ".json")
     stored = None if data is None else tuple(json.loads(data))
     return next((t for t in choices_of(device) if dataclasses.astuple(t) == stored), None)
 
 
 def store_tiles(device: Device, tiles: Tiles | GroupTiles) -> pathlib.Path:
-    """Keep them for later processes; where they are kept."""
+    """Store tiles for later processes; return the path."""
     data = json.dumps(dataclasses.astuple(tiles)).encode()
     return disk_cache.store(_tiles_key(device), ".json", data)
 
 
 def _report(device: Device, source: str, error: cl.Error) -> str:
-    """Save source and log; the message that names them."""
+    """Save source and log of a failed build; return an error message that names the files."""
     folder = tempfile.mkdtemp(prefix="duograph-opencl-")
     text = os.path.join(folder, "kernel.cl")
     log = os.path.join(folder, "build.log")
@@ -112,5 +109,5 @@ def _report(device: Device, source: str, error: cl.Error) -> str:
     with open(log, "w") as file:
         file.write(str(error))
     return (
-        f"a kernel does not build on {device.name}: source in {text}, the compiler's words in {log}"
+        f"a kernel does not build on {device.name}: source in {text}, the compiler's log in {log}"
     )

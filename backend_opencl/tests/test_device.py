@@ -33,17 +33,17 @@ def python(code, *arguments, **environment):
     return done.stdout
 
 
-def test_source_and_log_of_what_does_not_build_are_saved():
+def test_failed_build_saves_source_and_log():
     with pytest.raises(DeviceError, match="does not build") as caught:
         backend().device(0).build("__kernel void broken(__global int *x) { x[0] = nothing; }")
     source, log = re.search(
-        r"source in (\S+), the compiler's words in (\S+)", str(caught.value)
+        r"source in (\S+), the compiler's log in (\S+)", str(caught.value)
     ).groups()
     with open(source) as text, open(log) as words:
         assert "broken" in text.read() and "nothing" in words.read()
 
 
-def test_programs_come_from_the_disk(monkeypatch):
+def test_programs_are_cached_on_disk(monkeypatch):
     from duograph_opencl import programs
 
     device = backend().device(0)
@@ -69,7 +69,7 @@ print(float((kept[0] + 1.0).asnumpy()[0]))
 """
 
 
-def test_out_of_memory_says_what_was_asked_and_the_program_goes_on():
+def test_out_of_memory_error_and_recovery():
     out = python(OUT_OF_MEMORY, DUOGRAPH_OPENCL_MEMORY_LIMIT=str(28 << 20))
     assert re.search(
         r"no memory for 33554432 bytes .* in use \d+, cached 0, limit 29360128", out
@@ -106,7 +106,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), float((x + 1.0).asnump
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_is_told_and_does_not_hang():
+def test_forked_child_raises():
     assert python(FORK).split() == ["0", "3.0"]
 
 
@@ -150,7 +150,7 @@ print((there + there).asnumpy().tolist())
 
 @pytest.mark.parametrize("level", ["eager", "O1", "O2"])
 @pytest.mark.parametrize("where", ["enqueue_nd_range_kernel", "enqueue_copy"])
-def test_every_call_after_a_loss_says_so(where, level):
+def test_calls_after_device_loss_raise(where, level):
     """Even where the driver would take calls again, what was on the device cannot be trusted."""
     assert python(LOST, where, level).splitlines() == ["[2.0, 2.0, 2.0]"]
 
@@ -178,14 +178,14 @@ def test_two_processes_share_the_device():
     assert [float(out) for out, *_ in said] == [1.0, 1.0], said
 
 
-def test_a_name_that_fits_no_device_is_reported():
+def test_unmatched_device_name_is_reported():
     code = "from duograph.cli.devices import as_text; print(as_text())"
     out = python(code, DUOGRAPH_OPENCL_DEVICE="no such thing", DUOGRAPH_DEVICE="CPU")
     assert "OpenCL: not available" in out and "'no such thing' names no device" in out
     assert "CPU: available, used by default" in out
 
 
-def test_a_device_that_does_not_build_is_no_device():
+def test_device_that_cannot_build_is_skipped():
     from duograph_opencl.probe import probe
 
     class Broken:
@@ -194,7 +194,7 @@ def test_a_device_that_does_not_build_is_no_device():
     assert "no compiler" in probe(Broken())
 
 
-def test_fp64_is_asked_for_by_name(monkeypatch):
+def test_fp64_extension(monkeypatch):
     from duograph.errors import UnsupportedOpError
 
     made = backend()
@@ -323,7 +323,7 @@ LATE = {
 
 
 @pytest.mark.parametrize("where", LATE)
-def test_what_finds_no_memory_is_tried_once_more_with_an_empty_pool(where, monkeypatch):
+def test_out_of_memory_retries_with_an_empty_pool(where, monkeypatch):
     device = backend().device(0)
     kept = device.copy_in(np.arange(5.0))
     for times in (1, 2):
@@ -346,7 +346,7 @@ def test_what_finds_no_memory_is_tried_once_more_with_an_empty_pool(where, monke
     assert device.copy_out(kept, (5,), np.dtype(np.float64)).tolist() == [0, 1, 2, 3, 4]
 
 
-def test_an_op_whose_kernel_does_not_build_names_source_and_log(monkeypatch):
+def test_failed_kernel_build_names_source_and_log(monkeypatch):
     """Line by line it raises; a compiled function warns and takes the kernels of its ops."""
     from duograph.ir.text import parse
 
@@ -357,11 +357,11 @@ def test_an_op_whose_kernel_does_not_build_names_source_and_log(monkeypatch):
     )
     made._modules.clear()
     with pytest.raises(
-        DeviceError, match=r"does not build .*: source in (\S+kernel\.cl), .* words in (\S+)"
+        DeviceError, match=r"does not build .*: source in (\S+kernel\.cl), .* log in (\S+)"
     ) as caught:
         check("grid", "add", [np.ones(3, np.float32), np.ones(3, np.float32)])
     source, log = re.search(
-        r"source in (\S+), the compiler's words in (\S+)", str(caught.value)
+        r"source in (\S+), the compiler's log in (\S+)", str(caught.value)
     ).groups()
     with open(source) as text, open(log) as words:
         assert "DG_KERNEL" in text.read() and "not" in words.read()
@@ -378,7 +378,7 @@ def test_memory_error_is_raised_by_the_pool():
         backend().device(0).allocate(1 << 50, "huge")
 
 
-def test_declarations_of_our_own_where_the_driver_is_slow_to_read_all(monkeypatch):
+def test_own_builtin_declarations_on_pocl(monkeypatch):
     """Kernels are built with few declarations; what calls other functions is built too, what is
     wrong is refused.
     """
@@ -466,7 +466,7 @@ def test_tiles_are_measured_once_and_used_afterwards(form, tmp_path):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype, tol", [(np.float32, 2e-6), (np.float64, 1e-13), (np.int64, 0)])
-def test_tiles_change_nothing_but_the_time(form, dtype, tol, monkeypatch):
+def test_tiles_do_not_change_results(form, dtype, tol, monkeypatch):
     """Sizes that fill no tile, one strip and several, in every choice of tiles: the reference, and
     the same bits.
     """

@@ -165,7 +165,7 @@ COMPOSITES = [
 @pytest.mark.parametrize(
     "name, arrays, attributes, oracle", COMPOSITES, ids=[row[0] for row in COMPOSITES]
 )
-def test_rows(form, name, arrays, attributes, oracle, dtype, tol):
+def test_normalisation_of_rows(form, name, arrays, attributes, oracle, dtype, tol):
     """Kernels of whole rows on a processor; on a grid there are none, and the op is taken apart."""
     arrays = [a.astype(dtype) for a in arrays]
     if form == "grid":

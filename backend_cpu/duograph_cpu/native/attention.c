@@ -1,9 +1,9 @@
-/* Attention and its gradient without the matrix of weights (Dao et al., 2022 and 2023).
+/* FlashAttention: attention and its gradient without the matrix of weights (Dao et al., 2022 and 2023).
  *
- * The forward takes panels of queries past blocks of keys, which were turned once so that a vector holds a feature of neighbouring keys; the
- * softmax of a panel goes on from block to block. The backward makes the weights of a block anew from the kept logarithms of the sums, and adds
- * to the gradients of its keys, values and queries. Every operand is first copied into rows of LD elements of the computing type: strides,
- * layouts, 16-bit floats and odd widths are dealt with there, and rows that lie a power of two apart would share few lines of the cache. */
+ * The forward pass streams blocks of keys, transposed once so that a vector holds one feature of adjacent keys, past panels of queries,
+ * with an online softmax. The backward pass recomputes the weights of a block from the saved log-sums and adds to the gradients of its
+ * keys, values and queries. Every operand is first copied into rows of LD elements of the compute type. This handles strides, layouts,
+ * 16-bit floats and odd widths, and avoids cache set conflicts of rows a power of two apart. See README.md. */
 #include "common.h"
 #include "half.h"
 #include "tile.h"
@@ -13,16 +13,16 @@
 #include <immintrin.h>
 #endif
 
-#define KEYS 128            /* of a block */
-#define QUERIES 64          /* of a block of the backward */
-#define MOST_QUERIES 512    /* of a unit of the forward */
+#define KEYS 128            /* keys of a block */
+#define QUERIES 64          /* queries of a block of the backward pass */
+#define MOST_QUERIES 512    /* queries of a work unit of the forward pass */
 #define COLUMNS 128         /* features of a chunk */
-#define LD 144              /* of all rows: a chunk, or a block of keys, and a little */
-#define WIDE 16             /* widths are rounded up to this: the most lanes of a vector */
+#define LD 144              /* leading dimension of all rows: a chunk, or a block of keys, plus padding */
+#define WIDE 16             /* widths are rounded up to the largest number of lanes */
 #define STRIP_MOST 32
 #define HEIGHT_MOST 14
-#define PARTS 16            /* units of the backward that long keys of few heads are split into */
-#define UNIT_FLOPS 400000.0 /* worth a thread */
+#define PARTS 16            /* parts into which the backward pass splits long keys of few heads */
+#define UNIT_FLOPS 400000.0 /* flops worth a thread */
 
 #define UP(n, to) (((n) + (to)-1) / (to) * (to))
 #define CHUNKS(depth) (((depth) + COLUMNS - 1) / COLUMNS)
@@ -31,17 +31,17 @@
 typedef struct {
     const dg_attention *p;
     const char *q, *k, *v, *mask, *dout;
-    char *out, *dq, *dk, *dv, *sums; /* sums: gradients of queries, [part][batch * heads][queries][features] */
+    char *out, *dq, *dk, *dv, *sums; /* sums: partial gradients of queries, [part][batch * heads][queries][features] */
     void *log_sum;
-    int64_t rows, parts, width; /* queries of a unit; of the keys; of a row of sums */
+    int64_t rows, parts, width; /* queries of a work unit; parts of the keys; width of a row of sums */
     int *failed;
 } Job;
 
-/* Rows of a matrix in memory that is read or written soon. */
+/* Rows of a matrix to prefetch. */
 typedef struct { const char *from; int64_t stride, rows, bytes; } Rows;
 
-/* The rows of the `step`-th of `steps` parts, into the second-level cache: heads lie in pieces of some lines, kilobytes apart, of which no processor
- * guesses the next. */
+/* Prefetches part `step` of `steps` of the rows into L2. The rows of a head are short runs kilobytes apart, which hardware prefetchers
+ * do not predict. */
 static void fetch(const Rows *all, int count, int64_t step, int64_t steps) {
     for (const Rows *x = all; x < all + count; x++)
         for (int64_t r = x->rows * step / steps; r < x->rows * (step + 1) / steps; r++)
@@ -87,7 +87,7 @@ static void forward_task(void **args, int64_t begin, int64_t end) {
         int64_t head = u / units, q = u % units * j->rows, n = DG_MIN(j->rows, p->queries - q);
         Rows soon[4] = {rows_of(j->out, p->type, p->o, head / p->heads, head % p->heads, q, n, p->value_depth)};
         int count = 1;
-        if (u + 1 < end && (u + 1) % units == 0) { /* the head after this one */
+        if (u + 1 < end && (u + 1) % units == 0) { /* the next head */
             int64_t b = (head + 1) / p->heads, h = (head + 1) % p->heads, own = h / (p->heads / p->key_heads);
             soon[1] = rows_of(j->q, p->type, p->q, b, h, 0, DG_MIN(j->rows, p->queries), p->depth);
             soon[2] = rows_of(j->k, p->type, p->k, b, own, 0, DG_MIN(KEYS, p->keys), p->depth);
@@ -140,7 +140,7 @@ static void backward_task(void **args, int64_t begin, int64_t end) {
                         rows_of(j->dv, p->type, p->v, b, own, k0, DG_MIN(KEYS, k1 - k0), p->value_depth)};
         int count = 2;
         if (!j->sums) soon[count++] = rows_of(j->dq, p->type, p->q, b, own * group, 0, DG_MIN(lq, MOST_QUERIES), p->depth);
-        if (u + 1 < end && j->parts == 1) { /* the head after this one */
+        if (u + 1 < end && j->parts == 1) { /* the next head */
             int64_t nb_ = (head + 1) / p->key_heads, no = (head + 1) % p->key_heads, nq = DG_MIN(lq, MOST_QUERIES), nk = DG_MIN(KEYS, p->keys);
             soon[count++] = rows_of(j->out, p->type, p->o, nb_, no * group, 0, nq, p->value_depth);
             soon[count++] = rows_of(j->dout, p->type, p->o, nb_, no * group, 0, nq, p->value_depth);
@@ -172,7 +172,7 @@ static int backward_all(const dg_attention *p, void *dq, void *dk, void *dv, con
     int64_t heads = p->batch * p->key_heads, rows = p->batch * p->heads * p->queries, blocks = (p->keys + KEYS - 1) / KEYS;
     Job j = {.p = p, .q = q, .k = k, .v = v, .mask = mask, .out = (char *)out, .log_sum = (void *)log_sum, .dout = dout, .dq = dq, .dk = dk, .dv = dv,
              .width = UP(p->depth, WIDE), .failed = &failed};
-    /* The parts decide the order of sums, so they may depend on sizes alone. */
+    /* The parts determine the summation order, so they depend on sizes only. */
     j.parts = DG_MAX(1, DG_MIN(blocks / 2, PARTS / heads));
     if (j.parts > 1) {
         j.sums = dg_alloc((size_t)bytes_of(&j, j.parts * rows * j.width));
@@ -194,7 +194,7 @@ int dg_attention_grad_masked(const dg_attention *p, void *dq, void *dk, void *dv
     return backward_all(p, dq, dk, dv, q, k, v, mask, out, log_sum, dout);
 }
 
-/* Where keys and values begin in a row that has all three, in bytes. */
+/* Offsets in bytes of keys and values in a row that holds all three. */
 #define KEYS_AT(p) ((p)->heads * (p)->depth * SIZE((p)->type))
 #define VALUES_AT(p) (((p)->heads + (p)->key_heads) * (p)->depth * SIZE((p)->type))
 

@@ -1,4 +1,4 @@
-/* OpenBLAS, opened at run time, and loops of our own for what it has not. */
+/* OpenBLAS, loaded at run time, with our own loops for types and sizes that it does not support. */
 #include "blas.h"
 
 #include <complex.h>
@@ -32,7 +32,7 @@ const char *dg_blas_open(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) return dlerror();
     void (*threads)(int) = (void (*)(int))dlsym(library, "scipy_openblas_set_num_threads");
-    if (threads) threads(1); /* the work is split over our own pool */
+    if (threads) threads(1); /* our own thread pool splits the work */
     blas.dgemm = (gemm_f64 *)dlsym(library, "scipy_cblas_dgemm");
     blas.cgemm = (gemm_complex *)dlsym(library, "scipy_cblas_cgemm");
     blas.zgemm = (gemm_complex *)dlsym(library, "scipy_cblas_zgemm");
@@ -51,7 +51,7 @@ static void loops(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, con
     static const int64_t sizes[DG_TYPES] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
     int64_t size = sizes[type], ai = ta ? 1 : lda, ak = ta ? lda : 1;
     void *copy = 0;
-    if (tb) { /* the loops want dense rows of b */
+    if (tb) { /* the loops need dense rows of b */
         dg_nd to = {.ndim = 2, .itemsize = size, .shape = {k, n}, .dst = {n, 1}, .src = {1, ldb}};
         copy = dg_alloc((size_t)(k * n * size));
         if (copy) {

@@ -1,4 +1,4 @@
-/* What every kernel source includes. */
+/* Common definitions, included by every kernel source. */
 #ifndef DG_COMMON_H
 #define DG_COMMON_H
 
@@ -20,18 +20,18 @@ enum {
     DG_F16, DG_BF16, DG_F32, DG_F64, DG_C64, DG_C128, DG_TYPES
 };
 
-/* What kernels return. */
+/* Return codes of kernels. */
 enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3, DG_PYTHON = 4, DG_WRONG_INDEX = 16 };
 
-/* n, which is no more than that: the compiler need not warn of what more would do. */
+/* Returns n and tells the compiler that n <= most, which silences its warnings about larger sizes. */
 #define DG_AT_MOST(n, most) ({ size_t n_ = (n); if (n_ > (most)) __builtin_unreachable(); n_; })
 
-/* Less than 64 bytes, a multiple of 4: two copies of half of that or more, which may overlap; without a call or a loop. */
+/* Copies fewer than 64 bytes, a multiple of 4, as two possibly overlapping vector copies, without a call or a loop. */
 static inline void dg_copy_few(void *out, const void *x, size_t bytes) {
     char *to = out;
     const char *from = x;
 #define DG_TWICE(N)                                                                                                   \
-    if (bytes >= N) { /* vectors: arrays would go through memory */                                                   \
+    if (bytes >= N) { /* vector types stay in registers; arrays would not */                                                   \
         typedef char some __attribute__((vector_size(N), aligned(1), may_alias));                                     \
         some a = *(const some *)from, b = *(const some *)(from + bytes - N);                                          \
         *(some *)to = a, *(some *)(to + bytes - N) = b;                                                               \
@@ -41,21 +41,21 @@ static inline void dg_copy_few(void *out, const void *x, size_t bytes) {
 #undef DG_TWICE
 }
 
-/* What the kernel that runs after this one reads, and did not change: a kernel may fetch it into the cache of each thread meanwhile. Set by program.c,
- * for kernels that the same thread calls; it is only a hint. */
+/* Prefetch hint: a constant operand of the next kernel of a program, which the running kernel may fetch into the cache of each
+ * thread. program.c sets it for kernels that the same thread calls. */
 typedef struct {
     const char *at;
     int64_t bytes;
-} dg_coming;
-extern _Thread_local dg_coming dg_next_constants;
+} dg_prefetch_hint;
+extern _Thread_local dg_prefetch_hint dg_next_constant;
 
-/* Elements at .. at + count of a product are there. */
-static inline void dg_then(const dg_epilogue *e, int64_t at, int64_t count) {
+/* Runs the epilogue on elements at .. at + count, which are complete. */
+static inline void dg_run_epilogue(const dg_epilogue *e, int64_t at, int64_t count) {
     if (e) e->f(e->args, at, at + count);
 }
 
-/* Rows of `columns` elements, `ld` apart, are there. */
-static inline void dg_then_rows(const dg_epilogue *e, int64_t at, int64_t rows, int64_t columns, int64_t ld) {
+/* Runs the epilogue on complete rows of `columns` elements with leading dimension `ld`. */
+static inline void dg_run_epilogue_rows(const dg_epilogue *e, int64_t at, int64_t rows, int64_t columns, int64_t ld) {
     if (!e) return;
     if (columns == ld) e->f(e->args, at, at + rows * columns);
     else

@@ -1,12 +1,12 @@
-/* Convolution and its gradients.
+/* Convolution and its gradients, channels first.
  *
- * A tile of input is copied once into padded planes, split by phase when the stride is not 1, so that for every tap of the kernel the
- * inputs of neighbouring outputs lie side by side: the columns that im2col would write out are shifted views of the planes. A register tile
- * of outputs then runs over all (channel, tap) pairs by a table of offsets. Pixels are counted with the pitch of the planes; those
- * beyond the width of the output are computed and dropped.
+ * A tile of input is copied once into zero-padded planes, split by stride phase, so that for every kernel tap the inputs of
+ * neighbouring outputs are contiguous: the im2col columns are shifted views of the planes and are never written. A register tile of
+ * outputs then runs over all (channel, tap) pairs through a table of offsets. Pixels are numbered with the pitch of the planes; those
+ * beyond the output width are computed and dropped.
  *
- * The gradient of the input is the same thing seen from the other side: per phase of the stride, a convolution of dy of step 1 with the taps
- * that meet that phase. The gradient of the weights multiplies the shifted planes with dy, channels innermost. */
+ * The input gradient is, for each stride phase, a stride-1 convolution of dy with the taps that meet that phase. The weight gradient
+ * multiplies the shifted planes by dy in channels-last layout. See README.md. */
 #include "common.h"
 #include "conv_columns.h"
 #include "conv_winograd.h"
@@ -22,28 +22,28 @@
 typedef struct {
     int64_t size, outputs, step, taps, lowest, phases, shifts, dst_step, dst_first, dst_size;
     int64_t *tap, *index; /* source offset and kernel index of each tap */
-    int64_t *phase;       /* the phases that occur, ascending */
+    int64_t *phase;       /* the stride phases that occur, ascending */
     int64_t *tap_phase, *tap_shift;
 } Axis;
 
 typedef struct {
     Axis axis[3];
-    int64_t pitch; /* of a packed row */
-    int64_t sources, targets; /* channels a group reads and writes */
+    int64_t pitch; /* elements from row to row of a plane */
+    int64_t sources, targets; /* channels that a group reads and writes */
 } View;
 
-/* Outputs low .. high of n whose input first + i*step lies inside the axis. */
+/* The range low .. high of outputs i < n whose input first + i*step is inside the axis. */
 static void span(int64_t first, int64_t step, int64_t size, int64_t n, int64_t *low, int64_t *high) {
     *low = first < 0 ? DG_MIN(n, (-first + step - 1) / step) : 0;
     *high = size > first ? DG_MAX(*low, DG_MIN(n, (size - first + step - 1) / step)) : *low;
 }
 
-/* Channels by themselves, in two dimensions: a plane of inputs is kept between zeros, columns that are a step apart side by side. */
+/* Two-dimensional depthwise convolution: a zero-padded plane of inputs, its columns grouped by stride phase. */
 typedef struct {
-    int64_t step, rows, width, x_width, top, left; /* rows and columns of the inputs that are read, and where they lie between the zeros */
-    int64_t pitch, phase;                          /* from row to row; from the columns of one phase of the step to those of the next */
+    int64_t step, rows, width, x_width, top, left; /* rows and columns of the inputs that are read, and their offsets inside the padding */
+    int64_t pitch, phase;                          /* from row to row; from the columns of one stride phase to those of the next */
     int64_t out_rows, out_width, outs, taps;
-    int neighbours; /* taps are the 3x3 around an input, in steps of 1 */
+    int neighbours; /* the kernel is 3x3 with stride 1 */
     const int32_t *offset;
 } Planes;
 
@@ -94,9 +94,9 @@ static Kernels kernels(int type) {
     return k;
 }
 
-/* ---- views ---- */
+/* ---- shifted views of the planes ---- */
 
-/* Finds phases and shifts of the taps of an axis; returns 0 without memory. */
+/* Computes the phases and shifts of the taps of an axis; returns 0 if memory is short. */
 static int close_axis(Axis *a) {
     a->tap_phase = dg_alloc((size_t)a->taps * 3 * 8);
     if (!a->tap_phase) return 0;
@@ -149,7 +149,7 @@ static int forward_view(View *v, const dg_convolution *p) {
     return close_view(v);
 }
 
-/* Input positions i with (i + pad) % stride == phase, as a convolution of dy. */
+/* The view for input positions i with (i + pad) % stride == phase, as a convolution of dy. */
 static int backward_view(View *v, const dg_convolution *p, const int64_t *phase) {
     *v = (View){.sources = p->out, .targets = p->in};
     for (int d = 0; d < 3; d++) {
@@ -174,7 +174,7 @@ static int backward_view(View *v, const dg_convolution *p, const int64_t *phase)
     return close_view(v);
 }
 
-/* Elements of the planes of one channel, and where each tap starts in them. */
+/* Returns the elements of the planes of one channel, and the offset of each tap in them. */
 static int64_t plane_size(const View *v, int64_t rows) {
     return v->axis[0].taps * v->axis[1].phases * v->axis[2].phases * (rows + v->axis[1].shifts) * v->pitch;
 }
@@ -197,10 +197,10 @@ static void tap_offsets(const View *v, int64_t rows, int64_t channels, int32_t *
 
 static int is_thin(const dg_convolution *p) { return p->groups > 1 && p->in * p->out <= 16; }
 
-#define PLANES (384 << 10) /* bytes of planes that a unit packs: they are to stay in the second-level cache */
-#define THIN_PLANES (24 << 10) /* where each target has a pass of its own: in the first-level cache */
+#define PLANES (384 << 10) /* bytes of planes that a work unit packs: they must stay in L2 */
+#define THIN_PLANES (24 << 10) /* the same if each output channel is a separate pass: in L1 */
 #define SMALL_DEPTH 192
-#define DEPTH 288          /* (channel, tap) pairs that a register tile runs over before the next tile takes its turn */
+#define DEPTH 288          /* (channel, tap) pairs that a register tile runs over before the next tile */
 
 typedef struct {
     const dg_convolution *p;
@@ -211,7 +211,7 @@ typedef struct {
     const char *weights;  /* packed: [group][row block][source, tap][mr] */
     const int32_t *offset;
     int64_t depth, blocks, rows, row_parts;
-    int64_t images; /* that a unit packs side by side when they are small; 0: one, whose pixels are counted with the pitch */
+    int64_t images; /* small images that a work unit packs side by side; 0: one image, its pixels numbered with the pitch */
     int backward, *failed;
     const dg_epilogue *e;
 } Job;
@@ -221,7 +221,7 @@ static void pack_weights_task(void **args, int64_t begin, int64_t end) {
     const View *v = j->v;
     const dg_convolution *p = j->p;
     int64_t full = p->kernel[0] * p->kernel[1] * p->kernel[2], size = j->k.size;
-    int64_t out_step = p->in * full, in_step = full; /* of the weights, in elements */
+    int64_t out_step = p->in * full, in_step = full; /* strides of the weights, in elements */
     for (int64_t u = begin; u < end; u++) {
         int64_t g = u / j->blocks, first = u % j->blocks * j->k.mr;
         const char *w = (const char *)args[2] + (g * p->out * out_step + first * (j->backward ? in_step : out_step)) * size;
@@ -230,7 +230,7 @@ static void pack_weights_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
-/* Pixels first .. first+nr (counted with the pitch) of all targets, from their tile to where they belong. */
+/* Stores pixels first .. first+nr (numbered with the pitch) of all output channels from their tile. */
 static void store_tile(const Job *j, const char *tile, int64_t first, int64_t image, int64_t depth, int64_t row, int64_t rows) {
     const View *v = j->v;
     const Axis *z = &v->axis[0], *y = &v->axis[1], *w = &v->axis[2];
@@ -256,8 +256,7 @@ static void store_tile(const Job *j, const char *tile, int64_t first, int64_t im
     }
 }
 
-/* Columns for pixels that are counted without gaps: for small images, of which a pitch would waste too much.
- * A unit is (images, group, depth). */
+/* Pixels numbered without gaps, for small images, on which the pitch would waste too much. A work unit is (images, group, depth). */
 static void small_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const View *v = j->v;
@@ -282,7 +281,7 @@ static void small_task(void **args, int64_t begin, int64_t end) {
         int64_t images = DG_MIN(j->images, p->batch - first), pixels = images * plane;
         const char *x = j->x + (first * p->groups + g) * v->sources * channel * size;
         const char *weights = j->weights + g * j->blocks * j->depth * mr * size;
-        /* The last unit may have fewer: it packs its first image in place of those, and drops what comes of it. */
+        /* The last unit may have fewer images: it repeats its first image and drops those results. */
         j->k.pack(v, scratch, x, v->sources, channel, j->images, images, p->groups * v->sources * channel, depth, 0, y->outputs);
         for (int64_t q = 0; q < pixels; q += nr) {
             for (int64_t l = 0; l < nr; l++) {
@@ -308,12 +307,12 @@ static void small_task(void **args, int64_t begin, int64_t end) {
         }
         for (int64_t n = 0; j->e && n < images; n++)
             for (int64_t t = 0; t < v->targets; t++)
-                dg_then(j->e, (((first + n) * p->groups + g) * v->targets + t) * target + depth * plane, plane);
+                dg_run_epilogue(j->e, (((first + n) * p->groups + g) * v->targets + t) * target + depth * plane, plane);
     }
     dg_free(scratch);
 }
 
-/* A unit is (image, group, depth, row part). */
+/* A work unit is (image, group, depth, row part). */
 static void conv_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const View *v = j->v;
@@ -345,12 +344,12 @@ static void conv_task(void **args, int64_t begin, int64_t end) {
         }
         int64_t width = v->axis[2].outputs;
         for (int64_t t = 0; j->e && t < v->targets; t++)
-            dg_then(j->e, ((((image * p->groups + g) * v->targets + t) * z->outputs + depth) * y->outputs + row) * width, rows * width);
+            dg_run_epilogue(j->e, ((((image * p->groups + g) * v->targets + t) * z->outputs + depth) * y->outputs + row) * width, rows * width);
     }
     dg_free(scratch);
 }
 
-/* Copies what lies inside of a plane that was zero around it: `pack` for steps of 1 and one part of rows, without writing the zeros again. */
+/* `pack` for stride 1 and a single row part: copies the inputs into planes whose padding is already zero. */
 static void copy_plane(const View *v, char *out, const char *x, int64_t size) {
     const Axis *y = &v->axis[1], *w = &v->axis[2];
     int64_t first = DG_MAX(0, -y->lowest), last = DG_MIN(y->outputs + y->shifts, y->size - y->lowest);
@@ -359,8 +358,8 @@ static void copy_plane(const View *v, char *out, const char *x, int64_t size) {
         memcpy(out + (r * v->pitch + left) * size, x + ((r + y->lowest) * w->size + left + w->lowest) * size, (size_t)(n * size));
 }
 
-/* Groups of few channels, such as depthwise ones: rows of register tiles would be mostly empty, so each target is computed by
- * itself, many pixels at a time. A unit is (image, group, depth, row part). */
+/* Groups of few channels, such as depthwise ones, would leave register tiles mostly empty. Each output channel is computed by
+ * itself, many pixels at a time. A work unit is (image, group, depth, row part). */
 static void thin_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const char *w = args[1];
@@ -405,7 +404,7 @@ static void thin_task(void **args, int64_t begin, int64_t end) {
                 else
                     for (int64_t i = 0; i < x->outputs; i++) ((double *)to)[i * x->dst_step] = ((const double *)line_)[i];
             }
-            dg_then(j->e, ((((image * p->groups + g) * v->targets + t) * z->outputs + depth) * y->outputs + row) * x->outputs, rows * x->outputs);
+            dg_run_epilogue(j->e, ((((image * p->groups + g) * v->targets + t) * z->outputs + depth) * y->outputs + row) * x->outputs, rows * x->outputs);
         }
     }
     dg_free(scratch);
@@ -418,7 +417,7 @@ static int run_view(const dg_convolution *p, const View *v, int backward, const 
     if (p->batch * p->groups * v->targets == 0 || v->axis[0].outputs * a->outputs * v->axis[2].outputs == 0) return DG_OK;
     j.depth = v->sources * taps_of(v);
     j.blocks = (v->targets + j.k.mr - 1) / j.k.mr;
-    /* rows a unit: its planes fit the cache, and small batches still make enough units */
+    /* rows per unit: its planes fit the cache, and small batches still yield enough units */
     int64_t row_bytes = plane_size(v, 1) / (1 + a->shifts) * v->sources * j.k.size;
     int64_t units = p->batch * p->groups * v->axis[0].outputs;
     int thin = is_thin(p);
@@ -427,7 +426,7 @@ static int run_view(const dg_convolution *p, const View *v, int backward, const 
     j.rows = DG_MIN(j.rows, a->outputs);
     j.row_parts = (a->outputs + j.rows - 1) / j.rows;
     j.rows = (a->outputs + j.row_parts - 1) / j.row_parts;
-    /* Columns without gaps cost a gather each, so they pay when enough would be wasted for the number of targets. */
+    /* Pixels without gaps cost a gather each, so they pay only if the pitch would waste enough. */
     int64_t nr = j.k.nr, valid = a->outputs * v->axis[2].outputs;
     double waste = (double)((j.rows * v->pitch + nr - 1) / nr * nr) / (double)(j.rows * v->axis[2].outputs);
     int64_t image_bytes = plane_size(v, a->outputs) * v->sources * j.k.size;
@@ -475,7 +474,7 @@ typedef struct {
     int *failed;
 } GradJob;
 
-/* A unit is (part, group, range of input channels); it goes through its share of (image, depth, row part). */
+/* A work unit is (part, group, range of input channels); it processes its share of (image, depth, row part). */
 static void weight_grad_task(void **args, int64_t begin, int64_t end) {
     const GradJob *j = args[0];
     const View *v = j->v;
@@ -512,7 +511,7 @@ static void weight_grad_task(void **args, int64_t begin, int64_t end) {
                     for (int64_t o = 0; o < j->outs; o += nr)
                         (j->outs - o < nr ? j->k.wgrad_narrow : j->k.wgrad_tile)(rows, w->outputs, v->pitch, scratch, offset + d, gradient + o * size, j->outs,
                                         out + (d * j->outs + o) * size, j->outs);
-                } else { /* the last rows: into a tile of their own first */
+                } else { /* leftover rows: into a separate tile first */
                     double last[12 * 32];
                     for (int64_t o = 0; o < j->outs; o += nr) {
                         int64_t width = DG_MIN(nr, j->outs - o);
@@ -531,12 +530,12 @@ static void weight_grad_task(void **args, int64_t begin, int64_t end) {
     dg_free(scratch);
 }
 
-/* Adds the parts in order and puts the output channel outermost. */
+/* Adds the parts in order and makes the output channel outermost. */
 static void merge_weights_task(void **args, int64_t begin, int64_t end) {
     const GradJob *j = args[0];
     const dg_convolution *p = j->p;
     int64_t part = p->groups * j->depth * j->outs;
-    for (int64_t u = begin; u < end; u++) { /* (group, out channel) */
+    for (int64_t u = begin; u < end; u++) { /* (group, output channel) */
         int64_t g = u / p->out, o = u % p->out;
         for (int64_t d = 0; d < j->depth; d++) {
             int64_t from = (g * j->depth + d) * j->outs + o;
@@ -574,7 +573,7 @@ static int weight_grad(const dg_convolution *p, void *dw, const void *x, const v
         free_view(&v);
         return DG_OK;
     }
-    /* ranges of channels, each with enough taps to pay for turning dy around; parts of the batch for the rest */
+    /* channel ranges large enough to amortise the transposition of dy; the remaining parallelism comes from the batch */
     j.ranges = DG_MAX(1, DG_MIN(8, j.depth / 256));
     j.range = (p->in + j.ranges - 1) / j.ranges;
     j.ranges = (p->in + j.range - 1) / j.range;
@@ -605,7 +604,7 @@ static int weight_grad(const dg_convolution *p, void *dw, const void *x, const v
 
 enum { FORWARD = DG_CONV_FORWARD, INPUT = DG_CONV_INPUT, WEIGHT = DG_CONV_WEIGHTS };
 
-/* The gradient of the weights of groups of few channels. A unit is (group, out channel). */
+/* The weight gradient for groups of few channels. A work unit is (group, output channel). */
 static void thin_weights_task(void **args, int64_t begin, int64_t end) {
     const dg_convolution *p = args[0];
     char *out = args[1];
@@ -631,7 +630,7 @@ static int thin_weights(const dg_convolution *p, void *dw, const void *x, const 
     return DG_OK;
 }
 
-/* Kernels of one element are products: of the weights and each image, as it lies in memory. */
+/* A 1x1 kernel is a GEMM of the weights and each image, in place. */
 static int as_product(const dg_convolution *p, dg_product *q) {
     int64_t pixels = 1;
     for (int d = 0; d < 3; d++) {
@@ -689,11 +688,11 @@ typedef struct {
     const dg_epilogue *e;
     char *y;
     const char *x, *w;
-    int64_t room; /* elements of a plane between zeros */
+    int64_t room; /* elements of a zero-padded plane */
     int *failed;
 } DepthJob;
 
-/* A unit is (image, group). */
+/* A work unit is (image, group). */
 static void depthwise_task(void **args, int64_t begin, int64_t end) {
     const DepthJob *j = args[0];
     const dg_convolution *p = j->p;
@@ -707,7 +706,7 @@ static void depthwise_task(void **args, int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; u++) {
         j->k.depthwise(j->planes, j->y + u * outputs * size, j->x + u * p->size[1] * p->size[2] * size,
                        j->w + u % p->groups * p->out * j->planes->taps * size, planes);
-        dg_then(j->e, u * outputs, outputs);
+        dg_run_epilogue(j->e, u * outputs, outputs);
     }
     dg_free(planes);
 }
@@ -727,7 +726,7 @@ static int depthwise(const dg_convolution *p, const dg_epilogue *e, void *y, con
                 .outs = p->out, .taps = taps, .offset = offset,
                 .neighbours = s == 1 && p->kernel[1] == 3 && p->kernel[2] == 3 && p->dilation[1] == 1 && p->dilation[2] == 1};
     g.pitch = g.phase * s;
-    j.room = height * g.pitch + 2 * lanes; /* the last vectors of a row reach into what follows */
+    j.room = height * g.pitch + 2 * lanes; /* the last vectors of a row read beyond it */
     if (j.room > INT32_MAX) return DG_NO_KERNEL;
     for (int64_t t = 0; t < taps; t++) {
         int64_t column = t % p->kernel[2] * p->dilation[2];
@@ -740,7 +739,7 @@ static int depthwise(const dg_convolution *p, const dg_epilogue *e, void *y, con
     return failed ? DG_NO_MEMORY : DG_OK;
 }
 
-/* What is neither thin nor pointwise nor Winograd's. */
+/* The general case: not thin, not pointwise, not Winograd. */
 static int without_tiles(const dg_convolution *p, int what, const dg_epilogue *e, void *out, const void *x, const void *w) {
     int code = dg_conv_columns(p, what, e, out, x, w);
     if (code != DG_NO_KERNEL) return code;
@@ -766,7 +765,7 @@ static void widen_task(void **args, int64_t begin, int64_t end) {
 static void narrow_task(void **args, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++)
         ((uint16_t *)args[0])[i] = args[2] ? f16_store(((const float *)args[1])[i]) : bf16_store(((const float *)args[1])[i]);
-    dg_then(args[3], begin, end - begin);
+    dg_run_epilogue(args[3], begin, end - begin);
 }
 
 /* float16 and bfloat16 are computed in float32 and rounded once. */
@@ -795,7 +794,7 @@ int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w) { re
 int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w) { return convolve(p, INPUT, 0, dx, dy, w); }
 int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy) { return convolve(p, WEIGHT, 0, dw, x, dy); }
 
-/* ---- weights packed beforehand ---- */
+/* ---- weights packed in advance ---- */
 
 int64_t dg_conv_packs(const dg_convolution *p) {
     dg_product q;

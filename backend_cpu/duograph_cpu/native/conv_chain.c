@@ -1,27 +1,27 @@
-/* Convolutions one after the other as one job, channels last: one whose lines can be computed one by one, a depthwise one, and a product of its pixels;
- * two of them or all three, each with what follows it element by element.
+/* Fused chains of channels-last convolutions: a pointwise or line-by-line one, a depthwise one and a pointwise one; two of them or all
+ * three, each with its element-wise epilogue.
  *
- * A unit is a band of lines of the result. What lies between exists a few lines at a time, in the second-level cache of the thread that computes
- * it: lines of the first in a ring, as many as the depthwise one reads, a line of that, and then the pixels of the result. At the border of two bands
- * the first computes lines twice. Sums are those of the convolutions by themselves, in the same order, so bits are too. */
+ * A work unit is a band of result lines. Intermediate values exist a few lines at a time, in the L2 cache of the thread that computes
+ * them: a ring of lines of the first convolution, as many as the depthwise one reads, and one line of the depthwise one. Lines of the
+ * first convolution at the border of two bands are computed twice. Sums have the order of the separate convolutions, hence the bits. */
 #include "conv_last.h"
 
-#define LEAST_BYTES (1 << 20) /* between the first and the depthwise one, from which on lines that are computed twice cost less than to keep it */
+#define LEAST_BYTES (1 << 20) /* size of the first intermediate from which recomputing border lines is cheaper than storing it */
 
 typedef struct {
     const dg_chain *p;
     void **args;
     int64_t bands;
-    dg_coming coming;
+    dg_prefetch_hint hint;
     int *failed;
 } Job;
 
-/* What follows `count` elements from `at` on, which lie at `value`, where the kernel did not do it. */
-static void then(const dg_chain_stage *s, const dg_epilogue *e, float *value, int64_t at, int64_t count) {
+/* Runs the epilogue of a stage on elements at .. at + count, stored at `value`, unless the kernel already applied it. */
+static void run_stage_epilogue(const dg_chain_stage *s, const dg_epilogue *e, float *value, int64_t at, int64_t count) {
     if (e->affine) return;
     for (int64_t i = 0; i < s->count; i++)
-        if (s->places[i] < 0) e->args[i] = value - at;
-    dg_then(e, at, count);
+        if (s->positions[i] < 0) e->args[i] = value - at;
+    dg_run_epilogue(e, at, count);
 }
 
 static int64_t ring_of(const dg_convolution *d) { return (d->kernel[1] - 1) * d->dilation[1] + 1; }
@@ -41,14 +41,14 @@ static void bands_task(void **args, int64_t begin, int64_t end) {
         return;
     }
     float *wide = scratch, *narrow = wide + (first ? ring * in_line : 0), *rest = narrow + (last ? out_line : 0);
-    void *own[3][sizeof p->stage->places / sizeof *p->stage->places];
+    void *own[3][sizeof p->stage->positions / sizeof *p->stage->positions];
     dg_epilogue e[3];
     for (int64_t i = 0; i < p->stages; i++) {
         const dg_chain_stage *s = p->stage + i;
         e[i] = (dg_epilogue){.f = s->f, .args = own[i], .affine = s->has_affine ? &s->affine : 0};
-        for (int64_t k = 0; k < s->count; k++) own[i][k] = s->places[k] < 0 ? 0 : j->args[s->places[k]];
+        for (int64_t k = 0; k < s->count; k++) own[i][k] = s->positions[k] < 0 ? 0 : j->args[s->positions[k]];
     }
-    const dg_coming nothing = {0, 0};
+    const dg_prefetch_hint nothing = {0, 0};
     const dg_epilogue *then_depth = e + (first ? 1 : 0), *then_last = then_depth + 1;
     for (int64_t u = begin; u < end; u++) {
         int64_t next = 0;
@@ -59,16 +59,16 @@ static void bands_task(void **args, int64_t begin, int64_t end) {
                 for (; next < image + DG_MIN(d->size[1], top + ring); next++) {
                     float *to = wide + next % ring * in_line;
                     dg_conv_line(f, e, j->args[first->weights], x, next, to, rest, nothing);
-                    then(first, e, to, next * in_line, in_line);
+                    run_stage_epilogue(first, e, to, next * in_line, in_line);
                 }
             }
             float *to = last ? narrow : y + line * out_line;
             dg_conv_depthwise_line(d, then_depth, j->args[depth->weights], first ? wide : x, ring, line, 0, d->out_size[2], to);
-            then(depth, then_depth, to, line * out_line, out_line);
+            run_stage_epilogue(depth, then_depth, to, line * out_line, out_line);
             if (last) {
                 int64_t count = l->out_size[2] * l->out;
-                dg_conv_line(l, then_last, j->args[last->weights], narrow - line * out_line, line, y + line * count, 0, dg_part_of_coming(j->coming, line, lines));
-                then(last, then_last, y + line * count, line * count, count);
+                dg_conv_line(l, then_last, j->args[last->weights], narrow - line * out_line, line, y + line * count, 0, dg_prefetch_part(j->hint, line, lines));
+                run_stage_epilogue(last, then_last, y + line * count, line * count, count);
             }
         }
     }
@@ -79,9 +79,9 @@ int dg_conv_chain(const dg_chain *p, void **args) {
     int failed = 0;
     const dg_convolution *d = p->stage[p->first + 1].plan;
     int64_t lines = d->batch * d->out_size[1], threads = dg_threads();
-    /* lines that are computed twice are few */
+    /* few lines are computed twice */
     int64_t bands = p->first < 0 ? 2 * threads : DG_MAX(threads, lines / 28 / threads * threads);
-    Job j = {.p = p, .args = args, .bands = DG_MAX(1, DG_MIN(bands, lines)), .coming = dg_next_constants, .failed = &failed};
+    Job j = {.p = p, .args = args, .bands = DG_MAX(1, DG_MIN(bands, lines)), .hint = dg_next_constant, .failed = &failed};
     dg_parallel_chunks(bands_task, (void *[]){&j}, j.bands);
     return failed ? DG_NO_MEMORY : DG_OK;
 }

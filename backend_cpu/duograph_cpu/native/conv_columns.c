@@ -1,25 +1,25 @@
-/* Convolution of small planes as products of matrices.
+/* Convolution of small planes as GEMM.
  *
- * Where a plane of outputs has few pixels, the register tiles of conv.c are mostly empty. Here all images lie side by side in one
- * product over columns (in * taps, batch * pixels). Where products are our own (gemm.c) the columns are gathered from padded planes while they are
- * packed; else, and for what is left, they are written out once (im2col), which costs memory, so for smaller planes only. */
+ * With few output pixels per plane the register tiles of conv.c are mostly empty. Here all images are columns of one GEMM over a matrix
+ * (in * taps, batch * pixels). With our own GEMM (gemm.c) the columns are gathered from padded planes while they are packed (implicit
+ * im2col). Otherwise they are written to memory once (im2col), for smaller planes only. */
 #include "blas.h"
 #include "common.h"
 #include "conv_columns.h"
 
-#define MOST_BYTES (64 << 20) /* of columns */
+#define MOST_BYTES (64 << 20) /* of the im2col matrix */
 
 typedef struct {
     const dg_convolution *p;
-    int64_t size, taps, pixels, columns; /* of an element, of a kernel, of a plane of outputs, of all planes */
+    int64_t size, taps, pixels, columns; /* element size; taps of a kernel; pixels of an output plane; of all planes */
     char *matrix;                        /* (in * taps, columns) */
     char *planes;                        /* (out, columns) */
     char *x, *y;
     const dg_epilogue *e;
 } Job;
 
-/* The body runs for each row of outputs (image, od, oh) that tap (kd, kh, kw) reads: `at` is its first column, `from` its input row or -1,
- * outputs low .. high of it read first + i*stride. */
+/* Runs the body for each output row (image, od, oh) of tap (kd, kh, kw): `at` is its first column, `from` its input row or -1; outputs
+ * low .. high of the row read first + i*stride. */
 #define EACH_ROW(p, tap)                                                                                                    \
     int64_t kd = (tap) / ((p)->kernel[1] * (p)->kernel[2]), kh = (tap) / (p)->kernel[2] % (p)->kernel[1];                    \
     int64_t first = (tap) % (p)->kernel[2] * (p)->dilation[2] - (p)->pad[2], s = (p)->stride[2], width = (p)->out_size[2];   \
@@ -59,7 +59,7 @@ typedef struct {
 COLUMNS(float, f32)
 COLUMNS(double, f64)
 
-/* A unit is a row of the matrix: (channel, tap). */
+/* A work unit is a row of the matrix: (channel, tap). */
 static void write_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     for (int64_t u = begin; u < end; u++) {
@@ -69,7 +69,7 @@ static void write_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
-/* A unit is a channel of the input: several taps add to it, in order. */
+/* A work unit is an input channel, to which several taps add in order. */
 static void add_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const dg_convolution *p = j->p;
@@ -85,7 +85,7 @@ static void add_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
-/* (batch, out, pixels) to (out, batch, pixels), or back. A unit is a channel of the output. */
+/* Transposes (batch, out, pixels) to (out, batch, pixels), or back. A work unit is an output channel. */
 static void gather_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     int64_t bytes = j->pixels * j->size;
@@ -101,20 +101,20 @@ static void scatter_task(void **args, int64_t begin, int64_t end) {
         for (int64_t image = 0; image < j->p->batch; image++) {
             int64_t plane = image * j->p->out + c;
             memcpy(j->y + plane * bytes, j->planes + (c * j->p->batch + image) * bytes, (size_t)bytes);
-            dg_then(j->e, plane * j->pixels, j->pixels);
+            dg_run_epilogue(j->e, plane * j->pixels, j->pixels);
         }
 }
 
-/* ---- columns that are written nowhere ---- */
+/* ---- implicit im2col ---- */
 
 typedef struct {
     const dg_convolution *p;
-    int64_t size, low[3], padded[3]; /* of an element; zeros in front of an axis, and its size with zeros at both ends */
+    int64_t size, low[3], padded[3]; /* element size; padding at the low end of each axis; padded axis sizes */
     const char *x;
     char *planes;
 } Padding;
 
-/* A unit is a plane of the input. */
+/* A work unit is an input plane. */
 static void pad_task(void **args, int64_t begin, int64_t end) {
     const Padding *j = args[0];
     const int64_t *n = args[1], *to = j->padded;
@@ -129,11 +129,11 @@ static void pad_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
-/* Weights as the gradient of the input needs them: [in][out][taps backwards]. A unit is a channel of the input. */
+/* Weights for the input gradient: [in][out][reversed taps]. A work unit is an input channel. */
 static void turn_task(void **args, int64_t begin, int64_t end) {
     const dg_convolution *p = args[0];
     int64_t taps = p->kernel[0] * p->kernel[1] * p->kernel[2], size = p->type == DG_F32 ? 4 : 8;
-    for (int64_t first = begin; first < end; first += 16) /* a few channels at a time, which lie side by side in each row of w */
+    for (int64_t first = begin; first < end; first += 16) /* a few channels at a time, contiguous in each row of w */
         for (int64_t o = 0; o < p->out; o++)
             for (int64_t c = first; c < DG_MIN(first + 16, end); c++) {
                 int64_t to = (c * p->out + o) * taps, from = (o * p->in + c) * taps;
@@ -144,12 +144,12 @@ static void turn_task(void **args, int64_t begin, int64_t end) {
             }
 }
 
-/* ASKED: whether it would run, which nothing but a lack of memory changes. PACKED: the weights are packed for the product. */
+/* ASKED: only say whether this method applies (it then fails for lack of memory only). PACKED: the weights are packed in advance. */
 enum { GATHERED, ASKED, PACKED };
 
-/* The product over padded planes, whose elements are found by an offset for each tap and one for each pixel. */
+/* The GEMM over padded planes; an element is addressed by an offset per tap plus one per pixel. */
 static int gathered(const dg_convolution *p, int what, int how, const dg_epilogue *e, void *out, const void *a, const void *b) {
-    /* The gradient of the input, for stride 1, is the convolution of dy with the weights turned around. */
+    /* The stride-1 input gradient is the convolution of dy with the reversed weights. */
     dg_convolution q = *p;
     const char *x = a, *w = b;
     int64_t taps = p->kernel[0] * p->kernel[1] * p->kernel[2], size = p->type == DG_F32 ? 4 : 8;
@@ -167,10 +167,10 @@ static int gathered(const dg_convolution *p, int what, int how, const dg_epilogu
     k.columns = q.batch * k.pixels;
     k.e = e;
     int strided = q.stride[0] * q.stride[1] * q.stride[2] > 1, padding = 0;
-    /* Where planes are larger and steps are 1, shifted views (conv.c) cost less than gathering. */
+    /* For larger planes with stride 1, the shifted views of conv.c cost less than gathering. */
     int64_t most = strided ? 4096 : what == DG_CONV_WEIGHTS ? 300 : 100;
     if (k.pixels > most && k.columns > 1100) return DG_NO_KERNEL;
-    /* Large weights cost more to turn around than small columns to write. */
+    /* Large weights cost more to reverse than small columns to write. */
     if (what == DG_CONV_INPUT && k.pixels <= 16 && k.columns < 3 * q.out) return DG_NO_KERNEL;
     if (q.groups != 1 || depth < 32 || q.out < 96 || k.columns < 16) return DG_NO_KERNEL;
     for (int d = 0; d < 3; d++) {
@@ -180,10 +180,10 @@ static int gathered(const dg_convolution *p, int what, int how, const dg_epilogu
     }
     int64_t plane = j.padded[0] * j.padded[1] * j.padded[2], all = q.batch * q.in * plane;
     int64_t planes = padding ? all * size : 0, results = q.batch > 1 || what == DG_CONV_WEIGHTS ? q.out * k.columns * size : 0;
-    int64_t turned = what == DG_CONV_INPUT ? q.out * depth * size : 0, offsets = (depth + k.columns) * 4;
-    if (all > INT32_MAX || planes + results + turned > MOST_BYTES) return DG_NO_KERNEL;
+    int64_t reversed = what == DG_CONV_INPUT ? q.out * depth * size : 0, offsets = (depth + k.columns) * 4;
+    if (all > INT32_MAX || planes + results + reversed > MOST_BYTES) return DG_NO_KERNEL;
     if (how == ASKED) return DG_OK;
-    char *memory = dg_alloc((size_t)(planes + results + turned + offsets));
+    char *memory = dg_alloc((size_t)(planes + results + reversed + offsets));
     if (!memory) return DG_NO_KERNEL;
     if (padding) {
         j.planes = memory;
@@ -191,7 +191,7 @@ static int gathered(const dg_convolution *p, int what, int how, const dg_epilogu
     }
     x = padding ? memory : x;
     k.planes = memory + planes;
-    int32_t *tap = (int32_t *)(memory + planes + results + turned), *pixel = tap + depth, *to = tap;
+    int32_t *tap = (int32_t *)(memory + planes + results + reversed), *pixel = tap + depth, *to = tap;
     for (int64_t c = 0; c < q.in; c++)
         for (int64_t d = 0; d < q.kernel[0]; d++)
             for (int64_t h = 0; h < q.kernel[1]; h++)
@@ -211,7 +211,7 @@ static int gathered(const dg_convolution *p, int what, int how, const dg_epilogu
         dg_parallel_for(gather_task, args, q.out, row);
         done = dg_gemm_gathered((int)q.type, 0, 0, q.out, depth, k.columns, k.planes, k.columns, x, pixel, tap, out, depth, 0);
     } else {
-        if (turned) {
+        if (reversed) {
             char *copy = k.planes + results;
             dg_parallel_for(turn_task, (void *[]){(void *)p, copy, (void *)w}, p->in, DG_MAX(1, 16384 / depth));
             w = copy;
@@ -252,7 +252,7 @@ int dg_conv_columns(const dg_convolution *p, int what, const dg_epilogue *e, voi
     int64_t matrix = depth * j.columns * j.size, planes = p->out * j.columns * j.size;
     if (matrix > MOST_BYTES || planes > MOST_BYTES) return DG_NO_KERNEL;
     j.matrix = dg_alloc((size_t)(matrix + planes));
-    if (!j.matrix) return DG_NO_KERNEL; /* the other way needs less memory */
+    if (!j.matrix) return DG_NO_KERNEL; /* the general method needs less memory */
     j.planes = j.matrix + matrix;
     void *args[] = {&j};
     int64_t row = DG_MAX(1, 32768 / (j.columns + 1));

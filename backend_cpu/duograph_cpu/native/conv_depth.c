@@ -1,14 +1,14 @@
-/* Convolutions of float32 whose channels lie innermost, each channel by itself. Vectors are of channels, whatever the kernel; taps that lie outside are
- * left out, so nothing is copied between zeros. Sums run over rows of the kernel and then along them. */
+/* Channels-last float32 depthwise convolution, vectorised over channels. Taps outside the input are skipped, so nothing is padded.
+ * Sums run over kernel rows and then along each row. */
 #include "conv_last.h"
 
-#define MOST_ROWS 64 /* of a kernel, over all axes but the last */
+#define MOST_ROWS 64 /* kernel rows, over all axes but the last */
 
-/* A row of outputs: the rows of inputs that it reads, with their weights, [tap][channel]. */
+/* The input rows that one output row reads, and their weights [tap][channel]. */
 typedef struct {
     const float *x[MOST_ROWS], *w[MOST_ROWS];
     int64_t rows, taps, dilation, step, pad, width, channels;
-    int64_t first_inside, last_inside; /* outputs all of whose taps lie inside */
+    int64_t first_inside, last_inside; /* range of outputs all of whose taps are inside the input */
 } Row;
 
 #define ISA_SOURCE "conv_depth.inc"
@@ -19,7 +19,7 @@ typedef struct {
     const dg_epilogue *e;
     const float *x, *w; /* w: [tap][channel] */
     float *y;
-    int64_t parts; /* of a row of outputs */
+    int64_t parts; /* parts of an output row */
 } Job;
 
 int dg_conv_depthwise_takes(const dg_convolution *p) {
@@ -55,7 +55,7 @@ void dg_conv_depthwise_line(const dg_convolution *p, const dg_epilogue *e, const
     ISA_PICK(depth_row)(&r, dg_finish_of(&f, e, 0, (line * p->out_size[2] + first) * channels, channels), y, first, last);
 }
 
-/* A unit is a part of a line of outputs. */
+/* A work unit is a part of an output row. */
 static void lines_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     int64_t channels = j->p->groups, out = j->p->out_size[2];
@@ -63,7 +63,7 @@ static void lines_task(void **args, int64_t begin, int64_t end) {
         int64_t part = u % j->parts, line = u / j->parts, first = out * part / j->parts, last = out * (part + 1) / j->parts;
         int64_t at = (line * out + first) * channels;
         dg_conv_depthwise_line(j->p, j->e, j->w, j->x, INT64_MAX, line, first, last, j->y + at);
-        if (j->e && !j->e->affine) dg_then(j->e, at, (last - first) * channels);
+        if (j->e && !j->e->affine) dg_run_epilogue(j->e, at, (last - first) * channels);
     }
 }
 

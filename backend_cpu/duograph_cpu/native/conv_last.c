@@ -1,36 +1,36 @@
-/* Convolutions of float32 whose channels lie innermost: x (batch, size..., groups*in), w as of conv.c, y (batch, out_size..., groups*out).
+/* Channels-last float32 convolution as GEMM: x (batch, size..., groups*in), w as in conv.c, y (batch, out_size..., groups*out).
  *
- * Each is a product: rows are outputs, and what they read lies in memory as it is needed, or in runs of channels that are copied side by side; columns are
- * the channels of the output, so that the sums of a tile are stored as they are. Register tiles read rows wherever they lie, the weights in strips.
- * Kernels of one element in steps of one read their input in place. Each element is summed over blocks of the depth in order, so its
- * bits depend neither on the division nor on threads. */
+ * Rows of the GEMM are output pixels, columns output channels, so a register tile is stored as it is. Rows are read in place where the
+ * kernel is 1x1 with stride 1; otherwise the runs of channels that they read are copied side by side. Weights are packed in strips.
+ * Each element is summed over blocks of the depth in order, so its bits depend neither on the split nor on the number of threads.
+ * See README.md. */
 #include "conv_last.h"
 #include "tile.h"
 
-#define PANEL_BYTES (24 << 10)  /* of results that are computed before the epilogue has its turn: in the first-level cache */
-#define COLUMNS 512             /* of a block, where an epilogue follows */
-#define MUCH_WEIGHT (512 << 10) /* bytes of weights that do not stay in the second-level cache beside the rest */
-#define SOME_WEIGHT (256 << 10) /* bytes of a block of them that do */
-#define SMALL_IMAGE (1 << 20)   /* bytes of inputs and outputs that do so */
-#define SOME_ROWS (1 << 20)     /* bytes of rows that do */
+#define PANEL_BYTES (24 << 10)  /* of results computed before the epilogue runs on them: they stay in L1 */
+#define COLUMNS 512             /* columns of a block if there is an epilogue */
+#define MUCH_WEIGHT (512 << 10) /* bytes of weights that do not stay in L2 beside the other operands */
+#define SOME_WEIGHT (256 << 10) /* bytes of a block of weights that does */
+#define SMALL_IMAGE (1 << 20)   /* bytes of inputs and outputs that stay in L2 */
+#define SOME_ROWS (1 << 20)     /* bytes of rows that stay in L2 */
 
 typedef struct {
     const dg_convolution *p;
     const dg_epilogue *e;
     const float *x, *w; /* w: [group][block of depth][strip][depth][column] */
     float *y;
-    int64_t pixels, depth, deep, wide; /* outputs of a channel; of a sum, and of a block of it; columns of packed weights */
-    int64_t in_step, out_step;         /* from pixel to pixel */
-    int64_t rows, parts, columns;      /* of a unit, where columns are those that are computed at a time; units of a group */
-    int64_t halves;                    /* of all rows, where a unit is some columns */
-    int merged, in_place;              /* whether the taps of a row of the kernel lie side by side; rows are read where they lie */
-    dg_coming coming;                  /* fetched meanwhile, where a unit's own rows are in the cache anyway */
+    int64_t pixels, depth, deep, wide; /* outputs per channel; length of a sum, and of a block of it; columns of packed weights */
+    int64_t in_step, out_step;         /* from pixel to pixel, in elements */
+    int64_t rows, parts, columns;      /* rows of a work unit; work units of a group; columns computed at a time */
+    int64_t halves;                    /* parts of all rows, if a work unit is a range of columns */
+    int merged, in_place;              /* whether the taps of a kernel row are contiguous in x; whether rows are read in place */
+    dg_prefetch_hint hint;                  /* prefetched while a unit's own rows are cached */
     float *gathered;                   /* [group][block of depth][pixel][pitch] */
     int *failed;
 } Job;
 
-/* Rows of a block: `depth` numbers each, then `gap` further on as many, and so on; `ld` from row to row. Of the `deep` weights of a column they
- * meet those from `skip` on. */
+/* Rows of a block: `parts` runs of `depth` elements, `gap` apart, with leading dimension `ld`. They meet the `deep` weights of a
+ * column from `skip` on. */
 typedef struct {
     const float *at;
     int64_t ld, depth, parts, gap, skip, deep;
@@ -59,23 +59,23 @@ void dg_last_block(int64_t rows, int64_t columns, int64_t depth, const float *a,
     ISA_PICK(block)(rows, columns, &s, b, c, ldc, add, 0, next, bytes);
 }
 
-static void whole_task(void **args, int64_t begin, int64_t end) { dg_then(args[0], begin, end - begin); }
+static void whole_task(void **args, int64_t begin, int64_t end) { dg_run_epilogue(args[0], begin, end - begin); }
 
-/* What follows elements that are all there. */
-static void follow(const dg_epilogue *e, int64_t count) {
+/* Runs the epilogue on a complete result. */
+static void run_whole_epilogue(const dg_epilogue *e, int64_t count) {
     if (e) dg_parallel_for(whole_task, (void *[]){(void *)e}, count, e->grain);
 }
 
-dg_coming dg_part_of_coming(dg_coming all, int64_t u, int64_t units) {
+dg_prefetch_hint dg_prefetch_part(dg_prefetch_hint all, int64_t u, int64_t units) {
     int64_t threads = dg_threads(), from = all.bytes * (u * threads % units) / units;
-    return (dg_coming){all.at + from, DG_MIN(all.bytes - from, (all.bytes * threads + units - 1) / units)};
+    return (dg_prefetch_hint){all.at + from, DG_MIN(all.bytes - from, (all.bytes * threads + units - 1) / units)};
 }
 
 static int is_affine(const dg_epilogue *e) { return e && e->affine; }
 
 static int64_t pitch(const Job *j) { return j->deep + 16; }
 
-/* Rows of the block of depth that begins at k. */
+/* Rows of the depth block that starts at k. */
 static Rows rows_at(const Job *j, const float *gathered, int64_t rows, int64_t g, int64_t row, int64_t k) {
     Rows s = {.depth = DG_MIN(j->deep, j->depth - k), .parts = 1, .deep = DG_MIN(j->deep, j->depth - k)};
     s.ld = j->in_place ? j->in_step : pitch(j);
@@ -87,7 +87,7 @@ static const float *weights_at(const Job *j, int64_t g, int64_t k, int64_t colum
     return j->w + g * j->depth * j->wide + k * j->wide + column * DG_MIN(j->deep, j->depth - k);
 }
 
-/* Memory of rows that are not read in place. */
+/* Elements of scratch memory for rows that are not read in place. */
 static int64_t room_of(const Job *j, int64_t rows) { return (j->depth + j->deep - 1) / j->deep * rows * pitch(j); }
 
 static void gather_rows(const Job *j, float *out, int64_t rows, int64_t g, int64_t begin, int64_t end, int64_t first) {
@@ -95,7 +95,7 @@ static void gather_rows(const Job *j, float *out, int64_t rows, int64_t g, int64
         ISA_PICK(gather)(j, out + (k / j->deep * rows + begin - first) * pitch(j), pitch(j), g, begin, end, k, DG_MIN(k + j->deep, j->depth));
 }
 
-/* Many pixels: a unit is some of them, of one group. */
+/* Many pixels: a work unit is a range of pixels of one group. */
 static void rows_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     int64_t out = j->p->out, most = DG_MIN(j->rows, DG_MAX(1, PANEL_BYTES / 4 / (dg_last_height() * out)) * dg_last_height()), columns = j->columns;
@@ -108,7 +108,7 @@ static void rows_task(void **args, int64_t begin, int64_t end) {
     }
     for (int64_t u = begin; u < end; u++) {
         int64_t g = u / j->parts, last = DG_MIN((u % j->parts + 1) * j->rows, j->pixels);
-        dg_coming part = dg_part_of_coming(j->coming, u, j->p->groups * j->parts);
+        dg_prefetch_hint part = dg_prefetch_part(j->hint, u, j->p->groups * j->parts);
         for (int64_t row = u % j->parts * j->rows, n; row < last; row += n) {
             n = DG_MIN(most, last - row);
             if (!j->in_place) gather_rows(j, scratch, most, g, row, row + n, row);
@@ -116,11 +116,11 @@ static void rows_task(void **args, int64_t begin, int64_t end) {
                 int64_t count = DG_MIN(columns, out - c), at = row * j->out_step + g * out + c;
                 for (int64_t k = 0; k < j->depth; k += j->deep) {
                     Rows s = rows_at(j, scratch, most, g, j->in_place ? row : 0, k);
-                    /* what comes from memory soon: the larger one of the next rows and of where their results go */
+                    /* prefetch what comes from memory next: the next rows or their results, whichever is larger */
                     int writes = !j->in_place || out > j->depth;
                     const float *next = writes ? j->y + at + n * j->out_step : s.at + n * j->in_step;
                     int64_t bytes = n * (writes ? count : s.depth) * 4;
-                    if (columns < out) { /* many weights: those of the next block of them */
+                    if (columns < out) { /* many weights: prefetch the next block of them */
                         int deeper = k + j->deep < j->depth;
                         int64_t after = deeper ? c : c + columns, wide = DG_MIN(columns, out - after), at_k = deeper ? k + j->deep : 0;
                         next = weights_at(j, g, at_k, after), bytes = wide > 0 ? dg_last_columns(wide) * DG_MIN(j->deep, j->depth - at_k) * 4 : 0;
@@ -128,15 +128,15 @@ static void rows_task(void **args, int64_t begin, int64_t end) {
                     const dg_finish *f = k + j->deep < j->depth ? 0 : dg_finish_of(&finish, j->e, g * out + c, at, j->out_step);
                     ISA_PICK(block)(n, count, &s, weights_at(j, g, k, c), j->y + at, j->out_step, k > 0, f, (const char *)next, bytes);
                 }
-                if (j->p->groups == 1 && !is_affine(j->e)) dg_then_rows(j->e, at, n, count, j->out_step);
+                if (j->p->groups == 1 && !is_affine(j->e)) dg_run_epilogue_rows(j->e, at, n, count, j->out_step);
             }
         }
     }
     dg_free(scratch);
 }
 
-/* Few channels, a line of outputs. Inside of the image the rows of neighbours lie the same way in memory, so they are read there; at its edges in
- * `room`, where its lines are copied between zeros. */
+/* One line of outputs of a convolution with few channels. Rows inside the image are read in place; those at its edges from `room`,
+ * where the lines are copied with zero padding. */
 static void line_of_taps(const Job *j, int64_t line, float *y, float *room) {
     const dg_convolution *p = j->p;
     int64_t outs = p->out_size[2], step = p->stride[2], width = p->size[2] * p->in, part = p->kernel[2] * p->in, height = dg_last_height();
@@ -161,7 +161,7 @@ static void line_of_taps(const Job *j, int64_t line, float *y, float *room) {
     }
 }
 
-/* A unit is such a line. */
+/* A work unit is one such line. */
 static void lines_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     int64_t count = j->p->out_size[2] * j->p->out;
@@ -172,7 +172,7 @@ static void lines_task(void **args, int64_t begin, int64_t end) {
     }
     for (int64_t u = begin; u < end; u++) {
         line_of_taps(j, u, j->y + u * count, room);
-        if (!is_affine(j->e)) dg_then(j->e, u * count, count);
+        if (!is_affine(j->e)) dg_run_epilogue(j->e, u * count, count);
     }
     dg_free(room);
 }
@@ -186,7 +186,7 @@ static void gather_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
-/* Few pixels, many weights: a unit is some columns of one group, so that weights are read once, or twice where columns are few. */
+/* Few pixels, many weights: a work unit is a range of columns of one group, so weights are read once, or twice if columns are few. */
 static void columns_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     dg_finish finish;
@@ -232,7 +232,7 @@ int dg_conv_line_takes(const dg_convolution *p) {
 
 int64_t dg_conv_line_room(const dg_convolution *p) { return p->kernel[1] * ((dg_last_height() - 1) * p->stride[2] + p->kernel[2]) * p->in; }
 
-void dg_conv_line(const dg_convolution *p, const dg_epilogue *e, const float *w, const float *x, int64_t line, float *y, float *room, dg_coming next) {
+void dg_conv_line(const dg_convolution *p, const dg_epilogue *e, const float *w, const float *x, int64_t line, float *y, float *room, dg_prefetch_hint next) {
     Job j = job_of(p);
     dg_finish finish;
     j.e = e, j.x = x, j.w = w;
@@ -254,12 +254,12 @@ static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const
     j.e = e, j.y = y, j.x = x, j.w = w, j.failed = &failed;
     void *args[] = {&j};
     int64_t count = j.pixels * j.out_step;
-    double worth = 2e5, all = (double)j.pixels * (double)p->out * (double)j.depth; /* multiplications that are worth a thread */
+    double worth = 2e5, all = (double)j.pixels * (double)p->out * (double)j.depth; /* multiplications worth a thread */
     if (p->out >= j.pixels) {
         int64_t strip = 2 * dg_last_lanes(), strips = (p->out + strip - 1) / strip;
         j.columns = DG_MAX(1, strips / 8) * strip;
         j.parts = (p->out + j.columns - 1) / j.columns;
-        int64_t all_parts = p->groups * j.parts, threads = dg_threads(); /* as many for each thread, or many */
+        int64_t all_parts = p->groups * j.parts, threads = dg_threads(); /* the same number for each thread, or many */
         j.halves = threads > 1 && (all_parts < 8 || all_parts % threads) && j.pixels >= 2 * dg_last_height() ? 2 : 1;
         if (!j.in_place) {
             j.gathered = dg_alloc((size_t)(p->groups * room_of(&j, j.pixels)) * sizeof(float));
@@ -269,7 +269,7 @@ static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const
         int64_t units = j.parts * j.halves;
         dg_parallel_for(columns_task, args, p->groups * units, (int64_t)(worth * (double)units / all) + 1);
         dg_free(j.gathered);
-        if (!is_affine(e)) follow(e, count);
+        if (!is_affine(e)) run_whole_epilogue(e, count);
         return DG_OK;
     }
     if (has_lines_of_taps(&j)) {
@@ -281,22 +281,22 @@ static int product(const dg_convolution *p, const dg_epilogue *e, void *y, const
     j.rows = (panels + 31) / 32 * dg_last_height();
     int64_t blocks = (p->out + COLUMNS - 1) / COLUMNS;
     j.columns = e && !is_affine(e) ? up((p->out + blocks - 1) / blocks, 2 * dg_last_lanes()) : p->out;
-    if (j.depth * j.wide * 4 > MUCH_WEIGHT) { /* as many rows for a thread as possible meet a block of weights while it is in the cache */
+    if (j.depth * j.wide * 4 > MUCH_WEIGHT) { /* as many rows as possible meet a block of weights while it is cached */
         int64_t threads = dg_threads(), turns = (j.pixels * j.depth * 4 / threads + SOME_ROWS - 1) / SOME_ROWS * threads;
         j.rows = DG_MAX(j.rows, (panels + turns - 1) / turns * dg_last_height());
         j.columns = DG_MIN(j.columns, DG_MAX(1, SOME_WEIGHT / 4 / j.deep / (2 * dg_last_lanes())) * 2 * dg_last_lanes());
     }
-    if (j.pixels * (j.in_step + j.out_step) * 4 <= SMALL_IMAGE) j.coming = dg_next_constants;
+    if (j.pixels * (j.in_step + j.out_step) * 4 <= SMALL_IMAGE) j.hint = dg_next_constant;
     j.parts = (j.pixels + j.rows - 1) / j.rows;
     dg_parallel_for(rows_task, args, p->groups * j.parts, (int64_t)(worth * (double)j.parts / all) + 1);
     if (failed) return DG_NO_MEMORY;
-    if (p->groups > 1 && !is_affine(e)) follow(e, count);
+    if (p->groups > 1 && !is_affine(e)) run_whole_epilogue(e, count);
     return DG_OK;
 }
 
 /* ---- weights ---- */
 
-/* A unit is a strip of a group. */
+/* A work unit is a strip of a group. */
 static void pack_task(void **args, int64_t begin, int64_t end) {
     const dg_convolution *p = args[0];
     float *out = args[1];
@@ -345,7 +345,7 @@ int dg_conv_last_pack(const dg_convolution *p, void *out, const void *w) {
     return DG_OK;
 }
 
-/* With weights that are packed for this call. */
+/* Packs the weights for this call only. */
 static int with_packed(const dg_convolution *p, int64_t bytes, int (*f)(const dg_convolution *, const dg_epilogue *, void *, const void *, const void *),
                        int (*packing)(const dg_convolution *, void *, const void *), const dg_epilogue *e, void *y, const void *x, const void *w) {
     float *packed = dg_alloc((size_t)bytes);
@@ -369,7 +369,7 @@ int dg_conv_last_then(const dg_convolution *p, const dg_epilogue *e, void *y, co
     if (bytes) return with_packed(p, bytes, dg_conv_last_packed_then, dg_conv_last_pack, e, y, x, w);
     int64_t count = p->batch * p->groups * p->out * p->out_size[0] * p->out_size[1] * p->out_size[2];
     memset(y, 0, (size_t)count * sizeof(float));
-    follow(e, count);
+    run_whole_epilogue(e, count);
     return DG_OK;
 }
 

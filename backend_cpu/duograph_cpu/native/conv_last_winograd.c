@@ -1,25 +1,25 @@
-/* Winograd's F(2x2, 3x3) for float32 whose channels lie innermost; see conv_winograd.c, and docs/architecture.md.
+/* Winograd F(2x2, 3x3) for channels-last float32; see conv_winograd.c and README.md.
  *
- * Both transforms work on vectors of channels as they lie in memory. Transformed tiles are rows of the products, which the tiles of conv_last.c
- * read in place, and sums are transformed back to where they belong. */
+ * Both transforms work on vectors of channels in memory order. Transformed tiles are rows of the GEMMs, which the register tiles of
+ * conv_last.c read in place; sums are transformed straight into the result. */
 #include "conv_last.h"
 
 #define POSITIONS 16
-#define MOST_WEIGHTS 0x1p44f  /* and 2^64 of inputs, the square root of the largest float: sums of their products do not overflow */
-#define MOST_CHANNELS 4096    /* for which that is so */
-#define MOST_BYTES (64 << 20) /* of transformed weights */
-#define FEW_TILES 150         /* with so many, weights are the larger part */
-#define INPUTS_BYTES (1 << 20) /* of transformed inputs of a unit: in the second-level cache */
-#define APART 16              /* between positions, so that none of them share the sets of a cache */
+#define MOST_WEIGHTS 0x1p44f  /* with inputs up to 2^64, the square root of the largest float: sums of products do not overflow */
+#define MOST_CHANNELS 4096    /* channels for which that holds */
+#define MOST_BYTES (64 << 20) /* bytes of transformed weights */
+#define FEW_TILES 150         /* up to this many tiles, weights are the larger operand */
+#define INPUTS_BYTES (1 << 20) /* transformed inputs of a work unit: they stay in L2 */
+#define APART 16              /* padding between positions, to avoid cache set conflicts */
 
 typedef struct {
     const dg_convolution *p;
     const dg_epilogue *e;
     const float *x, *weights, *zeros; /* weights: [position][block of channels][strip of outputs][channel][output] */
     float *y, *inputs;                /* inputs: [position][tile][channel] */
-    int64_t down, across, lines;      /* tiles of an image; lines of tiles of all images */
-    int64_t wide, deep, ld;           /* outputs in whole vectors; channels of a block; floats from tile to tile */
-    int64_t rows, columns;            /* lines and outputs of a unit */
+    int64_t down, across, lines;      /* tiles of an image, vertically and horizontally; tile lines of all images */
+    int64_t wide, deep, ld;           /* output channels in whole vectors; channels of a block; elements from tile to tile */
+    int64_t rows, columns;            /* tile lines and output channels of a work unit */
     int *failed, *wild;               /* wild: some inputs are too large */
 } Job;
 
@@ -30,7 +30,7 @@ static int64_t weights_step(const Job *j) { return j->p->in * j->wide + APART; }
 static int64_t inputs_step(const Job *j, int64_t tiles) { return tiles * j->ld + APART; }
 static int64_t sums_step(int64_t tiles, int64_t columns) { return tiles * columns + APART; }
 
-/* What is to be done, or 0 where it is done better another way. */
+/* Plans the convolution; returns 0 if another method is better. */
 static int plan(Job *j, const dg_convolution *p) {
     if (p->type != DG_F32 || p->groups != 1 || p->in < dg_last_lanes() || p->in > MOST_CHANNELS) return 0;
     for (int d = 0; d < 3; d++)
@@ -39,14 +39,14 @@ static int plan(Job *j, const dg_convolution *p) {
     *j = (Job){.p = p, .down = (p->out_size[1] + 1) / 2, .across = (p->out_size[2] + 1) / 2, .wide = dg_last_columns(p->out), .deep = dg_last_deep(p->in)};
     j->lines = p->batch * j->down;
     j->ld = p->in + (dg_last_crowded(p->in) ? 16 : 0);
-    /* Measured: multiplications saved for each pair of channels, in cycles, against reading more weights, and transforming inputs and outputs. */
+    /* Measured cost model, in cycles: multiplications saved per channel pair against reading more weights and the transforms. */
     double tiles = (double)(j->lines * j->across), pairs = (double)(p->in * p->out);
     double saved = (9.0 * (double)(p->batch * p->out_size[1] * p->out_size[2]) - 16 * tiles) / 32;
     if (saved * pairs < 7 * pairs + 3 * tiles * (double)(p->in + p->out)) return 0;
     return POSITIONS * weights_step(j) * (int64_t)sizeof(float) <= MOST_BYTES;
 }
 
-/* Lines first .. last, [position][tile][channel]. */
+/* Transforms the inputs of tile lines first .. last to [position][tile][channel]. */
 static void transform_inputs(const Job *j, float *out, int64_t step, int64_t first, int64_t last) {
     const dg_convolution *p = j->p;
     int64_t rows = p->batch * p->size[1], from = rows * first / j->lines, row = p->size[2] * p->in;
@@ -65,7 +65,7 @@ static void transform_inputs(const Job *j, float *out, int64_t step, int64_t fir
     }
 }
 
-/* Outputs first_out .. last_out of lines first .. last. scratch: sums. far: inputs are in another thread's cache. */
+/* Computes output channels first_out .. last_out of tile lines first .. last. scratch: sums. far: inputs are in another thread's cache. */
 static void multiply(const Job *j, const float *inputs, int64_t step, int64_t first, int64_t last, int64_t first_out, int64_t last_out, float *scratch, int far) {
     const dg_convolution *p = j->p;
     int64_t tiles = (last - first) * j->across, count = last_out - first_out, ld = dg_last_columns(count), sums = sums_step(tiles, ld);
@@ -77,7 +77,7 @@ static void multiply(const Job *j, const float *inputs, int64_t step, int64_t fi
             const float *next = j->weights + (q + (after == 0)) * w_step + after * j->wide + first_out * DG_MIN(j->deep, p->in - after);
             const float *rows = inputs + q * step + k, *more = q + 1 < POSITIONS ? inputs + (q + 1) * step : rows;
             float *to = scratch + q * sums;
-            /* weights that come next are fetched, and then inputs, which another thread may have transformed */
+            /* prefetch the next weights, then inputs, which another thread may have transformed */
             int64_t half = far && k + depth == p->in && tiles > 2 * dg_last_height() ? tiles / 2 : tiles;
             dg_last_block(half, count, depth, rows, j->ld, weights, to, ld, k > 0, next, bytes);
             if (half < tiles)
@@ -96,7 +96,7 @@ static void multiply(const Job *j, const float *inputs, int64_t step, int64_t fi
     }
 }
 
-/* A unit is a block of lines, with all of its channels and outputs. */
+/* A work unit is a block of tile lines with all channels and outputs. */
 static void lines_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const dg_convolution *p = j->p;
@@ -113,13 +113,13 @@ static void lines_task(void **args, int64_t begin, int64_t end) {
         for (int64_t line = first, next; j->e && !j->e->affine && line < last; line = next) {
             int64_t image = line / j->down, row = 2 * (line % j->down), area = p->out_size[2] * p->out;
             next = DG_MIN(last, (image + 1) * j->down);
-            dg_then(j->e, (image * p->out_size[1] + row) * area, DG_MIN(2 * (next - line), p->out_size[1] - row) * area);
+            dg_run_epilogue(j->e, (image * p->out_size[1] + row) * area, DG_MIN(2 * (next - line), p->out_size[1] - row) * area);
         }
     }
     dg_free(scratch);
 }
 
-/* Few lines: all inputs first, a unit is a line, and then all outputs, a unit is some of them. */
+/* Few tile lines: first transform all inputs (a unit is a line), then compute all outputs (a unit is a channel range). */
 static void inputs_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     transform_inputs(j, j->inputs + begin * j->across * j->ld, inputs_step(j, j->lines * j->across), begin, end);
@@ -135,14 +135,14 @@ static void outputs_task(void **args, int64_t begin, int64_t end) {
     dg_free(scratch);
 }
 
-static void whole_task(void **args, int64_t begin, int64_t end) { dg_then(args[0], begin, end - begin); }
+static void whole_task(void **args, int64_t begin, int64_t end) { dg_run_epilogue(args[0], begin, end - begin); }
 
 static int run(Job *j) {
     const dg_convolution *p = j->p;
     void *args[] = {j};
     int64_t tiles = j->lines * j->across;
     if (tiles > FEW_TILES) {
-        /* blocks of lines whose inputs stay in the second-level cache, and of which no thread has many more than another */
+        /* blocks of lines whose inputs stay in L2, evenly distributed over threads */
         int64_t most = DG_MAX(48, DG_MIN(112, INPUTS_BYTES / (POSITIONS * 4 * p->in))) / j->across, threads = dg_threads(), least = INT64_MAX;
         most = DG_MAX(1, DG_MIN(most, j->lines));
         for (int64_t rows = most; rows >= (most + 1) / 2; rows--) {
@@ -168,7 +168,7 @@ static int run(Job *j) {
     return DG_OK;
 }
 
-/* ---- weights: transformed, behind them as they were, and behind these whether they are too large ---- */
+/* ---- packed weights: transformed weights, the original weights, and a flag for overflow ---- */
 
 int dg_conv_last_winograd_takes(const dg_convolution *p) {
     Job j;
@@ -181,7 +181,7 @@ int64_t dg_conv_last_winograd_packs(const dg_convolution *p) {
     return (POSITIONS * weights_step(&j) + p->in * p->out * 9 + 1) * (int64_t)sizeof(float);
 }
 
-/* A unit is a strip. */
+/* A work unit is a strip. */
 static void weights_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const float *w = args[1];
@@ -202,7 +202,7 @@ void dg_conv_last_winograd_pack(const dg_convolution *p, float *out, const float
     float *plain = out + POSITIONS * weights_step(&j), largest = 0;
     dg_parallel_for(weights_task, (void *[]){&j, (void *)w, out}, (j.wide + strip - 1) / strip, 1 + 1024 / p->in);
     memcpy(plain, w, (size_t)count * sizeof(float));
-    for (int64_t i = 0; i < count; i++) largest += (w[i] < MOST_WEIGHTS && w[i] > -MOST_WEIGHTS) ? 0 : 1; /* NaN is not less */
+    for (int64_t i = 0; i < count; i++) largest += (w[i] < MOST_WEIGHTS && w[i] > -MOST_WEIGHTS) ? 0 : 1; /* also false for NaN */
     plain[count] = largest;
 }
 

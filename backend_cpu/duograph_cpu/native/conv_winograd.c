@@ -1,34 +1,34 @@
-/* Convolutions with kernels of 3x3 and steps of 1, after Winograd: F(2x2, 3x3).
+/* Winograd convolution F(2x2, 3x3) for 3x3 kernels with stride 1, channels first.
  *
- * A tile of 2x2 outputs reads 4x4 inputs. Both the inputs d and the weights g of a channel are transformed, V = B'dB and U = GgG', to 4x4 numbers
- * each, whose products are summed over the channels, and A'(sum of U*V)A are the outputs: 16 multiplications in place of 36. Each of the 16
- * positions is a product of matrices, (tiles, channels) by (channels, outputs), for which the transforms write what the register tiles
- * of gemm.c read: tiles in panels of rows, outputs in strips of columns. A number of tiles need not be a multiple of anything.
+ * A tile of 2x2 outputs reads 4x4 inputs. Inputs d and weights g of a channel are transformed to V = B'dB and U = GgG', 4x4 elements
+ * each; U*V is summed over channels, and A'(sum of U*V)A is the tile of outputs: 16 multiplications instead of 36. Each of the 16
+ * positions is a GEMM, (tiles, channels) by (channels, outputs), whose operands the transforms write in the packed layout of gemm.c:
+ * tiles in panels of rows, outputs in strips of columns. The number of tiles may be anything.
  *
- * The transforms add, and halve weights, so results are about as exact as sums of products. But they spread an infinity or a NaN over the tile, and
- * would overflow earlier: where inputs are so large, outputs are computed directly. */
+ * The transforms only add, and halve weights, so the accuracy is about that of direct sums. They would spread an infinity or NaN over
+ * the tile and overflow earlier, so outputs of very large inputs are computed directly. */
 #include "conv_winograd.h"
 #include "blas.h"
 #include "common.h"
 
 #define POSITIONS 16
-#define DEPTH 256             /* channels of a block of a product */
-#define MOST_WEIGHTS 0x1p44f  /* and 2^64 of inputs, the square root of the largest float: sums of their products do not overflow */
-#define MOST_BYTES (64 << 20) /* of transformed weights */
-#define MOST_PACKED 1024      /* tiles; with more, weights are transformed in no time */
+#define DEPTH 256             /* channels of a block of the GEMM */
+#define MOST_WEIGHTS 0x1p44f  /* with inputs up to 2^64, the square root of the largest float: sums of products do not overflow */
+#define MOST_BYTES (64 << 20) /* bytes of transformed weights */
+#define MOST_PACKED 1024      /* tiles up to which packing pays; with more, the weight transform is negligible */
 #define LARGEST_LANES 16
 
-/* Lines of tiles, of all images one after the other. */
+/* One convolution; tile lines are numbered over all images. */
 typedef struct {
     const float *x, *w;
     float *y;
     const dg_epilogue *e;
-    int64_t batch, in, out, height, width, out_height, out_width, top, left; /* of an image; zeros around it */
-    int64_t down, across, lines, lanes, tall, deep; /* tiles; of a vector and of a panel of gemm.c; channels of a block */
-    int64_t pitch, outs;                            /* of a row between zeros; outputs in whole vectors */
+    int64_t batch, in, out, height, width, out_height, out_width, top, left; /* of an image; top, left: padding */
+    int64_t down, across, lines, lanes, tall, deep; /* tiles of an image, vertically and horizontally; tile lines of all images; vector and panel size of gemm.c; channels of a block */
+    int64_t pitch, outs;                            /* elements of a padded row; output channels in whole vectors */
     int backward;
     float *weights, *inputs; /* [position][block of channels]: [strip of outputs][channel][output]; [panel of tiles][channel][tile] */
-    int64_t weights_step, rows, columns;            /* from position to position; lines and outputs of a unit */
+    int64_t weights_step, rows, columns;            /* elements from position to position; tile lines and output channels of a work unit */
     int wild, failed;
 } Job;
 
@@ -40,9 +40,9 @@ typedef struct {
 
 static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-static int64_t inputs_step(const Job *j, int64_t tiles) { return tiles * j->in + LARGEST_LANES; } /* not a power of two */
+static int64_t inputs_step(const Job *j, int64_t tiles) { return tiles * j->in + LARGEST_LANES; } /* not a power of two, to avoid cache set conflicts */
 
-/* A unit is a vector of outputs. */
+/* A work unit is a vector of output channels. */
 static void weights_task(void **args, int64_t begin, int64_t end) {
     Job *j = args[0];
     enum { CHANNELS = 32 };
@@ -55,23 +55,23 @@ static void weights_task(void **args, int64_t begin, int64_t end) {
         for (int64_t c = 0, n; c < j->in; c += n) {
             int64_t block = c / j->deep * j->deep, deep = DG_MIN(j->deep, j->in - block);
             n = DG_MIN(CHANNELS, block + deep - c);
-            for (int64_t i = 0; j->backward && i < n; i++) { /* whole vectors of taps, where that many weights are left */
+            for (int64_t i = 0; j->backward && i < n; i++) { /* whole vectors of taps while that many weights remain */
                 int64_t from = ((c + i) * j->out + first) * 9;
-                dg_gemm_turn(DG_F32, taps + i * 9 * lanes, lanes, j->w + from, 9, outs, from + outs * 9 + lanes <= last ? up(9, lanes) : 9);
+                dg_gemm_transpose(DG_F32, taps + i * 9 * lanes, lanes, j->w + from, 9, outs, from + outs * 9 + lanes <= last ? up(9, lanes) : 9);
             }
-            if (!j->backward) dg_gemm_turn(DG_F32, taps, lanes, j->w + (first * j->in + c) * 9, j->in * 9, outs, n * 9);
+            if (!j->backward) dg_gemm_transpose(DG_F32, taps, lanes, j->w + (first * j->in + c) * 9, j->in * 9, outs, n * 9);
             float *to = j->weights + block * j->outs + strip * deep + (c - block) * width + first - strip;
             if (!KERNEL(transform_weights)(to, j->weights_step, width, taps, n, j->backward)) __atomic_store_n(&j->wild, 1, __ATOMIC_RELAXED);
         }
     }
 }
 
-/* Memory of the transformation of a channel. */
+/* Scratch elements for the transform of a channel. */
 static int64_t channel_room(const Job *j, int64_t tiles) {
     return (2 * tiles / j->across + 2 * j->batch + 4) * j->pitch + 4 * j->lanes + POSITIONS * (tiles + j->lanes);
 }
 
-/* Channels begin .. end of lines first .. last, as panels; returns 0 when some are too large. */
+/* Transforms channels begin .. end of tile lines first .. last into panels; returns 0 if some inputs are too large. */
 static int transform_inputs(const Job *j, float *out, float *scratch, int64_t first, int64_t last, int64_t begin, int64_t end) {
     int64_t tiles = (last - first) * j->across, step = inputs_step(j, tiles), plane = j->height * j->width, tame = 1;
     int64_t v_step = tiles + j->lanes;
@@ -90,7 +90,7 @@ static int transform_inputs(const Job *j, float *out, float *scratch, int64_t fi
     return (int)tame;
 }
 
-/* Outputs first_out .. last_out of lines of one image by their definition. */
+/* Computes output channels first_out .. last_out of tile lines of one image directly. */
 static void direct(const Job *j, int64_t image, int64_t line, int64_t lines, int64_t first_out, int64_t last_out) {
     int64_t row = 2 * line, rows = DG_MIN(2 * lines, j->out_height - row), plane = j->out_height * j->out_width;
     for (int64_t o = first_out; o < last_out; o++) {
@@ -111,7 +111,7 @@ static void direct(const Job *j, int64_t image, int64_t line, int64_t lines, int
     }
 }
 
-/* Outputs of lines first .. last from their inputs, by blocks of outputs. */
+/* Computes the outputs of tile lines first .. last from transformed inputs, by blocks of output channels. */
 static void multiply(const Job *j, const float *inputs, int tame, int64_t first, int64_t last, int64_t first_out, int64_t last_out, float *scratch) {
     int64_t tiles = (last - first) * j->across, step = inputs_step(j, tiles), plane = j->out_height * j->out_width;
     int64_t most = DG_MIN(j->columns, j->outs), sums_step = tiles * most + LARGEST_LANES;
@@ -134,19 +134,19 @@ static void multiply(const Job *j, const float *inputs, int tame, int64_t first,
             if (!tame) direct(j, image, row / 2, next - line, o, o + outs);
             for (int64_t q = 0; tame && q < outs; q += j->lanes) {
                 KERNEL(transform_outputs)(j, pixels, scratch + (line - first) * j->across * most + q, sums_step, most, row / 2, next - line);
-                dg_gemm_turn(DG_F32, j->y + at + q * plane, plane, pixels, j->lanes, count, DG_MIN(j->lanes, outs - q));
+                dg_gemm_transpose(DG_F32, j->y + at + q * plane, plane, pixels, j->lanes, count, DG_MIN(j->lanes, outs - q));
             }
-            for (int64_t q = 0; j->e && q < outs; q++) dg_then(j->e, at + q * plane, count);
+            for (int64_t q = 0; j->e && q < outs; q++) dg_run_epilogue(j->e, at + q * plane, count);
         }
     }
 }
 
-/* Memory for it. */
+/* Scratch elements for that. */
 static int64_t product_room(const Job *j, int64_t lines, int64_t columns) {
     return POSITIONS * (lines * j->across * DG_MIN(columns, j->outs) + LARGEST_LANES) + (2 * lines * j->out_width + j->lanes) * j->lanes;
 }
 
-/* A unit is a block of lines, with all of its channels and outputs. */
+/* A work unit is a block of tile lines with all channels and outputs. */
 static void lines_task(void **args, int64_t begin, int64_t end) {
     Job *j = args[0];
     int64_t inputs = POSITIONS * inputs_step(j, j->rows * j->across), channel = channel_room(j, j->rows * j->across);
@@ -163,7 +163,7 @@ static void lines_task(void **args, int64_t begin, int64_t end) {
     dg_free(scratch);
 }
 
-/* Few lines: all inputs first, a unit is some channels, and then all outputs, a unit is some of them. */
+/* Few tile lines: first transform all inputs, then compute all outputs; a unit is a channel range. */
 static void channels_task(void **args, int64_t begin, int64_t end) {
     Job *j = args[0];
     float *scratch = dg_alloc((size_t)channel_room(j, j->lines * j->across) * sizeof(float));
@@ -185,12 +185,12 @@ static void transform_all_weights(Job *j) {
     dg_parallel_for(weights_task, (void *[]){j}, j->outs / j->lanes, DG_MAX(1, 4096 / j->in));
 }
 
-/* With transformed weights. */
+/* Runs with transformed weights. */
 static int run(Job *j) {
     void *args[] = {j};
     int64_t tiles = j->lines * j->across;
     if (tiles > 150) {
-        /* blocks of lines whose inputs stay in the second-level cache, and of which no thread has many more than another */
+        /* blocks of lines whose inputs stay in L2, evenly distributed over threads */
         int64_t most = DG_MAX(48, DG_MIN(112, (1 << 20) / (POSITIONS * 4 * j->in))) / j->across, threads = dg_threads(), least = INT64_MAX;
         most = DG_MAX(1, DG_MIN(most, j->lines));
         for (int64_t rows = most; rows >= (most + 1) / 2; rows--) {
@@ -211,7 +211,7 @@ static int run(Job *j) {
     return code == DG_OK && j->failed ? DG_NO_MEMORY : code;
 }
 
-/* What is to be done, or 0 when it is done better another way. */
+/* Plans the convolution; returns 0 if another method is better. */
 static int plan(Job *j, const dg_convolution *p, int what) {
     int64_t lanes = dg_gemm_lanes(DG_F32);
     if (lanes == 0 || what == DG_CONV_WEIGHTS || p->type != DG_F32 || p->groups != 1) return 0;
@@ -220,13 +220,13 @@ static int plan(Job *j, const dg_convolution *p, int what) {
     if (p->size[0] != 1 || p->out_size[0] != 1 || p->pad[0] != 0) return 0;
     *j = (Job){.batch = p->batch, .in = p->in, .out = p->out, .height = p->size[1], .width = p->size[2], .out_height = p->out_size[1],
                .out_width = p->out_size[2], .top = p->pad[1], .left = p->pad[2], .lanes = lanes, .tall = dg_gemm_height(DG_F32)};
-    if (what == DG_CONV_INPUT) { /* the convolution of dy with the weights turned around */
+    if (what == DG_CONV_INPUT) { /* the convolution of dy with reversed weights */
         j->in = p->out, j->out = p->in, j->height = p->out_size[1], j->width = p->out_size[2];
         j->out_height = p->size[1], j->out_width = p->size[2], j->top = 2 - p->pad[1], j->left = 2 - p->pad[2], j->backward = 1;
     }
     if (j->top < 0 || j->left < 0 || j->top > 2 || j->left > 2) return 0;
     j->down = (j->out_height + 1) / 2, j->across = (j->out_width + 1) / 2, j->lines = j->batch * j->down;
-    /* Measured: what is saved for each pair of channels, in cycles, against transforming weights, and inputs and outputs. */
+    /* Measured cost model, in cycles: savings per channel pair against the transforms of weights, inputs and outputs. */
     double tiles = (double)(j->lines * j->across), pairs = (double)(j->in * j->out);
     double saved = (9.0 * (double)(j->batch * j->out_height * j->out_width) - 16 * tiles) / 32;
     if (saved * pairs < 14 * pairs + 7.5 * tiles * (double)(j->in + j->out)) return 0;
@@ -250,7 +250,7 @@ int dg_conv_winograd(const dg_convolution *p, int what, const dg_epilogue *e, vo
     return code;
 }
 
-/* ---- weights transformed beforehand: what they were lies behind them, and whether they are too large ---- */
+/* ---- weights transformed in advance: followed by the original weights and a flag for overflow ---- */
 
 int dg_conv_winograd_takes(const dg_convolution *p) {
     Job j;
@@ -298,7 +298,7 @@ int64_t dg_conv_winograd_packs(const dg_convolution *p) {
     return 0;
 }
 
-/* Never called: nothing can be packed. */
+/* Never called: nothing is packed. */
 void dg_conv_winograd_pack(const dg_convolution *p, void *out, const void *w) { (void)p, (void)out, (void)w; }
 
 int dg_conv_winograd_packed(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w, const void **plain) {

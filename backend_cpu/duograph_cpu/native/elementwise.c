@@ -1,4 +1,4 @@
-/* Drives the printed rows: in one piece when small, else over the pool, row by row when operands are broadcast. */
+/* Runs the generated row kernels: small results in one call, large ones over the thread pool, broadcast operands row by row. */
 #include "common.h"
 #include "elementwise.h"
 
@@ -7,9 +7,9 @@
 #endif
 
 #define MAX_OPERANDS 5
-#define BLOCK 8192 /* bytes of a result computed in the first-level cache before they are streamed out */
+#define BLOCK 8192 /* bytes of a result that are computed in L1 before they are streamed out */
 
-/* A result that will not fit the caches is written around them: a plain store would first read what it replaces. */
+/* Results that do not fit the caches are written with streaming stores: plain stores would first read the lines they overwrite. */
 static int64_t stream_from = 32 << 20;
 void dg_stream_from(int64_t bytes) { stream_from = bytes; }
 
@@ -35,7 +35,7 @@ static void stream(char *out, const char *block, int64_t bytes) {
 }
 #endif
 
-/* One row, or a piece of one. */
+/* Computes one row or a part of one. */
 static void run(const dg_elementwise_plan *p, void **pointers, int64_t n, int streamed) {
 #ifdef __SSE2__
     int size = p->itemsizes[p->operands];
@@ -93,7 +93,7 @@ static void task(void **args, int64_t begin, int64_t end) {
         inside = 0;
         begin += n;
         out += n * size;
-        for (int d = p->outer - 1; d >= 0; d--) { /* the next row */
+        for (int d = p->outer - 1; d >= 0; d--) { /* advance to the next row */
             for (int k = 0; k < count; k++) starts[k] += p->steps[k][d];
             if (++index[d] < p->sizes[d]) break;
             for (int k = 0; k < count; k++) starts[k] -= p->steps[k][d] * p->sizes[d];

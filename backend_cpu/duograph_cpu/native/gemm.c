@@ -1,12 +1,12 @@
-/* Products of float32 and float64 matrices on processors with AVX-512 or AVX2.
+/* GEMM of float32 and float64 matrices on processors with AVX-512 or AVX2, blocked as in BLIS.
  *
- * b is packed block by block into the second-level cache, as BLIS does, in strips of columns; rows of a are packed, a panel at a time, into the first-level
- * cache, where all strips of the block meet them. A register tile runs over both. Tiles exist for every height up to the largest, and panels
- * differ by at most one row, so that few rows waste nothing.
- * Each element of c is the sum over blocks of k in order, each block summed in order: it does not depend on how rows and columns
- * are split, so the split may look at the number of threads.
+ * Blocks of b are packed in strips of columns and stay in the L2 cache; panels of rows of a are packed into the L1 cache, where they
+ * meet all strips of the block. A register tile runs over both. There is a tile for every height up to the largest, and panels differ
+ * by at most one row, so matrices with few rows waste no lanes.
+ * Each element of c is summed over blocks of k in order, and within a block in order. Its bits do not depend on the split of rows and
+ * columns, so the split may depend on the number of threads.
  *
- * An operand that stays the same from one product to the next can be packed beforehand, all of it: then no block of it is copied. */
+ * An operand that is the same in many calls can be packed in advance as a whole; its blocks are then never copied. See README.md. */
 #include "blas.h"
 #include "common.h"
 #include "tile.h"
@@ -16,13 +16,13 @@
 #include <immintrin.h>
 #endif
 
-#define DEPTH 256   /* of a block: a panel of a and a strip of b fit into the first-level cache */
-#define COLUMN_BYTES 2048 /* of a row of a block of b, where the second-level cache has 1 MiB: with the block, half of it */
-#define FEW_ROWS 255 /* these meet a packed b in smaller blocks: the next one is fetched meanwhile */
+#define DEPTH 256   /* k extent of a block: a panel of a and a strip of b fit into the L1 cache */
+#define COLUMN_BYTES 2048 /* bytes of a row of a block of b, for an L2 cache of 1 MiB: the block fills half of it */
+#define FEW_ROWS 255 /* up to this many rows, blocks of a packed b are smaller, and the next one is prefetched */
 #define FEW_ROWS_COLUMNS 256
-#define SOME_PANELS 4 /* of a transposed a, packed together: parts of its rows that are longer than a line of the cache */
+#define SOME_PANELS 4 /* panels of a transposed a that are packed together, so that reads exceed a cache line */
 
-/* Lanes of two vectors of N that a step of a transposition puts into the upper and the lower row; see SWAP_BLOCKS. */
+/* Shuffle masks of one transposition step on two vectors of N lanes, for its lower and upper row; see SWAP_BLOCKS. */
 #define LOWER_1_4 0, 4, 2, 6
 #define UPPER_1_4 1, 5, 3, 7
 #define LOWER_2_4 0, 1, 4, 5
@@ -42,13 +42,13 @@
 #define LOWER_8_16 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
 #define UPPER_8_16 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
 
-/* Memory that is read next: rows of so many lines of a cache, ld bytes apart. */
+/* Memory to prefetch: `rows` rows of `lines` cache lines, ld bytes apart. */
 typedef struct {
     const char *at;
     int64_t ld, rows, lines;
 } Fetch;
 
-/* Rows of op(a) in a block, where they lie; next: what is read after them. */
+/* Unpacked rows of op(a) of one block; next: what to prefetch meanwhile. */
 typedef struct {
     const void *at;
     int64_t ld;
@@ -56,13 +56,13 @@ typedef struct {
     Fetch next;
 } Rows;
 
-/* Of n parts those from `begin` to `end`. */
+/* Parts begin .. end of n. */
 static inline Fetch slice(const Fetch *f, int64_t begin, int64_t end, int64_t n) {
     int64_t first = f->rows * begin / n;
     return (Fetch){f->at + first * f->ld, f->ld, f->rows * end / n - first, f->lines};
 }
 
-/* `rows` rows of so many bytes. */
+/* A Fetch of `rows` rows of `bytes` bytes. */
 static inline Fetch fetch_lines(const void *at, int64_t ld, int64_t bytes, int64_t rows) { return (Fetch){at, ld, rows, (bytes + 63) / 64}; }
 
 #define ISA_SOURCE "gemm.inc"
@@ -71,42 +71,42 @@ static inline Fetch fetch_lines(const void *at, int64_t ld, int64_t bytes, int64
 #ifdef DG_X86
 
 typedef struct {
-    int64_t size, height, lanes, pitch; /* of an element; of a tile; of a vector; of rows of a */
+    int64_t size, height, lanes, pitch; /* element size in bytes; rows of a tile; elements of a vector; leading dimension of packed rows of a */
     void (*pack_b)(void *, int, int, int, const void *, int64_t, int64_t, int64_t);
     void (*pack_gathered)(void *, int, const void *, const int32_t *, const int32_t *, int64_t, int64_t);
     void (*block)(int64_t, int64_t, int64_t, int, const void *, const Rows *, void *, const void *, int64_t, void *, int64_t, int, const Fetch *);
-    void (*turn)(void *, int64_t, const void *, int64_t, int64_t, int64_t);
+    void (*transpose)(void *, int64_t, const void *, int64_t, int64_t, int64_t);
     void (*thin)(int, int64_t, int64_t, int64_t, const void *, int64_t, const void *, int64_t, void *, int64_t);
 } Kernels;
 
 static const Kernels kernels[2][2] = {
-    {{4, 6, 8, DEPTH + 8, pack_b_f32_avx2, pack_gathered_f32_avx2, block_f32_avx2, turn_f32_avx2, thin_f32_avx2}, {8, 6, 4, DEPTH + 4, pack_b_f64_avx2, pack_gathered_f64_avx2, block_f64_avx2, turn_f64_avx2, thin_f64_avx2}},
-    {{4, 14, 16, DEPTH + 16, pack_b_f32_avx512, pack_gathered_f32_avx512, block_f32_avx512, turn_f32_avx512, thin_f32_avx512},
-     {8, 14, 8, DEPTH + 8, pack_b_f64_avx512, pack_gathered_f64_avx512, block_f64_avx512, turn_f64_avx512, thin_f64_avx512}},
+    {{4, 6, 8, DEPTH + 8, pack_b_f32_avx2, pack_gathered_f32_avx2, block_f32_avx2, transpose_matrix_f32_avx2, thin_f32_avx2}, {8, 6, 4, DEPTH + 4, pack_b_f64_avx2, pack_gathered_f64_avx2, block_f64_avx2, transpose_matrix_f64_avx2, thin_f64_avx2}},
+    {{4, 14, 16, DEPTH + 16, pack_b_f32_avx512, pack_gathered_f32_avx512, block_f32_avx512, transpose_matrix_f32_avx512, thin_f32_avx512},
+     {8, 14, 8, DEPTH + 8, pack_b_f64_avx512, pack_gathered_f64_avx512, block_f64_avx512, transpose_matrix_f64_avx512, thin_f64_avx512}},
 };
 
 typedef struct {
     const Kernels *k;
-    int ta, tb, turned; /* turned: c is written transposed */
-    int64_t m, n, depth, lda, ldb, ldc, rows, row_parts, columns, column_parts, deep; /* deep: of a block */
+    int ta, tb, c_transposed; /* c is written transposed */
+    int64_t m, n, depth, lda, ldb, ldc, rows, row_parts, columns, column_parts, deep; /* deep: k extent of a block */
     const char *a, *b;
-    int packed; /* DG_LEFT, DG_RIGHT: a or b is what dg_gemm_pack made of it */
-    const int32_t *b_row, *b_column; /* b is gathered: element (i, j) lies at b_row[i] + b_column[j] */
+    int packed; /* DG_LEFT, DG_RIGHT: a or b was packed by dg_gemm_pack */
+    const int32_t *b_row, *b_column; /* implicit im2col: element (i, j) of b is at b_row[i] + b_column[j] */
     char *c, *shared_b;
     const dg_epilogue *e;
-    int64_t at; /* of c in what the epilogue counts */
+    int64_t at; /* offset of c in the epilogue's range */
     int *failed;
 } Job;
 
 static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-/* n in equal parts of at most `most`, in multiples of `unit`. */
+/* The part size for n in equal parts of at most `most`, rounded up to a multiple of `unit`. */
 static int64_t part(int64_t n, int64_t most, int64_t unit) {
     int64_t parts = (n + most - 1) / most;
     return up((n + parts - 1) / parts, unit);
 }
 
-/* Columns of a block of b, which fills half of the second-level cache: rows of a are packed again for each of them. */
+/* Columns of a block of b. The block fills half of the L2 cache, because rows of a are packed again for each block. */
 static int64_t block_columns(const Kernels *k) {
     static int64_t known;
     if (known == 0) {
@@ -119,13 +119,13 @@ static int64_t block_columns(const Kernels *k) {
     return known / k->size;
 }
 
-/* The depth of blocks: equal parts. */
+/* The k extent of blocks: equal parts of at most DEPTH. */
 static int64_t deep_of(int64_t depth) {
     int64_t blocks = (depth + DEPTH - 1) / DEPTH;
     return (depth + blocks - 1) / blocks;
 }
 
-/* Where rows of a lie, `pitch` apart, that were packed beforehand: [block of depth][row]. */
+/* Address of rows of a that were packed in advance, `pitch` apart: [block of k][row]. */
 static const char *row_at(const Job *j, int64_t row, int64_t k) {
     return j->a + (k / j->deep * j->m + row) * j->k->pitch * j->k->size;
 }
@@ -135,7 +135,7 @@ static const char *b_at(const Job *j, int64_t k, int64_t column) {
     return j->b + (j->tb ? column * j->ldb + k : k * j->ldb + column) * j->k->size;
 }
 
-/* The first column of a part: parts differ by at most one strip. */
+/* The first column of a part; parts differ by at most one strip. */
 static int64_t column_of(const Job *j, int64_t part_) {
     int64_t strip = 2 * j->k->lanes, strips = (j->n + strip - 1) / strip;
     return strips * part_ / j->column_parts * strip;
@@ -150,7 +150,7 @@ static void pack_columns(const Job *j, char *out, int64_t k, int64_t column, int
     else j->k->pack_b(out, j->ta, j->shared_b != 0, j->tb, b_at(j, k, column), j->ldb, columns, depth);
 }
 
-/* A unit is a strip in a block of depth. */
+/* A work unit is a strip of one block of k. */
 static void share_b_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     int64_t strip = 2 * j->k->lanes, strips = (j->n + strip - 1) / strip;
@@ -160,7 +160,7 @@ static void share_b_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
-/* The block of b that follows block (k, column): where it was packed in pieces small enough to be spread over many tiles. */
+/* The block of b after block (k, column), as a Fetch that can be spread over many tiles; empty if it is not prefetched. */
 static Fetch next_columns(const Job *j, int64_t k, int64_t column, int64_t columns, int64_t last_column) {
     int64_t depth = DG_MIN(j->deep, j->depth - k), size = j->k->size;
     if (k + depth < j->depth) k += depth;
@@ -177,17 +177,17 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
     const Kernels *f = j->k;
     int64_t size = f->size, left = j->packed & DG_LEFT, right = j->packed & DG_RIGHT, most_rows = j->rows;
     int64_t most_columns = part(j->columns, right && j->rows <= FEW_ROWS ? FEW_ROWS_COLUMNS : block_columns(f), 2 * f->lanes);
-    /* what the epilogue reads again is to be in a near cache */
-    if (j->e && !j->ta && j->deep == j->depth && !j->turned) most_rows = DG_MIN(most_rows, 2 * f->height);
+    /* the epilogue reads its rows again, so they must still be in a near cache */
+    if (j->e && !j->ta && j->deep == j->depth && !j->c_transposed) most_rows = DG_MIN(most_rows, 2 * f->height);
     int64_t room_rows = (j->ta ? SOME_PANELS : 1) * f->height, room_a = up(room_rows * f->pitch * size, 64);
-    int64_t room_b = j->shared_b ? 0 : most_columns * j->deep * size, room_c = j->turned ? j->rows * most_columns * size : 0;
+    int64_t room_b = j->shared_b ? 0 : most_columns * j->deep * size, room_c = j->c_transposed ? j->rows * most_columns * size : 0;
     char *scratch = dg_alloc((size_t)(room_a + room_b + room_c));
     if (!scratch) {
         __atomic_store_n(j->failed, 1, __ATOMIC_RELAXED);
         return;
     }
     char *straight = scratch + room_a + room_b;
-    for (int64_t u = begin; u < end; u++) { /* rows first: a thread writes the part of c that it has in loops over c */
+    for (int64_t u = begin; u < end; u++) { /* row parts outermost: each thread writes one contiguous part of c */
         int64_t row = u / j->column_parts * j->rows, last_row = DG_MIN(row + j->rows, j->m);
         int64_t column = column_of(j, u % j->column_parts), last_column = DG_MIN(column_of(j, u % j->column_parts + 1), j->n);
         for (int64_t c = column; c < last_column; c += most_columns) {
@@ -196,7 +196,7 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
                 int64_t depth = DG_MIN(j->deep, j->depth - k);
                 char *b = j->shared_b ? packed_b(j, k, c, depth) : scratch + room_a;
                 if (!j->shared_b) pack_columns(j, b, k, c, nc, depth);
-                Fetch next_b = next_columns(j, k, c, nc, last_column); /* weights often come from memory, and meet few columns */
+                Fetch next_b = next_columns(j, k, c, nc, last_column); /* weights often come from memory and meet few columns */
                 for (int64_t r = row; r < last_row; r += most_rows) {
                     int64_t nr = DG_MIN(most_rows, last_row - r), next_r = r + nr < last_row ? r + nr : row, next_k = r + nr < last_row ? k : k + depth;
                     Rows a = {a_at(j, r, k), j->lda, j->ta, {0}};
@@ -207,16 +207,16 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
                         int64_t some = DG_MIN(room_rows, last_row - next_r), deep = DG_MIN(j->deep, j->depth - next_k);
                         a.next = fetch_lines(a_at(j, next_r, next_k), j->lda * size, (j->ta ? some : deep) * size, j->ta ? deep : some);
                     }
-                    char *c_ = j->turned ? straight + (r - row) * most_columns * size : j->c + (r * j->ldc + c) * size;
-                    int64_t ldc = j->turned ? most_columns : j->ldc;
+                    char *c_ = j->c_transposed ? straight + (r - row) * most_columns * size : j->c + (r * j->ldc + c) * size;
+                    int64_t ldc = j->c_transposed ? most_columns : j->ldc;
                     int there = j->tb || j->b_row || right || r > row;
                     f->block(nr, nc, depth, j->ta, left ? row_at(j, r, k) : scratch, left ? 0 : &a, b, there ? 0 : b_at(j, k, c), j->ldb, c_, ldc, k > 0, &next);
                     if (k + depth < j->depth) continue;
-                    if (j->turned) {
-                        f->turn(j->c + (c * j->ldc + r) * size, j->ldc, c_, ldc, nr, nc);
-                        dg_then_rows(j->e, j->at + c * j->ldc + r, nc, nr, j->ldc);
+                    if (j->c_transposed) {
+                        f->transpose(j->c + (c * j->ldc + r) * size, j->ldc, c_, ldc, nr, nc);
+                        dg_run_epilogue_rows(j->e, j->at + c * j->ldc + r, nc, nr, j->ldc);
                     } else {
-                        dg_then_rows(j->e, j->at + r * j->ldc + c, nr, nc, j->ldc);
+                        dg_run_epilogue_rows(j->e, j->at + r * j->ldc + c, nr, nc, j->ldc);
                     }
                 }
             }
@@ -225,11 +225,11 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
     dg_free(scratch);
 }
 
-/* How often rows and columns are split. Units of at least 2 Mflop or 256 KB of c, two for each thread; little is to be packed twice. */
+/* Chooses the numbers of row and column parts: units of at least 2 Mflop or 256 KB of c, two per thread, with little repacking. */
 static void split(Job *j) {
     double flops = 2.0 * (double)j->m * (double)j->n * (double)j->depth, bytes = (double)(j->m * j->n * j->k->size);
     int64_t units = (int64_t)DG_MIN(flops / 2e6 + bytes / 262144, 2.0 * dg_threads()), strip = 2 * j->k->lanes;
-    double pack_a = j->ta ? 2 : 3, pack_b = j->b_row ? 8 : j->tb || j->packed & DG_RIGHT ? 3 : 2; /* of an element; a packed one is read from memory */
+    double pack_a = j->ta ? 2 : 3, pack_b = j->b_row ? 8 : j->tb || j->packed & DG_RIGHT ? 3 : 2; /* cost per element; a packed operand is only read */
     j->row_parts = j->column_parts = 1;
     while (j->row_parts * j->column_parts < units) {
         double a = pack_a * (double)j->m * (double)j->column_parts, b = pack_b * (double)j->n * (double)j->row_parts;
@@ -265,7 +265,7 @@ static int tiled(Job *j) {
     return !failed;
 }
 
-/* On AVX2 OpenBLAS is as fast. */
+/* The kernels of this processor and type; NULL if OpenBLAS is as fast (AVX2) or there are none. */
 static const Kernels *kernels_for(int type) {
     int isa = dg_isa();
     return isa == 0 || (isa == 1 && dg_blas_is_open()) || (type != DG_F32 && type != DG_F64) ? 0 : &kernels[isa - 1][type == DG_F64];
@@ -277,20 +277,20 @@ int dg_gemm_tiled(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, con
     if (!found || m * n * k == 0) return 0;
     Job j = {.k = found, .ta = ta, .tb = tb, .m = m, .n = n, .depth = k, .lda = lda, .ldb = ldb, .ldc = ldc,
              .a = a, .b = b, .c = c, .e = e, .at = at};
-    /* Few columns would leave vectors empty: the transposed product has few rows instead. */
+    /* Few columns would leave vector lanes empty: compute the transposed product, which has few rows instead. */
     if (n < j.k->lanes && m > n) {
-        j.turned = 1, j.ta = !tb, j.tb = !ta, j.m = n, j.n = m, j.lda = ldb, j.ldb = lda, j.a = b, j.b = a;
+        j.c_transposed = 1, j.ta = !tb, j.tb = !ta, j.m = n, j.n = m, j.lda = ldb, j.ldb = lda, j.a = b, j.b = a;
     }
     return tiled(&j);
 }
 
-/* Packing is worth its memory where few lines of the other operand meet what it saves: columns are turned into strips, rows only copied,
- * and these with room between them. Measured; and nothing is won below so many bytes. */
+/* Packing in advance pays if few rows or columns of the other operand amortise the copy. Columns are transposed into strips, rows
+ * only copied with a pitch, so the limits differ. Measured; operands below FEWEST_BYTES gain nothing. */
 #define MOST_ROWS 1024
 #define MOST_COLUMNS 256
 #define FEWEST_BYTES 16384
 
-/* Columns that are left over are packed in two ways, so where there are few of them b is not packed beforehand. */
+/* The layout of one or two leftover columns depends on the caller, so b is not packed in advance if it has such columns. */
 int64_t dg_gemm_packed_bytes(int type, int side, int64_t m, int64_t n, int64_t k) {
     const Kernels *found = kernels_for(type);
     if (!found || m < 2 || n < found->lanes || (side == DG_LEFT ? m : n) * k * found->size < FEWEST_BYTES) return 0;
@@ -310,9 +310,9 @@ static void pack_rows_task(void **args, int64_t begin, int64_t end) {
                    (size_t)(DG_MIN(j->deep, j->depth - k) * j->k->size));
 }
 
-/* What was found worth packing stays packed when BLAS is opened later, so these do not ask for it. */
+/* An operand packed before BLAS was opened stays packed, so these functions do not check for BLAS. */
 void dg_gemm_pack(int type, int side, int transposed, int64_t lines, int64_t k, const void *x, int64_t ld, void *out) {
-    Job j = {.k = &kernels[dg_isa() - 1][type == DG_F64], .depth = k, .deep = deep_of(k), .ta = 1 /* no lone columns */, .b = x};
+    Job j = {.k = &kernels[dg_isa() - 1][type == DG_F64], .depth = k, .deep = deep_of(k), .ta = 1 /* no leftover columns */, .b = x};
     int64_t strip = 2 * j.k->lanes, strips = (lines + strip - 1) / strip;
     if (side == DG_LEFT) {
         j.m = lines, j.lda = ld, j.a = out;
@@ -355,8 +355,8 @@ void dg_gemm_block(int type, int64_t rows, int64_t columns, int64_t depth, const
     k->block(rows, columns, depth, 1, a, 0, (void *)b, 0, 0, c, ldc, add, &(Fetch){next, lines * 64, lines ? tiles : 0, lines});
 }
 
-void dg_gemm_turn(int type, void *c, int64_t ldc, const void *x, int64_t ldx, int64_t rows, int64_t columns) {
-    kernels[dg_isa() - 1][type == DG_F64].turn(c, ldc, x, ldx, rows, columns);
+void dg_gemm_transpose(int type, void *c, int64_t ldc, const void *x, int64_t ldx, int64_t rows, int64_t columns) {
+    kernels[dg_isa() - 1][type == DG_F64].transpose(c, ldc, x, ldx, rows, columns);
 }
 
 #else
@@ -376,7 +376,7 @@ int64_t dg_gemm_packed_bytes(int type, int side, int64_t m, int64_t n, int64_t k
     return 0;
 }
 
-/* Never called: nothing can be packed. */
+/* Never called: packed_bytes is 0. */
 void dg_gemm_pack(int type, int side, int transposed, int64_t lines, int64_t k, const void *x, int64_t ld, void *out) {
     (void)type, (void)side, (void)transposed, (void)lines, (void)k, (void)x, (void)ld, (void)out;
 }

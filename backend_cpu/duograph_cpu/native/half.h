@@ -1,4 +1,4 @@
-/* float16 and bfloat16 as bits, without branches, so that loops over them vectorise on any processor. */
+/* Branch-free conversions of float16 and bfloat16 bits, so that loops over them vectorise on any processor. */
 #ifndef DG_HALF_H
 #define DG_HALF_H
 
@@ -30,7 +30,7 @@ static inline bf16 bf16_store(float f) {
     return (bf16)((u & 0x7fffffff) > 0x7f800000 ? nan : rounded);
 }
 
-/* The exponent is moved by a multiplication, which also normalises subnormal numbers. */
+/* A multiplication rebiases the exponent and normalises subnormal numbers. */
 static inline float f16_load(f16 x) {
     uint32_t sign = (uint32_t)(x & 0x8000) << 16;
     uint32_t magnitude = (uint32_t)(x & 0x7fff) << 13;

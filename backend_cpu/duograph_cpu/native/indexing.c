@@ -1,4 +1,4 @@
-/* Gather and scatter. Indices are read once, whatever their type: checked, counted from the end where negative, and widened. */
+/* Gather and scatter. Indices of any type are first converted to int64 offsets, with range checks; negative ones count from the end. */
 #include "common.h"
 #include "half.h"
 
@@ -36,7 +36,7 @@ static void read_task(void **args, int64_t begin, int64_t end) {
     if (bad) __atomic_store_n(r->bad, 1, __ATOMIC_RELAXED);
 }
 
-/* The indices as offsets 0 .. n-1, to be freed; NULL with *code set when one is out of range. */
+/* Returns the indices as offsets 0 .. n-1, which the caller frees; NULL with *code set if one is out of range. */
 static int64_t *read_indices(const void *indices, int64_t type, int64_t count, int64_t n, int *code) {
     int bad = 0;
     int64_t *out = dg_alloc((size_t)count * 8);
@@ -74,7 +74,7 @@ int dg_wrong_index(const void *indices, int64_t type, int64_t count, int64_t n) 
 typedef struct { uint64_t low, high; } u128;
 #define EACH_SIZE(X) X(1, uint8_t) X(2, uint16_t) X(4, uint32_t) X(8, uint64_t) X(16, u128)
 
-/* ---- rows ---- */
+/* ---- whole slices along an axis ---- */
 
 static void gather_task(void **args, int64_t begin, int64_t end) {
     const dg_indexing *p = args[0];
@@ -138,7 +138,7 @@ static void add_run(void *out, const void *v, int64_t n, int64_t type) {
 
 #define SCATTER_TILE 512
 
-/* A unit is a column strip of one outer step; it takes all indices in order, so that duplicates meet in order. */
+/* A work unit is a strip of columns of one outer index; it processes all indices in order, so duplicates are applied in order. */
 static void scatter_task(void **args, int64_t begin, int64_t end) {
     const dg_indexing *p = args[0];
     const int64_t *at = args[3];
@@ -174,7 +174,7 @@ int dg_scatter(const dg_indexing *p, void *out, const void *x, const void *indic
 
 typedef struct { const dg_elements *p; char *out; const char *x; const int64_t *at; } Elements;
 
-/* Rows of the last axis. */
+/* Indices along the last axis. */
 static void gather_elements_task(void **args, int64_t begin, int64_t end) {
     const Elements *e = args[0];
     const dg_elements *p = e->p;
@@ -213,7 +213,7 @@ int dg_gather_elements(const dg_elements *p, void *out, const void *x, const voi
     return DG_OK;
 }
 
-/* Lines along the indexed axis: what one line writes no other does. */
+/* Scatters line by line along the indexed axis; lines write disjoint elements. */
 static void scatter_elements_task(void **args, int64_t begin, int64_t end) {
     const Elements *e = args[0];
     const dg_elements *p = e->p;

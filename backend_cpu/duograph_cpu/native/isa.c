@@ -1,4 +1,4 @@
-/* Which instruction set the kernels of this process use; see isa.h. */
+/* The instruction set that the kernels of this process use; see isa.h. */
 #include "common.h"
 
 static int chosen = -1;

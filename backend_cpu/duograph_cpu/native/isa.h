@@ -1,12 +1,12 @@
-/* One source, compiled for several instruction sets and chosen when it first runs.
+/* Multi-versioning: compiles one source for several instruction sets and selects a version when it first runs.
  *
  *     // kernels.inc: functions named ISA(name)
  *     // kernels.c:
  *     #define ISA_SOURCE "kernels.inc"
  *     #include "isa.h"
- *     ... ISA_PICK(name) ...          // the best one for this processor
+ *     ... ISA_PICK(name) ...          // the best version for this processor
  *
- * The baseline is what the compiler targets by itself; x86-64 adds AVX2 (with FMA and F16C) and AVX-512 (F, DQ, BW, VL). */
+ * The baseline is the compiler's default target; x86-64 adds AVX2 (with FMA and F16C) and AVX-512 (F, DQ, BW, VL). */
 #include "common.h"
 
 #define ISA_JOIN_(name, suffix) name##_##suffix

@@ -1,4 +1,4 @@
-/* Batched matrix products, split over the pool: large products in both directions, small ones by batch. */
+/* Batched matmul over the thread pool: a large matmul is split by rows and columns, a batch of small ones by batch index. */
 #include "blas.h"
 #include "common.h"
 #include "half.h"
@@ -11,10 +11,10 @@ typedef struct {
     char *out;
     const dg_epilogue *e;
     int type;
-    int64_t size, rows, row_parts, cols, col_parts; /* a unit is (batch, row part, column part) */
+    int64_t size, rows, row_parts, cols, col_parts; /* a work unit is (batch, row part, column part) */
 } Job;
 
-static void product_task(void **args, int64_t begin, int64_t end) {
+static void matmul_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const dg_product *p = j->p;
     int64_t m = p->m, n = p->n, k = p->k, lda = p->ta ? m : k, ldb = p->tb ? k : n, size = j->size;
@@ -38,22 +38,22 @@ static void product_task(void **args, int64_t begin, int64_t end) {
         else if (m <= DG_THIN && !p->ta) done = dg_gemm_thin(j->type, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n);
         if (!done && m > 1 && n > 1 && dg_gemm_tiled(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n, j->e, at)) continue;
         if (!done) dg_gemm(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, 0, c, n);
-        dg_then_rows(j->e, at, rows, cols, n);
+        dg_run_epilogue_rows(j->e, at, rows, cols, n);
     }
 }
 
 static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-static int product(const dg_product *p, int type, const dg_epilogue *e, void *out, const void *a, const void *b) {
+static int matmul(const dg_product *p, int type, const dg_epilogue *e, void *out, const void *a, const void *b) {
     Job j = {.p = p, .e = e, .a = a, .b = b, .out = out, .type = type, .size = SIZES[type],
              .rows = p->m, .row_parts = 1, .cols = p->n, .col_parts = 1};
-    /* One product: our own kernels split it best. In a batch they run too, each on one thread. */
+    /* A single matmul: the tiled kernels choose the best split. In a batch they run too, each on one thread. */
     int thin = p->m <= DG_THIN && !p->ta;
     if (p->batches == 1 && p->m > 1 && p->n > 1 && !(thin && dg_isa() > 0) &&
         dg_gemm_tiled(type, (int)p->ta, (int)p->tb, p->m, p->n, p->k, a, p->ta ? p->m : p->k, b, p->tb ? p->k : p->n, out, p->n, e, 0))
         return DG_OK;
     int64_t threads = dg_threads(), vector = thin || p->m == 1 || p->n == 1;
-    /* A part is worth a thread from about 4 Mflop; one of a matrix and few vectors is bound by memory, so from less. */
+    /* A part is worth a thread from about 4 Mflop. A matrix times few vectors is memory bound and worth one from less. */
     double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
     double worth = vector ? 2.5e5 : 4e6;
     int64_t parts = flops * (double)p->batches < 2 * worth ? 1 : (int64_t)DG_MIN(flops / worth, 2.0 * (double)threads);
@@ -69,13 +69,13 @@ static int product(const dg_product *p, int type, const dg_epilogue *e, void *ou
     void *args[] = {&j};
     int64_t units = p->batches * j.row_parts * j.col_parts;
     double each = flops / (double)(j.row_parts * j.col_parts) + 1;
-    if (each * (double)units < 2 * worth) product_task(args, 0, units);
-    else if (each >= worth) dg_parallel_chunks(product_task, args, units);
-    else dg_parallel_for(product_task, args, units, (int64_t)(worth / each) + 1);
+    if (each * (double)units < 2 * worth) matmul_task(args, 0, units);
+    else if (each >= worth) dg_parallel_chunks(matmul_task, args, units);
+    else dg_parallel_for(matmul_task, args, units, (int64_t)(worth / each) + 1);
     return DG_OK;
 }
 
-/* ---- float16 and bfloat16: products of float32 copies, rounded once ---- */
+/* ---- float16 and bfloat16: matmul of float32 copies, rounded once ---- */
 
 static void widen_task(void **args, int64_t begin, int64_t end) {
     float *out = args[0];
@@ -93,7 +93,7 @@ static void narrow_task(void **args, int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) out[i] = f16_store(x[i]);
     else
         for (int64_t i = begin; i < end; i++) out[i] = bf16_store(x[i]);
-    dg_then(args[3], begin, end - begin);
+    dg_run_epilogue(args[3], begin, end - begin);
 }
 
 static int64_t matrices(const dg_product *p, const int64_t *stride) {
@@ -102,7 +102,7 @@ static int64_t matrices(const dg_product *p, const int64_t *stride) {
     return last + 1;
 }
 
-static void whole_task(void **args, int64_t begin, int64_t end) { dg_then(args[0], begin, end - begin); }
+static void whole_task(void **args, int64_t begin, int64_t end) { dg_run_epilogue(args[0], begin, end - begin); }
 
 int dg_matmul_then(const dg_product *p, const dg_epilogue *e, void *out, const void *a, const void *b) {
     int64_t total = p->batches * p->m * p->n;
@@ -119,13 +119,13 @@ int dg_matmul_then(const dg_product *p, const dg_epilogue *e, void *out, const v
         void *half = p->type == DG_F16 ? wide : 0;
         dg_parallel_for(widen_task, (void *[]){wide, (void *)a, half}, na, 16384);
         dg_parallel_for(widen_task, (void *[]){wide + na, (void *)b, half}, nb, 16384);
-        product(p, DG_F32, 0, wide + na + nb, wide, wide + na);
+        matmul(p, DG_F32, 0, wide + na + nb, wide, wide + na);
         dg_parallel_for(narrow_task, (void *[]){out, wide + na + nb, half, (void *)e}, total, 16384);
         dg_free(wide);
         return DG_OK;
     }
-    if (p->type != DG_BOOL) return product(p, (int)p->type, e, out, a, b);
-    int code = product(p, DG_BOOL, 0, out, a, b);
+    if (p->type != DG_BOOL) return matmul(p, (int)p->type, e, out, a, b);
+    int code = matmul(p, DG_BOOL, 0, out, a, b);
     for (int64_t i = 0; i < total; i++) ((uint8_t *)out)[i] = ((uint8_t *)out)[i] != 0;
     if (code == DG_OK && e) dg_parallel_for(whole_task, (void *[]){(void *)e}, total, e->grain);
     return code;
@@ -133,7 +133,7 @@ int dg_matmul_then(const dg_product *p, const dg_epilogue *e, void *out, const v
 
 int dg_matmul(const dg_product *p, void *out, const void *a, const void *b) { return dg_matmul_then(p, 0, out, a, b); }
 
-/* ---- an operand packed beforehand ---- */
+/* ---- one operand packed in advance ---- */
 
 int64_t dg_matmul_packs(const dg_product *p, int operand) {
     if (p->type != DG_F32 && p->type != DG_F64) return 0;

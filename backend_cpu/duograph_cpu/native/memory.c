@@ -1,10 +1,9 @@
-/* A caching allocator for buffers of more than a few KiB. A fresh block of 64 MiB costs more in page faults than most kernels in work,
- * so freed blocks are kept, by size class, up to a limit on their sum.
+/* A caching allocator for buffers of more than a few KiB. The page faults of a fresh 64 MiB block cost more than most kernels, so freed
+ * blocks are kept by size class, up to a limit on their sum.
  *
- * Size classes are eighths of a power of two (at most 12.5 % is lost). Blocks of 2 MiB and more are mapped by themselves, on huge pages
- * where the system gives them. Smaller ones, down to 32 KiB, are cut from slabs on such pages, so that a network's parameters and moments
- * do not need more small pages than a processor remembers; a slab goes back to the system as a whole, when none of its blocks is in use.
- * In front of each block, 64-byte aligned like the block, lies its header. */
+ * Size classes are eighths of a power of two, so at most 12.5 % is lost. Blocks of 2 MiB and more have their own mapping, on huge pages if
+ * available. Smaller ones, down to 32 KiB, are cut from slabs on huge pages, which keeps TLB misses low for networks with many
+ * parameters. A slab is unmapped as a whole when none of its blocks is in use. A 64-byte aligned header precedes each block. */
 #define _GNU_SOURCE
 #include "common.h"
 
@@ -17,7 +16,7 @@
 #include <unistd.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
-#ifdef __SANITIZE_ADDRESS__ /* each block is as large as was asked for, and none is used again: what reads or writes beyond one is seen */
+#ifdef __SANITIZE_ADDRESS__ /* exact sizes and no reuse, so that the sanitizer sees out-of-bounds accesses */
 #define EXACT 1
 #else
 #define EXACT 0
@@ -27,22 +26,22 @@
 #define SLAB ((size_t)8 << 20)
 #define LEAST_CUT ((size_t)32 << 10)
 
-/* At the beginning of its mapping; cut from front to end, never joined again. */
+/* Header at the start of a slab's mapping. Blocks are cut from front to end and never merged. */
 typedef struct Slab {
     struct Slab *next;
-    size_t cut;      /* bytes that are cut off */
-    int64_t in_use;  /* blocks that are in no free list */
+    size_t cut;      /* bytes already cut off */
+    int64_t in_use;  /* blocks that are not in a free list */
     char pad[40];
 } Slab;
 
 typedef struct Header {
     struct Header *next; /* in the free list */
-    size_t bytes;        /* usable bytes: the class */
-    size_t mapped;       /* length of the mapping, 0 when malloc made the block or it is part of a slab */
-    void *base;          /* what to unmap or free */
-    Slab *slab;          /* of which it is part, or 0 */
+    size_t bytes;        /* usable bytes: the size class */
+    size_t mapped;       /* length of the mapping; 0 for blocks from malloc or a slab */
+    void *base;          /* address to unmap or free */
+    Slab *slab;          /* the slab of the block, or NULL */
     int class_;
-    int dry;             /* cached without memory: its pages went back to the system */
+    int dry;             /* cached, but its pages were returned to the system */
     char pad[16];
 } Header;
 
@@ -61,7 +60,7 @@ static void lock(void) { pthread_mutex_lock(&memory.mutex); }
 static void unlock(void) { pthread_mutex_unlock(&memory.mutex); }
 static void watch_forks(void) { pthread_atfork(lock, unlock, unlock); }
 
-/* The class of a size and its rounded size: 8 classes from each power of two to the next. */
+/* The size class and rounded size of a request: 8 classes per power of two. */
 static int class_of(size_t bytes, size_t *rounded) {
     if (bytes < 4096) bytes = 4096;
     int top = 63 - __builtin_clzll((unsigned long long)bytes);
@@ -72,7 +71,7 @@ static int class_of(size_t bytes, size_t *rounded) {
     return top * 8 + (int)((up >> (top - 3)) & 7);
 }
 
-/* Memory on huge pages, a multiple of them. */
+/* Maps a multiple of the huge page size. */
 static void *map_huge(size_t length) {
     char *p = mmap(0, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return 0;
@@ -86,13 +85,13 @@ static void *map_huge(size_t length) {
     return start;
 }
 
-/* A block cut from a slab; 0 where there is no memory for a new one. */
+/* Cuts a block from a slab; returns NULL if there is no memory for a new slab. */
 static Header *cut(size_t bytes) {
     lock();
     Slab *s = memory.slabs;
     while (s && SLAB - s->cut < sizeof(Header) + bytes) s = s->next;
 #ifdef __GLIBC__
-    if (!s && memory.slabs) malloc_trim(0); /* as for large blocks below; a process with little memory does without */
+    if (!s && memory.slabs) malloc_trim(0); /* as for large blocks below; not before the first slab, for small processes */
 #endif
     if (!s && (s = map_huge(SLAB))) {
         *s = (Slab){.next = memory.slabs, .cut = sizeof(Slab)};
@@ -108,7 +107,7 @@ static Header *cut(size_t bytes) {
     return h;
 }
 
-/* A block of a class of `bytes`, of which `asked` are needed. */
+/* Allocates a block of class size `bytes`, of which `asked` are needed. */
 static Header *fresh(size_t bytes, size_t asked) {
     Header *h = !EXACT && bytes >= LEAST_CUT && bytes < HUGE_PAGE ? cut(bytes) : 0;
     if (h) {
@@ -126,8 +125,8 @@ static Header *fresh(size_t bytes, size_t asked) {
     } else {
         size_t length = (bytes + sizeof(Header) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 #ifdef __GLIBC__
-        /* The C library keeps what others freed, such as the arrays that weights were made from. A mapping of this size takes longer
-         * than giving it back. */
+        /* malloc keeps memory that others freed, such as arrays that weights were made from. Trimming it costs less than mapping a block
+         * of this size. */
         if (length >= TRIMMING) malloc_trim(0);
 #endif
         char *start = map_huge(length);
@@ -147,17 +146,18 @@ static void release(Header *h) {
     else free(h->base);
 }
 
-/* What is to be given back to the system. */
+/* Releases a block to the system. */
 typedef struct { Header *blocks; Slab *slabs; } Given;
 
-/* The pages inside of a block that stays part of its slab. */
+/* Releases the pages of a free block that stays in its slab. */
 static void dry(Header *h) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = ((uintptr_t)(h + 1) + page - 1) & ~(page - 1), end = ((uintptr_t)(h + 1) + h->bytes) & ~(page - 1);
     if (end > begin) madvise((void *)begin, end - begin, MADV_DONTNEED);
     h->dry = 1;
 }
 
-/* Takes every cached block out, with the lock held; the caller releases them without it. Blocks of slabs that are in use give back their pages. */
+/* Removes every cached block from the free lists, with the lock held; the caller releases them without it. Blocks of slabs that are in
+ * use only release their pages. */
 static Given take_cached(void) {
     Given all = {0, 0};
     for (int c = 0; c < CLASSES; c++)
@@ -169,7 +169,7 @@ static Given take_cached(void) {
                 continue;
             }
             *at = h->next;
-            if (h->slab) continue; /* goes with it */
+            if (h->slab) continue; /* released with its slab */
             h->next = all.blocks;
             all.blocks = h;
         }
@@ -217,14 +217,14 @@ void *dg_alloc(size_t bytes) {
     memory.in_use += rounded;
     if (memory.in_use > memory.peak) memory.peak = memory.in_use;
     memory.allocations++;
-    /* Free and used blocks together stay under the limit too. */
+    /* The limit covers cached and used blocks together. */
     Given excess = {0, 0};
     if (memory.in_use + memory.cached > memory.limit) excess = take_cached();
     unlock();
     release_all(excess);
     if (!h) {
         h = fresh(rounded, bytes);
-        if (!h) { /* the system has none left: give back what is cached and try again */
+        if (!h) { /* out of memory: release the cache and retry */
             dg_memory_trim();
             h = fresh(rounded, bytes);
         }

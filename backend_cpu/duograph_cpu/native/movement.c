@@ -1,7 +1,7 @@
-/* Movement: kernels that place elements and never look at them, by item size. */
+/* Data movement: kernels that copy elements by item size without looking at their values. */
 #include "common.h"
 
-#define COPY_GRAIN (256 << 10) /* bytes that are worth a chunk of their own */
+#define COPY_GRAIN (256 << 10) /* bytes worth a chunk of the thread pool */
 
 typedef struct { uint64_t low, high; } u128;
 
@@ -81,7 +81,7 @@ int dg_iota(const dg_axis *p, void *out) {
 
 /* ---- copies with strides ---- */
 
-/* One run of n items with strides on both sides, in items. */
+/* Copies one run of n items; strides count items. */
 static void copy_run(char *dst, int64_t ds, const char *src, int64_t ss, int64_t n, int64_t itemsize) {
     if (ds == 1 && ss == 1) {
         memcpy(dst, src, (size_t)(n * itemsize));
@@ -114,7 +114,7 @@ static void copy_run(char *dst, int64_t ds, const char *src, int64_t ss, int64_t
 #define TILE 32
 
 /* Four rows of four words, transposed. */
-static inline void turn_four(uint32_t *d, int64_t di, const uint32_t *s, int64_t sj) {
+static inline void transpose_four(uint32_t *d, int64_t di, const uint32_t *s, int64_t sj) {
     typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
 #define ROW(P, STEP, R) (*(four *)((P) + (R) * (STEP)))
     four a = ROW(s, sj, 0), b = ROW(s, sj, 1), c = ROW(s, sj, 2), e = ROW(s, sj, 3);
@@ -125,9 +125,9 @@ static inline void turn_four(uint32_t *d, int64_t di, const uint32_t *s, int64_t
 #undef ROW
 }
 
-/* A transposed block of words, see below. */
+/* `transpose_block` for one word size. */
 static void turn_words(uint32_t *restrict d, int64_t di, const uint32_t *restrict s, int64_t sj, int64_t ni, int64_t nj) {
-    if (nj == 3 && di == 3) { /* the planes of a picture */
+    if (nj == 3 && di == 3) { /* the colour planes of an image */
         for (int64_t i = 0; i < ni; i++) d[3 * i] = s[i], d[3 * i + 1] = s[sj + i], d[3 * i + 2] = s[2 * sj + i];
         return;
     }
@@ -135,15 +135,15 @@ static void turn_words(uint32_t *restrict d, int64_t di, const uint32_t *restric
     for (int64_t j0 = 0; j0 < j4; j0 += TILE)
         for (int64_t i0 = 0; i0 < i4; i0 += 16)
             for (int64_t i = i0; i < DG_MIN(i4, i0 + 16); i += 4)
-                for (int64_t j = j0; j < DG_MIN(j4, j0 + TILE); j += 4) turn_four(d + i * di + j, di, s + j * sj + i, sj);
+                for (int64_t j = j0; j < DG_MIN(j4, j0 + TILE); j += 4) transpose_four(d + i * di + j, di, s + j * sj + i, sj);
     for (int64_t i = i4; i < ni; i++)
         for (int64_t j = 0; j < j4; j++) d[i * di + j] = s[j * sj + i];
     for (int64_t i = 0; i < ni; i++)
         for (int64_t j = j4; j < nj; j++) d[i * di + j] = s[j * sj + i];
 }
 
-/* A transposed block: dst rows are dense along j, src is dense along i. In tiles, so that a cache line of the source is
- * used whole before it is evicted. */
+/* Copies a transposed block: dst is dense along j, src along i. Works in tiles, so that all of a source cache line is used before it is
+ * evicted. */
 static void copy_transposed(char *dst, int64_t di, const char *src, int64_t sj, int64_t ni, int64_t nj, int64_t itemsize) {
     if (itemsize == 4) {
         turn_words((uint32_t *)dst, di, (const uint32_t *)src, sj, ni, nj);
@@ -175,13 +175,13 @@ static void copy_transposed(char *dst, int64_t di, const char *src, int64_t sj, 
     }
 }
 
-/* The axes of an n-dimensional copy with those that a chunk handles by itself taken out. */
+/* The outer axes of an n-dimensional copy; the inner ones are handled within a chunk. */
 typedef struct {
     const dg_nd *p;
     char *dst;
     const char *src;
     int outer[16], nouter;
-    int last, across; /* across: the source's dense axis in a transposing copy, else -1 */
+    int last, across; /* across: dense axis of the source in a transposing copy, else -1 */
 } Walk;
 
 static void nd_task(void **args, int64_t begin, int64_t end) {
@@ -214,7 +214,7 @@ static void nd_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
-/* One tall transposing copy without outer axes: chunks of the axis along which dst rows lie. */
+/* A transposing copy without outer axes: split over the axis of dst rows. */
 static void transpose_task(void **args, int64_t begin, int64_t end) {
     Walk *w = args[0];
     const dg_nd *p = w->p;

@@ -7,7 +7,7 @@
 #define ISA_SOURCE "normalise.inc"
 #include "isa.h"
 
-/* ---- reading and writing any floating type ---- */
+/* ---- conversion from and to any floating type ---- */
 
 static void load(int64_t type, const void *x, int64_t stride, int64_t n, int wide, void *out) {
 #define LOOP(T, EXPRESSION)                                                                     \
@@ -42,7 +42,7 @@ static void store(int64_t type, void *out, int64_t stride, int64_t n, int wide, 
 
 static int64_t size_of(int64_t type) { return type == DG_F64 ? 8 : type == DG_F32 ? 4 : 2; }
 
-/* ---- softmax: rows in place where they are dense and of the computing type, else by way of a buffer ---- */
+/* ---- softmax: rows in place if they are dense and of the compute type, else through a buffer ---- */
 
 typedef void (*Row)(void *, const void *, const void *, int64_t);
 
@@ -54,7 +54,7 @@ typedef struct {
     int *failed;
 } Rows;
 
-#define STRIP 16 /* neighbouring columns are read together, a cache line at a time */
+#define STRIP 16 /* adjacent columns that are read together: a cache line */
 
 static void rows_task(void **args, int64_t begin, int64_t end) {
     const Rows *r = args[0];
@@ -119,14 +119,14 @@ int dg_log_softmax_grad(const dg_axis *p, void *dx, const void *y, const void *d
 
 typedef struct {
     const dg_normalisation *p;
-    void *y, *a, *b;            /* results as the entry points name them */
+    void *y, *a, *b;            /* results; the entry points name them */
     const void *x, *dy, *mean, *stat;
-    void *gamma, *beta;         /* as A */
+    void *gamma, *beta;         /* in the compute type A */
     void *parts;
     int64_t chunks;
 } Norm;
 
-/* Channels that a batch_norm unit takes: one when its runs are long, else a cache line's worth of neighbours. */
+/* Channels of a batch_norm work unit: one if its runs are long, else a cache line of adjacent ones. */
 static int64_t channels_of(const dg_normalisation *p) { return p->inner >= 64 ? 1 : 16; }
 
 #define DRIVER(N, T, A, WIDE)                                                                                          \
@@ -240,7 +240,7 @@ DRIVER(bf16, bf16, float, 0)
 #define BY_TYPE(NAME, TYPE)                                                                       \
     ((TYPE) == DG_F32 ? NAME##_f32 : (TYPE) == DG_F64 ? NAME##_f64 : (TYPE) == DG_F16 ? NAME##_f16 : NAME##_bf16)
 
-/* gamma and beta (either may be NULL) in the computing type, side by side */
+/* gamma and beta, either of which may be NULL, converted to the compute type into one buffer */
 static void *weights_of(const dg_normalisation *p, const void *gamma, const void *beta) {
     int wide = p->type == DG_F64;
     int64_t size = wide ? 8 : 4;
@@ -265,7 +265,7 @@ int dg_layer_norm_grad(const dg_normalisation *p, void *dx, void *dgamma, void *
                        const void *mean, const void *rstd, const void *dy) {
     void *w = weights_of(p, gamma, 0);
     if (!w) return DG_NO_MEMORY;
-    /* each chunk of rows adds up gradients of gamma and beta of its own */
+    /* each chunk of rows has its own partial gradients of gamma and beta */
     int64_t chunks = DG_MAX(1, DG_MIN(DG_MIN(32, p->outer), p->outer * p->n / 8192));
     Norm j = {.p = p, .y = dx, .a = dgamma, .b = dbeta, .x = x, .dy = dy, .mean = mean, .stat = rstd, .gamma = w, .chunks = chunks};
     j.parts = dg_alloc((size_t)(chunks * 2 * p->n * (p->type == DG_F64 ? 8 : 4)));

@@ -1,4 +1,4 @@
-/* Steps of optimisers. The composites that they stand for read and write each parameter a dozen times; these do it once. */
+/* Fused optimiser steps. The composite ops read and write each parameter a dozen times; these kernels do it once. */
 #include "common.h"
 
 #include <math.h>
@@ -11,14 +11,14 @@ typedef struct { float beta1, beta2, rest1, rest2, eps, decay, scale, rate, deco
 #define DG_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Moments whose gradients became zero decay to subnormal numbers and stay there, for 0.9 of the smallest few rounds to themselves; squares of
- * small gradients are subnormal at once. Processors take a hundred times as long for these (x86; others do not), and beside eps they
- * are nothing: they count as zero here, where eps is large enough to say so. */
+/* Moments of parameters with zero gradients decay to subnormal numbers and stay there, because 0.9 times the smallest ones rounds to
+ * itself; squares of small gradients are subnormal at once. x86 processors are a hundred times slower on subnormals. They are
+ * negligible beside eps, so they are flushed to zero if eps is large enough. */
 #ifdef __SSE__
 #include <xmmintrin.h>
 static unsigned flush_subnormals(int yes) {
     unsigned before = _mm_getcsr();
-    if (yes) _mm_setcsr(before | 0x8040); /* of results, and of operands */
+    if (yes) _mm_setcsr(before | 0x8040); /* flush results and operands */
     __asm__ volatile("" ::: "memory");
     return before;
 }
@@ -30,7 +30,7 @@ static void flush_no_more(unsigned before) {
 static unsigned flush_subnormals(int yes) { return (unsigned)yes; }
 static void flush_no_more(unsigned before) { (void)before; }
 #endif
-#define FLUSHED_EPS 1e-12 /* the root of the largest subnormal number is 1e-19 */
+#define FLUSHED_EPS 1e-12 /* the square root of the largest subnormal number is 1e-19 */
 
 #define ISA_SOURCE "optimizer.inc"
 #include "isa.h"

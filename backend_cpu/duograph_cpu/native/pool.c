@@ -1,6 +1,6 @@
-/* The pool starts its threads at the first job that is worth splitting and starts them anew in a forked child. Each thread has a share of
- * a job's chunks, the same part in every job, so that it finds in its cache what it left there in the job before; when that is done it
- * helps with the others' shares. Between jobs a worker spins for a moment and then sleeps. */
+/* The pool starts its threads at the first job worth splitting, and restarts them in a forked child. Each thread has a fixed share of the
+ * chunks of every job, so that it finds its data in its cache; when its share is done it steals chunks of others. Between jobs a worker
+ * spins briefly and then sleeps. */
 #define _GNU_SOURCE
 #include "pool.h"
 
@@ -13,13 +13,13 @@
 
 #define MAX_THREADS 256
 #define CHUNKS 32          /* chunks of a large job: enough to balance up to 16 cores or an uneven load */
-#define SPIN_NS 200000     /* how long a thread looks for what it waits for before it sleeps: to be woken takes up to 50 us */
-#define ALONE_NS 30000     /* of that it keeps the core to itself; then others may have it */
+#define SPIN_NS 200000     /* a thread spins this long before it sleeps; waking up takes up to 50 us */
+#define ALONE_NS 30000     /* part of the spinning without yielding the core */
 
-/* What is left of a thread's share of a job: number of the job << 32 | next chunk to take. */
+/* The rest of a thread's share of a job: job number << 32 | next chunk. */
 typedef struct {
     _Atomic uint64_t next;
-    char pad[56]; /* a cache line of its own */
+    char pad[56]; /* padding to a whole cache line */
 } Share;
 
 static Share shares[MAX_THREADS] __attribute__((aligned(64)));
@@ -33,12 +33,12 @@ static struct {
     int started;                   /* workers running */
     int sleeping;
     bool waiting;                  /* the owner sleeps on `finished` */
-    /* What is looked at over and over has a line of the cache that is written with it alone. */
-    ALONE_IN_A_LINE _Atomic uint32_t number; /* of the job; 0 before the first */
+    /* Fields that threads poll have a cache line of their own. */
+    ALONE_IN_A_LINE _Atomic uint32_t number; /* job number; 0 before the first */
     ALONE_IN_A_LINE _Atomic int64_t left;    /* chunks not yet finished */
     ALONE_IN_A_LINE _Atomic int64_t chunks;
-    _Atomic int threads;           /* that have a share */
-    dg_task task;                  /* from here read only by those who took a chunk */
+    _Atomic int threads;           /* threads that have a share */
+    dg_task task;                  /* from here on, read only by threads that took a chunk */
     void **args;
     int64_t n, chunk;
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .mutex = PTHREAD_MUTEX_INITIALIZER,
@@ -75,7 +75,7 @@ static int64_t now_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Waits a moment, or returns false when it has been long; `spin` and `until` are 0 at first. */
+/* One step of a spin wait; returns false after SPIN_NS. `spin` and `until` start at 0. */
 static inline bool waits(int *spin, int64_t *until) {
     relax();
     if (++*spin % 32 != 0) return true;
@@ -89,7 +89,7 @@ static inline bool waits(int *spin, int64_t *until) {
 /* The first chunk of a thread's share. */
 static int64_t share_begin(int64_t chunks, int threads, int thread) { return chunks * thread / threads; }
 
-/* Takes chunks of job `number` until there are none: those of its own share, and then those of the others. */
+/* Runs chunks of job `number` until there are none: first this thread's share, then those of the others. */
 static void work(uint32_t number, int thread) {
     int threads = pool.threads;
     int64_t chunks = pool.chunks;
@@ -186,8 +186,8 @@ static void run(dg_task task, void **args, int64_t n, int64_t chunk) {
     }
     inside_task = true;
     if (pool.started < dg_threads() - 1) start_workers();
-    /* All chunks of the last job are done. Its shares are closed before the fields change, so that a worker that only
-     * now wakes up for it takes nothing. */
+    /* All chunks of the last job are done. Close its shares before the fields change, so that a worker that wakes up late takes
+     * nothing. */
     uint64_t last = atomic_load(&pool.number);
     uint32_t number = (uint32_t)(last + 1);
     for (int t = 0; t < pool.threads; t++) atomic_store(&shares[t].next, last << 32 | UINT32_MAX);
@@ -225,7 +225,7 @@ void dg_parallel_for(dg_task task, void **args, int64_t n, int64_t grain) {
     if (n <= 0) return;
     int64_t chunk = (n + CHUNKS - 1) / CHUNKS;
     if (chunk < grain) chunk = grain;
-    if (n > 4096) chunk = (chunk + 63) & ~(int64_t)63; /* chunks of whole cache lines */
+    if (n > 4096) chunk = (chunk + 63) & ~(int64_t)63; /* whole cache lines */
     run(task, args, n, chunk);
 }
 

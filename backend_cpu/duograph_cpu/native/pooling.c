@@ -4,17 +4,17 @@
 
 #include <math.h>
 
-/* Outputs low .. high of n whose input first + i*step lies inside the axis. */
+/* The range low .. high of outputs i < n whose input first + i*step is inside the axis. */
 static void span(int64_t first, int64_t step, int64_t size, int64_t n, int64_t *low, int64_t *high) {
     *low = first < 0 ? DG_MIN(n, (-first + step - 1) / step) : 0;
     *high = size > first ? DG_MAX(*low, DG_MIN(n, (size - first + step - 1) / step)) : *low;
 }
 
-/* One column of the window: outputs low .. high of a row read first + i*stride. The same for every row of a plane. */
+/* One column of the window: outputs low .. high of a row read first + i*stride, in every row of a plane. */
 typedef struct { int64_t first, low, high; } Tap;
 
-/* The body runs for each tap of the window that meets the plane: input row (id, ih), outputs low .. high of the output row (od, oh) read
- * first + i*s. */
+/* Runs the body for each tap of the window that meets the plane: outputs low .. high of output row (od, oh) read first + i*s of input
+ * row (id, ih). */
 #define EACH_TAP(p)                                                                                                \
     for (int64_t kd = 0; kd < p->kernel[0]; kd++)                                                                  \
         for (int64_t kh = 0; kh < p->kernel[1]; kh++)                                                              \
@@ -24,7 +24,7 @@ typedef struct { int64_t first, low, high; } Tap;
                  (first = taps[kw].first, low = taps[kw].low, high = taps[kw].high, (void)first, (void)low, (void)high, (void)s, 1);      \
                  kw++)
 
-/* Windows without a cell above -infinity: the first of their cells. */
+/* Windows without an element above -infinity: use their first element. */
 static void first_cells(const dg_pooling *p, int64_t *indices, int64_t od, int64_t oh, const Tap *taps) {
     for (int64_t i = 0; i < p->out_size[2]; i++) {
         if (indices[i] >= 0) continue;
@@ -33,14 +33,13 @@ static void first_cells(const dg_pooling *p, int64_t *indices, int64_t od, int64
     }
 }
 
-/* Where the largest of windows are looked for: rows of some planes between cells of -infinity, rows and columns a step apart side by side, as
- * [depth][phase of rows][phase of columns][plane][row][column]. So the outputs of all planes are lanes of vectors, whose cells for one
- * element of the window are as far from each other. Where rows and columns beyond the outputs are among them, results go by way of `best` and `at`, or rows are
- * taken one by one (`apart`). */
+/* Planes for max pooling, padded with -infinity and split by stride phase: [depth][row phase][column phase][plane][row][column]. The
+ * outputs of all planes are then lanes of vectors whose inputs for one window element are contiguous. If rows and columns beyond the
+ * outputs are among them, results go through the buffers `best` and `at`, or rows are processed one by one (`apart`). */
 typedef struct {
     int64_t planes, rows, columns, cell_count, taps;
     int apart;
-    void *cells, *best, *index, *first; /* index and first: see maxima in pooling.inc */
+    void *cells, *best, *index, *first; /* index and first: see `maxima` in pooling.inc */
     int64_t *offset, *at;
 } Spread;
 
@@ -49,7 +48,7 @@ typedef struct {
 
 enum { MAX_POOL, AVG_POOL, AVG_GRAD, MAX_GRAD };
 
-#define SPREAD_BYTES (1 << 20) /* most of a plane that is spread: it is to stay in the second-level cache */
+#define SPREAD_BYTES (1 << 20) /* largest padded plane: it must stay in L2 */
 
 typedef struct {
     const dg_pooling *p;
@@ -64,20 +63,20 @@ static int64_t volume(const int64_t *size) { return size[0] * size[1] * size[2];
 
 static int64_t element(const dg_pooling *p) { return p->type == DG_F64 ? 8 : p->type == DG_F32 ? 4 : 2; }
 
-/* How many steps of an axis the windows and the input reach over. */
+/* The number of steps of an axis that windows and input cover. */
 static int64_t reach(const dg_pooling *p, int axis) {
     int64_t read = (p->out_size[axis] - 1) * p->stride[axis] + (p->kernel[axis] - 1) * p->dilation[axis] + 1;
     return (DG_MAX(read, p->pad[axis] + p->size[axis]) + p->stride[axis] - 1) / p->stride[axis];
 }
 
-/* No planes when the largest are found another way. */
+/* Plans the layout; 0 planes if another method is better. */
 static Spread spread_of(const dg_pooling *p) {
     Spread s = {.rows = reach(p, 1), .columns = reach(p, 2), .taps = volume(p->kernel)};
     int64_t size = element(p), room = s.rows * s.columns, out = p->out_size[1] * p->out_size[2];
     if (size == 2 || s.taps > 4096) return s;
     int flat = p->size[0] == 1 && p->kernel[0] == 1 && p->out_size[0] == 1 && p->pad[0] == 0;
     s.apart = p->out_size[2] * size >= 64;
-    if (!s.apart && room > 4 * out) return s; /* few of the lanes would be outputs */
+    if (!s.apart && room > 4 * out) return s; /* too few lanes would be outputs */
     int64_t planes = flat ? DG_MIN(DG_MAX(1, 256 / room), p->planes) : 1;
     s.cell_count = reach(p, 0) * p->stride[0] * p->stride[1] * p->stride[2] * planes * room + 64;
     s.cell_count += (p->kernel[1] * p->dilation[1] / p->stride[1]) * s.columns + p->kernel[2] * p->dilation[2] / p->stride[2];
@@ -85,7 +84,7 @@ static Spread spread_of(const dg_pooling *p) {
     return s;
 }
 
-/* Bytes that it takes, and where its parts lie in them. */
+/* Sets the addresses of the buffers; returns their size in bytes. */
 static int64_t spread_bytes(const Spread *s, int64_t size) {
     int64_t all = s->planes * s->rows * s->columns + 64;
     return s->planes ? s->cell_count * size + all * (2 * size + 8) + s->taps * 16 : 0;
@@ -156,7 +155,7 @@ static void pool_task(void **args, int64_t begin, int64_t end) {
         }
         char *dx = j->out + u * in * size;
         const char *dy = j->x + u * out * size;
-        void *to = half ? plane : (void *)dx; /* halves are added up in float32 */
+        void *to = half ? plane : (void *)dx; /* 16-bit floats accumulate in float32 */
         memset(to, 0, (size_t)(in * (half ? 4 : size)));
         if (j->what == MAX_GRAD) {
             const int64_t *at = j->from + u * out;

@@ -1,5 +1,5 @@
-/* Pooling of float32 whose channels lie innermost: x (batch, size..., channels). A unit is a row of outputs; each output
- * reads the channels of the cells that its window has inside of the input, side by side. */
+/* Channels-last float32 pooling: x (batch, size..., channels). A work unit is a row of outputs; each output reads the contiguous channels
+ * of the window elements that are inside the input. */
 #include "common.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ typedef struct {
     int mean, *failed;
 } Job;
 
-/* The cells of the window of an output that lie inside, in order. */
+/* The elements of an output's window that are inside the input, in order. */
 static int64_t cells_of(const dg_pooling *p, const float *x, const int64_t *at, const float **cells) {
     int64_t n = 0;
     for (int64_t d = 0; d < p->kernel[0]; d++) {

@@ -1,32 +1,32 @@
-/* Runs a linked program: prepared kernels over numbered slots, loops and branches included, in one call from Python. */
+/* The interpreter of linked programs: runs prepared kernels over numbered slots, with loops and branches, in one call from Python. */
 #define _GNU_SOURCE
 #include "common.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-/* Instructions are int32 words: one of these, then its operands. Slots are indices into the table of pointers. */
+/* An instruction is an opcode and its operands, as int32 words. Slots index the table of pointers. native_program.py has the same order. */
 enum {
-    CALL,    /* kernel, n, slots: f(constants, slots...) */
-    LIST,    /* kernel, n, slots: f(constants, {slots}) */
-    JOIN,    /* kernel, n, slots: f(constants, slots[0], {slots[1..]}) */
-    COPY,    /* from, to */
-    ALIAS,   /* from, to */
-    RESET,   /* slot: its place in the arena again */
-    ROTATE,  /* carry, next, spare: see program.py */
-    UNLESS,  /* slot, target: jump when the byte is 0 */
-    JUMP,    /* target */
-    AGAIN,   /* target: the end of a turn of a loop */
-    CHOOSE,  /* slot, type, n, targets */
-    EMPTY,   /* stack */
-    PUSH,    /* below, stack, n, slots: a frame with the bytes of these */
-    POP,     /* stack, below, left, n, slots: these are in the frame from here on; left: whether there is one below */
-    HOLDS,   /* stack, slot */
+    CALL,            /* kernel, n, slots: f(constants, slots...) */
+    LIST,            /* kernel, n, slots: f(constants, {slots}) */
+    VARIADIC,        /* kernel, n, slots: f(constants, slots[0], {slots[1..]}) */
+    COPY,            /* from, to: copy bytes */
+    ALIAS,           /* from, to: share the pointer */
+    RESET,           /* slot: point to its arena buffer again */
+    ROTATE,          /* carry, next, spare: see backend/program.py, Loop */
+    JUMP_IF_ZERO,    /* slot, target: jump if the byte is 0 */
+    JUMP,            /* target */
+    LOOP_BACK,       /* target: end of a loop iteration */
+    SWITCH,          /* slot, type, n, targets: switch */
+    STACK_NEW,       /* stack: a new, empty one */
+    STACK_PUSH,      /* below, stack, n, slots: push a frame with copies of these */
+    STACK_POP,       /* stack, below, left, n, slots: pop a frame; the slots point into it. left: whether the stack below is not empty */
+    STACK_HAS_FRAME, /* stack, slot: whether the stack is not empty */
     END,
 };
 
-#define MOST_COMING (1 << 19) /* bytes */
-#define MOST 10 /* arguments of a kernel; program.py links nothing longer */
+#define MOST_PREFETCH (1 << 19) /* bytes */
+#define MOST 10 /* arguments of a kernel; native_program.py links nothing longer */
 
 typedef int (*Function)();
 typedef const void *P;
@@ -72,16 +72,16 @@ static int64_t chosen(const void *index, int type, int64_t n) {
     return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
-/* A frame of a stack: the values lie behind it, each at a multiple of 64. */
+/* A frame of a stack, followed by its values at multiples of 64 bytes. */
 typedef struct Frame {
-    struct Frame *below, *next; /* next: of all frames of the run */
+    struct Frame *below, *next; /* next: list of all frames of the run */
     int64_t large;
     char pad[40];
 } Frame;
 
 _Static_assert(sizeof(Frame) == 64, "values must stay aligned");
 
-/* A stack in a frame is its pointer; program.py gives it the size STACK. */
+/* A stack inside a frame is stored as its pointer; native_program.py gives it the size -1. */
 #define STACK (-1)
 
 static int64_t padded(int64_t bytes) { return bytes == STACK ? 64 : (bytes + 63) & ~(int64_t)63; }
@@ -128,15 +128,15 @@ void dg_program_end(void **stacks) {
     *stacks = 0;
 }
 
-_Thread_local dg_coming dg_next_constants;
+_Thread_local dg_prefetch_hint dg_next_constant;
 
-/* The largest operand of an instruction that was there before the program began, as far as it fits into a cache with other things. */
-static dg_coming constants_of(const dg_program *p, void **slots, const int32_t *c) {
-    dg_coming found = {0, 0};
-    if (*c != CALL && *c != LIST && *c != JOIN) return found;
+/* The prefetch hint of an instruction: its largest constant operand, up to MOST_PREFETCH bytes. */
+static dg_prefetch_hint constants_of(const dg_program *p, void **slots, const int32_t *c) {
+    dg_prefetch_hint found = {0, 0};
+    if (*c != CALL && *c != LIST && *c != VARIADIC) return found;
     for (int i = 0; i < c[2]; i++) {
         int32_t slot = c[3 + i];
-        if (p->places[slot] < 0 && p->sizes[slot] > found.bytes && p->sizes[slot] <= MOST_COMING) found = (dg_coming){slots[slot], p->sizes[slot]};
+        if (p->offsets[slot] < 0 && p->sizes[slot] > found.bytes && p->sizes[slot] <= MOST_PREFETCH) found = (dg_prefetch_hint){slots[slot], p->sizes[slot]};
     }
     return found;
 }
@@ -154,27 +154,27 @@ static int64_t run(const dg_program *p, void **slots, void **given, char *arena,
     const int32_t *code = p->code;
     if (at == 0)
         for (int64_t i = 0; i < p->slots; i++) {
-            int64_t place = p->places[i];
-            slots[i] = place >= 0 ? arena + place : place < -p->given ? p->constants[-place - 1 - p->given] : given[-place - 1];
+            int64_t offset = p->offsets[i];
+            slots[i] = offset >= 0 ? arena + offset : offset < -p->given ? p->constants[-offset - 1 - p->given] : given[-offset - 1];
         }
     int64_t started = 0;
     void *args[MOST];
     const int32_t *c = code + at;
     for (;;) {
         switch (*c) {
-        case CALL: case LIST: case JOIN: {
+        case CALL: case LIST: case VARIADIC: {
             const dg_native *k = p->kernels + c[1];
             int n = c[2];
             const int32_t *which = c + 3;
             void **a = n <= MOST ? args : malloc(sizeof(void *) * (size_t)n);
             if (!a) return (int64_t)c[1] << 8 | DG_NO_MEMORY;
             for (int i = 0; i < n; i++) a[i] = slots[which[i]];
-            dg_next_constants = constants_of(p, slots, c + 3 + n);
+            dg_next_constant = constants_of(p, slots, c + 3 + n);
             int result = *c == CALL ? call((Function)k->f, k->constants, a, n)
                        : *c == LIST ? ((int (*)(P, void **))k->f)(k->constants, a)
                                     : ((int (*)(P, void *, void **))k->f)(k->constants, a[0], a + 1);
             if (a != args) free(a);
-            dg_next_constants.bytes = 0;
+            dg_next_constant.bytes = 0;
             if (result && k->checked) return (int64_t)c[1] << 8 | result;
             c += 3 + n;
             break;
@@ -188,7 +188,7 @@ static int64_t run(const dg_program *p, void **slots, void **given, char *arena,
             c += 3;
             break;
         case RESET:
-            slots[c[1]] = arena + p->places[c[1]];
+            slots[c[1]] = arena + p->offsets[c[1]];
             c += 2;
             break;
         case ROTATE: {
@@ -199,33 +199,33 @@ static int64_t run(const dg_program *p, void **slots, void **given, char *arena,
             c += 4;
             break;
         }
-        case UNLESS:
+        case JUMP_IF_ZERO:
             c = *(const uint8_t *)slots[c[1]] ? c + 3 : code + c[2];
             break;
         case JUMP:
             c = code + c[1];
             break;
-        case AGAIN: /* a loop that runs long goes back to Python now and then, which looks for interrupts */
+        case LOOP_BACK: /* a long loop returns to Python now and then, so that interrupts are handled */
             c = code + c[1];
             if (!started) started = now();
             else if (now() - started > 100000000) return -(int64_t)(c - code);
             break;
-        case CHOOSE:
+        case SWITCH:
             c = code + c[4 + chosen(slots[c[1]], c[2], c[3])];
             break;
-        case EMPTY:
+        case STACK_NEW:
             slots[c[1]] = 0;
             c += 2;
             break;
-        case PUSH:
+        case STACK_PUSH:
             if (push(p, slots, c)) return DG_NO_MEMORY;
             c += 4 + c[3];
             break;
-        case POP:
+        case STACK_POP:
             pop(p, slots, c);
             c += 5 + c[4];
             break;
-        case HOLDS:
+        case STACK_HAS_FRAME:
             *(uint8_t *)slots[c[2]] = slots[c[1]] != 0;
             c += 3;
             break;

@@ -1,5 +1,5 @@
 /* Random bits: Philox 4x32-10 (Salmon and others, SC 2011). Element i is word i % 4 of block i / 4; the counter is (block lo, block hi,
- * offset lo, offset hi), so that any part of the stream can be made by itself. */
+ * offset lo, offset hi), so that any part of the stream can be computed independently. */
 #include "common.h"
 
 #define ISA_SOURCE "random.inc"

@@ -1,8 +1,8 @@
 /* Reductions over any set of axes, argmax and argmin.
  *
- * Work is cut into blocks by size alone and each block has an accumulator of its own; the blocks of one result are merged
- * in order. So a sum is blocked (an error that grows with the logarithm of the length rather than the length), runs on all
- * cores and has the same bits on any number of them. */
+ * Work is split into blocks by size alone. Each block has its own accumulator, and the blocks of one result are merged in order. Sums
+ * are thus blocked, with an error that grows with the logarithm of the length; they run on all cores, with the same bits on any number
+ * of them. */
 #include "common.h"
 #include "half.h"
 
@@ -19,7 +19,7 @@ typedef struct {
     void (*rows)(void *acc, const void *x, int64_t n, int64_t rows, int64_t stride);
     void (*merge)(void *acc, const void *part, int64_t n);
     void (*short_)(void *acc, const void *x, int64_t n, int64_t results);
-    int acc; /* type of the accumulators */
+    int acc; /* accumulator type */
 } Kernel;
 
 #define PICK(NAME, ACC) (Kernel){ISA_PICK(run_##NAME), ISA_PICK(rows_##NAME), ISA_PICK(merge_##NAME), ISA_PICK(short_##NAME), ACC}
@@ -71,7 +71,7 @@ static Kernel pick(int64_t type, int64_t op) {
 
 static const int64_t SIZES[DG_TYPES] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
 
-/* The neutral element of an op in an accumulator type, n times. */
+/* Fills n accumulators with the neutral element. */
 static void start(void *acc, int64_t op, int acc_type, int64_t n) {
     int one = op == PROD || op == ALL;
     switch (acc_type) {
@@ -107,8 +107,8 @@ static void finish(void *out, const void *acc, int64_t type, int acc_type, int64
     }
 }
 
-#define BLOCK 65536 /* elements that one accumulator takes */
-#define TILE 1024   /* accumulators side by side */
+#define BLOCK 65536 /* elements of one accumulator */
+#define TILE 1024   /* adjacent accumulators */
 
 typedef struct {
     const dg_reduction *p;
@@ -116,9 +116,9 @@ typedef struct {
     const char *x;
     char *out, *parts;
     int64_t size, acc_size, out_size;
-    int64_t reduced;            /* positions (rows when the innermost axis is kept) behind one result */
-    int64_t blocks, block;      /* how they are cut */
-    int64_t tile, tiles;        /* how a kept innermost axis is cut */
+    int64_t reduced;            /* elements of one result; rows if the innermost axis is kept */
+    int64_t blocks, block;      /* number and size of blocks of these */
+    int64_t tile, tiles;        /* size and number of tiles of a kept innermost axis */
 } Job;
 
 static int64_t offset_of(int64_t i, int64_t n, const int64_t *shape, const int64_t *stride) {
@@ -130,7 +130,7 @@ static int64_t offset_of(int64_t i, int64_t n, const int64_t *shape, const int64
     return n ? offset + i * stride[0] : 0;
 }
 
-/* Innermost axis reduced: positions begin .. end behind one result. */
+/* Innermost axis reduced: accumulates elements begin .. end of one result. */
 static void reduce_runs(const Job *j, void *acc, const char *x, int64_t begin, int64_t end) {
     const dg_reduction *p = j->p;
     while (begin < end) {
@@ -141,7 +141,7 @@ static void reduce_runs(const Job *j, void *acc, const char *x, int64_t begin, i
     }
 }
 
-/* Innermost axis kept: rows begin .. end behind n results side by side. */
+/* Innermost axis kept: accumulates rows begin .. end of n adjacent results. */
 static void reduce_rows(const Job *j, void *acc, const char *x, int64_t n, int64_t begin, int64_t end) {
     const dg_reduction *p = j->p;
     int64_t run = p->rshape[p->nr - 1], stride = p->rstride[p->nr - 1];
@@ -152,7 +152,7 @@ static void reduce_rows(const Job *j, void *acc, const char *x, int64_t n, int64
     }
 }
 
-/* One unit is (kept index, tile, block). */
+/* A work unit is (kept index, tile, block). */
 static void reduce_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const dg_reduction *p = j->p;
@@ -179,7 +179,7 @@ static void reduce_task(void **args, int64_t begin, int64_t end) {
     }
 }
 
-/* Results of a few elements each, all dense: TILE results at a time. */
+/* Dense results of a few elements each: TILE results at a time. */
 static void short_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     double acc[2 * TILE];

@@ -1,4 +1,4 @@
-/* Opens libraries that were compiled at run time, and runs their functions over the pool. */
+/* Loads libraries compiled at run time, and runs their functions over the thread pool. */
 #define _GNU_SOURCE
 #include "common.h"
 
@@ -7,7 +7,7 @@
 
 static _Thread_local const char *problem;
 
-/* RTLD_LOCAL: every region may call its function as it likes. Nothing is ever closed: who holds an address is not known. */
+/* RTLD_LOCAL: libraries may define the same names. They are never closed, because holders of addresses are not tracked. */
 void *dg_open(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     problem = library ? 0 : dlerror();
@@ -35,7 +35,7 @@ static void task(void **args, int64_t begin, int64_t end) {
     while (code > before && !atomic_compare_exchange_weak(&j->code, &before, code)) {}
 }
 
-/* A function may write to its args; all chunks share them, so generated code copies what it moves. */
+/* All chunks share `args`, so generated code copies the pointers that it advances. */
 static inline int start(const dg_region *r, void **args) {
     if (r->n <= r->grain) return r->n > 0 ? r->f(args, 0, r->n) : DG_OK;
     job j = {.region = r, .args = args};

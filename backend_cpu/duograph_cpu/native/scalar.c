@@ -1,20 +1,20 @@
-/* Python's numbers in native programs: int as int64, float as double, bool as a byte.
+/* Python numbers in linked programs: int as int64, float as double, bool as a byte.
  *
- * What 64 bits do not hold, and what Python raises an error for, is left to Python: DG_PYTHON makes program.py give up, and
- * the graph runs step by step. */
+ * Results beyond 64 bits, and operations that raise in Python, return DG_PYTHON: the program is then run again step by step in
+ * Python. */
 #include "common.h"
 
 #include <math.h>
 
-enum { BOOL, INT, FLOAT }; /* program.py: KINDS */
+enum { BOOL, INT, FLOAT }; /* native_program.py: KINDS */
 
-/* program.py: FUNCTIONS, in this order */
+/* native_program.py: FUNCTIONS, in this order */
 enum {
     ADD, SUB, MUL, TRUEDIV, FLOORDIV, MOD, POW, NEG, POS, INVERT, ABS, AND, OR, XOR, LSHIFT, RSHIFT,
     LT, LE, GT, GE, EQ, NE, NOT, TO_INT, TO_FLOAT, TO_BOOL, ROUND,
 };
 
-#define EXACT ((int64_t)1 << 53) /* integers up to here are doubles */
+#define EXACT ((int64_t)1 << 53) /* integers up to here are exact doubles */
 
 typedef struct {
     int kind;
@@ -92,7 +92,7 @@ static int floating(int function, double a, double b, double *out) {
     case POS: case TO_FLOAT: *out = a; return DG_OK;
     case ABS: *out = fabs(a); return DG_OK;
     }
-    return DG_PYTHON; /* floor division, mod, powers and rounding have rules of Python's own */
+    return DG_PYTHON; /* floor division, mod, powers and rounding have rules of their own in Python */
 }
 
 static int compare(int function, Number a, Number b) {
@@ -148,7 +148,7 @@ int dg_scalar(const dg_scalar_plan *p, void *out, const void *x, const void *y) 
     return DG_OK;
 }
 
-/* The element of a tensor as a number. */
+/* Converts a tensor of one element to a number. */
 int dg_to_host(const dg_scalar_plan *p, void *out, const void *x) {
     Number n = {.kind = INT};
     switch (p->kinds[0]) {
@@ -178,7 +178,7 @@ int dg_to_host(const dg_scalar_plan *p, void *out, const void *x) {
     return DG_OK;
 }
 
-/* A number as a tensor of one element: an int wraps around, a float is rounded once. */
+/* Converts a number to a tensor of one element: an int wraps around, a float is rounded once. */
 int dg_to_tensor(const dg_scalar_plan *p, void *out, const void *x) {
     Number n = read_number(x, (int)p->kinds[0]);
     if (n.kind == FLOAT) {

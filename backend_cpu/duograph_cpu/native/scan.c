@@ -1,4 +1,4 @@
-/* Running sums, products, maxima and minima. Strips of neighbouring columns go along the axis together; halves run in float32. */
+/* Cumulative sums, products, maxima and minima. Strips of adjacent columns are scanned together; 16-bit floats run in float32. */
 #include "common.h"
 #include "half.h"
 
@@ -18,14 +18,14 @@ static void put_index(const dg_scanning *p, void *indices, int64_t at, int64_t i
     else ((int32_t *)indices)[at] = (int32_t)i;
 }
 
-/* m columns from element `at` on; m rows when the axis is the innermost. */
+/* Scans m columns from element `at` on; m rows if the axis is the innermost. */
 #define SCAN(NAME, T, A, LOAD, STORE, STEP, FIRST)                                                           \
     static void NAME(const dg_scanning *p, void *y_, void *unused, const void *x_, int64_t at, int64_t m) {   \
         (void)unused;                                                                                        \
         const T *x = (const T *)x_ + at;                                                                     \
         T *y = (T *)y_ + at;                                                                                 \
         A acc[STRIP];                                                                                        \
-        if (p->inner == 1) { /* m rows: several chains of additions run side by side */                      \
+        if (p->inner == 1) { /* m rows: several chains of additions run in parallel */                      \
             int64_t n = p->n, low = p->reverse ? n - 1 : 0, step = p->reverse ? -1 : 1;                      \
             int64_t r = 0;                                                                                   \
             for (; r + 4 <= m; r += 4) {                                                                     \
@@ -63,7 +63,7 @@ static void put_index(const dg_scanning *p, void *indices, int64_t at, int64_t i
             }                                                                                                \
     }
 
-/* Of equal elements the last one counts; a NaN stays. */
+/* The last of equal elements wins; NaN propagates. */
 #define EXTREME(NAME, T, A, LOAD, STORE, TAKES)                                                              \
     static void NAME(const dg_scanning *p, void *y_, void *indices, const void *x_, int64_t at, int64_t m) {  \
         const T *x = (const T *)x_ + at;                                                                     \

@@ -1,5 +1,5 @@
-/* Sort and topk. Elements become unsigned keys whose order is the wanted one (NaN last, the two zeros equal); rows of (key, index) are then
- * sorted by radix, which is stable and needs no comparisons. The values are fetched by index afterwards. */
+/* Sort and topk. Elements are mapped to unsigned keys in the wanted order (NaN last, both zeros equal). Rows of (key, index) are radix
+ * sorted, which is stable, and the values are gathered by index. */
 #include "common.h"
 #include "half.h"
 
@@ -17,7 +17,7 @@ static uint64_t double_key(uint64_t u) {
     return u >> 63 ? ~u : u | (uint64_t)1 << 63;
 }
 
-/* Bits that keys of a type have. */
+/* Key bits of a type. */
 static int key_bits(int64_t type) {
     switch (type) {
     case DG_BOOL: case DG_I8: case DG_U8: return 8;
@@ -27,7 +27,7 @@ static int key_bits(int64_t type) {
     }
 }
 
-/* Keys of a line of n elements with a step. Descending flips them, NaN excepted. */
+/* Computes the keys of n elements, `step` apart. Descending order flips them, except for NaN. */
 static void read_keys(const dg_sorting *p, const void *x, Pair *out) {
     uint64_t top = key_bits(p->type) == 64 ? UINT64_MAX : ((uint64_t)1 << key_bits(p->type)) - 1;
     int64_t step = p->inner;
@@ -65,7 +65,7 @@ static void insertion_sort(Pair *a, int64_t n) {
     }
 }
 
-/* Sorts a with the help of b; returns whichever holds the result. Digits that all keys share are skipped. */
+/* Sorts a, with b as scratch; returns the one that holds the result. Skips digits that are equal in all keys. */
 static Pair *radix_sort(Pair *a, Pair *b, int64_t n, int bits) {
     if (n <= 48) {
         insertion_sort(a, n);
@@ -93,7 +93,7 @@ static Pair *radix_sort(Pair *a, Pair *b, int64_t n, int bits) {
     return a;
 }
 
-/* The k smallest, in order, when k is small: most elements lose against the k-th best so far. */
+/* The k smallest, in order, for small k: most elements fail the comparison with the k-th best so far. */
 static void select_few(Pair *best, int64_t k, const Pair *a, int64_t n) {
     int64_t have = 0;
     for (int64_t i = 0; i < n; i++) {

@@ -1,11 +1,11 @@
-/* Regions that read through indices or have two stages: what `region.c` runs, with memory and messages around it. */
+/* Regions that gather through indices or have two stages: `region.c` with scratch memory and error codes. */
 #include "common.h"
 
-/* Generated code reads nothing for a wrong index and returns DG_INDEX; which one it was is looked up afterwards. */
+/* Generated code skips a wrong index and returns DG_INDEX; this finds out which one it was. */
 static int wrong_indices(const dg_staged *p, void **args) {
     for (int64_t k = 0; k < p->count; k++) {
         const dg_indices *at = p->indices + k;
-        if (dg_wrong_index(args[at->place], at->type, at->count, at->n)) return DG_WRONG_INDEX + (int)k;
+        if (dg_wrong_index(args[at->operand], at->type, at->count, at->n)) return DG_WRONG_INDEX + (int)k;
     }
     return DG_INDEX;
 }

@@ -1,5 +1,5 @@
-/* Register tiles: X(r) for each row r of a tile of that height. The accumulators of a tile are named variables, because compilers keep
- * those in registers and arrays only sometimes. */
+/* Unrolls register tiles: ROWS_H(X) expands X(r) for each row r < H. Accumulators are named variables, because compilers do not reliably
+ * keep arrays in registers. */
 #ifndef DG_TILE_H
 #define DG_TILE_H
 

@@ -1,4 +1,4 @@
-"""The hooks of the plugin seam. An implementation may take fewer arguments, never others.
+"""The hooks of plugins.
 
 A plugin is a module named by an entry point of the group ``duograph``::
 
@@ -13,8 +13,8 @@ whose functions are marked with `hookimpl`::
     def duograph_backend():
         return BackendSpec("MyDevice", factory)
 
-Plugin modules import nothing heavy at load: they are loaded when a device or an op table is first
-needed.
+A hook may omit arguments, but must not add or rename any. Plugin modules must not import anything
+heavy: `registry` loads them when a program first asks about devices or ops.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def duograph_backend() -> BackendSpec | Sequence[BackendSpec]:  # type: ignore[empty-body]
-    """The backend, or backends, that this plugin brings."""
+    """Return the spec of the plugin's backend, or a list of specs."""
 
 
 @hookspec
 def duograph_ops() -> Sequence[Op]:  # type: ignore[empty-body]
-    """Ops that this plugin adds; they appear in `duograph.ops` under their names."""
+    """Return ops to add to `duograph.ops`."""
 
 
 @hookspec
 def duograph_bprops() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
-    """Gradient rules by op name, each `bprop(*operands, out, dout, **attributes)`."""
+    """Return gradient rules by op name, each `bprop(*operands, out, dout, **attributes)`."""
 
 
 @hookspec
 def duograph_decompositions() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
-    """Decompositions by op name, each a function with the op's signature made of ops."""
+    """Return decompositions by op name: functions of ops with the op's signature."""
 
 
 @hookspec
 def duograph_passes() -> Sequence[Callable[..., Any]]:  # type: ignore[empty-body]
-    """Graph passes to run after the built-in ones, each from graph to graph."""
+    """Return graph passes to run after the built-in ones, each from graph to graph."""

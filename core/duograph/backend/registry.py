@@ -1,9 +1,8 @@
-"""Finds backends by entry point, lazily, each caught separately, and picks the device for an op.
+"""The registry of backends: finds plugins by entry point and selects the default device.
 
-Nothing happens at import. The first question about devices lists the entry points (without loading
-them); a plugin's module is loaded when its name is first needed, a backend made when it is first
-used. Whatever goes wrong is kept, word for word, for `duograph devices` and for the error of the
-user who asks for that device.
+It is lazy. The first question about devices loads the plugin modules; a backend is made when it is
+first used. An error of one plugin must not affect others: it is stored, printed by `duograph
+devices`, and raised when a user asks for that device.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ GROUP = "duograph"
 
 @dataclasses.dataclass
 class Entry:
-    """One backend that some plugin brings, and what is known of it.
+    """One registered backend and its state.
 
     Attributes:
-        problem: why it cannot run here.
-        broken: that is no want of hardware or of a library, which it says itself, but a failure.
+        problem: the reason why it cannot run here.
+        broken: the problem is an exception, not a missing device or library that it reports.
     """
 
     name: str
@@ -58,9 +57,7 @@ class Entry:
 
     @property
     def origin(self) -> str:
-        """Which package brought it; read from the package's files, which takes longer than all else
-        here.
-        """
+        """The package that registered it. Reading the package metadata is slow."""
         if isinstance(self.source, str):
             return self.source
         dist = self.source.dist
@@ -84,9 +81,7 @@ _default: Device | None = None
 
 
 def _load() -> pluggy.PluginManager:
-    """The plugin manager with every plugin module of the entry-point group loaded, each caught
-    separately.
-    """
+    """Return the plugin manager, after loading every plugin module; errors are stored per plugin."""
     global _manager, _loading
     if _manager is not None:
         return _manager
@@ -99,16 +94,16 @@ def _load() -> pluggy.PluginManager:
         for point in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda p: p.name):
             try:
                 module = point.load()
-            except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
-                _entries[point.name] = Entry(point.name, None, point, problem=_words(error))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; the error is stored)
+                _entries[point.name] = Entry(point.name, None, point, problem=_one_line(error))
                 continue
             _register_module(manager, module, point)
         _manager = manager
     return _manager
 
 
-def _words(error: BaseException) -> str:
-    """The last line of a failure, with the place it came from."""
+def _one_line(error: BaseException) -> str:
+    """Return an exception as one line, with file and line number."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" (at {frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"
@@ -125,17 +120,17 @@ def _register_module(
         specs = _specs(hook()) if hook is not None else ()
         for take in on_plugin:
             take(module)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; the error is stored)
         if manager.has_plugin(name):
             manager.unregister(name=name)
-        _entries[name] = Entry(name, None, point, problem=_words(error))
+        _entries[name] = Entry(name, None, point, problem=_one_line(error))
         return
     for spec in specs:
         _add(spec, point)
 
 
 def _specs(found: Any) -> Sequence[BackendSpec]:
-    """What a `duograph_backend` hook returned, as a sequence."""
+    """Return the specs of a `duograph_backend` hook as a sequence."""
     specs = found if isinstance(found, (list, tuple)) else (found,)
     for spec in specs:
         if not isinstance(spec, BackendSpec):
@@ -183,7 +178,7 @@ def register(spec: BackendSpec, origin: str = "registered by the program") -> No
 
 
 def unregister(name: str) -> None:
-    """Take out a backend that `register` added."""
+    """Remove a backend that `register` added."""
     _entries.pop(name, None)
     _changed()
 
@@ -196,18 +191,18 @@ def _changed() -> None:
 
 
 def entries() -> dict[str, Entry]:
-    """Every backend known, by name, those that cannot run included."""
+    """Return all known backends by name, including those that cannot run."""
     _load()
     return _entries
 
 
 def plugin_hooks() -> Any:
-    """The pluggy hook caller, for ops, rules, decompositions and passes of plugins."""
+    """Return the pluggy hook caller, for ops, rules, decompositions and passes of plugins."""
     return _load().hook
 
 
 def problem_of(entry: Entry) -> str | None:
-    """Why this backend cannot run here, or None. Makes the backend if that has not been done."""
+    """Return the reason why a backend cannot run here, or None; make the backend if necessary."""
     if entry.problem is not None:
         return entry.problem
     if entry.backend is None:
@@ -223,15 +218,13 @@ def problem_of(entry: Entry) -> str | None:
                         entry.backend = made
                     else:
                         entry.problem = reason
-                except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; its words are kept)
-                    entry.problem, entry.broken = _words(error), True
+                except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; the error is stored)
+                    entry.problem, entry.broken = _one_line(error), True
     return entry.problem
 
 
 def canonical(name: str) -> str:
-    """The backend's own spelling of a device_target; unknown names raise with a list of what is
-    installed.
-    """
+    """Return the backend's own spelling of a device_target; unknown names raise."""
     _load()
     if name in _entries:
         return name
@@ -256,7 +249,7 @@ def _installed() -> str:
 
 
 def check_target(name: str) -> str:
-    """`canonical`, and the backend can run here."""
+    """Return `canonical(name)`, or raise if the backend cannot run here."""
     known = canonical(name)
     problem = problem_of(_entries[known])
     if problem is not None:
@@ -268,7 +261,7 @@ def check_target(name: str) -> str:
 
 
 def backend(name: str) -> Backend:
-    """The backend of that name, made at first use."""
+    """Return the backend of that name, made at first use."""
     entry = _entries.get(name)
     if entry is None or entry.backend is None:
         entry = _entries[check_target(name)]
@@ -278,8 +271,9 @@ def backend(name: str) -> Backend:
 
 
 def current_device() -> Device:
-    """Where an op on host data runs now: device_target, else DUOGRAPH_DEVICE, else the best one
-    available.
+    """Return the device of ops on host data.
+
+    That is device_target, else DUOGRAPH_DEVICE, else the available backend of highest priority.
     """
     target = context.settings.device_target
     if target is None:

@@ -1,4 +1,4 @@
-"""The smallest backend: the inner ring of kernels, five dtypes."""
+"""The plugin module of the smallest backend: the inner ring of kernels and five dtypes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
-    """The hook through which duograph finds the inner-ring backend."""
+    """Return the spec of the inner-ring backend."""
     return BackendSpec("InnerRing", _make, priority=None)
 
 

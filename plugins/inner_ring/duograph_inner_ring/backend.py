@@ -1,4 +1,7 @@
-"""A handle is a flat NumPy array."""
+"""The inner-ring backend: the 30 required kernels in NumPy, with flat arrays as handles.
+
+Tests use it to check that every other op decomposes into the ring.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ INNER_RING = frozenset(MAKING + ARITHMETIC + CHOOSING + BITS + SUMMING + INDEXIN
 
 
 class InnerRing(Backend):
-    """Refuses every op outside the ring, so that the core must decompose it."""
+    """Has no kernel for ops outside the ring, so the core must decompose them."""
 
     name = "InnerRing"
     dtypes = (bool_, int32, int64, uint32, float32)

@@ -1,4 +1,4 @@
-"""A device that computes nothing."""
+"""The plugin module of the null backend, which computes nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
-    """The hook through which duograph finds the null backend."""
+    """Return the spec of the null backend."""
     return BackendSpec("Null", _make, priority=None)
 
 

@@ -1,4 +1,7 @@
-"""A handle counts the bytes that it stands for, and nothing more."""
+"""The null backend: it claims every op and computes nothing.
+
+Benchmarks use it to measure the overhead of the core; a handle only counts its bytes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _stats = {"in_use": 0, "peak": 0, "handles": 0}
 
 
 class Handle:
-    """Stands for `nbytes` of device memory as long as it lives."""
+    """Represents `nbytes` of device memory while it lives."""
 
     __slots__ = ("nbytes",)
 
@@ -32,7 +35,7 @@ class Handle:
 
 
 class Null(Backend):
-    """Takes every op, computes none."""
+    """Claims every op and computes none."""
 
     name = "Null"
 
@@ -51,7 +54,7 @@ class Null(Backend):
         return np.zeros(shape, dtype)
 
     def calls_of(self) -> Counter[str]:
-        """How often each op was launched; clear it to start over."""
+        """Count the launches of each op; clear the counter to start over."""
         return self._calls
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
@@ -66,7 +69,7 @@ class Null(Backend):
     ) -> Callable[..., Any] | None:
         if (
             op.is_composite
-        ):  # taken apart, so that what is launched is what a plain device would launch
+        ):  # decomposed, so that the launches are those of a backend without these kernels
             return None
         results = op.result_types(types, attributes)
         calls, name = self._calls, op.name

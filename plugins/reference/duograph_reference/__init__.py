@@ -1,4 +1,4 @@
-"""The NumPy reference backend: a thin adaptor over the ops' `reference` rules."""
+"""The plugin module of the reference backend, which runs the ops' NumPy `reference` rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
-    """The hook through which duograph finds the reference backend."""
+    """Return the spec of the reference backend."""
     return BackendSpec("Reference", _make, priority=-10)
 
 

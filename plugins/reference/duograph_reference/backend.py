@@ -1,5 +1,6 @@
-"""A handle is a NumPy array. It may have been made under another shape of the same size, so kernels
-reshape first.
+"""The reference backend: NumPy arrays as handles, `reference` rules as kernels.
+
+An operand may have been computed with another shape of the same size, so kernels reshape first.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from duograph.types import TensorType
 
 
 class Reference(Backend):
-    """Runs `op.reference` of every primitive; composites run as their bodies."""
+    """Runs `op.reference` of every primitive; composites are decomposed."""
 
     name = "Reference"
 
@@ -60,7 +61,7 @@ class Reference(Backend):
 
 
 def _dense(value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
-    """A C-ordered array of exactly the inferred type; another shape is a fault of the op."""
+    """Return a C-ordered array of the inferred type; another shape is a bug of the op."""
     array = np.asarray(value)
     if array.shape != type_.shape:
         raise AssertionError(f"reference gave shape {array.shape}, infer says {type_.shape}")

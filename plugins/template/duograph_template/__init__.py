@@ -1,6 +1,6 @@
-"""The plugin module of the Template device: one hook, nothing heavy.
+"""The plugin module of the Template backend: one hook and no heavy imports.
 
-duograph finds this module by the entry point in pyproject.toml, and loads it when somebody first
+duograph finds this module by the entry point in pyproject.toml, and loads it when a program first
 asks about devices. Import your driver in `_make`, which is called when the device is first used,
 never here.
 """
@@ -13,11 +13,11 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
-    """The hook through which duograph finds this device."""
-    # The name is what users write: set_context(device_target="Template"). With no device_target,
-    # the available device of the highest priority is taken; the CPU has 50. None: only when it is
-    # named. seam_version is the version of the plugin interface that this was written for; duograph
-    # refuses another major version and says which side to upgrade.
+    """Return the spec of this backend; duograph calls the hook."""
+    # Users write the name: set_context(device_target="Template"). Without a device_target, duograph
+    # uses the available backend of highest priority; the CPU has 50. None: only by name.
+    # seam_version is the version of the plugin interface that this was written for; duograph refuses
+    # another major version and says which side to upgrade.
     return BackendSpec("Template", _make, priority=None, seam_version=(1, 0))
 
 

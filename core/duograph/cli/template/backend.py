@@ -1,14 +1,14 @@
-"""A complete device in one file: 30 kernels, two copies, and nothing else that a backend must have.
+"""A complete backend in one file: 30 kernels, two copies and nothing optional.
 
-The "device" is a class that owns bytes, and NumPy computes on them; put your driver in their place.
-What is here passes the whole conformance suite, because duograph takes every other op apart into
-these kernels. Work from here:
+The "device" is a class that owns bytes, and NumPy computes on them; replace them by your driver.
+The file passes the whole conformance suite, because duograph decomposes every other op into these
+kernels. To make it yours:
 
-1. make `available`, `devices`, `copy_in` and `copy_out` those of your hardware;
-2. replace one kernel at a time, running ``pytest --pyargs duograph.conformance --device Template``
-  all the while;
-3. add kernels for what is slow when taken apart: softmax, conv, layer_norm_core. Any op can be
-  claimed.
+1. implement `available`, `devices`, `copy_in` and `copy_out` for your hardware;
+2. replace one kernel at a time, and keep running
+   ``pytest --pyargs duograph.conformance --device Template``;
+3. add kernels for ops that are slow when decomposed, such as softmax, conv and layer_norm_core. A
+   backend may claim any op.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ Array = Any
 
 
 class Memory:
-    """Device memory: a handle. duograph keeps it, passes it back, and never looks inside.
+    """Device memory: a handle. duograph stores it, passes it back and never looks inside.
 
-    Memory is freed when its last reference goes, so `__del__` (or `weakref.finalize`) is the place
-    to give it back.
+    Free the memory in `__del__` (or `weakref.finalize`), which runs with the last reference.
     """
 
     __slots__ = ("data",)
@@ -42,41 +41,37 @@ class Memory:
             raise DeviceMemoryError(f"Template: got a request for {nbytes} bytes") from None
 
     def array(self, type_: TensorType) -> Array:
-        """The contents as an array. The type comes with the call: a reshape shares the handle of
-        its operand.
+        """Return the contents as an array.
+
+        The type is an argument, because the result of a reshape shares the handle of its operand.
         """
         return self.data.view(type_.dtype.np).reshape(type_.shape)
 
 
 class Template(Backend):
-    """The device. Every method that is not here has a default in
-    `duograph.backend.protocol.Backend`.
-    """
+    """The backend. `duograph.backend.protocol.Backend` has defaults for all other methods."""
 
     name = "Template"
-    # Tensors of other dtypes are refused with an error that names these. These five are required.
+    # Other dtypes raise an error that names these. These five are required.
     dtypes = (bool_, int32, int64, uint32, float32)
-    # An op without a kernel and without a decomposition: "off" raises, "warn" and "on" run it on
-    # the host.
+    # An op without kernel and decomposition: "off" raises, "warn" and "on" run it on the host.
     host_fallback = "off"
-    # Tests that can never pass here, and tests that fail for now: patterns of names with reasons.
-    # Both lists are strict: an entry of the first must be refused, not answered wrongly; one of the
-    # second that passes fails the run.
+    # Tests that can never pass, and tests that fail for now: patterns of test names with reasons.
+    # Both are strict: the first must raise UnsupportedOpError, never return a wrong result; an entry
+    # of the second that passes fails the run.
     conformance_unsupported: Mapping[str, str] = {}
     conformance_expected_failures: Mapping[str, str] = {}
 
     def available(self) -> str | None:
-        """None, or in your own words why the device cannot be used here; `duograph devices` shows
-        them.
-        """
+        """Return None, or the reason why the device cannot be used; `duograph devices` prints it."""
         return None
 
     def devices(self) -> list[DeviceInfo]:
-        """One entry for each device; users choose with device_id."""
+        """Return one entry per device; users choose one with device_id."""
         return [DeviceInfo(0, "template", "NumPy, playing a device", memory_bytes=0)]
 
     def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Memory:
-        """Host to device; `array` is C-contiguous and may be 0-d or empty."""
+        """Copy to the device; `array` is C-contiguous and may be 0-d or empty."""
         memory = Memory(array.nbytes)
         memory.data[:] = array.reshape(-1).view(np.uint8)
         return memory
@@ -84,11 +79,11 @@ class Template(Backend):
     def copy_out(
         self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        """Device to host, when everything that writes `handle` has finished."""
+        """Copy to the host, after every kernel that writes `handle` has finished."""
         return np.array(handle.data).view(dtype).reshape(shape)
 
     def synchronize(self, device_id: int) -> None:
-        """Return when everything launched has finished. Kernels may run behind; here they do not."""
+        """Wait for all launched kernels. Launches may be asynchronous; here they are not."""
 
     def prepare(
         self,
@@ -97,11 +92,11 @@ class Template(Backend):
         attributes: Mapping[str, Any],
         device_id: int,
     ) -> Callable[..., Any] | None:
-        """A call for this op on operands of these types, or None: duograph then takes the op apart.
+        """Return a call for this op and these operand types, or None: duograph then decomposes it.
 
-        It is asked once for each op, types and attributes, and the call is kept: this is the place
-        to compile, to choose a kernel and to compute launch sizes. The call gets handles, allocates
-        its results and returns them.
+        duograph asks once per op, types and attributes and caches the call, so compile, choose a
+        kernel and compute launch sizes here. The call receives handles, allocates its results and
+        returns them.
         """
         kernel = KERNELS.get(op.name)
         if kernel is None:
@@ -125,7 +120,7 @@ class Template(Backend):
 
 
 def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Operands of one dtype (select aside) whose shapes broadcast."""
+    """Return a kernel of operands that have one dtype (except for select) and broadcast."""
     return lambda *operands, result: function(*operands)
 
 
@@ -138,8 +133,7 @@ def _floor(x: Array) -> Array:
 
 
 def _shift(function: Callable[[Array, Array], Array], x: Array, y: Array) -> Array:
-    # By the width or more there is nothing left (of a negative number its sign); C leaves that
-    # undefined.
+    # A shift by the width or more leaves 0, or the sign of a negative number; in C it is undefined.
     bits = 8 * x.dtype.itemsize
     rest = np.where(x < 0, -1, 0) if function is np.right_shift else 0
     return np.where(y < bits, function(x, np.minimum(y, bits - 1)), rest)
@@ -187,7 +181,9 @@ def _scatter(add: bool) -> Callable[..., Array]:
         out = np.moveaxis(np.array(x), axis, 0)
         rows = _rows(indices, x.shape[axis], "scatter").reshape(-1)
         new = updates.reshape(*x.shape[:axis], rows.size, *x.shape[axis + 1 :])
-        for row, value in zip(rows, np.moveaxis(new, axis, 0), strict=True):  # the last one stays
+        for row, value in zip(
+            rows, np.moveaxis(new, axis, 0), strict=True
+        ):  # the last duplicate wins
             out[row] = out[row] + value if add else value
         return np.moveaxis(out, 0, axis)
 
@@ -205,7 +201,7 @@ KERNELS: dict[str, Callable[..., Array]] = {
     "mul": _elementwise(np.multiply),
     "div": _elementwise(np.true_divide),
     "floor": _elementwise(_floor),
-    "maximum": _elementwise(np.maximum),  # NaN wins
+    "maximum": _elementwise(np.maximum),  # NaN propagates
     "exp": _elementwise(np.exp),
     "log": _elementwise(np.log),
     "sin": _elementwise(np.sin),
