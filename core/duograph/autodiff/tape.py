@@ -2,10 +2,10 @@
 
 There is no global list: a recorded tensor holds its edge, the edge's node holds the edges of its
 operands, and a node is freed with the last tensor that depends on it. A node has a plan
-(`node_plans`), which computes the cotangents of its operands. `runtime.eager` and `compiler.program`
-create nodes; `recording` calls `backward`. At level 1 residuals are buffer handles and plans run
-compiled kernels; at level 2 (inside another derivative) residuals are tensors and plans dispatch
-ops, which the outer derivative records.
+(`node_plans`), which computes the cotangents of its operands. `runtime.eager_calls` and
+`compiler.recorded_call` create nodes; `recording` calls `backward`. At level 1 residuals are buffer
+handles and plans run compiled kernels; at level 2 (inside another derivative) residuals are tensors
+and plans dispatch ops, which the outer derivative records.
 """
 
 from __future__ import annotations

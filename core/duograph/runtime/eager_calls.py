@@ -173,7 +173,7 @@ def _pick(indices: Sequence[int]) -> Pick:
 
 
 class _Recording:
-    """What recorded calls of one op share: the forward with residuals, and how to make its node.
+    """The forward of one op with residuals, and how its recorded calls make a tape node.
 
     Attributes:
         plan: of the node.
