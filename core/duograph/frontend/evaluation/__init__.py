@@ -1,5 +1,12 @@
 """The evaluation of Python source into a graph: expressions, statements, calls, branches, loops.
 
-Handlers register in the tables of `dispatch` when their module is imported; `evaluator` imports all
-of them. Modules import each other in the order that `docs/architecture.md` lists, without cycles.
+To support a new kind of syntax, write a function `(ev, frame, node)` in the module of its group
+(`expressions`, `operators`, `statements`, `loop_statements`, `exceptions`, `patterns`), register it
+with `@dispatch.syntax(ast.Kind)`, and add programs to `tests/frontend`. An expression's function
+returns the value, a statement's returns a `Flow`. `evaluator` imports all modules that register.
+
+Modules import each other in this order, without cycles: spans, dispatch; host, aliasing, variables;
+truth, join, branches; blocks, graph_loops, recursion, functions, native; iteration, containers,
+attributes, operators, targets; the statements, gradients, cells, calls, builtin_functions;
+evaluator.
 """

@@ -1,6 +1,7 @@
 """Attributes: reading, writing and deleting them.
 
-A read is captured. A write is an effect of the graph, unless the object was made at compile time.
+A read is captured. A write is an effect of the graph, unless the object was made at compile time;
+the user's object itself is never changed while compiling.
 """
 
 from __future__ import annotations

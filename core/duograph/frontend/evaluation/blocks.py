@@ -1,4 +1,8 @@
-"""Blocks of statements: evaluate them in order until one leaves the block."""
+"""Blocks of statements: evaluate them in order until one leaves the block.
+
+Function bodies, branches and loops call `run_block`. If it is known only when the graph runs
+whether a statement left the block, the rest of the block becomes a branch.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Built-in functions that need their own implementation on graph values."""
+"""Built-in functions that need their own implementation on graph values.
+
+They register in `dispatch.REPLACEMENTS`, and `dispatch.call` uses them instead of Python's. Those
+that depend on the caller's frame are refused.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Calls: one function per class of called object.
+"""Calls: one function per class of called object, registered in `dispatch.CALLABLES`.
 
-The user's functions are evaluated from source, the framework's run directly, and other libraries'
-run at compile time or when the graph runs.
+The user's functions are evaluated from source. The framework's run directly, and other libraries'
+run at compile time if all arguments are known, otherwise with the graph.
 """
 
 from __future__ import annotations

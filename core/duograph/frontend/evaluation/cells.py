@@ -1,4 +1,8 @@
-"""Calls of Cells: captures of their members and attributes, casts, custom `bprop`."""
+"""Calls of Cells: captures of their members and attributes, casts, custom `bprop`.
+
+A Cell's `construct` is evaluated like any function. Cells with hooks or new Parameters are refused,
+because compiled code can neither call hooks nor create state.
+"""
 
 from __future__ import annotations
 

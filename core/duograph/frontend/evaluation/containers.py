@@ -1,4 +1,8 @@
-"""Items of tensors, lists, tuples, dicts and objects, and methods that change containers."""
+"""Items of tensors, lists, tuples, dicts and objects, and methods that change containers.
+
+A change of a container from outside is made on its copy and repeated on the original when the graph
+runs. A change whose target a graph condition decides is refused.
+"""
 
 from __future__ import annotations
 

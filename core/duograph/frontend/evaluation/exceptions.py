@@ -1,7 +1,8 @@
 """`raise`, `assert`, `with` and `try`.
 
 An error whose condition is known is raised while compiling, and handlers run at once. One that
-depends on graph values becomes a node; no compiled code can catch it.
+depends on graph values becomes a node, which raises when the graph runs; compiled code cannot catch
+it, so programs that try to are refused.
 """
 
 from __future__ import annotations

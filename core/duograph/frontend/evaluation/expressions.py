@@ -1,4 +1,8 @@
-"""Expressions: names, attributes, items, displays, calls, comprehensions and strings."""
+"""Expressions: names, attributes, items, displays, calls, comprehensions and strings.
+
+The functions register in `dispatch.SYNTAX` and are reached through `dispatch.evaluate`. A
+comprehension is always unrolled; its length must be known at compile time.
+"""
 
 from __future__ import annotations
 

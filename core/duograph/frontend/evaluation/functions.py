@@ -1,4 +1,8 @@
-"""Calls of functions whose source is evaluated: binding of arguments and evaluation of the body."""
+"""Calls of functions whose source is evaluated: binding of arguments, evaluation of the body.
+
+`calls` and `native` use `enter` for the user's functions, and for functions of the framework that
+need a value of the graph. Recursion under a graph condition is left to `recursion`.
+"""
 
 from __future__ import annotations
 

@@ -11,11 +11,13 @@ from ...autodiff.linearize import Linearized, linearize
 from ...autodiff.pytrees import mapped, tensors_of
 from ...errors import ArgumentError, GradientError, UnsupportedSyntaxError
 from ...ir.control import custom_call
+from ...ir.graph import Graph
 from ...ir.values import NeedsValue
 from ...nn.cell import Cell
 from ...ops.creation import fill, zeros_of
 from ...parameter import Parameter
 from ...tensor import Tensor
+from ...types import ValueType
 from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
@@ -106,30 +108,27 @@ def record(
     parent = ev.builder
     child = StagedBuilder(ev, parent)
     incoming: list[Value] = []
-    leaf_types: list[Value] = []
+    leaf_types: list[ValueType] = []
     given = list(args)
+    weight_ids: dict[int, int] = {}  # per slot of a weight, the id of its parameter
 
-    def enter(x: Tensor) -> Value:
-        value = parent.operand(x, None)
+    def parameter(value: Value) -> Value:
         incoming.append(parent.tensor(value._id))
         leaf_types.append(value._type)
         return child.parameter(value._type)
 
     for i in positions:
-        given[i] = mapped(given[i], enter)
+        given[i] = mapped(given[i], lambda x: parameter(parent.operand(x, None)))
 
     def run() -> Value:
         for p in weights:
             slot = ev.inputs.slot(p)
-            value = parent.bring(slot.current)
-            incoming.append(parent.tensor(value._id))
-            leaf_types.append(value._type)
+            made = parameter(parent.bring(slot.current))
             ev.journal.touch("slot", slot)
-            slot.current = child.parameter(value._type)
-            inner[id(slot)] = slot.current._id
+            slot.current = made
+            weight_ids[id(slot)] = made._id
         return call(ev, fn, tuple(given), kwargs)
 
-    inner: dict[int, int] = {}
     try:
         result, ends = _run_and_undo_in(ev, child, run)
     except Dead:  # it raises when the graph runs; keep its effects before that
@@ -138,6 +137,40 @@ def record(
         raise
     except NeedsValue as error:  # raised by the function, not by the transform
         raise _needs_python(str(error)) from None
+    outputs = _differentiated_outputs(child, result, has_aux)
+    # other exits of the graph: the rest of the result, and the writes except unwritten weights
+    join = Join.of_one(ev, child)
+    join.exports.columns[0].extend(outputs)
+    shape = join.from_branch(result, 0)
+    written = [
+        (location, join.content_from_branch(location, value, 0))
+        for location, value in ends
+        if location.kind != "slot"
+        or value._builder is not child
+        or value._id != weight_ids.get(id(location.owner))
+    ]
+    outer = list(child.outer)
+    n_own = len(child.params)
+    graph = child.closed(join.exports.columns[0], outer)
+    lin = _linearized(graph, n_own, len(outputs))
+    values = [*incoming, *(parent.tensor(i) for i in outer)]
+    found = parent.inline(lin.forward, values)
+    by_id = {**dict(enumerate(values)), **dict(zip(lin.forward.outputs, found, strict=True))}
+    residuals = [by_id[i] for i in lin.residuals]
+    for location, template in written:
+        ev.journal.write(location, with_results(template, found))
+    return GraphRecorded(
+        ev, lin, residuals, found[: len(outputs)], with_results(shape, found), leaf_types
+    )
+
+
+def _differentiated_outputs(child: StagedBuilder, result: Value, has_aux: bool) -> list[Value]:
+    """Return the tensors of a result to differentiate, as values of the child.
+
+    Raises:
+        GradientError: there is none.
+        UnsupportedSyntaxError: Python computes the result.
+    """
     main = result
     if has_aux:
         if not isinstance(result, tuple) or len(result) < 2:
@@ -157,39 +190,17 @@ def record(
             f"grad: the function returned {type(main).__name__} without a Tensor; wanted at least "
             "one Tensor to differentiate"
         )
-    # other exits of the graph: the rest of the result, and the writes
-    join = Join.of_one(ev, child)
-    exports = join.exports
-    for x in outputs:
-        exports.columns[0].append(x)
-    shape = join.from_branch(result, 0)
-    written = []
-    for location, value in ends:
-        if (
-            location.kind == "slot"
-            and value._builder is child
-            and value._id == inner.get(id(location.owner))
-        ):
-            continue  # an unwritten weight
-        written.append((location, join.content_from_branch(location, value, 0)))
-    outer = list(child.outer)
-    n_own = len(child.params)
-    graph = child.closed(exports.columns[0], outer)
-    wanted = [i < n_own for i in range(graph.n_params)]
-    present = [i < len(outputs) for i in range(len(graph.outputs))]
+    return outputs
+
+
+def _linearized(graph: Graph, n_inputs: int, n_outputs: int) -> Linearized:
+    """Linearise a graph in its first inputs and outputs."""
+    wanted = [i < n_inputs for i in range(graph.n_params)]
+    present = [i < n_outputs for i in range(len(graph.outputs))]
     try:
-        lin = linearize(graph, wanted, present)
+        return linearize(graph, wanted, present)
     except NeedsValue as error:
         raise _needs_python(str(error)) from None
-    values = [*incoming, *(parent.tensor(i) for i in outer)]
-    found = parent.inline(lin.forward, values)
-    by_id = {**dict(enumerate(values)), **dict(zip(lin.forward.outputs, found, strict=True))}
-    residuals = [by_id[i] for i in lin.residuals]
-    for location, template in written:
-        ev.journal.write(location, with_results(template, found))
-    return GraphRecorded(
-        ev, lin, residuals, found[: len(outputs)], with_results(shape, found), leaf_types
-    )
 
 
 def _needs_python(why: str) -> UnsupportedSyntaxError:

@@ -1,4 +1,8 @@
-"""Iteration over values at compile time."""
+"""Iteration over values at compile time.
+
+Loops, unpacking and built-in functions call `iterate`. It never iterates over a length that is
+known only when the graph runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`while` and `for`: unrolled over known values, a graph loop otherwise."""
+"""`while` and `for`: unrolled over known values, a graph loop otherwise.
+
+A `while` is unrolled until its condition is a graph value; the rest becomes a `while_loop`
+(`graph_loops`). A `for` becomes a graph loop only over a range of unknown length.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
             journal.keep()
             raise
         journal.roll_back()
-        function = getattr(f, "__func__", f)
+        function: Value = getattr(f, "__func__", f)
         evaluable = _has_evaluable_source(function)
         if ev.strict and not evaluable:
             raise _unknown_argument(f, error) from None

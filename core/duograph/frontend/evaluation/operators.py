@@ -1,4 +1,8 @@
-"""Operators, comparisons and conditions."""
+"""Operators, comparisons, `and`, `or`, `not` and conditional expressions.
+
+`condition` is what statements use for a test. A test on a graph value becomes a `switch`; it is
+never decided by looking at data.
+"""
 
 from __future__ import annotations
 

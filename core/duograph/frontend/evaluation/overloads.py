@@ -1,4 +1,8 @@
-"""Operators that a user's class defines: their methods are evaluated from source."""
+"""Operators that a user's class defines, such as `__add__`.
+
+`operators.apply` calls `overloaded` first; the methods are evaluated from source. Operators of
+tensors and of other libraries' classes are left to Python.
+"""
 
 from __future__ import annotations
 

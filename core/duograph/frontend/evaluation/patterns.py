@@ -1,4 +1,7 @@
-"""`match`: whether a pattern fits a value, and the names that it binds."""
+"""`match`: tests whether a pattern fits a value, and binds its names.
+
+A value pattern on a tensor is a graph condition; inside a larger pattern it is refused.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The text that `print` writes in a compiled function: MindSpore's graph format."""
+"""The text that `print` writes in a compiled function: MindSpore's graph format.
+
+Called when the graph runs, with the present values. Nothing is printed at compile time.
+"""
 
 from __future__ import annotations
 

@@ -9,8 +9,9 @@ recursive call, and a second evaluation uses it.
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...autodiff.pytrees import mapped, tensors_of
 from ...errors import UnsupportedSyntaxError
@@ -33,6 +34,8 @@ _graph_numbers = itertools.count()
 
 
 SAME_BUT_NUMBERS = 8
+# The types of a recursive result must be stable after this many evaluations.
+_MAX_EVALUATIONS = 12
 
 
 class Recursive(Exception):
@@ -177,50 +180,23 @@ def call_named_graph(
         RecursionError: every branch makes a recursive call.
     """
     parent = ev.builder
-    key = (_signature(args), _signature(kwargs), id(f.parent))
-    record = OpenCall(key)
-    record.target = NamedGraph(f"{f.__name__}_{next(_graph_numbers)}", ())
+    record = OpenCall((_signature(args), _signature(kwargs), id(f.parent)))
+    target = record.target = NamedGraph(f"{f.__name__}_{next(_graph_numbers)}", ())
     outer: list[int] = []
-    records = ev.calls.open_calls.setdefault(f.source.node, [])
-    for _ in range(12):
+    for _ in range(_MAX_EVALUATIONS):
         child = StagedBuilder(ev, parent)
-        record.pending = False
-        records.append(record)
-
-        def body(child: StagedBuilder = child, outer: list[int] = outer) -> Value:
-            given, named = _as_parameters(child, args), _as_parameters(child, kwargs)
-            record.captured = [child.bring(parent.tensor(i)) for i in outer]
-            try:
-                return run(given, named)
-            except Dead:
-                error = RecursionError(
-                    f"{f.__name__}: There isn't any branch that can be evaluated: every branch "
-                    f"calls {f.__name__} again; wanted one that ends"
-                )
-                set_error_span(ev, error, f.source, f.source.node)
-                raise error from None
-
-        try:
-            result, ends = run_condition(ev, child, body)
-        finally:
-            records.pop()
-        _refuse_writes(ev, f, ends)
-        join = Join.of_one(ev, child)
-        exports = join.exports
-        with child.current():
-            brought = mapped(result, child.copy_of)
-        shape = join.from_branch(_bring_host_values(child, brought), 0)
-        outputs = exports.columns[0]
+        body = functools.partial(_body, ev, f, record, child, args, kwargs, run, outer)
+        shape, outputs = _evaluate_named(ev, f, record, child, body)
         types = tuple(v._type for v in outputs)
-        stable = record.known and types == record.target.result_types and list(child.outer) == outer
+        stable = record.known and types == target.result_types and list(child.outer) == outer
         record.shape, record.known = shape, True
-        record.target.result_types = types
-        new = list(child.outer)
+        target.result_types = types
+        captured = list(child.outer)
         if stable:
-            record.target.graph = child.closed(outputs, outer)
-            record.target.effects = record.target.graph.effects
+            target.graph = child.closed(outputs, outer)
+            target.effects = target.graph.effects
             break
-        outer = new
+        outer = captured
     else:
         raise UnsupportedSyntaxError(
             f"{f.__name__}: the types of its result differ at every recursive call; wanted one "
@@ -229,13 +205,64 @@ def call_named_graph(
             remedy="Return one shape and dtype from every branch",
         )
     operands = [*map(parent.bring, _graph_leaves(args, kwargs)), *(parent.tensor(i) for i in outer)]
-    found = parent.append(call_op, tuple(operands), {"target": record.target})
-    graph = record.target.graph
-    if any(_may_be_parameter(graph, i) for i in graph.outputs):
+    found = parent.append(call_op, tuple(operands), {"target": target})
+    if any(_may_be_parameter(target.graph, i) for i in target.graph.outputs):
         for x in found:
             given = [a for a in tensors_of((args, kwargs)) if a._type.plain is x._type.plain]
             note_candidates(ev, x, given)
     return with_results(record.shape, found)
+
+
+def _body(
+    ev: Evaluation,
+    f: Function,
+    record: OpenCall,
+    child: StagedBuilder,
+    args: Args,
+    kwargs: Kwargs,
+    run: Callable[..., Value],
+    outer: Sequence[int],
+) -> Value:
+    """Evaluate the body of a named graph, from parameters for the arguments and for `outer`."""
+    given, named = _as_parameters(child, args), _as_parameters(child, kwargs)
+    assert child.parent is not None
+    record.captured = [child.bring(child.parent.tensor(i)) for i in outer]
+    try:
+        return run(given, named)
+    except Dead:
+        error = RecursionError(
+            f"{f.__name__}: There isn't any branch that can be evaluated: every branch "
+            f"calls {f.__name__} again; wanted one that ends"
+        )
+        set_error_span(ev, error, f.source, f.source.node)
+        raise error from None
+
+
+def _evaluate_named(
+    ev: Evaluation,
+    f: Function,
+    record: OpenCall,
+    child: StagedBuilder,
+    body: Callable[[], Value],
+) -> tuple[Value, list[Value]]:
+    """Evaluate the body of a named graph once.
+
+    Returns:
+        the result with placeholders, and the outputs of the graph.
+    """
+    record.pending = False
+    records = ev.calls.open_calls.setdefault(f.source.node, [])
+    records.append(record)
+    try:
+        result, ends = run_condition(ev, child, body)
+    finally:
+        records.pop()
+    _refuse_writes(ev, f, ends)
+    join = Join.of_one(ev, child)
+    with child.current():
+        brought = mapped(result, child.copy_of)
+    shape = join.from_branch(_bring_host_values(child, brought), 0)
+    return shape, join.exports.columns[0]
 
 
 def _may_be_parameter(graph: Value, i: int) -> bool:

@@ -1,7 +1,8 @@
-"""Source spans of the evaluation: of the node being evaluated, and of errors.
+"""Source spans of the evaluation: of the syntax being evaluated, and of errors.
 
-Errors record the spans of the calls that they pass through; `compiler.evaluate` prints them. A join
-error also names the lines that produced its two sides.
+Nodes get the span of the current syntax. Errors record the spans of the calls that they pass
+through, which `compiler.evaluate` adds to the message; a join error also names the lines that
+produced its two sides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Simple statements, imports, definitions and `if`."""
+"""Simple statements, imports, function definitions and `if`.
+
+The functions register in `dispatch.SYNTAX` and are reached through `blocks.run_block`. Each returns
+a `Flow`, which tells whether control goes on to the next statement.
+"""
 
 from __future__ import annotations
 

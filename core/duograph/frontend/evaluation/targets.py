@@ -1,4 +1,8 @@
-"""Targets of assignments: names, attributes, items and patterns of them."""
+"""Targets of assignments: names, attributes, items, and tuples or lists of them.
+
+Used by assignments, loops, `with` and comprehensions. All writes go through the journal, so that a
+branch can undo them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Truth values: `bool(x)`, `not`, `or` on values that may be known only when the graph runs."""
+"""Truth values: `bool(x)`, `not`, `or` on values that may be known only when the graph runs.
+
+Conditions of all statements and operators go through `truth`. A flag is a Python bool where it is
+known, otherwise a bool of the graph; no data are read to decide one.
+"""
 
 from __future__ import annotations
 

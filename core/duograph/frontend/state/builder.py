@@ -1,5 +1,7 @@
-"""The graph builder of evaluated source: a sub-graph takes what it uses of the graphs around it as
-parameters.
+"""The graph builder for evaluated source, with nested graphs for branches and loop bodies.
+
+While it is the thread's current builder, every op call on graph tensors appends a node to it. A
+nested graph receives the values that it uses of the graph around as parameters.
 """
 
 from __future__ import annotations

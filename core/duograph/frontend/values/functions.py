@@ -1,4 +1,7 @@
-"""Functions as values of the evaluation: a `def`, a lambda, or the choice between two callables."""
+"""Functions as values of the evaluation: a `def`, a lambda, or a choice between two callables.
+
+`evaluation.functions` makes and calls them. Nothing is evaluated here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Nested structures of values (lists, tuples, dicts, slices): walks that need no evaluation."""
+"""Nested structures of values: lists, tuples, dicts and slices.
+
+Walks over them that need neither evaluation nor state.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""`range` with a bound that is known only when the graph runs."""
+"""`range` with a bound that is known only when the graph runs.
+
+`evaluation.loop_statements` turns a `for` over it into a graph loop. It has no length at compile
+time.
+"""
 
 from __future__ import annotations
 
