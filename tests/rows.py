@@ -1,8 +1,8 @@
-"""The rows of the feature list that must be satisfied, and the tests that stand for them.
+"""The rows of the feature list that must be satisfied, and the tests that cover them.
 
-A test stands for a row by naming its id in its docstring, or in that of its class or module (`A14:
+A test covers a row by naming its id in its docstring, or in that of its class or module (`A14:
 ...`). `python tests/rows.py` prints the table; test_rows.py fails for a row without a test, and for
-an id that is no row.
+an id that is not a row.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PLACES = (
+FOLDERS = (
     "tests",
     "core/duograph/conformance",
     "backend_cpu/tests",
@@ -247,7 +247,7 @@ _ID = re.compile(r"\b([A-Z]\d\d)\b(?=[,:]| and )")
 def tests_by_row() -> dict[str, list[str]]:
     """Row id -> test functions that quote it."""
     found: dict[str, list[str]] = {}
-    for place in PLACES:
+    for place in FOLDERS:
         for path in sorted((ROOT / place).rglob("test_*.py")):
             tree = ast.parse(path.read_text())
             _collect(tree, [], str(path.relative_to(ROOT)), found)

@@ -19,21 +19,22 @@ from .rows import (
     Array,
     BatchInfo,
     BatchShapeError,
+    BatchSize,
+    Columns,
     DatasetError,
+    Operation,
     Row,
     RowIterator,
     as_array,
+    in_order,
     padded,
-)
+)  # fmt: skip
 
 __all__ = ["Dataset", "zip"]
 
 _zip = builtins.zip  # `zip` below is MindSpore's
 
-Columns: TypeAlias = "str | Sequence[str] | None"
 Datasets: TypeAlias = "Dataset | Sequence[Dataset]"
-Operation: TypeAlias = Callable[..., Any]  # a user's function of arrays
-BatchSize: TypeAlias = "int | Callable[[BatchInfo], int]"
 
 
 class Dataset:
@@ -532,14 +533,8 @@ class _Pick(Dataset):
 
     def _generate(self) -> Iterator[Row]:
         wanted = set(self.numbers)
-        kept = {i: row for i, row in enumerate(_in_order(self._parents[0])) if i in wanted}
+        kept = {i: row for i, row in enumerate(in_order(self._parents[0])) if i in wanted}
         return iter([kept[i] for i in self.numbers])
-
-
-def _in_order(dataset: Dataset) -> Iterator[Row]:
-    """Start a pass without shuffling at the source, so that parts of a split never overlap."""
-    rows_in_order = getattr(dataset, "rows_in_order", None)
-    return rows_in_order() if rows_in_order is not None else dataset.rows()
 
 
 class _Zip(Dataset):

@@ -5,7 +5,7 @@ A row is a tuple of NumPy arrays, one per column. `pipeline` builds on this modu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,17 +17,14 @@ if TYPE_CHECKING:
     from .pipeline import Dataset
 
 __all__ = [
-    "Array",
-    "BatchInfo",
-    "BatchShapeError",
-    "DatasetError",
-    "Row",
-    "RowIterator",
-    "as_array",
-    "padded",
-]
+    "Array", "BatchInfo", "BatchShapeError", "BatchSize", "Columns", "DatasetError", "Operation", "Row",
+    "RowIterator", "as_array", "in_order", "padded",
+]  # fmt: skip
 
 Array: TypeAlias = np.ndarray[Any, Any]
+Columns: TypeAlias = "str | Sequence[str] | None"
+Operation: TypeAlias = Callable[..., Any]  # a user's function of arrays
+BatchSize: TypeAlias = "int | Callable[[BatchInfo], int]"
 Row: TypeAlias = tuple[Array, ...]
 
 
@@ -129,3 +126,9 @@ def padded(
         made[cut] = a[cut]
         out.append(made)
     return out
+
+
+def in_order(dataset: Dataset) -> Iterator[Row]:
+    """Start a pass without shuffling at the source, so that parts of a split never overlap."""
+    rows_in_order = getattr(dataset, "rows_in_order", None)
+    return rows_in_order() if rows_in_order is not None else dataset.rows()

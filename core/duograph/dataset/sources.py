@@ -15,8 +15,8 @@ import numpy as np
 from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError
 from . import samplers
-from .pipeline import Columns, Dataset
-from .rows import Array, DatasetError, Row, as_array
+from .pipeline import Dataset
+from .rows import Array, Columns, DatasetError, Row, as_array
 from .vision import Decode
 
 SamplerLike: TypeAlias = "samplers.Sampler | Iterable[int] | None"

@@ -1,5 +1,6 @@
-"""Activation functions. Each is one kernel, and so is the gradient of those that networks train
-with.
+"""Activation functions.
+
+Each is one kernel, and so are the gradients of those that are common in training.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ __all__ = [
 ]  # fmt: skip
 
 _SQRT_HALF = 0.7071067811865476
-_INV_SQRT_2PI = 0.3989422804014327  # of the normal density, for the gradient of gelu
-_GELU_A, _GELU_B = 0.7978845608028654, 0.044715  # sqrt(2/pi), and the cubic's coefficient
+_INV_SQRT_2PI = 0.3989422804014327  # factor of the normal density, for the gradient of gelu
+_GELU_A, _GELU_B = 0.7978845608028654, 0.044715  # sqrt(2/pi), and the coefficient of the cubic term
 _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
@@ -37,7 +38,7 @@ def sigmoid(input: Tensor):
     """``1 / (1 + exp(-x))`` (`mindspore.ops.sigmoid`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -62,7 +63,7 @@ def _(s, x):
     if x.dtype.is_complex:
         return 1 / (1 + s.exp(-x))
     e = s.exp(x)
-    return s.where(x > 80, 1, e / (1 + e))  # where e may be infinite
+    return s.where(x > 80, 1, e / (1 + e))  # e overflows for large x
 
 
 @sigmoid.bprop
@@ -91,13 +92,13 @@ def elu(input_x: Tensor, alpha: float = 1.0):
 
     Args:
         input_x: Tensor of any shape; floating.
-        alpha: factor below zero.
+        alpha: factor of the negative part.
 
     Returns:
         Tensor of the type of `input_x`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -124,13 +125,13 @@ def celu(x: Tensor, alpha: float = 1.0):
 
     Args:
         x: Tensor of any shape; floating.
-        alpha: width of the bend, not 0.
+        alpha: scale of the exponential part, not 0.
 
     Returns:
         Tensor of the type of `x`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -162,7 +163,7 @@ def selu(input_x: Tensor):
         Tensor of the type of `input_x`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -185,7 +186,7 @@ def selu_grad(dout: Tensor, x: Tensor):
 
 @op(name="gelu_erf", dtypes=FLOATING, elementwise=True)
 def gelu_erf(x: Tensor):
-    """Composite: x times the normal distribution function."""
+    """Composite: x times the cumulative normal distribution."""
     return 0.5 * x * (1 + erf(x * _SQRT_HALF))
 
 
@@ -203,7 +204,7 @@ def gelu_erf_grad(dout: Tensor, x: Tensor):
 
 @op(name="gelu_tanh", dtypes=FLOATING, elementwise=True, primitive="GeLU")
 def gelu_tanh(x: Tensor):
-    """Composite: gelu with the distribution function approximated by tanh."""
+    """Composite: gelu with the cumulative distribution approximated by tanh."""
     return 0.5 * x * (1 + tanh(_GELU_A * (x + _GELU_B * x * x * x)))
 
 
@@ -222,18 +223,18 @@ def gelu_tanh_grad(dout: Tensor, x: Tensor):
 
 @tensor_method("gelu")
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Gaussian error linear unit: elements times the normal distribution function
+    """Gaussian error linear unit: x times the cumulative normal distribution
     (`mindspore.ops.gelu`).
 
     Args:
         input: Tensor of any shape; floating.
-        approximate: ``"none"`` computes with erf, ``"tanh"`` with the approximation by tanh.
+        approximate: ``"none"`` uses erf, ``"tanh"`` the approximation by tanh.
 
     Returns:
         Tensor of the type of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
         ValueError: another approximation.
 
     Examples:
@@ -259,7 +260,7 @@ def fast_gelu(x: Tensor):
         Tensor of the type of `x`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -285,7 +286,7 @@ def silu(input: Tensor):
         Tensor of the type of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -327,14 +328,14 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0):
 
     Args:
         input: Tensor of any shape; floating.
-        beta: sharpness of the bend, not 0.
-        threshold: from where the function is linear.
+        beta: sharpness of the transition, not 0.
+        threshold: value of beta * x above which the function is linear.
 
     Returns:
         Tensor of the type of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -376,7 +377,7 @@ def mish(input: Tensor):
         Tensor of the type of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -417,7 +418,7 @@ def logsigmoid(x: Tensor):
         Tensor of the type of `x`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -460,7 +461,7 @@ def softsign(x: Tensor):
         Tensor of the type of `x`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -501,7 +502,7 @@ def tanhshrink(input: Tensor):
         Tensor of the type of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -513,17 +514,17 @@ def tanhshrink(input: Tensor):
 
 @primitive("GLU(axis=-1)(x)")
 def glu(x: Tensor, axis: int = -1) -> Tensor:
-    """The first half along an axis times the sigmoid of the second (`mindspore.ops.glu`).
+    """Gated linear unit: the first half along an axis times the sigmoid of the second (`mindspore.ops.glu`).
 
     Args:
         x: Tensor of any shape; floating.
-        axis: the axis that is halved.
+        axis: the axis to split in two.
 
     Returns:
         Tensor with half the size along that axis.
 
     Raises:
-        ValueError: no such axis, or its size is odd.
+        ValueError: the axis does not exist, or its size is odd.
 
     Examples:
         >>> import duograph as ms

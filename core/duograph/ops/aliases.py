@@ -1,5 +1,5 @@
-"""Older and shorter names of elementwise functions, and primitive classes that take attributes when
-they are made.
+"""Older and shorter names of elementwise functions, and Primitive classes whose attributes are
+constructor arguments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Arguments in the form that an op takes, or an error that says what was got and what was wanted."""
+"""Conversion of user arguments to the types that ops accept.
+
+The public functions of `ops` call it. Each function returns the converted value, or raises an error
+that states the received and the expected value.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,10 @@ __all__ = ["ints_of", "number_of", "tensor_of", "tensors_of"]
 
 
 def ints_of(name: str, what: str, value: Any) -> tuple[int, ...]:
-    """A tuple of ints from an int, a sequence of them, or an integer tensor.
+    """Convert an int, a sequence of ints, or an integer tensor to a tuple of ints.
 
     Raises:
-        TypeError: something else.
+        TypeError: the value has another type.
     """
     if isinstance(value, Tensor):
         value = value.tolist()
@@ -37,10 +41,10 @@ def ints_of(name: str, what: str, value: Any) -> tuple[int, ...]:
 
 
 def number_of(name: str, what: str, value: Any) -> float:
-    """A float from a number or a tensor of one element.
+    """Convert a number or a tensor of one element to a float.
 
     Raises:
-        TypeError: something else.
+        TypeError: the value has another type.
     """
     if isinstance(value, Tensor) and value.size == 1:
         value = value.item()
@@ -50,10 +54,10 @@ def number_of(name: str, what: str, value: Any) -> float:
 
 
 def tensor_of(name: str, what: str, value: Any) -> Tensor:
-    """The value, if it is a Tensor.
+    """Return the value if it is a Tensor.
 
     Raises:
-        TypeError: something else.
+        TypeError: the value has another type.
     """
     if not isinstance(value, Tensor):
         raise ArgumentError(f"{name}: got {type(value).__name__} for {what}; wanted a Tensor")
@@ -61,10 +65,10 @@ def tensor_of(name: str, what: str, value: Any) -> Tensor:
 
 
 def tensors_of(name: str, what: str, value: Any) -> tuple[Tensor, ...]:
-    """Tensors from a tuple or list of them.
+    """Return the Tensors of a tuple or list.
 
     Raises:
-        TypeError: something else.
+        TypeError: the value has another type.
     """
     if not isinstance(value, (tuple, list)):
         raise ArgumentError(

@@ -1,5 +1,6 @@
-"""Attention as one op, softmax(scale * query @ key.T + mask) @ value, which backends may compute
-without the matrix.
+"""Attention as one op: softmax(scale * query @ key.T + mask) @ value.
+
+Backends may compute it without materialising the matrix of weights.
 """
 
 from __future__ import annotations
@@ -29,8 +30,7 @@ __all__ = ["flash_attention_score"]
 # The inverses of `AXES`.
 _BACK = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "SBND": (2, 0, 1, 3)}
 
-# ---- what the ops are made of, all in the layout BNSD
-# ---------------------------------------------
+# ---- parts of the ops, all in the layout BNSD ---------------------------------------------------
 
 
 def _turned(x: Any, perm: tuple[int, ...]) -> Any:
@@ -38,7 +38,7 @@ def _turned(x: Any, perm: tuple[int, ...]) -> Any:
 
 
 def _of_all_heads(x: Any, heads: int) -> Any:
-    """Keys or values of which each serves several heads of the queries, for each of these."""
+    """Repeat keys or values so that every query head has its own (grouped-query attention)."""
     batch, own, length, width = x.shape
     if own == heads:
         return x
@@ -49,7 +49,7 @@ def _of_all_heads(x: Any, heads: int) -> Any:
 
 
 def _of_own_heads(x: Any, own: int) -> Any:
-    """Gradients of `_of_all_heads`: summed over the heads that one key serves."""
+    """Sum the gradient of `_of_all_heads` over the query heads that share a key head."""
     batch, heads, length, width = x.shape
     if own == heads:
         return x
@@ -57,7 +57,7 @@ def _of_own_heads(x: Any, own: int) -> Any:
 
 
 def _scores(query: Any, key: Any, mask: Any, scale: float, low: int, high: int) -> Any:
-    """scale * query @ key.T + mask, -inf where a key is not seen; 16-bit floats in float32."""
+    """Return scale * query @ key.T + mask, with -inf for hidden keys; in float32 for 16-bit floats."""
     queries, keys = query.shape[2], key.shape[2]
     scores = matmul_of(
         widened(query) * scale, _of_all_heads(widened(key), query.shape[1]), False, True
@@ -78,8 +78,9 @@ def _scores(query: Any, key: Any, mask: Any, scale: float, low: int, high: int) 
 
 
 def _weights(scores: Any) -> tuple[Any, Any]:
-    """Softmax over the keys, and the logarithm of its denominator; both 0 for a query that sees no
-    key.
+    """Return the softmax over the keys and the logarithm of its denominator.
+
+    Both are 0 for a query without visible keys.
     """
     none = fill((), 0.0, scores.dtype)
     top = reduce_max(scores, (3,), True)
@@ -93,8 +94,9 @@ def _weights(scores: Any) -> tuple[Any, Any]:
 def _backward(
     query: Any, key: Any, value: Any, mask: Any, kept: Any, dout: Any, rows: Any
 ) -> tuple[Any, Any]:
-    """(weights, gradient of the scores) from log sums; `rows`: what is subtracted from the gradient
-    of the weights.
+    """Return (weights, gradient of the scores), given the log sums of the softmax.
+
+    `rows` is subtracted from the gradient of the weights.
     """
     scale, low, high, log_sum = kept
     shape = (*log_sum.shape, 1)
@@ -119,8 +121,9 @@ def _gradients(
     high: int,
     layout: str,
 ) -> tuple[Any, Any, Any, Any]:
-    """Gradients of query, key, value and the scores; all but the last in the layout and dtype of
-    their operand.
+    """Return the gradients of query, key, value and scores.
+
+    All but the last have the layout and dtype of their operand.
     """
     q, k, v, o, do = (_turned(x, AXES[layout]) for x in (query, key, value, out, dout))
     rows = reduce_sum(widened(do) * widened(o), (3,), False)
@@ -153,10 +156,10 @@ def attention_of(
 ):
     """softmax(scale * query @ key.T + mask) @ value, and the logarithms of the sums of the softmax.
 
-    Four axes in the order that `layout` names: B batch, N heads, S positions, D features. Heads of
-    key and value may be fewer: each serves as many heads of the queries, side by side. mask
-    broadcasts to (B, N, queries, keys): True where a key is not seen, or what is added. Query i
-    sees keys i + low to i + high. The result of a query that sees no key is 0. The second result,
+    Four axes in the order that `layout` names: B batch, N heads, S positions, D features. key and
+    value may have fewer heads, each shared by a group of adjacent query heads. mask broadcasts to
+    (B, N, queries, keys): True hides a key, and a floating mask is added. Query i attends to keys
+    i + low to i + high. The result of a query without visible keys is 0. The second result,
     (B, N, queries), is float32 for 16-bit floats (Dao et al., 2022).
     """
     q, k, v = (_turned(x, AXES[layout]) for x in (query, key, value))
@@ -246,7 +249,7 @@ def _(query, key, value, mask, out, dout, scale, low, high, layout):
 
 
 def _no_gradient(mask: Any) -> Any:
-    """The gradient of a mask that is absent, made of bools, or of no element that was used."""
+    """Return the zero gradient of a mask that is absent, bool, or not used."""
     return NO_GRAD if mask is None or mask.dtype is bool_ else fill(mask.shape, 0.0, mask.dtype)
 
 
@@ -285,8 +288,8 @@ def _(query, key, value, mask, out, log_sum, dout, scale, low, high, layout):
     return query, key, value
 
 
-# Query, key and value beside one another in one tensor, as one projection leaves them; made by
-# passes/self_attention.
+# Query, key and value concatenated in one tensor, the result of one projection. The pass
+# passes/self_attention creates these ops.
 
 
 @op()
@@ -300,7 +303,7 @@ def self_attention(
     high: int,
     layout: str,
 ):
-    """`attention` of a query, key and value that lie beside one another in the last axis of one
+    """`attention` of a query, key and value that are concatenated along the last axis of one
     tensor.
 
     `x` has the axes B and S in the order of `layout` (BSND or SBND) and (heads + 2 * own) * D
@@ -333,7 +336,7 @@ def self_attention_grad(
 
 
 def _parts(x: Any, heads: int, own: int) -> list[Any]:
-    """Query, key and value, each with its heads and features apart."""
+    """Return query, key and value with separate axes for heads and features."""
     if x.ndim != 3 or heads < 1 or own < 1 or x.shape[2] % (heads + 2 * own):
         raise ShapeError(
             f"self_attention: got a tensor of shape {x.shape} for {heads} heads of query and {own} of key; "
@@ -376,7 +379,7 @@ def flash_attention_score(
     input_layout: str = "BSH",
     sparse_mode: int = 0,
 ) -> Tensor:
-    """Attention of several heads without its matrix of weights
+    """Multi-head attention that does not materialise the matrix of weights
     (`mindspore.ops.flash_attention_score`).
 
     dropout(softmax(scalar_value * query @ key.T + real_shift, where seen)) @ value, by Dao et al.
@@ -413,7 +416,7 @@ def flash_attention_score(
 
     Raises:
         TypeError: dtypes that differ or are not floating, a mask of another dtype.
-        ValueError: shapes that do not fit, head_num not dividing H, a mode, layout or argument that
+        ValueError: the shapes do not match, head_num not dividing H, a mode, layout or argument that
             is not offered.
 
     Examples:
@@ -483,7 +486,7 @@ def flash_attention_score(
 
 
 def _with_heads(query: Any, key: Any, value: Any, heads: int) -> tuple[Any, Any, Any]:
-    """The layouts with H with N and D apart."""
+    """The layouts with the axis H split into N and D."""
     hidden = query.shape[2]
     if hidden % heads:
         raise ShapeError(
@@ -504,9 +507,7 @@ def _with_heads(query: Any, key: Any, value: Any, heads: int) -> tuple[Any, Any,
 def _band(
     mode: Any, queries: int, keys: int, before: int, behind: int, mask: Any
 ) -> tuple[int, int, Tensor | None]:
-    """What a sparse mode means: the first and the last key that query 0 may see, counted from 0,
-    and the mask.
-    """
+    """Return the band of a sparse mode, as the first and last key visible to query 0, and the mask."""
     least, most, last = -queries, keys, keys - queries
     if mode == 2:
         return least, 0, None
@@ -533,7 +534,7 @@ def _band(
 
 
 def _mask(seen: Any, shift: Any, dtype: Any) -> Tensor | None:
-    """One mask of four axes from attn_mask and real_shift."""
+    """Combine attn_mask and real_shift into one mask of four axes."""
     if seen is not None:
         if seen.dtype.name not in ("bool", "uint8"):
             raise DTypeError(f"{_NAME}: got attn_mask of {seen.dtype.name}; wanted bool or uint8")
@@ -553,7 +554,7 @@ def _mask(seen: Any, shift: Any, dtype: Any) -> Tensor | None:
 
 
 def _dropped(weights: Any, mask: Any, keep: float) -> Any:
-    """Weights kept with a probability, divided by it."""
+    """Apply dropout to the weights."""
     if mask is None:
         return dropout(weights, take_state(like=weights), 1.0 - keep, weights.shape)
     *lead, keys = weights.shape

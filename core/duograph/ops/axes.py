@@ -1,6 +1,6 @@
-"""Axes and flags in both of MindSpore's spellings.
+"""Normalisation of axis arguments, in both of MindSpore's spellings.
 
-axis/keepdims are those of the NumPy-like forms, dim/keepdim of the newer ones.
+NumPy-like functions use axis/keepdims, newer ones dim/keepdim.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["axes_of", "axis_of", "spelled", "tuple_of"]
 
 
 def axis_of(name: str, axis: Any, ndim: int) -> int:
-    """`axis` as a non-negative int; a 0-d tensor counts as one of one axis.
+    """Return `axis` as a non-negative int; a 0-d tensor is treated as 1-d.
 
     Raises:
         TypeError: not an int.
@@ -38,7 +38,7 @@ def axis_of(name: str, axis: Any, ndim: int) -> int:
 
 
 def axes_of(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """`axis` as a sorted tuple of non-negative ints; None and () stand for all axes.
+    """Return `axis` as a sorted tuple of non-negative ints; None and () mean all axes.
 
     Raises:
         TypeError: not an int, or a tuple or list of ints.
@@ -67,7 +67,7 @@ _KEEP = ("keepdims", "keep_dims", "keepdim")
 
 
 def spelled(name: str, axis: Any, keepdims: Any, other: Mapping[str, Any]) -> tuple[Any, bool]:
-    """Axis and keepdims, whichever spelling they were given in.
+    """Return axis and keepdims from keyword arguments in either spelling.
 
     Raises:
         TypeError: an unknown keyword, or one thing in two spellings.
@@ -89,10 +89,10 @@ def spelled(name: str, axis: Any, keepdims: Any, other: Mapping[str, Any]) -> tu
 
 
 def tuple_of(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
-    """An int for each of `n` axes, from one int or a tuple or list of 1 or `n`.
+    """Convert an int, or a tuple or list of 1 or `n` ints, to `n` ints.
 
     Raises:
-        TypeError: something else.
+        TypeError: the value has another type.
         ValueError: another length.
     """
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
@@ -109,7 +109,7 @@ def tuple_of(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
 
 
 def flattened(shape: Sequence[int]) -> int:
-    """Number of elements of a shape."""
+    """Return the number of elements of a shape."""
     n = 1
     for d in shape:
         n *= d

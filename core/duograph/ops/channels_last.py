@@ -1,7 +1,7 @@
-"""Convolution and pooling of (N, spatial..., C): primitives that `passes.channels_last` puts into
-compiled graphs.
+"""Channels-last convolution and pooling, over (N, spatial..., C).
 
-Attributes, and the weights of convolutions, are those of the ops that they stand for.
+The pass `passes.channels_last` inserts these primitives into compiled graphs. Their attributes, and
+the weights of convolutions, are those of the channels-first ops.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Pairs = Sequence[tuple[int, int]]
 
 
 def _infer(first: Op, types: tuple[TensorType, ...], **attributes: Any) -> TensorType:
-    """The type of the only, or first, result of the op with channels first, its axes moved."""
+    """Return the type of the first result of the channels-first op, with its axes permuted."""
     n, *spatial, c = types[0].shape if types[0].ndim > 1 else (1, *types[0].shape, 1)
     found: Any = first.result_types((types[0].with_((n, c, *spatial)), *types[1:]), attributes)
     made: TensorType = found[0] if isinstance(found, tuple) else found
@@ -45,7 +45,7 @@ def _reference(first: Op, x: Any, *others: Any, **attributes: Any) -> Any:
 def conv_channels_last(
     input: Tensor, weight: Tensor, stride: Ints, padding: Pairs, dilation: Ints, groups: int
 ):
-    """Primitive: `conv` of (N, spatial..., C) with (O, C / groups, kernel...), giving (N,
+    """Primitive: `conv` of (N, spatial..., C) with (O, C / groups, kernel...) to (N,
     spatial..., O).
     """
 

@@ -1,5 +1,5 @@
-"""Primitive classes of communication on one device, of summaries, and the bases of primitives that
-users write.
+"""Primitive classes of communication on one device and of summaries, and the base classes of
+user-defined primitives.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _known(name: str, op: Any) -> str:
 
 
 class AllReduce(Primitive):
-    """Combine over all devices: with the one there is, the tensor itself.
+    """Combine over all devices; the identity on one device.
 
     Examples:
         >>> import duograph as ms
@@ -62,7 +62,7 @@ class AllReduce(Primitive):
 
 
 class AllGather(Primitive):
-    """The tensors of all devices, joined along axis 0: with the one there is, the tensor itself."""
+    """Concatenate the tensors of all devices along axis 0; the identity on one device."""
 
     def __init__(self, group: str = _WORLD) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class AllGather(Primitive):
 
 
 class ReduceScatter(Primitive):
-    """Combine over all devices and take this one's part: with the one there is, the tensor itself."""
+    """Combine over all devices and return this device's part; the identity on one device."""
 
     def __init__(self, op: str = ReduceOp.SUM, group: str = _WORLD) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class ImageSummary(_Summary):
 
 
 class PrimitiveWithInfer(Primitive):
-    """Base of primitives that users write with `infer_shape` and `infer_dtype`
+    """Base class of user-defined primitives with `infer_shape` and `infer_dtype`
     (`mindspore.ops.PrimitiveWithInfer`).
 
     A subclass computes in `__call__`; shapes and dtypes are those of what it returns.
@@ -139,6 +139,6 @@ class PrimitiveWithInfer(Primitive):
 
 
 class PrimitiveWithCheck(Primitive):
-    """Base of primitives that users write with `check_shape` and `check_dtype`
+    """Base class of user-defined primitives with `check_shape` and `check_dtype`
     (`mindspore.ops.PrimitiveWithCheck`).
     """

@@ -1,5 +1,5 @@
-"""Sums and products of several operands in one kernel, quotients and products that ignore NaN, and
-limits.
+"""Fused sums and products of several operands, quotients and products with defined zeros, and
+clamping.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def div_no_nan(x: Tensor, y: Tensor):
     """Quotient of elements, 0 where the divisor is 0 (`mindspore.ops.DivNoNan`).
 
     Args:
-        x, y: Tensors or numbers; the shapes broadcast, integers and bool are taken as float32.
+        x, y: Tensors or numbers; the shapes broadcast, integers and bool are converted to float32.
 
     Returns:
         Tensor of the broadcast shape.
@@ -89,7 +89,7 @@ def mul_no_nan(x: Tensor, y: Tensor):
     (`mindspore.ops.MulNoNan`).
 
     Args:
-        x, y: Tensors or numbers; the shapes broadcast, integers and bool are taken as float32.
+        x, y: Tensors or numbers; the shapes broadcast, integers and bool are converted to float32.
 
     Returns:
         Tensor of the broadcast shape.
@@ -136,7 +136,7 @@ def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1):
     exact = any(
         isinstance(t, Tensor) and not t.dtype.is_floating for t in (input, tensor1, tensor2)
     )
-    if isinstance(value, Tensor) or exact:  # the kernel's number is floating
+    if isinstance(value, Tensor) or exact:  # the kernel takes a floating scalar
         return input + tensor1 * tensor2 * value
     return (input, tensor1, tensor2, number_of("addcmul", "value", value))
 
@@ -152,7 +152,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0)
     """``input + value * tensor1 / tensor2`` (`mindspore.ops.addcdiv`).
 
     Args:
-        input, tensor1, tensor2: Tensors; the shapes broadcast, integers are taken as float32.
+        input, tensor1, tensor2: Tensors; the shapes broadcast, integers are converted to float32.
         value: number or Tensor.
 
     Returns:
@@ -215,7 +215,7 @@ def addn(x: Sequence[Tensor] | Tensor) -> Tensor:
         Tensor of the broadcast shape and the common dtype.
 
     Raises:
-        TypeError: `x` is empty or holds something else.
+        TypeError: `x` is empty, or an item is not a Tensor.
 
     Examples:
         >>> import duograph as ms
@@ -303,7 +303,7 @@ def _(x, out, dout, low, high):
 
 @op(name="clip_grad", dtypes=REAL, promote="common", elementwise=True)
 def clip_grad(dout: Tensor, x: Tensor, low: float, high: float):
-    """Composite: the gradient of clipping: `dout` where nothing was clipped."""
+    """Composite: the gradient of clamping: `dout` where the element was inside the limits."""
     return select(logical_or(x < low, x > high), 0, dout)
 
 

@@ -1,4 +1,4 @@
-"""Comparisons, and tests of single elements: all give bool and have no gradient."""
+"""Comparisons and elementwise predicates. All return bool and have no gradient."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def equal(input: Tensor, other: Tensor):
     """Whether elements are equal (`mindspore.ops.equal`).
 
     Args:
-        input: Tensor of any shape, or a number; any.
+        input: Tensor of any shape and dtype, or a number.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -63,7 +63,7 @@ def not_equal(input: Tensor, other: Tensor):
     """Whether elements differ; NaN differs from everything (`mindspore.ops.not_equal`).
 
     Args:
-        input: Tensor of any shape, or a number; any.
+        input: Tensor of any shape and dtype, or a number.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -101,7 +101,7 @@ def less(input: Tensor, other: Tensor):
     """Whether elements of `input` are smaller (`mindspore.ops.less`).
 
     Args:
-        input: Tensor of any shape, or a number; any but complex.
+        input: Tensor of any shape, or a number; any dtype but complex.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -109,7 +109,7 @@ def less(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -135,7 +135,7 @@ def less_equal(input: Tensor, other: Tensor):
     """Whether elements of `input` are smaller or equal (`mindspore.ops.less_equal`).
 
     Args:
-        input: Tensor of any shape, or a number; any but complex.
+        input: Tensor of any shape, or a number; any dtype but complex.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -143,7 +143,7 @@ def less_equal(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -174,7 +174,7 @@ def greater(input: Tensor, other: Tensor):
     """Whether elements of `input` are greater (`mindspore.ops.greater`).
 
     Args:
-        input: Tensor of any shape, or a number; any but complex.
+        input: Tensor of any shape, or a number; any dtype but complex.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -182,7 +182,7 @@ def greater(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -213,7 +213,7 @@ def greater_equal(input: Tensor, other: Tensor):
     """Whether elements of `input` are greater or equal (`mindspore.ops.greater_equal`).
 
     Args:
-        input: Tensor of any shape, or a number; any but complex.
+        input: Tensor of any shape, or a number; any dtype but complex.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -221,7 +221,7 @@ def greater_equal(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -248,7 +248,7 @@ def isnan(input: Tensor):
     """Whether elements are NaN (`mindspore.ops.isnan`).
 
     Args:
-        input: Tensor of any shape; any.
+        input: Tensor of any shape and dtype.
 
     Returns:
         Tensor of bool, of the shape of `input`.
@@ -278,7 +278,7 @@ def isinf(input: Tensor):
     """Whether elements are infinities (`mindspore.ops.isinf`).
 
     Args:
-        input: Tensor of any shape; any.
+        input: Tensor of any shape and dtype.
 
     Returns:
         Tensor of bool, of the shape of `input`.
@@ -316,7 +316,7 @@ def isfinite(input: Tensor):
     """Whether elements are neither NaN nor infinities (`mindspore.ops.isfinite`).
 
     Args:
-        input: Tensor of any shape; any.
+        input: Tensor of any shape and dtype.
 
     Returns:
         Tensor of bool, of the shape of `input`.
@@ -348,13 +348,13 @@ def isposinf(input: Tensor):
     """Whether elements are plus infinity (`mindspore.ops.isposinf`).
 
     Args:
-        input: Tensor of any shape; any but complex.
+        input: Tensor of any shape; any dtype but complex.
 
     Returns:
         Tensor of bool, of the shape of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -383,13 +383,13 @@ def isneginf(input: Tensor):
     """Whether elements are minus infinity (`mindspore.ops.isneginf`).
 
     Args:
-        input: Tensor of any shape; any but complex.
+        input: Tensor of any shape; any dtype but complex.
 
     Returns:
         Tensor of bool, of the shape of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -418,13 +418,13 @@ def signbit(input: Tensor):
     """Whether the sign bit is set, that of -0.0 included (`mindspore.ops.signbit`).
 
     Args:
-        input: Tensor of any shape; any but complex.
+        input: Tensor of any shape; any dtype but complex.
 
     Returns:
         Tensor of bool, of the shape of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -502,7 +502,7 @@ def approximate_equal(x: Tensor, y: Tensor, tolerance: float = 1e-05):
 
     Args:
         x, y: Tensors of any shape.
-        tolerance: greatest difference allowed.
+        tolerance: upper bound of the difference.
 
     Returns:
         Tensor of bool, of the broadcast shape.
@@ -561,7 +561,7 @@ _COMPARABLE = (Tensor, bool, int, float, complex, np.ndarray, np.generic, list, 
 
 @tensor_method("__eq__")
 def _tensor_eq(self: Tensor, other: Any) -> Any:
-    """Elementwise equality; with something that is no number, tensor or array: False."""
+    """Elementwise equality; False for an operand that is not a number, tensor or array."""
     return equal(self, other) if isinstance(other, _COMPARABLE) else False
 
 

@@ -1,4 +1,4 @@
-"""Complex numbers and their parts."""
+"""Complex numbers: construction, real and imaginary parts, argument."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["angle", "complex", "conj", "imag", "real"]
 
 
 def _same(x: Tensor) -> Tensor:
-    """A real tensor's value, through an op that every backend has."""
+    """Return a real tensor unchanged, by an op that every backend has."""
     return logical_or(x, x) if x.dtype is bool_ else mul(x, 1)
 
 
@@ -31,10 +31,10 @@ def real(input: Tensor):
     """Real parts (`mindspore.ops.real`).
 
     Args:
-        input: Tensor of any shape; any.
+        input: Tensor of any shape and dtype.
 
     Returns:
-        Tensor of the shape of `input`; real when `input` is complex.
+        Tensor of the shape of `input`; real if `input` is complex.
 
     Examples:
         >>> import duograph as ms
@@ -68,10 +68,10 @@ def imag(input: Tensor):
     """Imaginary parts; zeros of a real tensor (`mindspore.ops.imag`).
 
     Args:
-        input: Tensor of any shape; any.
+        input: Tensor of any shape and dtype.
 
     Returns:
-        Tensor of the shape of `input`; real when `input` is complex.
+        Tensor of the shape of `input`; real if `input` is complex.
 
     Examples:
         >>> import duograph as ms
@@ -100,7 +100,7 @@ def _(x, out, dout):
 
 @op(name="complex", primitive="Complex", dtypes=(float32, float64), promote="common")
 def complex(real: Tensor, imag: Tensor):
-    """Complex numbers of their parts (`mindspore.ops.Complex`).
+    """Complex numbers from their real and imaginary parts (`mindspore.ops.Complex`).
 
     Args:
         real, imag: Tensors of float32 or float64 whose shapes broadcast.
@@ -109,7 +109,7 @@ def complex(real: Tensor, imag: Tensor):
         Tensor of complex64 or complex128, of the broadcast shape.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
         ValueError: the shapes do not broadcast.
 
     Examples:

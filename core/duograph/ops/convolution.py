@@ -1,4 +1,7 @@
-"""Convolution: the primitive and its two gradients, and the functions of MindSpore's names."""
+"""Convolution: the primitive, its two gradients, and MindSpore's public functions.
+
+Transposed convolutions are the gradient with respect to the input.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ def _(x, w, stride, padding, dilation, groups):
 def _taps(
     kernel: Sequence[int], out: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> Any:
-    """For every kernel element its index, and the slices of the padded input that it meets."""
+    """Yield the index of each kernel element and the slices of the padded input that it multiplies."""
     for k in np.ndindex(*kernel):
         yield (
             k,
@@ -116,7 +119,7 @@ def _(x, w, out, dout, stride, padding, dilation, groups):
 def _columns(
     x: Any, kernel: Any, out: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
-    """im2col: (N, groups, C / groups * kernel, out)."""
+    """Return im2col of the input: (N, groups, C / groups * kernel, out)."""
     cols = windows(x, kernel, stride, padding, dilation, out)
     n, c = x.shape[:2]
     return reshape_to(cols, (n, groups, c // groups * size_of(kernel), size_of(out)))
@@ -186,8 +189,8 @@ def _(dout, w, out, dx, input_shape, stride, padding, dilation, groups):
 
 @conv_input_grad.decompose
 def _(dout, weight, input_shape, stride, padding, dilation, groups):
-    # a convolution of the dilated cotangent with the kernel turned around, inputs and outputs
-    # swapped
+    # a convolution of the dilated cotangent with the flipped kernel, with input and output
+    # channels exchanged
     o, i, *kernel = weight.shape
     far = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
     wide = dilated(dout, stride)
@@ -273,7 +276,7 @@ def conv_with_bias(
     dilation: Sequence[int],
     groups: int,
 ):
-    """`conv` plus a number per output channel."""
+    """`conv` plus a bias for each output channel."""
     out = conv(input, weight, stride, padding, dilation, groups)
     return out + reshape_to(bias, (bias.shape[0], *[1] * (input.ndim - 2)))
 
@@ -293,7 +296,7 @@ def convolve(
     groups: Any,
     n: int,
 ) -> Any:
-    """What conv1d, conv2d and conv3d share; an input without batch axis gives a result without one."""
+    """Implement conv1d, conv2d and conv3d; the batch axis is optional."""
     if weight.ndim != n + 2 or input.ndim not in (n + 1, n + 2):
         raise ShapeError(
             f"{name}: got input of shape {input.shape} and weight of shape {weight.shape}; wanted "
@@ -336,7 +339,7 @@ _DOC = """{n}-D convolution (cross-correlation) (`mindspore.ops.conv{n}d`).
         Tensor (N, O, {axes}).
 
     Raises:
-        ValueError: shapes that do not fit, an unknown pad_mode, or padding without ``"pad"``.
+        ValueError: the shapes do not match, an unknown pad_mode, or padding without ``"pad"``.
 
     Examples:
         >>> import duograph as ms
@@ -397,7 +400,7 @@ def transposed(
     dilation: Any,
     n: int,
 ) -> Any:
-    """What the transposed convolutions share."""
+    """Implement the transposed convolutions."""
     if weight.ndim != n + 2 or input.ndim not in (n + 1, n + 2):
         raise ShapeError(
             f"{name}: got input of shape {input.shape} and weight of shape {weight.shape}; wanted "
@@ -443,7 +446,7 @@ _TRANSPOSED = """{n}-D transposed convolution: the gradient of `conv{n}d` with r
         Tensor (N, O, {axes}) of size (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: the shapes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -608,7 +611,7 @@ def fold(
         Tensor (N, C, H, W).
 
     Raises:
-        ValueError: sizes that do not fit.
+        ValueError: the sizes do not match.
 
     Examples:
         >>> import duograph as ms

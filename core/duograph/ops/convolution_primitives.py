@@ -1,5 +1,6 @@
-"""Primitive classes of convolutions and of sliding windows: how MindSpore's arguments become those
-of an op.
+"""Primitive classes of convolutions and sliding windows.
+
+They convert MindSpore's constructor arguments to the attributes of an op.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Conv2D(_Conv):
 
 
 class DepthwiseConv2dNative(_Conv):
-    """2-D convolution of every channel by itself.
+    """2-D convolution of each channel separately.
 
     `DepthwiseConv2dNative(channel_multiplier, kernel_size)(x, weight)`.
     """
@@ -125,7 +126,7 @@ class Conv3D(_Conv):
 
 
 class Conv2DBackpropInput(Primitive):
-    """Gradient of `Conv2D` by its input.
+    """Gradient of `Conv2D` with respect to its input.
 
     `Conv2DBackpropInput(out_channel, kernel_size, ...)(dout, weight, input_size)`.
 

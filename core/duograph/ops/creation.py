@@ -1,4 +1,4 @@
-"""Making tensors: constants, counters, casts, and the random bits that all random ops are made of."""
+"""Primitives that create tensors: constants, counters, casts and random bits."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..tensor import Tensor
 from ..types import TensorType
 from .primitive import primitive
 
-__all__ = ["cast"]  # the primitives are for the other families
+__all__ = ["cast"]  # the primitives are for other modules of ops
 
 
 @op(name="iota", composite=False, differentiable=False)
 def iota(shape: Sequence[int], axis: int, dtype: DType):
-    """Primitive: counts 0, 1, 2, ... along one axis of a tensor of `shape`."""
+    """Primitive: a tensor of `shape` that counts 0, 1, 2, ... along one axis."""
 
 
 @iota.infer
@@ -44,13 +44,13 @@ def cast(input: Any, dtype: Any) -> Tensor:
 
     Args:
         input: Tensor of any shape, or a number.
-        dtype: the dtype wanted.
+        dtype: dtype of the result.
 
     Returns:
         Tensor of the same shape.
 
     Raises:
-        TypeError: `dtype` names no dtype.
+        TypeError: `dtype` is not a dtype.
 
     Examples:
         >>> import duograph as ms

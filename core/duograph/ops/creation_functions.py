@@ -1,6 +1,4 @@
-"""Functions that make tensors: zeros, ones, full, ranges, one-hot; and those that tell or change a
-tensor's type.
-"""
+"""Functions that create tensors: zeros, ones, full, ranges, one-hot rows, masks."""
 
 from __future__ import annotations
 
@@ -93,7 +91,7 @@ def zeros(size: Any, dtype: Any = None) -> Tensor:
 
 
 def _fit(value: Any, of: DType) -> Any:
-    """A number as an element of that dtype is written: bool for bool, truncated for integers."""
+    """Convert a number to the Python type of a dtype; integers are truncated."""
     if of is bool_:
         return bool(value)
     if of.is_integer and not isinstance(value, complex):
@@ -107,7 +105,7 @@ def _fit(value: Any, of: DType) -> Any:
 
 
 def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor whose values do not matter; they are zeros.
+    """A tensor with unspecified values, which are zeros.
 
     Examples:
         >>> import duograph as ms
@@ -140,7 +138,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
 
 def _number(name: str, value: Any) -> tuple[Any, DType]:
-    """A number and its dtype, from a number or a tensor of one element."""
+    """Return the value and dtype of a number or of a tensor of one element."""
     if isinstance(value, Tensor):
         return value.item(), value.dtype
     if isinstance(value, np.generic):
@@ -152,7 +150,7 @@ def _number(name: str, value: Any) -> tuple[Any, DType]:
 
 @op(differentiable=False)
 def full_like(input: Tensor, value: Any, dtype: DType):
-    """A tensor of one value in the shape of another (`mindspore.ops.full_like`).
+    """A tensor of one value with the shape of another (`mindspore.ops.full_like`).
 
     Args:
         input: Tensor of any shape.
@@ -183,7 +181,7 @@ def _like(input: Any, value: int, dtype: Any) -> Tensor:
 
 @primitive("OnesLike")
 def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
-    """Ones in the shape of another tensor (`mindspore.ops.ones_like`).
+    """Ones with the shape of another tensor (`mindspore.ops.ones_like`).
 
     Args:
         input: Tensor of any shape.
@@ -199,7 +197,7 @@ def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
 
 @primitive("ZerosLike")
 def zeros_like(input: Tensor, *, dtype: Any = None) -> Tensor:
-    """Zeros in the shape of another tensor (`mindspore.ops.zeros_like`).
+    """Zeros with the shape of another tensor (`mindspore.ops.zeros_like`).
 
     Args:
         input: Tensor of any shape.
@@ -214,7 +212,7 @@ def zeros_like(input: Tensor, *, dtype: Any = None) -> Tensor:
 
 
 def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor in the shape of another whose values do not matter; they are zeros.
+    """A tensor with the shape of another and unspecified values, which are zeros.
 
     Examples:
         >>> import duograph as ms
@@ -285,13 +283,13 @@ def _tensor_new_ones(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
 
 @tensor_method("new_full")
 def _tensor_new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
-    """One value in another shape and the dtype of this tensor."""
+    """One value with another shape and the dtype of this tensor."""
     return _filled(self, "new_full", size, _number("new_full", fill_value)[0], dtype)
 
 
 @tensor_method("new_empty")
 def _tensor_new_empty(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor of another shape and the dtype of this one; its values do not matter."""
+    """A tensor of another shape and the dtype of this one, with unspecified values."""
     del device
     return _filled(self, "new_empty", spread("new_empty", "size", size), 0, dtype)
 
@@ -329,7 +327,7 @@ def _(n: int, m: int | None = None, dtype: Any = None):
 
 
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
-    """Numbers from `start` up to and without `end` (`mindspore.ops.arange`).
+    """Numbers from `start` up to, but not including, `end` (`mindspore.ops.arange`).
 
     Args:
         start, end, step: numbers or 0-d Tensors; one alone is the end.
@@ -363,7 +361,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
 
 
 def range(start: Any, end: Any = None, step: Any = 1, maxlen: int = 1000000) -> Tensor:
-    """Numbers from `start` up to and without `end`; the dtype is that of the arguments
+    """Numbers from `start` up to, but not including, `end`; the dtype is that of the arguments
     (`mindspore.ops.range`).
 
     Raises:
@@ -416,7 +414,7 @@ def linspace(start: Tensor, end: Tensor, steps: int):
     first = reshape_to(start, (*start.shape, 1))
     last = reshape_to(end, (*end.shape, 1))
     half = less(iota((steps,), 0, int32), (steps + 1) // 2)
-    # from the nearer end, so that both ends are exact
+    # computed from the nearer end, so that both ends are exact
     return select_by(half, first + (last - first) * part, last - (last - first) * (1.0 - part))
 
 
@@ -466,10 +464,10 @@ def one_hot(indices: Tensor, depth: int, axis: int, on: Any, off: Any, dtype: DT
     (`mindspore.ops.one_hot`).
 
     Args:
-        indices: Tensor of any shape, integer; one outside [0, depth) gives `off_value` throughout.
+        indices: Tensor of any shape, integer; an index outside [0, depth) yields `off_value` throughout.
         depth: size of the new axis.
         on_value, off_value: numbers or 0-d Tensors; their dtype is that of the result.
-        axis: where the new axis is in the result.
+        axis: position of the new axis in the result.
 
     Raises:
         TypeError: `indices` is not integer.
@@ -509,9 +507,7 @@ def _zero_d(x: Tensor) -> Tensor:
 
 
 def beside(like: Tensor, value: Any) -> Tensor:
-    """A tensor of `value`, host data sent to the device of `like`, so that what is made of it lives
-    there too.
-    """
+    """Create a tensor of `value` on the device of `like`, so that results are on that device."""
     if not isinstance(value, Tensor):
         value = Tensor(value)
     device = like._type.device
@@ -521,8 +517,7 @@ def beside(like: Tensor, value: Any) -> Tensor:
 
 
 def as_index(indices: Any, like: Tensor | None = None) -> Any:
-    """Indices as int32 or int64, the dtypes that gather and scatter take; other integers become
-    int64.
+    """Convert indices to int32 or int64, the dtypes that gather and scatter accept.
 
     Args:
         like: the tensor that will be indexed.
@@ -539,18 +534,18 @@ def as_index(indices: Any, like: Tensor | None = None) -> Any:
         return indices
     if not kind.is_integer:
         if indices.size == 0 and indices.dtype is float32:
-            return cast_to(indices, int64)  # made of an empty list
+            return cast_to(indices, int64)  # an empty list has a floating dtype
         raise DTypeError(f"index: got indices of dtype {kind.name}; wanted integers")
     return cast_to(indices, int64)
 
 
 @op(differentiable=False)
 def sequence_mask(lengths: Tensor, maxlen: int):
-    """Whether a position comes before the end of a sequence (`mindspore.ops.sequence_mask`).
+    """Mask of the positions before the end of each sequence (`mindspore.ops.sequence_mask`).
 
     Args:
         lengths: integer Tensor, or tuple or list.
-        maxlen: size of the new last axis; default the largest length, whose value is then read.
+        maxlen: size of the new last axis; default the largest length, which is then read from the device.
 
     Returns:
         Tensor of bool, of shape lengths.shape + (maxlen,).

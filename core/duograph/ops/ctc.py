@@ -29,7 +29,7 @@ from .shape_primitives import reduce_sum, reshape_to, transpose_by
 
 __all__ = ["ctc_loss"]
 
-# Log of "impossible": far below any path, far from overflow when some are added.
+# The logarithm of an impossible path: below any real path, and sums of several do not overflow.
 _NEVER = -1e30
 
 
@@ -81,15 +81,15 @@ def ctc_loss(
         log_probs: (T, N, C) log probabilities, or (T, C).
         targets: (N, S) classes, or all targets one after another.
         input_lengths, target_lengths: N ints each: Tensor, tuple or list.
-        blank: the class that stands for nothing.
+        blank: the blank class.
         reduction: ``"mean"`` divides each loss by its target length first.
-        zero_infinity: losses of targets that no path reaches are 0 rather than infinite.
+        zero_infinity: infinite losses, of targets that no path reaches, are 0.
 
     Returns:
         The loss, and the logarithms of the forward variables (N, T, 2 S + 1).
 
     Raises:
-        ValueError: lengths or shapes that do not fit.
+        ValueError: the lengths or shapes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -122,7 +122,7 @@ def ctc_loss(
         labels, skip, last, before, empty, scale = prepare(*given)
     elif longest is None:
         raise NeedsValue(f"{name}: got all targets one after another; their sizes depend on values")
-    else:  # compiled: the tables are made whenever the function runs
+    else:  # compiled: Python computes the tables when the function runs
         wide = 2 * longest + 1
         types = (
             *[TensorType.of((batch, wide), t) for t in (int32, bool_)],
@@ -160,8 +160,8 @@ def _lengths(name: str, value: Any, batch: int) -> Any:
 def _tables(
     name: str, table: Any, in_len: Any, out_len: Any, size: Any, blank: int, single: bool
 ) -> tuple[Any, ...]:
-    """Labels with blanks between, where a step may skip one, where paths end, empty targets,
-    divisors of the mean.
+    """Return the labels extended with blanks, the steps that may skip a blank, the ends of paths,
+    the empty targets, and the divisors of the mean.
     """
     steps, batch, classes, longest = size
     if table.ndim == 1 and not (single and table.size == int(out_len.sum())):
@@ -192,7 +192,7 @@ def _tables(
 
 
 def _ctc_read(alpha: Any, last: Any, before: Any, empty: Any) -> Any:
-    """-log of the two ways to end, read at each item's own length."""
+    """Return -log of the probability of the two final states at each item's length."""
     flat = reshape_to(alpha, (alpha.size,))
     last = gather(flat, last, 0)
     before = select_by(empty, fill((), _NEVER, alpha.dtype), gather(flat, before, 0))

@@ -1,6 +1,4 @@
-"""Where the channels are: the data formats of MindSpore's primitives, and sizes that are written
-with all axes.
-"""
+"""Data formats of MindSpore's primitives (NCHW, NHWC), and sizes listed for all axes."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ __all__ = ["DataFormatDimMap"]
 
 
 def wanted_format(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """The data format, if it is one of those allowed."""
+    """Return the data format if it is allowed."""
     if value not in allowed:
         raise ArgumentValueError(
             f"{name}: got data_format={value!r}; wanted {' or '.join(map(repr, allowed))}"
@@ -28,24 +26,24 @@ def wanted_format(name: str, value: Any, allowed: tuple[str, ...]) -> str:
 
 
 def last_to_first(x: Any) -> Any:
-    """(N, spatial..., C) as (N, C, spatial...)."""
+    """Transpose (N, spatial..., C) to (N, C, spatial...)."""
     return transpose_by(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
 
 
 def first_to_last(x: Any) -> Any:
-    """(N, C, spatial...) as (N, spatial..., C)."""
+    """Transpose (N, C, spatial...) to (N, spatial..., C)."""
     return transpose_by(x, (0, *range(2, x.ndim), 1))
 
 
 def spatial(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
-    """n ints from an int, n ints, or the n+2 ints of the older form (1, 1, ...)."""
+    """Convert an int, n ints, or the n+2 ints of the older form (1, 1, ...) to n ints."""
     if isinstance(value, (tuple, list)) and len(value) == n + 2:
         value = tuple(value)[2:]
     return tuple_of(name, what, value, n)
 
 
 class DataFormatDimMap(Primitive):
-    """Axis numbers of one data format in another: `DataFormatDimMap(src_format="NHWC",
+    """Maps axis numbers of one data format to another: `DataFormatDimMap(src_format="NHWC",
     dst_format="NCHW")(x)`.
     """
 

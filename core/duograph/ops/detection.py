@@ -1,4 +1,7 @@
-"""Boxes of object detection: overlap, encoding, suppression, cropping. A box is x1, y1, x2, y2."""
+"""Ops of object detection: overlap, encoding, non-maximum suppression, cropping.
+
+A box is (x1, y1, x2, y2).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ __all__ = [
 
 
 def _sides(boxes: Any) -> list[Any]:
-    """The four columns of (n, 4)."""
+    """Return the four columns of (n, 4)."""
     n = boxes.shape[0]
     return [reshape_to(slice_by(boxes, (0, i), (n, i + 1), (1, 1)), (n,)) for i in range(4)]
 
@@ -149,7 +152,7 @@ def bounding_box_decode(
     stds: Sequence[float],
     wh_ratio_clip: float,
 ):
-    """Boxes from anchor boxes and offsets, cut at `max_shape`
+    """Boxes from anchor boxes and offsets, clipped to `max_shape`
     (`mindspore.ops.bounding_box_decode`).
 
     Raises:
@@ -208,7 +211,7 @@ def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
 
 @primitive("CheckValid()(bboxes, img_metas)")
 def check_valid(bboxes: Tensor, img_metas: Tensor) -> Tensor:
-    """Whether boxes lie inside an image of (height, width, ratio) (`mindspore.ops.check_valid`).
+    """Whether boxes are inside an image of (height, width, ratio) (`mindspore.ops.check_valid`).
 
     Examples:
         >>> import duograph as ms
@@ -226,7 +229,7 @@ def check_valid(bboxes: Tensor, img_metas: Tensor) -> Tensor:
 def nms_with_mask(bboxes: Tensor, iou_threshold: float):
     """Greedy non-maximum suppression of (n, 5) boxes with scores, on the host.
 
-    Returns: boxes by descending score, int32 numbers 0 .. n - 1, and which boxes stay.
+    Returns: boxes by descending score, int32 indices 0 .. n - 1, and a mask of the kept boxes.
     """
 
 
@@ -259,7 +262,7 @@ def _(bboxes, iou_threshold):
 
 
 def _corners(p: Any, size: int) -> list[tuple[Any, Any]]:
-    """The two neighbours of clamped positions along an axis, with their weights."""
+    """Return the two neighbours of clamped positions along an axis, with their weights."""
     low = stop_gradient(floor(p))
     part = p - low
     first = minimum(cast_to(low, int64), fill((), size - 1, int64))
@@ -268,7 +271,7 @@ def _corners(p: Any, size: int) -> list[tuple[Any, Any]]:
 
 
 def _bilinear(rows: Any, start: Any, y: Any, x: Any, height: int, width: int) -> Any:
-    """rows (cells, C) read at start + (y, x), positions (n, p, q): (n, p, q, C)."""
+    """Interpolate rows (cells, C) at start + (y, x), positions (n, p, q); the result is (n, p, q, C)."""
     total = None
     for iy, wy in _corners(y, height):
         for ix, wx in _corners(x, width):
@@ -301,7 +304,7 @@ def roi_align(
         pooled_height, pooled_width: size of the result.
         spatial_scale: of the features to the original image.
         sample_num: positions per cell and axis, at least 1.
-        roi_end_mode: 1 when the end pixel belongs to the box.
+        roi_end_mode: 1 if the end pixel belongs to the box.
 
     Returns:
         Tensor (m, C, pooled_height, pooled_width).
@@ -391,11 +394,11 @@ def crop_and_resize(
 
     Args:
         image: Tensor (N, H, W, C).
-        boxes: Tensor (m, 4) of y1, x1, y2, x2 in the unit square; may reach outside.
+        boxes: Tensor (m, 4) of y1, x1, y2, x2 in the unit square; may extend outside it.
         box_indices: Tensor (m,): the image of each box.
         crop_size: (height, width) of the result.
         method: ``"bilinear"`` or ``"nearest"``.
-        extrapolation_value: what stands outside the image.
+        extrapolation_value: value of pixels outside the image.
 
     Returns:
         Tensor (m, height, width, C) of float32.
@@ -517,8 +520,8 @@ class BoundingBoxDecode(Primitive):
 
 
 class NMSWithMask(Primitive):
-    """`NMSWithMask(iou_threshold=0.5)(bboxes)` -> (boxes by score, numbers, which stay); on the
-    host.
+    """`NMSWithMask(iou_threshold=0.5)(bboxes)` -> (boxes by score, indices, mask of the kept boxes); on
+    the host.
     """
 
     op = nms_with_mask

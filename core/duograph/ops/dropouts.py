@@ -19,21 +19,21 @@ __all__ = ["dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_drop
 
 @op()
 def dropout(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
-    """Elements zeroed with probability p, the others divided by 1 - p (`mindspore.ops.dropout`).
+    """Dropout: elements zeroed with probability p, the others divided by 1 - p (`mindspore.ops.dropout`).
 
     Args:
         input: Tensor of any shape, floating.
         p: probability of zero.
-        training: False gives `input` as it is.
+        training: if False, `input` is returned unchanged.
         seed: as of `rand`.
-        inplace: has no effect: the result is returned.
+        inplace: ignored; the result is always returned.
 
     Returns:
         Tensor of the shape of `input`; the same elements on every backend for one seed.
 
     Raises:
         ValueError: p outside [0, 1].
-        TypeError: p is no number.
+        TypeError: p is not a number.
 
     Examples:
         >>> import duograph as ms
@@ -113,8 +113,8 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
-    """Whole channels set to SELU's negative saturation, mean and variance kept (Klambauer et al.,
-    2017).
+    """Set whole channels to SELU's negative saturation, preserving mean and variance (Klambauer et
+    al., 2017).
 
     Examples:
         >>> import duograph as ms

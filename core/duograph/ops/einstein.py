@@ -1,6 +1,4 @@
-"""Sums of products by Einstein's convention: a contraction becomes transposes, reductions and
-matrix products.
-"""
+"""Einstein summation: each contraction becomes transposes, reductions and batched matmuls."""
 
 from __future__ import annotations
 
@@ -17,21 +15,21 @@ __all__ = ["einsum"]
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Sums of products in Einstein's notation (`mindspore.ops.einsum`).
+    """Einstein summation (`mindspore.ops.einsum`).
 
     Args:
         equation: such as ``"bij,bjk->bik"``: a letter per axis, ``...`` for leading axes that
             broadcast. Without ``->`` the result has the letters that occur once, in order of the
-            alphabet. A letter twice in one operand takes the diagonal.
+            alphabet. A letter twice in one operand selects the diagonal.
         operands: Tensors, or one tuple of them.
 
     Returns:
         Tensor.
 
     Raises:
-        ValueError: an equation that cannot be read, or sizes that do not agree.
+        ValueError: the equation is malformed, or sizes do not match.
 
-    Operands are combined from left to right, two at a time, each pair as one matrix product.
+    Operands are combined from left to right, each pair by one matmul.
 
     Examples:
         >>> import duograph as ms
@@ -57,8 +55,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 
 def _einsum_terms(equation: str, operands: Sequence[Any]) -> tuple[list[list[str]], list[str]]:
-    """Names of the axes of each operand and of the result; the axes of an ellipsis are numbered
-    names.
+    """Parse the equation to axis names of each operand and of the result.
+
+    The axes of an ellipsis have numbered names.
     """
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
@@ -106,7 +105,7 @@ def _einsum_terms(equation: str, operands: Sequence[Any]) -> tuple[list[list[str
 
 
 def _diagonals(x: Any, term: list[str]) -> tuple[Any, list[str]]:
-    """Letters that occur twice in one operand become one axis: the diagonal, read with strides."""
+    """Replace two axes of one letter by their diagonal, with a strided copy."""
     names = list(dict.fromkeys(term))
     if len(names) == len(term):
         return x, term
@@ -136,9 +135,7 @@ def _summed(x: Any, term: list[str], keep: set[str]) -> tuple[Any, list[str]]:
 def _contract(
     x: Any, left: list[str], y: Any, right: list[str], later: set[str]
 ) -> tuple[Any, list[str]]:
-    """One pair of operands as a batched matrix product; `later` are the names still wanted after
-    it.
-    """
+    """Contract a pair of operands by a batched matmul; `later` are the names needed afterwards."""
     x, left = _summed(x, left, later | set(right))
     y, right = _summed(y, right, later | set(left))
     a = dict(zip(left, x.shape, strict=True))
@@ -146,7 +143,7 @@ def _contract(
     both = [c for c in left if c in b]
     batch = [c for c in both if c in later]
     inner = [c for c in both if c not in later]
-    for c in inner:  # a 1 that broadcasts has nothing to multiply with: widen it
+    for c in inner:  # matmul does not broadcast its inner axes
         if a[c] != b[c]:
             x, y = _widened(x, left, c, b[c]), _widened(y, right, c, a[c])
     a = dict(zip(left, x.shape, strict=True))

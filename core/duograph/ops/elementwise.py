@@ -1,4 +1,4 @@
-"""Arithmetic: sums, products, quotients, absolute values, extremes, and what is made of them."""
+"""Elementwise arithmetic: sums, products, quotients, absolute values, extremes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add(input: Tensor, other: Tensor):
     """Sum of elements; of bool: whether either is True (`mindspore.ops.add`).
 
     Args:
-        input: Tensor of any shape, or a number; any.
+        input: Tensor of any shape and dtype, or a number.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -61,7 +61,7 @@ def sub(input: Tensor, other: Tensor):
     """Difference of elements; of bool: whether they differ (`mindspore.ops.sub`).
 
     Args:
-        input: Tensor of any shape, or a number; any.
+        input: Tensor of any shape and dtype, or a number.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -100,7 +100,7 @@ def mul(input: Tensor, other: Tensor):
     """Product of elements; of bool: whether both are True (`mindspore.ops.mul`).
 
     Args:
-        input: Tensor of any shape, or a number; any.
+        input: Tensor of any shape and dtype, or a number.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -139,7 +139,7 @@ def _(x, y, out, dout):
     primitive=["RealDiv", "Div"],
 )
 def true_divide(input: Tensor, other: Tensor):
-    """Quotient of elements; integers and bool are taken as float32 (`mindspore.ops.true_divide`).
+    """Quotient of elements; integers and bool are converted to float32 (`mindspore.ops.true_divide`).
 
     Args:
         input: Tensor of any shape, or a number; floating or complex; integers and bool are taken as
@@ -196,7 +196,7 @@ def neg(input: Tensor):
         Tensor of the shape of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -234,7 +234,7 @@ def sign(input: Tensor):
         Tensor of the shape of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -276,10 +276,10 @@ def abs(input: Tensor):
     """Absolute value; of complex numbers the magnitude, which is real (`mindspore.ops.abs`).
 
     Args:
-        input: Tensor of any shape; any.
+        input: Tensor of any shape and dtype.
 
     Returns:
-        Tensor of the shape of `input`; real when `input` is complex.
+        Tensor of the shape of `input`; real if `input` is complex.
 
     Examples:
         >>> import duograph as ms
@@ -322,7 +322,7 @@ def square(input: Tensor):
         Tensor of the shape of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -354,7 +354,7 @@ def reciprocal(input: Tensor):
     """One divided by the elements (`mindspore.ops.reciprocal`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -391,7 +391,7 @@ def maximum(input: Tensor, other: Tensor):
     """The greater of two elements; NaN when either is (`mindspore.ops.maximum`).
 
     Args:
-        input: Tensor of any shape, or a number; any but complex.
+        input: Tensor of any shape, or a number; any dtype but complex.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -399,7 +399,7 @@ def maximum(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -427,7 +427,7 @@ def minimum(input: Tensor, other: Tensor):
     """The smaller of two elements; NaN when either is (`mindspore.ops.minimum`).
 
     Args:
-        input: Tensor of any shape, or a number; any but complex.
+        input: Tensor of any shape, or a number; any dtype but complex.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -435,7 +435,7 @@ def minimum(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -468,7 +468,7 @@ def fmax(input: Tensor, other: Tensor):
     """The greater of two elements; the other one where one is NaN (`mindspore.ops.fmax`).
 
     Args:
-        input: Tensor of any shape, or a number; any but complex.
+        input: Tensor of any shape, or a number; any dtype but complex.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -476,7 +476,7 @@ def fmax(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -510,7 +510,7 @@ def fmin(input: Tensor, other: Tensor):
     """The smaller of two elements; the other one where one is NaN (`mindspore.ops.fmin`).
 
     Args:
-        input: Tensor of any shape, or a number; any but complex.
+        input: Tensor of any shape, or a number; any dtype but complex.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -518,7 +518,7 @@ def fmin(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms

@@ -16,8 +16,8 @@ from .logic import select
 
 __all__ = ["erf", "erfc"]
 
-# Fits to float32 accuracy, for decompositions: erf(x)/x - 1 in x^2 below 0.875, log(erfc(x)) above,
-# and exp(x^2) erfc(x) (1 + 2x) in (x-2)/(x+2). The kernels have the same
+# Polynomials of float32 accuracy for decompositions: erf(x)/x - 1 in x^2 below 0.875, log(erfc(x))
+# above, and exp(x^2) erfc(x) (1 + 2x) in (x-2)/(x+2). The kernels use the same
 # (backend/codegen/floating.h).
 _ERF_NEAR = [
     7.918161e-5,
@@ -41,12 +41,12 @@ _ERFCX = [
 
 
 def _by_math(function: Any, x: Any) -> Any:
-    """A function of Python's math module on every element."""
+    """Apply a function of Python's math module to every element."""
     return np.vectorize(function, otypes=[np.float64])(x.astype(np.float64)).astype(x.dtype)
 
 
 def _horner(x: Any, coefficients: list[float]) -> Any:
-    """A polynomial, made of ops; the highest power's coefficient first."""
+    """Evaluate a polynomial with ops; coefficients from the highest power down."""
     out: Any = coefficients[0]
     for c in coefficients[1:]:
         out = out * x + c
@@ -58,13 +58,13 @@ def erf(input: Tensor):
     """The error function (`mindspore.ops.erf`).
 
     Args:
-        input: Tensor of any shape; floating; integers and bool are taken as float32.
+        input: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -98,16 +98,16 @@ def _(x):
 
 @op(method="erfc", primitive="Erfc", dtypes=FLOATING, promote="float")
 def erfc(input: Tensor):
-    """``1 - erf(x)``, exact for large elements too (`mindspore.ops.erfc`).
+    """``1 - erf(x)``, accurate for large elements too (`mindspore.ops.erfc`).
 
     Args:
-        input: Tensor of any shape; floating; integers and bool are taken as float32.
+        input: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms

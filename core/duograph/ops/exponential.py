@@ -26,7 +26,7 @@ def exp(input: Tensor):
     """e to the power of the elements (`mindspore.ops.exp`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -56,13 +56,13 @@ def exp2(input: Tensor):
     """2 to the power of the elements (`mindspore.ops.exp2`).
 
     Args:
-        input: Tensor of any shape; floating; integers and bool are taken as float32.
+        input: Tensor of any shape; floating; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -91,10 +91,10 @@ def _(x):
 
 @op(method="expm1", primitive="Expm1", dtypes=INEXACT, promote="float")
 def expm1(input: Tensor):
-    """``exp(x) - 1``, exact for small elements too (`mindspore.ops.expm1`).
+    """``exp(x) - 1``, accurate for small elements too (`mindspore.ops.expm1`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -125,7 +125,7 @@ def _(x):
     if x.dtype.is_complex:
         return u - 1
     least = u - 1
-    middle = true_divide(mul(least, x), log(u))  # Kahan's: the error of u cancels
+    middle = true_divide(mul(least, x), log(u))  # Kahan's method: the error of u cancels
     return select(u == 1, x, select(logical_or(least == -1, u == float("inf")), least, middle))
 
 
@@ -134,7 +134,7 @@ def log(input: Tensor):
     """Natural logarithm; NaN below 0, minus infinity at 0 (`mindspore.ops.log`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -161,10 +161,10 @@ def _(x, out, dout):
 
 @op(method="log1p", primitive="Log1p", dtypes=INEXACT, promote="float")
 def log1p(input: Tensor):
-    """``log(1 + x)``, exact for small elements too (`mindspore.ops.log1p`).
+    """``log(1 + x)``, accurate for small elements too (`mindspore.ops.log1p`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -202,7 +202,7 @@ def log2(input: Tensor):
     """Logarithm to the base 2 (`mindspore.ops.log2`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -237,7 +237,7 @@ def log10(input: Tensor):
     """Logarithm to the base 10 (`mindspore.ops.log10`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -344,7 +344,7 @@ def logaddexp(input: Tensor, other: Tensor):
     """
     high = select(input >= other, input, other)
     low = select(input >= other, other, input)
-    gap = select(low == high, 0, low - high)  # two equal infinities have no difference
+    gap = select(low == high, 0, low - high)  # the difference of equal infinities is NaN
     return high + log1p(exp(gap))
 
 
@@ -387,7 +387,7 @@ def logit(input: Tensor):
 
     Args:
         input: Tensor of any shape; floating.
-        eps: with a number, elements are limited to ``[eps, 1 - eps]`` first.
+        eps: if a number, elements are clamped to ``[eps, 1 - eps]`` first.
 
     Returns:
         Tensor of the shape of `input`.

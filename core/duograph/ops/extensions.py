@@ -1,4 +1,4 @@
-"""What plugins bring besides devices: ops, gradient rules, decompositions."""
+"""Registration of the ops, bprops and decompositions that plugins provide."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["take"]
 
 
 def take(module: ModuleType) -> None:
-    """Take in what the hooks of a plugin module return; a rule for an op replaces the one it had.
+    """Register the results of a plugin's hooks; a rule replaces the existing rule of the op.
 
     Raises:
-        TypeError: a hook returned something else than `backend.hookspecs` says, or names an op that
-            there is not.
+        TypeError: a hook returned a value of another type than `backend.hookspecs` declares, or
+            named an unknown op.
     """
     found: Iterable[Any] = _returned(module, "duograph_ops")
     for made in found:

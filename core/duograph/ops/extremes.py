@@ -1,4 +1,4 @@
-"""Largest and smallest elements, and where they are: the functions of MindSpore's names."""
+"""Public functions for the largest and smallest elements and their indices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
 
 
 def _extreme_input(name: str, x: Any, initial: Any, where: Any) -> Any:
-    """`x` with masked elements replaced by `initial`, as NumPy's `where` has it."""
+    """Replace masked elements of `x` by `initial`, as NumPy's `where` argument does."""
     if where is None or where is True:
         return x
     if initial is None:
@@ -81,15 +81,15 @@ def max(
     Args:
         input: Tensor of any shape; any dtype but complex.
         axis: int; None means over all elements, and the index is then 0. Also spelled `dim`.
-        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
-        initial: number that the result is at least.
+        keepdims: whether to keep the axis, with size 1. Also spelled `keepdim`.
+        initial: lower bound of the result.
         where: bool Tensor; elements where it is False count as `initial`.
 
     Returns:
-        (values, int64 indices) with the axis removed. NaN wins; of equals the first.
+        (values, int64 indices) with the axis removed. NaN is larger than any number; among equal elements, the first.
 
     Raises:
-        ValueError: nothing to reduce; an axis out of range.
+        ValueError: there are no elements to reduce, or the axis is out of range.
 
     Examples:
         >>> import duograph as ms
@@ -115,15 +115,15 @@ def min(
     Args:
         input: Tensor of any shape; any dtype but complex.
         axis: int; None means over all elements, and the index is then 0. Also spelled `dim`.
-        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
-        initial: number that the result is at most.
+        keepdims: whether to keep the axis, with size 1. Also spelled `keepdim`.
+        initial: upper bound of the result.
         where: bool Tensor; elements where it is False count as `initial`.
 
     Returns:
-        (values, int64 indices) with the axis removed. NaN wins; of equals the first.
+        (values, int64 indices) with the axis removed. NaN is larger than any number; among equal elements, the first.
 
     Raises:
-        ValueError: nothing to reduce; an axis out of range.
+        ValueError: there are no elements to reduce, or the axis is out of range.
 
     Examples:
         >>> import duograph as ms
@@ -136,7 +136,7 @@ def min(
 
 
 def _method(name, x, args, initial, where, return_indices, other, sign):
-    """Tensor.max and Tensor.min: (dim, keepdim) gives a pair, (axis=, keepdims=) values alone."""
+    """Implement Tensor.max and Tensor.min: (dim, keepdim) returns a pair, (axis=, keepdims=) values."""
     if len(args) > 2:
         raise ArgumentValueError(f"{name}: got {len(args)} positional arguments; wanted at most 2")
     newer = bool(args) or "dim" in other or "keepdim" in other
@@ -161,9 +161,9 @@ def tensor_max(
 ) -> Any:
     """Largest element (`mindspore.Tensor.max`).
 
-    Three forms: `x.max()` over all elements; `x.max(dim, keepdim=False)` gives (values, indices);
-    `x.max(axis=..., keepdims=False, initial=None, where=True, return_indices=False)` gives the
-    values, or the pair.
+    Three forms: `x.max()` over all elements; `x.max(dim, keepdim=False)` returns (values, indices);
+    `x.max(axis=..., keepdims=False, initial=None, where=True, return_indices=False)` returns
+    the values, or the pair.
 
     Examples:
         >>> import duograph as ms
@@ -209,15 +209,15 @@ def amax(
     Args:
         input: Tensor of any shape; any dtype but complex.
         axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
-        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`.
-        initial: number that the result is at least.
+        keepdims: whether to keep the reduced axes, with size 1. Also spelled `keepdim`.
+        initial: lower bound of the result.
         where: bool Tensor; elements where it is False count as `initial`.
 
     Returns:
         Tensor with the axes removed; NaN wins. Equal elements share the gradient.
 
     Raises:
-        ValueError: nothing to reduce and no `initial`; an axis out of range.
+        ValueError: there are no elements and no `initial`, or an axis is out of range.
 
     Examples:
         >>> import duograph as ms
@@ -243,15 +243,15 @@ def amin(
     Args:
         input: Tensor of any shape; any dtype but complex.
         axis: int or tuple of ints; None and () mean all. Also spelled `dim`.
-        keepdims: whether the reduced axes stay, as 1. Also spelled `keepdim`.
-        initial: number that the result is at most.
+        keepdims: whether to keep the reduced axes, with size 1. Also spelled `keepdim`.
+        initial: upper bound of the result.
         where: bool Tensor; elements where it is False count as `initial`.
 
     Returns:
         Tensor with the axes removed; NaN wins. Equal elements share the gradient.
 
     Raises:
-        ValueError: nothing to reduce and no `initial`; an axis out of range.
+        ValueError: there are no elements and no `initial`, or an axis is out of range.
 
     Examples:
         >>> import duograph as ms
@@ -281,13 +281,13 @@ def argmax(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -
     Args:
         input: Tensor of any shape; any dtype but complex.
         axis: int; None means in the flattened tensor. Also spelled `dim`.
-        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
+        keepdims: whether to keep the axis, with size 1. Also spelled `keepdim`.
 
     Returns:
-        Tensor of int64. NaN wins; of equals the first.
+        Tensor of int64. NaN is larger than any number; among equal elements, the first.
 
     Raises:
-        ValueError: nothing to choose from; an axis out of range.
+        ValueError: there are no elements, or the axis is out of range.
 
     Examples:
         >>> import duograph as ms
@@ -305,13 +305,13 @@ def argmin(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -
     Args:
         input: Tensor of any shape; any dtype but complex.
         axis: int; None means in the flattened tensor. Also spelled `dim`.
-        keepdims: whether the axis stays, as 1. Also spelled `keepdim`.
+        keepdims: whether to keep the axis, with size 1. Also spelled `keepdim`.
 
     Returns:
-        Tensor of int64. NaN wins; of equals the first.
+        Tensor of int64. NaN is larger than any number; among equal elements, the first.
 
     Raises:
-        ValueError: nothing to choose from; an axis out of range.
+        ValueError: there are no elements, or the axis is out of range.
 
     Examples:
         >>> import duograph as ms

@@ -1,7 +1,8 @@
 """Primitives that read and write by index: gather, scatter, and their elementwise forms.
 
-Indices are int32 or int64; negative ones count from the end; one out of range raises IndexError, by
-the time a value is read. On duplicates `set` keeps the last, `add` adds all.
+Indices are int32 or int64; negative ones count from the end; an index out of range raises IndexError
+no later than when a value is read. For duplicate indices, `set` keeps the last update and `add` adds
+all of them.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ _INDEX_DTYPES = (int32, int64)
 
 
 def normal_indices(name: str, indices: Any, n: int, axis: int) -> Any:
-    """NumPy indices counted from 0.
+    """Return NumPy indices with negative ones counted from the start.
 
     Raises:
-        IndexRangeError: one lies outside -n to n - 1.
+        IndexRangeError: an index is outside -n to n - 1.
     """
     wrong = (indices < -n) | (indices >= n)
     if wrong.any():
@@ -52,24 +53,25 @@ def _check_indices(name: str, indices: TensorType) -> None:
 
 
 def from_zero(indices: Any, n: int) -> Any:
-    """Indices with negative ones counted from 0; for use in other ops' bodies."""
+    """Convert negative indices to non-negative ones; for bodies of other ops."""
     return select_by(indices < 0, indices + n, indices)
 
 
 def gathered_shape(shape: Sequence[int], indices: Sequence[int], axis: int) -> tuple[int, ...]:
-    """The shape of a gather: the axis replaced by the shape of the indices."""
+    """Return the shape of a gather: the axis is replaced by the shape of the indices."""
     return (*shape[:axis], *indices, *shape[axis + 1 :])
 
 
 @op(composite=False, gather="rows", primitive="Gather(batch_dims=0)")
 def gather(input: Tensor, indices: Tensor, axis: int):
-    """The slices of an axis that indices name (`mindspore.ops.gather`).
+    """Slices along an axis, selected by indices (`mindspore.ops.gather`).
 
     Args:
         input_params: Tensor.
         input_indices: integer Tensor of any shape; negative ones count from the end.
         axis: int.
-        batch_dims: how many leading axes the two have in common: slice by slice along those.
+        batch_dims: number of leading axes that both have in common; the gather is separate for
+            each.
 
     Returns:
         Tensor of shape input_params.shape[:axis] + input_indices.shape[batch_dims:] +
@@ -117,7 +119,7 @@ def _scattered(name: str, x: TensorType, indices: TensorType, updates: TensorTyp
 
 
 def _rows(name, x, indices, updates, axis):
-    """(copy of x with the axis first, flat indices, updates with one leading axis)."""
+    """Return (copy of x with the axis first, flat indices, updates with one leading axis)."""
     at = normal_indices(name, indices, x.shape[axis], axis).reshape(-1)
     out = np.moveaxis(np.array(x), axis, 0)
     rows = updates.reshape(*x.shape[:axis], at.size, *x.shape[axis + 1 :])
@@ -126,8 +128,8 @@ def _rows(name, x, indices, updates, axis):
 
 @op(name="scatter_set", composite=False, scatter="=")
 def scatter_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
-    """Primitive: a copy of `input` with the rows that `indices` name replaced; the last of
-    duplicates stays.
+    """Primitive: a copy of `input` with the slices at `indices` replaced; the last of duplicate
+    updates is kept.
     """
 
 
@@ -148,7 +150,7 @@ def _(x, indices, updates, axis):
 def _(x, indices, updates, out, dout, axis):
     dx = scatter_set_by(dout, indices, zeros_of(updates._type.plain), axis)
     taken = gather(dout, indices, axis)
-    # of duplicates only the one that stayed has a gradient
+    # only the kept one of duplicate updates has a gradient
     n, count = x.shape[axis], indices.size
     own = iota((count,), 0, int32)
     flat = reshape_to(indices, (count,))
@@ -160,7 +162,7 @@ def _(x, indices, updates, out, dout, axis):
 
 @op(name="scatter_add", composite=False, scatter="+")
 def scatter_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
-    """Primitive: a copy of `input` with `updates` added to the rows that `indices` name."""
+    """Primitive: a copy of `input` with `updates` added to the slices at `indices`."""
 
 
 @scatter_add_by.infer
@@ -206,14 +208,14 @@ def _check_elements(name: str, x: TensorType, indices: TensorType, axis: int) ->
 
 
 def _grid(indices: Any, axis: int) -> tuple[Any, ...]:
-    """Open NumPy grids that put `indices` on one axis."""
+    """Return open NumPy grids with `indices` on one axis."""
     grids: list[Any] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     grids[axis] = indices
     return tuple(grids)
 
 
 def element_positions(shape: Sequence[int], indices: Any, axis: int) -> Any:
-    """Flat positions, in a dense buffer of `shape`, of the elements that `indices` name along
+    """Return the flat offsets, in a dense buffer of `shape`, of the elements at `indices` along
     `axis`.
     """
     steps = list(dense_strides(shape))
@@ -225,7 +227,7 @@ def element_positions(shape: Sequence[int], indices: Any, axis: int) -> Any:
     wide = indices if indices.dtype is dtype else cast_to(indices, dtype)
     at = from_zero(wide, n)
     inside = rest + at * step
-    # a wrong index stays wrong as a position, so that the gather or scatter sees it
+    # an index out of range yields an offset out of range, which the gather or scatter reports
     return select_by(logical_or(at < 0, at >= n), size, inside)
 
 
@@ -303,7 +305,7 @@ def _(x, indices, updates, axis):
 def _(x, indices, updates, out, dout, axis):
     zeros = zeros_of(updates._type.plain)
     dx = scatter_elements_set_by(dout, indices, zeros, axis)
-    # of duplicates only the one that stayed has a gradient
+    # only the kept one of duplicate updates has a gradient
     own = iota(indices.shape, axis, int32)
     winner = scatter_elements_set_by(fill(x.shape, -1, int32), indices, own, axis)
     stayed = gather_elements_by(winner, indices, axis) == own

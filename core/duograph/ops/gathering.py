@@ -1,4 +1,4 @@
-"""Functions that read by index: gather in its forms, take, index_select."""
+"""Public functions that read by index: gather, gather_nd, take, index_select and others."""
 
 from __future__ import annotations
 
@@ -40,11 +40,10 @@ __all__ = [
 
 
 def linear_index(parts: Sequence[Any], sizes: tuple[int, ...]) -> Any:
-    """Positions on the axis that merging axes of `sizes` gives, from one index an axis; the indices
-    broadcast.
+    """Combine one index per axis to an index into the axis that merges axes of `sizes`.
 
-    An index out of range gives a position out of range, which the gather or scatter on the merged
-    axis sees.
+    The indices broadcast. An index out of range yields a merged index out of range, which the
+    gather or scatter on the merged axis reports.
     """
     if len(parts) == 1:
         return parts[0]
@@ -62,8 +61,8 @@ def linear_index(parts: Sequence[Any], sizes: tuple[int, ...]) -> Any:
 
 
 def nd_index(shape: tuple[int, ...], indices: Any) -> Any:
-    """Positions on the merged leading axes of `shape` that the rows in the last axis of `indices`
-    name.
+    """Convert the rows in the last axis of `indices` to indices into the merged leading axes of
+    `shape`.
     """
     count = indices.shape[-1]
     lead = indices.shape[:-1]
@@ -73,10 +72,10 @@ def nd_index(shape: tuple[int, ...], indices: Any) -> Any:
 
 
 def check_nd(name: str, shape: Sequence[int], indices: Any) -> int:
-    """How many leading axes the rows of `indices` name.
+    """Return the number of leading axes that the rows of `indices` index.
 
     Raises:
-        ShapeError: more than there are, or none.
+        ShapeError: the rows index more axes than exist, or none.
     """
     if not indices.shape or not 0 < indices.shape[-1] <= len(shape):
         raise ShapeError(
@@ -87,14 +86,14 @@ def check_nd(name: str, shape: Sequence[int], indices: Any) -> int:
 
 
 def explain(name: str, n: int, indices: Tensor, axis: int) -> None:
-    """Raise IndexRangeError with the index that is wrong; called when a kernel said that one is."""
+    """Raise IndexRangeError with the index out of range; called after a kernel reported one."""
     if not isinstance(indices, GraphTensor):
         normal_indices(name, indices.asnumpy(), n, axis)
 
 
 def explain_nd(name: str, shape: Sequence[int], indices: Tensor) -> None:
-    """Raise IndexRangeError with the index and axis that are wrong; called when a kernel said that
-    one is.
+    """Raise IndexRangeError with index and axis; called after a kernel reported an index out of
+    range.
     """
     if isinstance(indices, GraphTensor):
         return
@@ -153,7 +152,7 @@ def _is_axis(value: Any) -> bool:
 
 
 def gather_elements(input: Tensor, dim: int, index: Any) -> Tensor:
-    """out[i][j] = input[i][index[i][j]] for dim 1, and so for any axis
+    """Elements selected along an axis: out[i][j] = input[i][index[i][j]] for dim 1
     (`mindspore.ops.gather_elements`).
 
     Args:
@@ -167,7 +166,7 @@ def gather_elements(input: Tensor, dim: int, index: Any) -> Tensor:
 
     Raises:
         IndexError: an index out of range.
-        ValueError: shapes that do not fit, or an axis out of range.
+        ValueError: the shapes do not match, or an axis out of range.
 
     Examples:
         >>> import duograph as ms
@@ -197,7 +196,7 @@ def _tensor_gather_elements(self: Tensor, dim: int, index: Any) -> Tensor:
 
 @primitive("GatherD", op="gather_elements")
 def gather_d(x: Tensor, dim: int, index: Any) -> Tensor:
-    """`gather_elements` under its other name (`mindspore.ops.gather_d`).
+    """Another name of `gather_elements` (`mindspore.ops.gather_d`).
 
     Examples:
         >>> import duograph as ms
@@ -211,7 +210,7 @@ def gather_d(x: Tensor, dim: int, index: Any) -> Tensor:
 
 @op(name="gather_nd")
 def gather_nd_by(input: Tensor, indices: Tensor):
-    """Composite: the slices that the rows in the last axis of `indices` name."""
+    """Composite: the slices selected by the rows in the last axis of `indices`."""
     count = check_nd("gather_nd", input.shape, indices)
     rest = input.shape[count:]
     rows = reshape_to(input, (size_of(input.shape[:count]), *rest))
@@ -221,11 +220,11 @@ def gather_nd_by(input: Tensor, indices: Tensor):
 @primitive("GatherNd", op="gather_nd")
 @tensor_method("gather_nd")
 def gather_nd(input_x: Tensor, indices: Any) -> Tensor:
-    """The elements, or slices, that rows of indices name (`mindspore.ops.gather_nd`).
+    """Elements or slices, selected by rows of indices (`mindspore.ops.gather_nd`).
 
     Args:
         input_x: Tensor.
-        indices: integer Tensor; its last axis holds an index for each of that many leading axes;
+        indices: integer Tensor; its last axis lists an index for each of the leading axes;
             negative ones count from the end.
 
     Returns:
@@ -249,7 +248,7 @@ def gather_nd(input_x: Tensor, indices: Any) -> Tensor:
 
 
 def index_select(input: Tensor, axis: int, index: Any) -> Tensor:
-    """The slices of an axis that a 1-d tensor of indices names (`mindspore.ops.index_select`).
+    """Slices along an axis, selected by a 1-d tensor of indices (`mindspore.ops.index_select`).
 
     Raises:
         IndexError: an index out of range.
@@ -276,12 +275,12 @@ def index_select(input: Tensor, axis: int, index: Any) -> Tensor:
 def _tensor_index_select(
     self: Tensor, axis: Any = None, index: Any = None, *, dim: Any = None
 ) -> Tensor:
-    """The slices of an axis that a 1-d tensor of indices names. See `ops.index_select`."""
+    """Slices along an axis, selected by a 1-d tensor of indices. See `ops.index_select`."""
     return index_select(self, dim if axis is None else axis, index)
 
 
 def take(input: Tensor, index: Any) -> Tensor:
-    """The elements that indices into the flattened tensor name (`mindspore.ops.take`).
+    """Elements of the flattened tensor, selected by indices (`mindspore.ops.take`).
 
     Raises:
         IndexError: an index out of range.
@@ -303,12 +302,12 @@ def _tensor_take(
     *,
     index: Any = None,
 ) -> Tensor:
-    """The slices of an axis, or elements of the flattened tensor, that indices name.
+    """Slices along an axis, or elements of the flattened tensor, selected by indices.
 
     Args:
         indices: integer Tensor, or nested lists.
         axis: default the flattened tensor.
-        mode: an index out of range: ``"clip"`` takes the first or last, ``"wrap"`` starts again,
+        mode: for an index out of range, ``"clip"`` uses the nearest valid one, ``"wrap"`` wraps around,
             ``"raise"`` raises IndexError.
     """
     if index is not None:
@@ -330,7 +329,7 @@ def _tensor_take(
 
 @op(method="reverse_sequence", primitive="ReverseSequence(seq_dim, batch_dim=0)")
 def reverse_sequence(input: Tensor, lengths: Tensor, seq_axis: int, batch_axis: int):
-    """The beginning of each sequence, as long as its length says, in reverse order
+    """Reverse the first `seq_lengths[i]` elements of each sequence
     (`mindspore.ops.reverse_sequence`).
 
     Args:
@@ -370,12 +369,12 @@ def _(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0):
 
 @tensor_method("choose")
 def _tensor_choose(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
-    """For each element the one at its place in the choice that it names.
+    """For each element, the element at the same position of the choice with that index.
 
     Args:
         choices: tuple or list of Tensors (or one Tensor, whose rows they are); they broadcast with
             this tensor.
-        mode: an index out of range: ``"clip"`` takes the first or last, ``"wrap"`` starts again,
+        mode: for an index out of range, ``"clip"`` uses the nearest valid one, ``"wrap"`` wraps around,
             ``"raise"`` raises IndexError.
     """
     parts = choices if isinstance(choices, (tuple, list)) else unstack(choices)

@@ -1,7 +1,7 @@
-"""Functions of functions in plain Python: HyperMap, Map, MultitypeFuncGraph, partial, and the
+"""Higher-order functions in plain Python: HyperMap, Map, MultitypeFuncGraph, partial, and the
 gradient transforms.
 
-They run line by line here; a compiled function unrolls them while it is built.
+A compiled function unrolls them when it is compiled.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = [
 def constexpr(
     fn: Callable[..., Any] | None = None, get_instance: bool = True, name: str | None = None
 ) -> Callable[..., Any]:
-    """Mark a Python function that is computed while a graph is built (`mindspore.ops.constexpr`).
+    """Mark a Python function to be evaluated at compile time (`mindspore.ops.constexpr`).
 
-    Line by line it is called like any function.
+    Outside compiled code it is called like any function.
 
     Examples:
         >>> import duograph as ms
@@ -51,7 +51,7 @@ def constexpr(
 
 
 def partial(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
-    """`function` with its first arguments given (`mindspore.ops.partial`).
+    """`function` with its first arguments bound (`mindspore.ops.partial`).
 
     Examples:
         >>> import duograph as ms
@@ -72,7 +72,7 @@ class Partial:
         return partial(function, *args, **kwargs)
 
 
-# What the names in `MultitypeFuncGraph.register("Tensor", "Number")` accept.
+# The classes of the type names in `MultitypeFuncGraph.register("Tensor", "Number")`.
 _BY_NAME: dict[str, Callable[[Any], bool]] = {
     "Tensor": lambda v: isinstance(v, Tensor),
     "TensorType": lambda v: isinstance(v, Tensor),
@@ -134,7 +134,7 @@ class MultitypeFuncGraph:
         self.entries: list[tuple[tuple[Any, ...], Callable[..., Any]]] = []
 
     def register(self, *type_names: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorator: this function is for arguments of these types (names, dtypes or classes)."""
+        """Decorator: register a function for argument types (names, dtypes or classes)."""
         for pattern in type_names:
             if isinstance(pattern, str) and pattern not in _BY_NAME:
                 raise ArgumentError(
@@ -149,10 +149,10 @@ class MultitypeFuncGraph:
         return decorate
 
     def find(self, args: Sequence[Any]) -> Callable[..., Any]:
-        """The function registered for these arguments; the one registered last wins.
+        """Return the function registered last for these arguments.
 
         Raises:
-            TypeError: none fits.
+            TypeError: no function accepts them.
         """
         for patterns, function in reversed(self.entries):
             if len(patterns) == len(args) and all(map(_accepts, patterns, args)):
@@ -175,8 +175,8 @@ class Map:
     """Apply a function to the items of sequences, one level deep (`mindspore.ops.Map`).
 
     Args:
-        ops: the function; without one it is the first argument of the call.
-        reverse: go through the items from the last to the first; the result keeps their places.
+        ops: the function; by default the first argument of the call.
+        reverse: process the items from last to first; the result keeps their order.
 
     Examples:
         >>> import duograph as ms

@@ -24,7 +24,7 @@ def sinh(input: Tensor):
     """Hyperbolic sine (`mindspore.ops.sinh`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -65,7 +65,7 @@ def cosh(input: Tensor):
     """Hyperbolic cosine (`mindspore.ops.cosh`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -103,7 +103,7 @@ def tanh(input: Tensor):
     """Hyperbolic tangent (`mindspore.ops.tanh`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -148,7 +148,7 @@ def asinh(input: Tensor):
     """Inverse hyperbolic sine (`mindspore.ops.asinh`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -189,7 +189,7 @@ def acosh(input: Tensor):
     """Inverse hyperbolic cosine; NaN below 1 (`mindspore.ops.acosh`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.
@@ -230,7 +230,7 @@ def atanh(input: Tensor):
     """Inverse hyperbolic tangent; NaN outside [-1, 1] (`mindspore.ops.atanh`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        input: Tensor of any shape; floating or complex; integers and bool are converted to float32.
 
     Returns:
         Tensor of the shape of `input`.

@@ -1,8 +1,8 @@
 """`x[index]` and `x[index] = value` in all forms of NumPy's basic and advanced indexing.
 
-Ints, slices, None and Ellipsis are part of the op's attributes, so the common cases are one look-up
-in its table. Index arrays are operands. A bool mask becomes index arrays, which needs its values;
-one that is assigned a scalar becomes a select, which does not.
+Ints, slices, None and Ellipsis are attributes of the op, so that common cases are one lookup of a
+prepared call. Index arrays are operands. A bool mask is converted to index arrays, which reads its
+values, except for `x[mask] = scalar`, which becomes a select.
 """
 
 from __future__ import annotations
@@ -35,21 +35,20 @@ from .value_sizes import nonzero_by
 
 __all__: list[str] = []
 
-# Items of the `index` attribute that stand for an operand: an index array for an axis, or (a bool
-# scalar) for a new axis of size 1.
+# Placeholders in the `index` attribute for operands: an index array of an axis or, for a bool
+# scalar, of a new axis of size 1.
 ARRAY, NEW_ARRAY = "array", "new array"
 
 
 @dataclasses.dataclass(frozen=True)
 class _Plan:
-    """What an index does to a shape: a slice, a reshape to `middle`, then a gather on some axes of
-    it.
+    """The steps of an index: a slice, a reshape to `middle`, then a gather on some of its axes.
 
     Attributes:
-        begin, end, strides: the slice, one an axis of the operand.
+        begin, end, strides: the slice of each axis of the operand.
         middle: shape after ints are dropped and None added.
         axes: axes of `middle` that the index arrays apply to, in order.
-        place: where the axes of the index arrays go, among the axes that stay.
+        place: position of the axes of the index arrays among the remaining axes.
     """
 
     begin: tuple[int, ...]
@@ -86,7 +85,7 @@ def _plan(shape: Sequence[int], index: Sequence[Any]) -> _Plan:
         raise IndexKindError("index: got more than one Ellipsis (`...`)")
     fill: list[Any] = [(None, None, None)] * (len(shape) - used)
     at = dots[0] if dots else len(index)
-    # an Ellipsis separates index arrays even where it stands for no axis
+    # an Ellipsis separates index arrays even if it matches no axis
     items = [*index[:at], *(fill or [Ellipsis] * len(dots)), *index[at + 1 :]]
     begin, end, strides, middle, axes, chosen = [], [], [], [], [], []
     axis = 0
@@ -141,13 +140,13 @@ def _sliced(x: Any, plan: _Plan) -> Any:
 
 
 def _order(plan: _Plan) -> tuple[int, ...]:
-    """The axes of `middle` with the indexed ones together at `place`."""
+    """Return the axes of `middle` with the indexed ones together at `place`."""
     rest = [a for a in range(len(plan.middle)) if a not in plan.axes]
     return (*rest[: plan.place], *plan.axes, *rest[plan.place :])
 
 
 def _merged(x: Any, plan: _Plan) -> Any:
-    """`x`, of shape `middle`, with the indexed axes as one at `place`."""
+    """Merge the indexed axes of `x`, of shape `middle`, into one at `place`."""
     order = _order(plan)
     moved = x if order == tuple(range(len(order))) else transpose_by(x, order)
     k = len(plan.axes)
@@ -169,9 +168,7 @@ def _positions(arrays: Sequence[Any], plan: _Plan) -> Any:
 
 @op(name="getitem")
 def getitem_by(tensors: Sequence[Tensor], index: Any):
-    """Composite: tensors[0] indexed; the others are the index arrays, in the order of the items
-    that stand for them.
-    """
+    """Composite: tensors[0] indexed; the others are the index arrays, in the order of their items."""
     x, *arrays = tensors
     plan = _plan(x.shape, index)
     out = _sliced(x, plan)
@@ -185,7 +182,7 @@ def setitem_by(tensors: Sequence[Tensor], index: Any, add: bool):
     """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1]; the rest are
     the index arrays.
 
-    With `add` the value is added instead, once for every time that an element is indexed.
+    With `add`, the value is added once for every occurrence of an element in the index.
     """
     x, value, *arrays = tensors
     plan = _plan(x.shape, index)
@@ -217,7 +214,7 @@ def setitem_by(tensors: Sequence[Tensor], index: Any, add: bool):
 
 
 def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
-    """A value broadcast to the indexed part; leading axes of size 1 may be too many, as in NumPy."""
+    """Broadcast a value to the indexed part; extra leading axes of size 1 are dropped, as in NumPy."""
     have = value.shape
     while len(have) > len(shape) and have[0] == 1:
         have = have[1:]
@@ -227,12 +224,11 @@ def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
     return value if have == shape else broadcast_to(value, shape)
 
 
-# ---- from what stands between the brackets to index and arrays
-# -----------------------------------------
+# ---- parsing of indices -------------------------------------------------------------------------
 
 
 def _simple(item: Any) -> Any:
-    """An item as the attribute has it, when it is one of the simple kinds; else NotImplemented."""
+    """Return an item as stored in the attribute if it needs no operand; else NotImplemented."""
     kind = item.__class__
     if kind is int or item is None or item is Ellipsis:
         return item
@@ -248,7 +244,7 @@ def _simple(item: Any) -> Any:
 
 
 def _key(index: Any) -> Any:
-    """The attribute of an index made of simple items alone, else None."""
+    """Return the attribute of an index without index arrays, else None."""
     if index.__class__ is int:
         return (index,)
     if index.__class__ is not tuple:
@@ -270,11 +266,10 @@ def _bound(value: Any) -> int | None:
 
 
 def _parse(index: Any) -> tuple[list[Any], list[Any]]:
-    """Items (simple ones, or the Tensors and arrays that index) of what stands between the
-    brackets.
+    """Parse an index to items: simple ones, and the Tensors and arrays that index.
 
     Raises:
-        IndexKindError: something that cannot be an index.
+        IndexKindError: an item cannot be an index.
     """
     items: list[Any] = []
     for item in index if isinstance(index, tuple) else (index,):
@@ -321,7 +316,7 @@ def _values(item: Any) -> Any:
 
 
 def _arrays(shape: Sequence[int], items: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
-    """The attribute and the index arrays of parsed items; masks become index arrays here."""
+    """Return the attribute and the index arrays of parsed items; masks become index arrays."""
     used = sum(_axes_of(i) for i in items)
     axis = 0
     index: list[Any] = []
@@ -369,7 +364,7 @@ def _index_array(item: Any, shape: Sequence[int], axis: int) -> Any:
 
 
 def _mask_arrays(mask: Any, shape: Sequence[int], axis: int) -> list[Any]:
-    """The index arrays of a mask: one an axis of it; for a 0-d one, zeros on a new axis."""
+    """Return one index array per axis of a mask; for a 0-d mask, zeros on a new axis."""
     if not mask.shape:
         value = mask if isinstance(mask, np.ndarray) else mask.asnumpy()
         return [np.zeros(1 if value else 0, np.int64)]
@@ -387,13 +382,13 @@ def _mask_arrays(mask: Any, shape: Sequence[int], axis: int) -> list[Any]:
 
 
 def _columns(rows: Any) -> list[Any]:
-    """The columns of a matrix."""
+    """Return the columns of a matrix."""
     return [slice_by(rows, (0, k), (rows.shape[0], k + 1), (1, 1)) for k in range(rows.shape[1])]
 
 
 def _explain(shape: Sequence[int], index: Sequence[Any], arrays: Sequence[Any]) -> None:
-    """Raise IndexRangeError with the index, axis and size that are wrong; called when a kernel said
-    that one is.
+    """Raise IndexRangeError with index, axis and size; called after a kernel reported an index out
+    of range.
     """
     axis, k = 0, 0
     used = sum(_consumed(i) for i in index)
@@ -413,8 +408,8 @@ def _explain(shape: Sequence[int], index: Sequence[Any], arrays: Sequence[Any]) 
 _table = getitem_by.table
 _set_table = setitem_by.table
 _ONE_ARRAY = (ARRAY,)
-# Past this many prepared indices, another int goes through gather, which needs nothing prepared for
-# it: a loop over the rows of a long tensor, say.
+# With more prepared indices than this, another int is read by gather, which needs no preparation:
+# a loop over the rows of a long tensor, for example.
 MANY = 256
 
 
@@ -424,7 +419,7 @@ def _runs_now(x: Tensor) -> bool:
 
 @tensor_method("__getitem__")
 def _getitem(self: Tensor, index: Any) -> Tensor:
-    """The indexed part, by NumPy's rules."""
+    """Return the indexed part, by NumPy's rules."""
     type_ = self._type
     key = _key(index)
     if runtime_state.staging:
@@ -449,7 +444,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
 
 
 def _read(self: Tensor, index: Any, key: Any) -> Tensor:
-    """The indexed part, through the door."""
+    """Return the indexed part, by a call of the op."""
     if key is not None:
         return getitem_by((self,), key)
     items, _ = _parse(index)
@@ -472,7 +467,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         known = None
         if kind is Tensor:
             known = value
-        elif kind is float or kind is int or kind is bool:  # its tensor, if it met this type before
+        elif kind is float or kind is int or kind is bool:  # cached if this type was used before
             known = numbers.get((self._type, kind, value))
         if known is not None:
             call = _set_table.get((self._type, known._type, key, False))
@@ -483,7 +478,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
 
 
 def with_item(self: Tensor, index: Any, value: Any, add: bool = False) -> Tensor:
-    """A tensor with the indexed part replaced, or increased."""
+    """Return a tensor with the indexed part replaced or, with `add`, increased."""
     if not isinstance(value, (Tensor, int, float, complex, np.generic)):
         if value is None or isinstance(value, (str, bytes, dict, set)):
             raise DTypeError(
@@ -513,8 +508,9 @@ def with_item(self: Tensor, index: Any, value: Any, add: bool = False) -> Tensor
 
 @op(name="setitem_masked")
 def masked_by(tensors: Sequence[Tensor]):
-    """Composite of (x, mask, value): x with `value`, broadcast along the axes behind the mask's,
-    where that holds.
+    """Composite of (x, mask, value): x with `value` where the mask holds.
+
+    The mask broadcasts along the axes that follow its own.
     """
     x, mask, value = tensors
     rest = len(x.shape) - len(mask.shape)
@@ -523,7 +519,7 @@ def masked_by(tensors: Sequence[Tensor]):
 
 
 def _masked(x: Tensor, items: Sequence[Any], mask: Tensor, value: Any) -> Tensor | None:
-    """`x[mask] = value` as a select, when the value is the same wherever the mask holds."""
+    """Compute `x[mask] = value` by a select, if the value is the same for all masked elements."""
     plain = items[0] is mask and all(i is Ellipsis or i == (None, None, None) for i in items[1:])
     if not plain or not mask.shape or mask.shape != x.shape[: len(mask.shape)]:
         return None
@@ -541,7 +537,7 @@ def _masked(x: Tensor, items: Sequence[Any], mask: Tensor, value: Any) -> Tensor
 
 @tensor_method("__delitem__")
 def _delitem(self: Tensor, index: Any) -> None:
-    """Refused: a tensor has one size for good."""
+    """Raise: the size of a tensor cannot change."""
     raise ArgumentError(
         f"del: got {index!r}; elements of a tensor cannot be deleted, index those that stay instead"
     )
@@ -549,13 +545,13 @@ def _delitem(self: Tensor, index: Any) -> None:
 
 @tensor_method("__contains__")
 def _contains(self: Tensor, value: Any) -> bool:
-    """Whether some element equals the value."""
+    """Return whether some element equals the value."""
     return bool(equal(self, value).asnumpy().any())
 
 
 @tensor_method("itemset")
 def _itemset(self: Tensor, *args: Any) -> Tensor:
-    """A copy with one element replaced.
+    """Return a copy with one element replaced.
 
     ``itemset(value)`` of a tensor of one element, ``itemset(index, value)`` with a flat or a full
     index.
@@ -584,7 +580,7 @@ def _tensor_select(
     condition: Any = None,
     y: Any = None,
 ) -> Tensor:
-    """``x.select(dim, index)``: one slice of an axis, without it; ``x.select(condition, y)``: see
+    """``x.select(dim, index)``: one slice along an axis, which is dropped; ``x.select(condition, y)``: see
     `ops.where`.
     """
     given = list(args)

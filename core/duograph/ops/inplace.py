@@ -1,5 +1,6 @@
-"""In-place methods: ``x.add_(y)``. They give the name `x` another buffer, so what a gradient kept
-stays right.
+"""In-place methods such as ``x.add_(y)``.
+
+They bind the Tensor to a new buffer, so residuals saved for a gradient stay valid.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def write(target: Tensor, value: Tensor, what: str) -> Tensor:
-    """Give `target` the value, cast to its dtype; its shape and dtype stay as they were.
+    """Assign a value, cast to the dtype of `target`; shape and dtype do not change.
 
     Raises:
         ShapeError: the value has another shape.
-        DTypeError: the value is of a higher kind, as floating is than integer.
+        DTypeError: the value has a higher kind of dtype, such as floating for an integer target.
     """
     if value.shape != target.shape:
         raise ShapeError(
@@ -51,7 +52,7 @@ def write(target: Tensor, value: Tensor, what: str) -> Tensor:
 
 
 def _in_place(name: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
-    """The in-place form of a function of a tensor."""
+    """Return the in-place form of a function of a tensor."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return write(self, function(self, *args, **kwargs), name)
@@ -104,20 +105,20 @@ globals().update({f"_tensor_{n}": _in_place(n, f) for n, f in _FUNCTIONS.items()
 
 @tensor_method("zero_")
 def _tensor_zero_(self: Tensor) -> Tensor:
-    """Every element becomes 0, in place. Returns the tensor."""
+    """Set every element to 0, in place; returns the tensor."""
     return write(self, full_like(self, 0, self.dtype), "zero_")
 
 
 @tensor_method("fill_")
 def _tensor_fill_(self: Tensor, value: Any) -> Tensor:
-    """Every element becomes `value`, a number or 0-d tensor, in place. Returns the tensor."""
+    """Set every element to `value`, a number or 0-d tensor, in place; returns the tensor."""
     number = value.item() if isinstance(value, Tensor) else value
     return write(self, full_like(self, number, self.dtype), "fill_")
 
 
 @tensor_method("copy_")
 def _tensor_copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    """The elements of `src`, broadcast and cast to this tensor's type, in place. Returns the
+    """Copy the elements of `src`, broadcast and cast to this tensor's type, in place; returns the
     tensor.
     """
     del non_blocking

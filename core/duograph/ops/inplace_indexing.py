@@ -1,7 +1,7 @@
 """In-place writes by index: Tensor methods that end in ``_``, and the functions that update a
 Parameter.
 
-They give the name another buffer, so what a gradient kept stays right.
+They bind the Tensor to a new buffer, so residuals saved for a gradient stay valid.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def index_add(
     use_lock: bool = True,
     check_index_bound: bool = True,
 ) -> Tensor:
-    """Slices added, in place, to those of an axis that indices name (`mindspore.ops.index_add`).
+    """Add slices in place to the slices of an axis at indices (`mindspore.ops.index_add`).
 
     Args:
-        x: Parameter or Tensor, which takes the result.
+        x: Parameter or Tensor that receives the result.
         indices: 1-d integer Tensor.
         y: Tensor of the shape of `x` with as many slices along `axis` as there are indices.
         axis: int.
@@ -68,7 +68,7 @@ def index_add(
 
     Raises:
         IndexError: an index out of range.
-        ValueError: shapes that do not fit, or an axis out of range.
+        ValueError: the shapes do not match, or an axis out of range.
 
     Examples:
         >>> import duograph as ms
@@ -83,7 +83,7 @@ def index_add(
 
 @primitive("InplaceIndexAdd(axis)")
 def inplace_index_add(var: Tensor, indices: Any, updates: Tensor, axis: int) -> Tensor:
-    """`index_add` under its other name (`mindspore.ops.inplace_index_add`).
+    """Another name of `index_add` (`mindspore.ops.inplace_index_add`).
 
     Examples:
         >>> import duograph as ms
@@ -96,7 +96,7 @@ def inplace_index_add(var: Tensor, indices: Any, updates: Tensor, axis: int) -> 
 
 @tensor_method("index_add")
 def _tensor_index_add(self: Tensor, *args: Any, alpha: Any = 1, **kwargs: Any) -> Tensor:
-    """A copy with slices added: ``x.index_add(dim, index, source, alpha=1)``, or
+    """Return a copy with slices added: ``x.index_add(dim, index, source, alpha=1)``, or
     ``x.index_add(indices, y, axis)``.
     """
     axis, index, source = _three("index_add", args, kwargs)
@@ -105,7 +105,7 @@ def _tensor_index_add(self: Tensor, *args: Any, alpha: Any = 1, **kwargs: Any) -
 
 @tensor_method("index_add_")
 def _tensor_index_add_(self: Tensor, *args: Any, alpha: Any = 1, **kwargs: Any) -> Tensor:
-    """As `index_add`, in place. Returns the tensor."""
+    """As `index_add`, in place; returns the tensor."""
     axis, index, source = _three("index_add_", args, kwargs)
     made = index_write("index_add_", self, axis, index, _scaled(source, alpha), add=True)
     return write(self, made, "index_add_")
@@ -116,7 +116,7 @@ def _scaled(source: Any, alpha: Any) -> Any:
 
 
 def _three(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """axis, index and source of (dim, index, source) or (indices, y, axis)."""
+    """Return axis, index and source of the arguments (dim, index, source) or (indices, y, axis)."""
     kwargs.pop("use_lock", None)
     kwargs.pop("check_index_bound", None)
     names = {"dim": 0, "axis": 0, "index": 1, "indices": 1, "source": 2, "y": 2, "tensor": 2}
@@ -142,13 +142,13 @@ def _three(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
 def _tensor_index_fill_(
     self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *, dim: Any = None
 ) -> Tensor:
-    """As `index_fill`, in place. Returns the tensor."""
+    """As `index_fill`, in place; returns the tensor."""
     return write(self, index_fill(self, _along(axis, dim), index, value), "index_fill_")
 
 
 @tensor_method("index_copy_")
 def _tensor_index_copy_(self: Tensor, dim: int, index: Any, tensor: Tensor) -> Tensor:
-    """The slices of an axis that indices name replaced, in place. Returns the tensor."""
+    """Replace the slices of an axis at indices, in place; returns the tensor."""
     return write(self, index_write("index_copy_", self, dim, index, tensor), "index_copy_")
 
 
@@ -163,7 +163,7 @@ def _tensor_scatter_(
     value: Any = None,
     reduce: str | None = None,
 ) -> Tensor:
-    """As `scatter`, in place. Returns the tensor."""
+    """As `scatter`, in place; returns the tensor."""
     if reduce not in (None, "none", "add"):
         raise ArgumentValueError(f"scatter_: got reduce={reduce!r}; wanted None, 'none' or 'add'")
     source = value if src is None else src
@@ -173,19 +173,19 @@ def _tensor_scatter_(
 
 @tensor_method("scatter_add_")
 def _tensor_scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
-    """As `scatter_add` along an axis, in place. Returns the tensor."""
+    """As `scatter_add` along an axis, in place; returns the tensor."""
     return write(self, scatter_along("scatter_add_", self, dim, index, src, True), "scatter_add_")
 
 
 @tensor_method("masked_scatter_")
 def _tensor_masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """As `masked_scatter`, in place. Returns the tensor."""
+    """As `masked_scatter`, in place; returns the tensor."""
     return write(self, masked_scatter(self, mask, source), "masked_scatter_")
 
 
 @tensor_method("fill_diagonal_")
 def _tensor_fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """One value on the diagonal, in place. Returns the tensor."""
+    """Set the diagonal to one value, in place; returns the tensor."""
     return write(self, fill_diagonal.public(self, fill_value, wrap), "fill_diagonal_")
 
 
@@ -193,7 +193,7 @@ def _tensor_fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) ->
 def _tensor_index_put(
     self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """A copy with ``x[indices] = values``, or, accumulating, ``+=`` that counts every duplicate."""
+    """Return a copy with ``x[indices] = values``; accumulating, ``+=`` that counts every duplicate."""
     return with_item(self, tuple(indices), values, bool(accumulate))
 
 
@@ -201,13 +201,13 @@ def _tensor_index_put(
 def _tensor_index_put_(
     self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """As `index_put`, in place. Returns the tensor."""
+    """As `index_put`, in place; returns the tensor."""
     return write(self, _tensor_index_put(self, indices, values, accumulate), "index_put_")
 
 
 @tensor_method("put_")
 def _tensor_put_(self: Tensor, index: Any, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Elements of the flattened tensor replaced, or added to, in place. Returns the tensor."""
+    """Replace, or add to, elements of the flattened tensor, in place; returns the tensor."""
     at = as_index(index)
     flat = reshape_to(self, (self.size,))
     new = reshape_to(cast(source, self.dtype), (at.size,))
@@ -219,28 +219,28 @@ def _tensor_put_(self: Tensor, index: Any, source: Tensor, accumulate: bool = Fa
 
 @tensor_method("unsqueeze_")
 def _tensor_unsqueeze_(self: Tensor, dim: int) -> Tensor:
-    """A new axis of size 1, in place. Returns the tensor."""
+    """Insert an axis of size 1, in place; returns the tensor."""
     self._rebind(shaping.expand_dims(self, dim))
     return self
 
 
 @tensor_method("squeeze_")
 def _tensor_squeeze_(self: Tensor, dim: Any = None) -> Tensor:
-    """Without the axes of size 1, in place. Returns the tensor."""
+    """Remove axes of size 1, in place; returns the tensor."""
     self._rebind(shaping.squeeze(self, dim))
     return self
 
 
 @tensor_method("reshape_")
 def _tensor_reshape_(self: Tensor, *shape: Any) -> Tensor:
-    """Another shape, in place. Returns the tensor."""
+    """Change the shape, in place; returns the tensor."""
     self._rebind(shaping._tensor_reshape(self, *shape))
     return self
 
 
 @tensor_method("transpose_")
 def _tensor_transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two axes swapped, in place. Returns the tensor."""
+    """Exchange two axes, in place; returns the tensor."""
     self._rebind(shaping.swapaxes(self, dim0, dim1))
     return self
 
@@ -281,7 +281,7 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
     function.__doc__ = f"""The {what} {_WORDS[mode]}, in place (`mindspore.ops.{name}`).
 
     Args:
-        input_x: Parameter or Tensor, which takes the result.
+        input_x: Parameter or Tensor that receives the result.
         indices: integer Tensor.
         updates: Tensor of shape {shape}; duplicates count one after the other.
 
@@ -290,7 +290,7 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
 
     Raises:
         IndexError: an index out of range.
-        ValueError: shapes that do not fit.
+        ValueError: the shapes do not match.
 
     Examples:
         >>> import duograph as ms

@@ -63,7 +63,7 @@ def _(x, y, transpose_a, transpose_b):
 @matmul_of.reference
 def _(x, y, transpose_a, transpose_b):
     dtype = x.dtype
-    if dtype.itemsize == 2 and dtype.kind in "fV":  # halves are summed in float32
+    if dtype.itemsize == 2 and dtype.kind in "fV":  # 16-bit floats are summed in float32
         x, y = x.astype(np.float32), y.astype(np.float32)
     x = np.swapaxes(x, -1, -2) if transpose_a else x
     y = np.swapaxes(y, -1, -2) if transpose_b else y
@@ -342,7 +342,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
         Tensor (m, n).
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: the shapes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -361,7 +361,7 @@ def addbmm(
     """beta * input + alpha * (sum over the batch of batch1 @ batch2) (`mindspore.ops.addbmm`).
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: the shapes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -377,7 +377,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha:
     """beta * input + alpha * (batch1 @ batch2), batch by batch (`mindspore.ops.baddbmm`).
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: the shapes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -393,7 +393,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     """beta * input + alpha * (mat @ vec) (`mindspore.ops.addmv`).
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: the shapes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -408,7 +408,7 @@ def addr(x: Tensor, vec1: Tensor, vec2: Tensor, beta: Any = 1, alpha: Any = 1) -
     """beta * x + alpha * outer(vec1, vec2) (`mindspore.ops.addr`).
 
     Raises:
-        ValueError: shapes that do not fit.
+        ValueError: the shapes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -427,7 +427,7 @@ def tensor_dot(x1: Tensor, x2: Tensor, axes: Any) -> Tensor:
             axes.
 
     Returns:
-        Tensor of the axes of `x1` that are left, then those of `x2`.
+        Tensor of the remaining axes of `x1`, then those of `x2`.
 
     Raises:
         ValueError: axes out of range, or paired axes of different size.
@@ -479,7 +479,7 @@ def _product(shape: Sequence[int], axes: Sequence[int]) -> int:
 
 
 def transposed(x: Any, perm: Sequence[int]) -> Any:
-    """The axes in this order; `x` itself when it is the one they have."""
+    """Permute the axes; return `x` itself if they have this order already."""
     return x if tuple(perm) == tuple(range(x.ndim)) else transpose_by(x, tuple(perm))
 
 
@@ -496,7 +496,7 @@ def batch_dot(x1: Tensor, x2: Tensor, axes: Any = None) -> Tensor:
         Tensor (batch, rest of x1..., rest of x2...); of two matrices (batch, 1).
 
     Raises:
-        ValueError: other shapes.
+        ValueError: the shapes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -565,7 +565,7 @@ def dense(input: Tensor, weight: Tensor, bias: Tensor | None):
         Tensor (..., out); (...) when `weight` has one axis.
 
     Raises:
-        ValueError: sizes that do not fit.
+        ValueError: the sizes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -601,7 +601,7 @@ def _(input: Tensor, weight: Tensor, bias: Tensor | None = None):
 
 @op(name="bias_add", promote="common")
 def bias_add(input_x: Tensor, bias: Tensor):
-    """A number per channel, axis 1, added (`mindspore.ops.bias_add`).
+    """Add a bias to each channel, axis 1 (`mindspore.ops.bias_add`).
 
     Args:
         input_x: Tensor (N, C, ...).
@@ -611,7 +611,7 @@ def bias_add(input_x: Tensor, bias: Tensor):
         Tensor of the shape of `input_x`.
 
     Raises:
-        ValueError: other sizes.
+        ValueError: the sizes do not match.
 
     Examples:
         >>> import duograph as ms
@@ -627,5 +627,5 @@ def bias_add(input_x: Tensor, bias: Tensor):
 
 
 def widened(x: Any) -> Any:
-    """16-bit floats as float32, others as they are: what sums inside composites are made in."""
+    """Convert 16-bit floats to float32, in which composites compute sums; return others unchanged."""
     return cast_to(x, float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x

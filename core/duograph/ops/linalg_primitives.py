@@ -1,5 +1,6 @@
-"""Primitive classes of matrix products and of adding a bias: how MindSpore's arguments become those
-of an op.
+"""Primitive classes of matmuls and bias addition.
+
+They convert MindSpore's constructor arguments to the attributes of an op.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["MatMul", "BatchMatMul", "BiasAdd"]
 
 
 class MatMul(Primitive):
-    """Product of two matrices: `MatMul(transpose_a=False, transpose_b=False)(x, y)`.
+    """Matmul of two matrices: `MatMul(transpose_a=False, transpose_b=False)(x, y)`.
 
     Examples:
         >>> import duograph as ms
@@ -43,7 +44,7 @@ class MatMul(Primitive):
 
 
 class BatchMatMul(MatMul):
-    """Products of matrices in the last two axes: `BatchMatMul(transpose_a=False,
+    """Batched matmul over the last two axes: `BatchMatMul(transpose_a=False,
     transpose_b=False)(x, y)`.
     """
 
@@ -51,7 +52,7 @@ class BatchMatMul(MatMul):
 
 
 class BiasAdd(Primitive):
-    """A number per channel added: `BiasAdd(data_format="NCHW")(x, b)`."""
+    """Bias added to each channel: `BiasAdd(data_format="NCHW")(x, b)`."""
 
     op = linalg.bias_add
 

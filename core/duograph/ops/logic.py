@@ -49,7 +49,7 @@ def logical_not(input: Tensor):
     """Whether elements are zero or False (`mindspore.ops.logical_not`).
 
     Args:
-        input: Tensor of any shape; any.
+        input: Tensor of any shape and dtype.
 
     Returns:
         Tensor of bool, of the shape of `input`.
@@ -78,7 +78,7 @@ def logical_and(input: Tensor, other: Tensor):
     """Whether both elements are true (not zero) (`mindspore.ops.logical_and`).
 
     Args:
-        input: Tensor of any shape, or a number; any.
+        input: Tensor of any shape and dtype, or a number.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -116,7 +116,7 @@ def logical_or(input: Tensor, other: Tensor):
     """Whether at least one of the elements is true (not zero) (`mindspore.ops.logical_or`).
 
     Args:
-        input: Tensor of any shape, or a number; any.
+        input: Tensor of any shape and dtype, or a number.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -154,7 +154,7 @@ def logical_xor(input: Tensor, other: Tensor):
     """Whether exactly one of the elements is true (not zero) (`mindspore.ops.logical_xor`).
 
     Args:
-        input: Tensor of any shape, or a number; any.
+        input: Tensor of any shape and dtype, or a number.
         other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
 
     Returns:
@@ -188,7 +188,7 @@ def _(x, y):
     dtypes=BOOL + INTEGER, promote="common", differentiable=False, folds="biu",
 )  # fmt: skip
 def bitwise_and(input: Tensor, other: Tensor):
-    """Bits of two integers, combined by and; logical for bool (`mindspore.ops.bitwise_and`).
+    """Bitwise and of two integers; logical and for bool (`mindspore.ops.bitwise_and`).
 
     Args:
         input: Tensor of any shape, or a number; bool or integer.
@@ -199,7 +199,7 @@ def bitwise_and(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -221,7 +221,7 @@ def _(s, x, y):
     dtypes=BOOL + INTEGER, promote="common", differentiable=False, folds="biu",
 )  # fmt: skip
 def bitwise_or(input: Tensor, other: Tensor):
-    """Bits of two integers, combined by or; logical for bool (`mindspore.ops.bitwise_or`).
+    """Bitwise or of two integers; logical or for bool (`mindspore.ops.bitwise_or`).
 
     Args:
         input: Tensor of any shape, or a number; bool or integer.
@@ -232,7 +232,7 @@ def bitwise_or(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -254,7 +254,7 @@ def _(s, x, y):
     dtypes=BOOL + INTEGER, promote="common", differentiable=False, folds="biu",
 )  # fmt: skip
 def bitwise_xor(input: Tensor, other: Tensor):
-    """Bits of two integers, combined by xor; logical for bool (`mindspore.ops.bitwise_xor`).
+    """Bitwise exclusive or of two integers; logical for bool (`mindspore.ops.bitwise_xor`).
 
     Args:
         input: Tensor of any shape, or a number; bool or integer.
@@ -265,7 +265,7 @@ def bitwise_xor(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -287,7 +287,7 @@ def _(s, x, y):
     differentiable=False, folds="biu",
 )  # fmt: skip
 def bitwise_not(input: Tensor):
-    """Every bit of an integer turned over; logical for bool (`mindspore.ops.bitwise_not`).
+    """Bitwise complement of integers; logical not for bool (`mindspore.ops.bitwise_not`).
 
     Args:
         input: Tensor of any shape; bool or integer.
@@ -296,7 +296,7 @@ def bitwise_not(input: Tensor):
         Tensor of the shape of `input`.
 
     Raises:
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -325,7 +325,7 @@ def _(x):
     primitive="LeftShift", dtypes=INTEGER, promote="common", differentiable=False,
 )  # fmt: skip
 def shift_left(input: Tensor, other: Tensor):
-    """Bits moved to higher places; a shift by the width or more gives 0
+    """Left shift; a shift by the width or more yields 0
     (`mindspore.ops.bitwise_left_shift`).
 
     Args:
@@ -337,7 +337,7 @@ def shift_left(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -362,7 +362,7 @@ def _(s, x, y):
     primitive="RightShift", dtypes=INTEGER, promote="common", differentiable=False,
 )  # fmt: skip
 def shift_right(input: Tensor, other: Tensor):
-    """Bits moved to lower places, keeping the sign (`mindspore.ops.bitwise_right_shift`).
+    """Arithmetic right shift, which keeps the sign (`mindspore.ops.bitwise_right_shift`).
 
     Args:
         input: Tensor of any shape, or a number; integer.
@@ -373,7 +373,7 @@ def shift_right(input: Tensor, other: Tensor):
 
     Raises:
         ValueError: the shapes do not broadcast.
-        TypeError: another dtype.
+        TypeError: the dtype is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -398,7 +398,7 @@ bitwise_left_shift, bitwise_right_shift = shift_left, shift_right
 
 
 def invert(x: Tensor) -> Tensor:
-    """Every bit of an integer turned over (`mindspore.ops.invert`).
+    """Bitwise complement of integers (`mindspore.ops.invert`).
 
     Args:
         x: Tensor of any shape; integer.
@@ -451,7 +451,7 @@ def _(condition, x, y, out, dout):
 def select(condition: Tensor, input: Any, other: Any) -> Tensor:
     """Elements of `input` where `condition` holds, else of `other` (`mindspore.ops.select`).
 
-    Both are computed, and the gradient goes to the one that was taken.
+    Both operands are computed; the gradient flows to the selected one.
 
     Args:
         condition: Tensor of bool (another dtype: whether not zero).
@@ -489,7 +489,7 @@ def where(condition: Tensor, input: Any, other: Any) -> Tensor:
 
 @tensor_method("where")
 def _tensor_where(self: Tensor, condition: Tensor, y: Any) -> Tensor:
-    """This tensor's elements where `condition` holds, else those of `y`."""
+    """Elements of this tensor where `condition` holds, else of `y`."""
     return select(condition, self, y)
 
 

@@ -1,4 +1,4 @@
-"""Losses as functions: over classes, distances and probabilities.
+"""Losses as functions, over classes, distances and probabilities.
 
 Every loss is a composite, so it has one gradient in both modes; `reduction` is ``"mean"``,
 ``"sum"`` or ``"none"``.
@@ -68,7 +68,7 @@ def reduced(x: Any, reduction: str) -> Any:
 
 
 def _rows(x: Any) -> Any:
-    """(N, C, ...) as (N * ..., C): one row of classes per item."""
+    """Reshape (N, C, ...) to (N * ..., C), one row of classes per item."""
     if x.ndim <= 2:
         return x
     perm = (0, *range(2, x.ndim), 1)
@@ -88,14 +88,14 @@ def nll_rows(
     """Negative log likelihood of rows (M, C) of log probabilities for classes (M,)."""
     classes = input.shape[1]
     valid = not_equal(target, ignore_index)
-    # an ignored target may be no class at all: it reads class 0 and counts nothing
+    # an ignored target may be out of range, so it reads class 0 with weight 0
     safe = select_by(valid, target, cast_to(fill((), 0, int32), target.dtype))
     column = reshape_to(safe, (*safe.shape, 1))
     picked = reshape_to(gather_elements_by(input, column, 1), safe.shape)
     scale = cast_to(valid, input.dtype)
     if weight is not None:
         scale = scale * gather(cast_to(weight, input.dtype), safe, 0)
-    # not by the factor 0 alone: an ignored row may hold -inf
+    # a factor of 0 is not enough, since an ignored row may hold -inf
     loss = select_by(valid, neg(picked) * scale, fill((), 0.0, input.dtype))
     if smoothing:
         spread = input if weight is None else input * cast_to(weight, input.dtype)
@@ -137,16 +137,16 @@ def nll_loss(
         inputs: log probabilities of shape (N, C, ...) or (C,), float.
         target: classes of shape (N, ...) or (), integer.
         weight: one factor per class, shape (C,).
-        ignore_index: targets of this value count nothing.
+        ignore_index: targets of this value are left out.
         reduction: ``"mean"`` divides by the sum of the factors.
-        label_smoothing: share of the target spread over all classes, in [0, 1].
+        label_smoothing: fraction of the target distributed evenly over all classes, in [0, 1].
 
     Returns:
         Tensor: () or, for ``"none"``, the shape of `target`.
 
     Raises:
-        TypeError: a target that is not integer.
-        ValueError: shapes that do not fit, an unknown reduction.
+        TypeError: the target is not integer.
+        ValueError: the shapes do not match, an unknown reduction.
         IndexError: a target outside 0 .. C - 1.
 
     Examples:
@@ -183,7 +183,7 @@ def cross_entropy(
         input: logits of shape (N, C, ...) or (C,), float.
         target: integer classes of shape (N, ...), or probabilities of the shape of `input`.
         weight, ignore_index, reduction, label_smoothing: as `nll_loss`; with probabilities the
-            mean is over the items and `ignore_index` has no meaning.
+            mean is over the items and `ignore_index` is not used.
 
     Returns:
         Tensor: () or, for ``"none"``, (N, ...).
@@ -238,7 +238,7 @@ def softmax_cross_entropy_with_logits(logits: Tensor, labels: Tensor) -> tuple[T
 
     Args:
         logits: (N, C), float.
-        labels: (N, C), a distribution a row.
+        labels: (N, C), one distribution per row.
 
     Returns:
         loss (N,) and softmax(logits) - labels (N, C).
@@ -291,7 +291,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, beta: float = 1.0, reduction: 
 
     Args:
         input, target: Tensors of one shape.
-        beta: where it turns from square to linear, above 0.
+        beta: value at which the loss changes from quadratic to linear, above 0.
         reduction: ``"none"`` by default.
 
     Raises:
@@ -336,7 +336,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
 
 def _check_probabilities(name: str, x: Any) -> None:
-    """Values outside [0, 1] have no cross entropy; found on the host when there are values."""
+    """Raise for probabilities outside [0, 1], which are checked on the host when values are known."""
     builder = staged_builder()
     if x.size == 0 or (builder is None and isinstance(x, GraphTensor)):
         return
@@ -354,7 +354,7 @@ def _check_probabilities(name: str, x: Any) -> None:
 
     if builder is None:
         check(low, high)
-    else:  # compiled: whenever the function runs
+    else:  # compiled: check when the function runs
         builder.evaluation.check_later(check, (low, high), "check_probabilities")
 
 
@@ -437,7 +437,7 @@ def binary_cross_entropy_with_logits(
         0.6931472
     """
     target = cast_to(target, input.dtype)
-    tail = neg(logsigmoid(input))  # log(1 + exp(-x)), with a gradient that is right at 0 too
+    tail = neg(logsigmoid(input))  # log(1 + exp(-x)), with a correct gradient at 0 too
     if pos_weight is not None:
         tail = tail * ((cast_to(pos_weight, input.dtype) - 1.0) * target + 1.0)
     loss = (1.0 - target) * input + tail

@@ -121,8 +121,8 @@ class CTCLoss(Primitive):
     """Primitive: loss (N,) and gradient of CTC for raw scores and sparse labels.
 
     Called as (x (T, N, C), labels_indices (M, 2), labels_values (M,), sequence_length (N,)). The
-    blank is the last class. `ctc_merge_repeated=True` and `preprocess_collapse_repeated=False` are
-    what is offered.
+    blank is the last class. Only `ctc_merge_repeated=True` and `preprocess_collapse_repeated=False`
+    are supported.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The LSTM primitive class: layers and directions over the single steps of `recurrent`."""
+"""The LSTM Primitive class, which runs layers and directions with the single steps of `recurrent`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ __all__ = ["LSTM"]
 class LSTM(Primitive):
     """`LSTM(input_size, hidden_size, num_layers, has_bias, bidirectional, dropout)(x, h, c, w)`.
 
-    x: (T, N, input_size). h, c: (layers * directions, N, hidden_size). w holds one after the other,
-        for every layer
+    x: (T, N, input_size). h, c: (layers * directions, N, hidden_size). w concatenates, for every layer
     and direction, the input weights (4 * hidden, inputs), then the hidden weights (4 * hidden,
     hidden), then, with `has_bias`, the sums of both biases (4 * hidden,); gates in the order i, f,
     g, o.
@@ -28,7 +27,7 @@ class LSTM(Primitive):
     Returns (output (T, N, directions * hidden), h, c, reserve, state); the last two are empty here.
 
     Raises:
-        ValueError: sizes that do not fit; a projection, which is not built yet.
+        ValueError: the sizes do not match, or a projection size, which is not supported.
 
     Examples:
         >>> import duograph as ms
@@ -66,7 +65,7 @@ class LSTM(Primitive):
         self.has_bias, self.bidirectional, self.dropout = has_bias, bidirectional, dropout
 
     def _weights(self, w: Any) -> list[tuple[Any, Any, Any]]:
-        """(input weights, hidden weights, bias or None) of every layer and direction."""
+        """Return (input weights, hidden weights, bias or None) of every layer and direction."""
         directions = 2 if self.bidirectional else 1
         hidden = self.hidden_size
         rows = 4 * hidden
@@ -129,7 +128,7 @@ def _stacked(rows: list[Any]) -> Any:
 def _run(
     x: Any, h: Any, c: Any, w_input: Any, w_hidden: Any, bias: Any, reverse: bool
 ) -> tuple[Any, Any, Any]:
-    """One layer in one direction: all outputs, and the last h and c."""
+    """Run one layer in one direction; return all outputs and the last h and c."""
     steps, n, size = x.shape
     own = matmul_of(reshape_to(x, (steps * n, size)), w_input, False, True)
     own = reshape_to(own, (steps, n, w_input.shape[0]))
