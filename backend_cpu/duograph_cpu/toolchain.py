@@ -1,4 +1,4 @@
-"""Compile C source to functions of this process, with the machine's compiler and the disk cache.
+"""Compile C source with the machine's compiler and load it; a disk cache keeps libraries.
 
     CC                     the compiler (default: the first of cc, gcc, clang)
     DUOGRAPH_CC_TIMEOUT    seconds that one run of it may take (default 60)

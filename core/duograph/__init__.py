@@ -1,7 +1,7 @@
-"""duograph: a deep-learning framework with one programming model, two ways to run it, and devices
-as plugins.
+"""duograph: a deep-learning framework with MindSpore's API and devices as plugins.
 
-`import duograph as ms` is the only line that a MindSpore script changes.
+The same program runs eagerly or compiled. `import duograph as ms` is the only line that a MindSpore
+script changes. Sub-packages that a program may not need are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _load_compiler() -> Any:
 
 runtime_state.load_compiler = _load_compiler
 
-# Loaded when first named, so that `import duograph` stays cheap.
+# Sub-modules imported at their first use, so that `import duograph` stays fast.
 _MODULES = (
     "amp", "common", "communication", "dataset", "log", "nn", "numpy", "runtime", "train", "compat",
     "autodiff", "backend", "errors",
@@ -99,7 +99,7 @@ _NAMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Submodules and the names that live in them, at first use."""
+    """Import sub-modules, and names from them, at their first use."""
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     home = _NAMES.get(name)
@@ -124,7 +124,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _train_name(name: str) -> str | None:
-    """Callbacks and metrics are also top-level names."""
+    """Return the module in which to look for a callback or metric, which are top-level names too."""
     if name.startswith("_") or not name[:1].isupper():
         return None
     return "train"

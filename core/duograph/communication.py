@@ -1,4 +1,7 @@
-"""MindSpore's communication calls on one device: rank 0 of 1."""
+"""MindSpore's communication functions for a single process, which is rank 0 of 1.
+
+They exist so that scripts for several devices run unchanged; nothing is communicated.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ _groups: dict[str, list[int]] = {}
 
 
 class GlobalComm:
-    """Names of the world group, as MindSpore keeps them."""
+    """Names of the world group, as in MindSpore."""
 
     BACKEND = "none"
     WORLD_COMM_GROUP = HCCL_WORLD_COMM_GROUP
@@ -34,24 +37,24 @@ class GlobalComm:
 
 
 def init(backend_name: str | None = None) -> None:
-    """Begin communication; on one device there is nobody to talk to."""
+    """Initialise communication; on a single process this sets a flag."""
     del backend_name
     GlobalComm.INITED = True
 
 
 def release() -> None:
-    """End communication."""
+    """Shut down communication."""
     GlobalComm.INITED = False
 
 
 def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Rank of this process in the group: 0."""
+    """Return the rank of this process in the group: 0."""
     del group
     return 0
 
 
 def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Number of processes in the group: 1."""
+    """Return the number of processes in the group: 1."""
     del group
     return 1
 
@@ -61,7 +64,7 @@ get_local_rank_size = get_group_size
 
 
 def create_group(group: str, rank_ids: list[int], options: object = None) -> None:
-    """Name a group of ranks; the only rank is 0.
+    """Create a named group of ranks; the only rank is 0.
 
     Raises:
         ValueError: a rank other than 0.
@@ -75,17 +78,17 @@ def create_group(group: str, rank_ids: list[int], options: object = None) -> Non
 
 
 def destroy_group(group: str) -> None:
-    """Forget a group."""
+    """Remove a group."""
     _groups.pop(group, None)
 
 
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
-    """The only process is rank 0 everywhere."""
+    """Return the rank in the world group: 0."""
     del group
     return group_rank_id
 
 
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """The only process is rank 0 everywhere."""
+    """Return the rank in the group: 0."""
     del group
     return world_rank_id

@@ -1,7 +1,8 @@
-"""Element types and the one promotion table.
+"""Element types and the table of type promotion.
 
-A `DType` is a singleton: compare with `is` or `==`, use as a dictionary key. Names follow
-MindSpore: `str(float32)` is ``Float32`` and the module is also served as ``duograph.common.dtype``.
+Each `DType` is a singleton: compare with `is` or `==`, use as a dictionary key. Names follow
+MindSpore: `str(float32)` is ``Float32``, and the module can be imported as
+``duograph.common.dtype`` as well. All layers use it; it imports nothing of the package.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class DType:
     def __repr__(self) -> str:
         return f"duograph.{self.name if self.name != 'bool' else 'bool_'}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return as_dtype, (self.name,)
 
 
@@ -153,9 +154,9 @@ _BY_NUMPY = {d.np: d for d in ALL}
 
 
 class Type:
-    """A class of dtypes, or of values that are not tensors, as MindSpore names them in signatures.
+    """A class of dtypes, or of values that are not tensors, as named in MindSpore's signatures.
 
-    Used by `MultitypeFuncGraph.register`; membership is asked with `contains`.
+    `MultitypeFuncGraph.register` takes them; `contains` tests membership of a dtype.
     """
 
     def __init__(self, name: str, members: tuple[DType, ...] = ()) -> None:
@@ -185,12 +186,11 @@ type_none = Type("None")
 DTypeLike: TypeAlias = "DType | np.dtype[Any] | type | str"  # the arguments of as_dtype
 
 
-def as_dtype(value: Any) -> DType:
-    """The DType that `value` names: a DType, its name, a NumPy dtype or scalar type, `bool`, `int`
-    or `float`.
+def as_dtype(value: object) -> DType:
+    """Return the DType of a name, a NumPy dtype or scalar type, or a Python number type.
 
     Raises:
-        TypeError: nothing here has that name.
+        TypeError: no DType corresponds to `value`.
 
     Examples:
         >>> from duograph.dtype import as_dtype
@@ -213,7 +213,7 @@ def as_dtype(value: Any) -> DType:
             return found
     else:
         try:
-            found = _BY_NUMPY.get(np.dtype(value).newbyteorder("="))
+            found = _BY_NUMPY.get(np.dtype(value).newbyteorder("="))  # type: ignore[call-overload]
         except (TypeError, ValueError):
             found = None
         if found is not None:
@@ -225,7 +225,7 @@ def as_dtype(value: Any) -> DType:
 
 
 def _combine(a: DType, b: DType) -> DType:
-    """The rule from which the table is made."""
+    """Return the promotion of two dtypes; the table is computed with it."""
     if a is b:
         return a
     kinds = "biufc"
@@ -252,11 +252,11 @@ _TABLE = [[_combine(a, b) for b in ALL] for a in ALL]
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The dtype in which two tensors of dtypes `a` and `b` meet.
+    """Return the common dtype to which tensors of dtypes `a` and `b` are promoted.
 
-    Bool gives way to everything, integers to floats of any width, floats to complex. Two integers
-    of different sign meet in the next wider signed type, uint64 with a signed one in float32.
-    float16 with bfloat16 meet in float32.
+    The kinds rank bool < integer < float < complex, and the higher kind wins whatever the widths. A
+    signed and an unsigned integer promote to the next wider signed type; uint64 with a signed
+    integer promotes to float32, float16 with bfloat16 to float32, float64 with complex64 to complex128.
 
     Examples:
         >>> import duograph as ms
@@ -271,11 +271,11 @@ _SCALAR = {"b": bool_, "i": int64, "f": float32, "c": complex128}
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
-def promote_scalar(a: DType, scalar: Any) -> DType:
-    """The dtype in which a tensor of dtype `a` meets a Python number.
+def promote_scalar(a: DType, scalar: object) -> DType:
+    """Return the dtype to which a tensor of dtype `a` and a Python number are promoted.
 
-    The number is weak: it changes the dtype only when its kind is higher (bool < int < float <
-    complex), and then to bool, int64, float32 or complex64 (complex128 beside float64).
+    The number is weakly typed: it changes the dtype only if its kind is higher (bool < int < float
+    < complex), and then to int64, float32 or complex64 (complex128 if `a` is float64).
     """
     kind = scalar_kind(scalar)
     if _RANK[kind] <= _RANK[a.kind]:
@@ -285,8 +285,8 @@ def promote_scalar(a: DType, scalar: Any) -> DType:
     return _SCALAR[kind]
 
 
-def scalar_kind(scalar: Any) -> str:
-    """``b``, ``i``, ``f`` or ``c`` for a Python or NumPy number."""
+def scalar_kind(scalar: object) -> str:
+    """Return the kind ``b``, ``i``, ``f`` or ``c`` of a Python or NumPy number."""
     if isinstance(scalar, (bool, np.bool_)):
         return "b"
     if isinstance(scalar, (int, np.integer)):
@@ -296,13 +296,13 @@ def scalar_kind(scalar: Any) -> str:
     return "f"
 
 
-def scalar_dtype(scalar: Any) -> DType:
-    """The dtype of a tensor made of this Python number alone."""
+def scalar_dtype(scalar: object) -> DType:
+    """Return the dtype of a tensor made from this Python number."""
     return _SCALAR[scalar_kind(scalar)]
 
 
 def dtype_to_nptype(type_: DType) -> Any:
-    """The NumPy scalar type of a dtype (`mindspore.dtype_to_nptype`).
+    """Return the NumPy scalar type of a dtype (`mindspore.dtype_to_nptype`).
 
     Examples:
         >>> import duograph as ms
@@ -313,19 +313,19 @@ def dtype_to_nptype(type_: DType) -> Any:
 
 
 def dtype_to_pytype(type_: DType) -> type:
-    """`bool`, `int`, `float` or `complex` for a dtype (`mindspore.dtype_to_pytype`)."""
+    """Return `bool`, `int`, `float` or `complex` for a dtype (`mindspore.dtype_to_pytype`)."""
     return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[type_.kind]
 
 
-def pytype_to_dtype(obj: Any) -> DType:
-    """The dtype of a Python type or NumPy dtype (`mindspore.pytype_to_dtype`).
+def pytype_to_dtype(obj: object) -> DType:
+    """Return the dtype of a Python type or NumPy dtype (`mindspore.pytype_to_dtype`).
 
-    `float` gives float64 here, as in MindSpore: the name of the type, not of a tensor made of it.
+    As in MindSpore, `float` maps to float64, although a tensor made of floats is float32.
     """
     if obj is float:
         return float64
     return as_dtype(obj)
 
 
-# every pair, so that a reader (and a test) can see the table whole
+# All pairs and their promotions, for documentation and tests.
 PAIRS = tuple((a, b, promote(a, b)) for a, b in itertools.product(ALL, ALL))

@@ -13,18 +13,18 @@ DuographError
 │   └── BackendUnavailable             a plugin that is installed and cannot run here
 ├── UnsupportedOpError (NotImplementedError, RuntimeError)  no kernel, no decomposition, no fallback
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
-├── GradientError (RuntimeError)       no gradient, or a rule that returns the wrong thing
-├── GraphError (ValueError)            a graph, or the text of one, that is not well formed
-├── RecursionDepthError (RecursionError) calls of compiled functions inside each other without end
+├── GradientError (RuntimeError)       no gradient, or an invalid one from a rule
+├── GraphError (ValueError)            a malformed graph, or text of one
+├── RecursionDepthError (RecursionError) unbounded recursion of compiled functions
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
 ├── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
-├── JoinError (TypeError)              branches, or turns of a loop, that leave different types
-└── CaptureError (RuntimeError)        something a compiled function read as constant has changed
+├── JoinError (TypeError)              branches, or iterations of a loop, that leave different types
+└── CaptureError (RuntimeError)        a captured constant of a compiled function changed
 ```
 
-Each also derives from the built-in that MindSpore raises there, so `except ValueError` in an old
-script still works. A message says what failed, what was got, what was wanted and what to do, in
-that order.
+Each also derives from the built-in exception that MindSpore raises in that case, so `except
+ValueError` in an old script still works. A message says, in this order, what failed, what was got,
+what was wanted and what to do. This module imports nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ArgumentError(DuographError, TypeError):
 
 
 class ArgumentValueError(DuographError, ValueError):
-    """An argument outside the values that are allowed."""
+    """An argument outside the allowed values."""
 
 
 class ProbabilityError(ArgumentValueError, RuntimeError):
@@ -59,42 +59,42 @@ class IndexRangeError(DuographError, IndexError):
 
 
 class IndexKindError(DuographError, IndexError, TypeError):
-    """Something that cannot be an index."""
+    """A value of a kind that cannot be an index."""
 
 
 class DeviceError(DuographError, RuntimeError, ValueError):
-    """No such device, or operands that live on two devices."""
+    """No such device, or operands on different devices."""
 
 
 class BackendUnavailable(DeviceError):
-    """A plugin that is installed and cannot run here; the message carries its own words."""
+    """An installed plugin cannot run here; the message includes the reason that it states."""
 
 
 class UnsupportedOpError(DuographError, NotImplementedError):
-    """A backend has no kernel for an op, nothing to make one of, and no fallback allowed."""
+    """A backend has no kernel for an op, no decomposition of it, and may not fall back."""
 
 
 class DeviceMemoryError(DuographError, MemoryError, RuntimeError):
-    """A device has not enough memory left."""
+    """A device is out of memory."""
 
 
 class GradientError(DuographError, RuntimeError):
-    """No gradient can be given, or a rule returned something else than one."""
+    """A gradient does not exist, or a rule returned an invalid one."""
 
 
 class GraphError(DuographError, ValueError):
-    """A graph, or the text of one, that is not well formed."""
+    """A malformed graph, or malformed text of a graph."""
 
 
 class CheckpointError(DuographError, ValueError):
-    """A checkpoint file that cannot be loaded as asked; nothing was changed."""
+    """A checkpoint file cannot be loaded as requested; no parameter was changed."""
 
 
 class UnsupportedSyntaxError(DuographError, RuntimeError):
-    """A construct that a compiled function cannot have.
+    """A construct that cannot be compiled.
 
     Attributes:
-        construct: its name, that of the class in Python's `ast` where there is one; "" if unknown.
+        construct: name of the construct, of its class in Python's `ast` if it has one, or "".
         remedy: what to write instead; the last line of the message.
     """
 
@@ -105,17 +105,18 @@ class UnsupportedSyntaxError(DuographError, RuntimeError):
 
 
 class RefusedError(UnsupportedSyntaxError):
-    """What a function that asks for compilation must not do at any level: LAX does not run it line
-    by line either.
+    """An operation that compiled functions refuse at every level.
+
+    At LAX it raises as well, where other unsupported constructs fall back to Python.
     """
 
 
 class JoinError(DuographError, TypeError):
-    """Two branches, or two turns of a loop, leave values of different types under one name.
+    """A variable has different types after two branches, or after two iterations of a loop.
 
     Attributes:
-        name: the variable, or such as "the result".
-        sides: what each side leaves, as the message says it.
+        name: the variable, or a description such as "the result".
+        sides: description of the value on each side, as in the message.
     """
 
     name: str = ""
@@ -123,14 +124,15 @@ class JoinError(DuographError, TypeError):
 
 
 class CaptureError(DuographError, RuntimeError):
-    """Something that a compiled function read as constant has changed, and `stale_captures` is
-    "error".
+    """A value that a compiled function captured as a constant changed.
+
+    Raised if the setting `stale_captures` is "error".
     """
 
 
 class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
-    """A method that gives the data of a Tensor to Python, in code compiled at STRICT."""
+    """A method that needs the data of a Tensor on the host, in code compiled at STRICT."""
 
 
 class RecursionDepthError(DuographError, RecursionError):
-    """Compiled functions that call themselves without end, or too deep."""
+    """Unbounded or too deep recursion of compiled functions."""

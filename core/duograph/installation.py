@@ -1,4 +1,4 @@
-"""`run_check`: whether this installation computes."""
+"""`run_check`: tests that the installation can compute on the current device."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ __all__ = ["run_check"]
 
 
 def run_check() -> None:
-    """Multiply two matrices on the current device and print whether the result is right
-    (`mindspore.run_check`).
+    """Multiply matrices on the current device and print the outcome (`mindspore.run_check`).
 
     Examples:
         >>> import duograph as ms
@@ -26,7 +25,7 @@ def run_check() -> None:
 
 
 def check() -> bool:
-    """`run_check` with its finding as a value."""
+    """Do as `run_check`, and return whether the product is correct."""
     say = sys.stdout.write
     say(f"duograph version: {__version__}\n")
     try:

@@ -1,7 +1,7 @@
-"""Messages of the framework and of programs, through Python's logging (`mindspore.log`).
+"""Logging functions for the framework and for programs (`mindspore.log`).
 
-The logger is ``duograph``; its level is that of the environment variable GLOG_v as in MindSpore
-(0 debug, 1 info, 2 warning, 3 error, 4 critical), warnings and above by default.
+They use the logger ``duograph`` of Python's logging. Its level is set by the environment variable
+GLOG_v as in MindSpore: 0 debug, 1 info, 2 warning (the default), 3 error, 4 critical.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ critical = logger.critical
 
 
 def get_level() -> str:
-    """The level as MindSpore's digit: ``"0"`` debug to ``"4"`` critical.
+    """Return the level as a digit, from ``"0"`` for debug to ``"4"`` for critical.
 
     Examples:
         >>> import duograph as ms

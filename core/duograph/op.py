@@ -14,16 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .dtype import DType, float32, promote
-from .errors import ArgumentError, DTypeError, ShapeError, UnsupportedOpError
-from .op_signature import freeze, has_body, parameters_of
+from .errors import ArgumentError, DTypeError, UnsupportedOpError
+from .op_signature import freeze, has_body, parameters_of, values_of
 from .runtime_state import runtime_state, thread_state
 from .traits import NO_TRAITS, Traits
-from .types import TensorType, broadcast_shapes
+from .types import TensorType, elementwise_type
 
 if TYPE_CHECKING:
     from .effects import Effect
 
-__all__ = ["Op", "op", "OPS", "NO_GRAD", "elementwise_type"]
+__all__ = ["Op", "op", "OPS", "NO_GRAD"]
 
 # Every op by name, filled by the modules that ops/__init__.py lists and by plugins.
 OPS: dict[str, Op] = {}
@@ -404,7 +404,7 @@ class Op:
         """
         operands: list[Any] = []
         attributes: dict[str, Any] = {}
-        for p, value in zip(self.parameters, self._values(args, kwargs), strict=True):
+        for p, value in zip(self.parameters, values_of(self, args, kwargs), strict=True):
             kind = p.kind
             if kind == "attribute":
                 attributes[p.name] = freeze(value)
@@ -425,38 +425,6 @@ class Op:
                     raise ArgumentError(f"{self.name}: got None for {p.name!r}; wanted a Tensor")
                 operands.append(value)
         return tuple(operands), attributes
-
-    def _values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """Return one value per parameter, defaults included."""
-        parameters = self.parameters
-        if len(args) > len(parameters):
-            raise ArgumentError(
-                f"{self.name}: got {len(args)} positional arguments, wanted at most "
-                f"{len(parameters)}: {self.name}{self.__signature__}"
-            )
-        values: list[Any] = list(args)
-        if not kwargs and len(args) == len(parameters):
-            return values
-        used = 0
-        for p in parameters[len(args) :]:
-            if p.name in kwargs:
-                values.append(kwargs[p.name])
-                used += 1
-            elif p.required:
-                raise ArgumentError(
-                    f"{self.name}: got no value for {p.name!r}; "
-                    f"wanted {self.name}{self.__signature__}"
-                )
-            else:
-                values.append(p.default)
-        if used != len(kwargs):
-            bad = [k for k in kwargs if self._index.get(k, -1) < len(args)]
-            known = [k for k in bad if k in self._index]
-            raise ArgumentError(
-                f"{self.name}: got {'two values for ' if known else 'the unknown argument '}"
-                f"{(known or bad)[0]!r}; wanted {self.name}{self.__signature__}"
-            )
-        return values
 
     def check_attributes(self, attributes: Mapping[str, Any]) -> None:
         """Raise ArgumentError when an attribute does not fit its annotation."""
@@ -551,30 +519,6 @@ def _documented(
     else:
         function.op = of  # type: ignore[attr-defined]
     return function
-
-
-def elementwise_type(
-    name: str, *types: TensorType | None, dtype: DType | None = None
-) -> TensorType:
-    """Return the type of an element-wise result: the broadcast shape, and `dtype`.
-
-    Without `dtype` the result has the dtype of the last operand.
-
-    Raises:
-        ShapeError: the shapes do not broadcast.
-    """
-    operands = [t for t in types if t is not None]
-    first = operands[0]
-    if len(operands) == 1:
-        return first if dtype is None or dtype is first.dtype else first.with_(dtype=dtype)
-    shape = broadcast_shapes(*(t.shape for t in operands))
-    if shape is None:
-        shapes = " and ".join(str(t.shape) for t in operands)
-        raise ShapeError(
-            f"{name}: got operands of shapes {shapes}; wanted shapes that broadcast: equal from "
-            f"the last axis on, or 1"
-        )
-    return TensorType.of(shape, dtype or operands[-1].dtype)
 
 
 def _op_by_name(name: str) -> Op:

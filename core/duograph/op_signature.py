@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from .dtype import DType
+from .errors import ArgumentError
 
-__all__ = ["Parameter", "freeze", "has_body", "parameters_of"]
+__all__ = ["Parameter", "freeze", "has_body", "parameters_of", "values_of"]
 
 
 def freeze(value: Any) -> Any:
@@ -116,6 +117,53 @@ def _kind_of(annotation: str) -> str:
     if text.startswith(("Sequence[Tensor", "tuple[Tensor", "list[Tensor")):
         return "list"
     return "attribute"
+
+
+class Signature(Protocol):
+    """The part of an op that binding arguments needs."""
+
+    name: str
+    parameters: list[Parameter]
+
+    @property
+    def __signature__(self) -> inspect.Signature: ...
+
+
+def values_of(op: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """Return one value per parameter of an op call, defaults included.
+
+    Raises:
+        ArgumentError: too many arguments, a missing one, an unknown one, or two values for one.
+    """
+    parameters = op.parameters
+    if len(args) > len(parameters):
+        raise ArgumentError(
+            f"{op.name}: got {len(args)} positional arguments, wanted at most "
+            f"{len(parameters)}: {op.name}{op.__signature__}"
+        )
+    values: list[Any] = list(args)
+    if not kwargs and len(args) == len(parameters):
+        return values
+    used = 0
+    for p in parameters[len(args) :]:
+        if p.name in kwargs:
+            values.append(kwargs[p.name])
+            used += 1
+        elif p.required:
+            raise ArgumentError(
+                f"{op.name}: got no value for {p.name!r}; wanted {op.name}{op.__signature__}"
+            )
+        else:
+            values.append(p.default)
+    if used != len(kwargs):
+        index = {p.name: i for i, p in enumerate(parameters)}
+        bad = [k for k in kwargs if index.get(k, -1) < len(args)]
+        known = [k for k in bad if k in index]
+        raise ArgumentError(
+            f"{op.name}: got {'two values for ' if known else 'the unknown argument '}"
+            f"{(known or bad)[0]!r}; wanted {op.name}{op.__signature__}"
+        )
+    return values
 
 
 def has_body(function: Callable[..., Any]) -> bool:

@@ -1,14 +1,20 @@
-"""Parameters: named Tensors that Cells own and optimisers write."""
+"""Parameters: named Tensors that Cells own and optimisers write.
+
+A Parameter is a Tensor with a name and flags; `nn` collects them and checkpoints store them. The
+module knows nothing of Cells.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from .common.initializer import initializer
+from .backend.protocol import Handle
+from .common.initializer import Initializer, initializer
 from .errors import ArgumentError, ArgumentValueError, ShapeError
+from .host_arrays import Array
 from .ir.basic_ops import cast_to
 from .ops.movement import stop_gradient
 from .placement import materialise
@@ -17,17 +23,20 @@ from .tensor import Tensor, host_array
 
 __all__ = ["Parameter", "ParameterTuple"]
 
+Value: TypeAlias = "Tensor | Array | float | Iterable[object]"
+Init: TypeAlias = "Initializer | Tensor | str | float"
+
 
 class Parameter(Tensor):
     """A named Tensor that a Cell owns (`mindspore.Parameter`).
 
     Args:
         default_input: Tensor, number, list or NumPy array with the initial value; it is copied.
-        name: name in checkpoints; a Cell gives the attribute's name when None.
-        requires_grad: whether optimisers and `trainable_params` take it.
+        name: name in checkpoints; if None, a Cell sets it to the name of the attribute.
+        requires_grad: whether `trainable_params` and so optimisers include it.
 
-    Assigning to it in place, `set_data`, optimisers and `load_param_into_net` give it another
-    value; code that read it before keeps what it read.
+    Assignment in place, `set_data`, optimisers and `load_param_into_net` replace the value. A
+    Tensor that was read before keeps the old one.
 
     Examples:
         >>> import duograph as ms
@@ -39,7 +48,7 @@ class Parameter(Tensor):
 
     def __init__(
         self,
-        default_input: Any,
+        default_input: Value,
         name: str | None = None,
         requires_grad: bool = True,
         layerwise_parallel: bool = False,
@@ -56,7 +65,7 @@ class Parameter(Tensor):
             value = default_input
             if value._type.device is None:
                 super().__init__(value, device=device)
-            else:  # buffers are immutable: sharing one is as good as a copy
+            else:  # buffers are immutable, so sharing one is safe
                 self._buf = value._buf
                 self._type = value._type.on(value._type.device)
         else:
@@ -83,7 +92,7 @@ class Parameter(Tensor):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether optimisers and `trainable_params` take it; settable."""
+        """Whether `trainable_params` and so optimisers include it; settable."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -92,15 +101,15 @@ class Parameter(Tensor):
         runtime_state.cells_version += 1
 
     def requires_grad_(self, requires_grad: bool = True) -> Parameter:
-        """Set `requires_grad`; returns the Parameter."""
+        """Set `requires_grad`, and return the Parameter."""
         self.requires_grad = requires_grad
         return self
 
-    def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
+    def set_data(self, data: Value, slice_shape: bool = False) -> Parameter:
         """Replace the value.
 
         Args:
-            data: the new value, of the same shape and a dtype that the parameter's can hold.
+            data: the new value, of the same shape; it is cast to the dtype of the Parameter.
             slice_shape: allow another shape.
 
         Raises:
@@ -128,24 +137,25 @@ class Parameter(Tensor):
             builder.write_state(self, value)
             return self
         if value._type.device is None:
-            value = Tensor(value)  # a private copy: host data may change later
+            value = Tensor(value)  # a copy, because host data may change later
         device = self._type.device
         if device is not None and value._type.device is not device:
             value = value.move_to(repr(device)) if value._type.device else value
         self._rebind(value)
         return self
 
-    def assign_value(self, value: Any) -> Parameter:
-        """`set_data` under its oldest name."""
+    def assign_value(self, value: Value) -> Parameter:
+        """Replace the value; the MindSpore 1.x name of `set_data`."""
         return self.set_data(value)
 
     def value(self) -> Tensor:
-        """The present value, as a Tensor that later writes do not change."""
-        if staged_builder() is not None:  # known when the compiled function runs
+        """Return the present value as a Tensor, which later writes do not change."""
+        if staged_builder() is not None:
             return stop_gradient(self)
         return Tensor._make(self._type.on(self._type.device), self._host_or_handle())
 
-    def _host_or_handle(self) -> Any:
+    def _host_or_handle(self) -> Array | Handle:
+        """Return the buffer: an array if the value is on no device yet."""
         if self._type.device is None:
             materialise(self)
         return self._buf
@@ -155,13 +165,13 @@ class Parameter(Tensor):
         """The Parameter itself."""
         return self
 
-    def init_data(self, *_: Any, **__: Any) -> Parameter:
-        """Make the values of a Parameter that was given `init`; returns the Parameter."""
+    def init_data(self, *_: object, **__: object) -> Parameter:
+        """Run the Initializer of a Parameter made with `init`, and return the Parameter."""
         materialise(self)
         return self
 
-    def clone(self, init: Any = "same") -> Parameter:
-        """A new Parameter with the same value, name and flags, or initialised anew by `init`."""
+    def clone(self, init: Init = "same") -> Parameter:
+        """Return a Parameter of the same name and flags, with the same value or one by `init`."""
         if isinstance(init, str) and init == "same":
             made = Parameter(Tensor(np.array(self.asnumpy()), self.dtype), self._name)
         else:
@@ -185,17 +195,20 @@ class Parameter(Tensor):
             self.layerwise_parallel, self.parallel_optimizer,
         )  # fmt: skip
 
-    def __deepcopy__(self, memo: Any) -> Parameter:
+    def __deepcopy__(self, memo: dict[int, object]) -> Parameter:
         made = self.clone()
         memo[id(self)] = made
         return made
 
 
-def _unpickle(array: Any, dtype: str, name: str, *flags: Any) -> Parameter:
-    return Parameter(Tensor(array, dtype), name, *flags)
+def _unpickle(array: Array, dtype: str, name: str, *flags: bool) -> Parameter:
+    requires_grad, layerwise_parallel, parallel_optimizer = flags
+    return Parameter(
+        Tensor(array, dtype), name, requires_grad, layerwise_parallel, parallel_optimizer
+    )
 
 
-def _flag(name: str, value: Any) -> bool:
+def _flag(name: str, value: object) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ArgumentError(f"Parameter.{name}: got {value!r}; wanted True or False")
     return bool(value)
@@ -205,7 +218,7 @@ class ParameterTuple(tuple[Parameter, ...]):
     """A tuple of Parameters (`mindspore.ParameterTuple`).
 
     Raises:
-        TypeError: an item is no Parameter.
+        TypeError: an item is not a Parameter.
     """
 
     def __new__(cls, iterable: Iterable[Parameter]) -> ParameterTuple:
@@ -217,8 +230,8 @@ class ParameterTuple(tuple[Parameter, ...]):
                 )
         return super().__new__(cls, items)
 
-    def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
-        """Clones of all, their names prefixed with ``prefix.``."""
+    def clone(self, prefix: str, init: Init = "same") -> ParameterTuple:
+        """Return clones of all, their names prefixed with ``prefix.``."""
         if not isinstance(prefix, str) or not prefix:
             raise ArgumentValueError(f"ParameterTuple.clone: got prefix={prefix!r}; wanted a name")
         made = []

@@ -1,8 +1,9 @@
-"""The Tensor: a mutable name for an immutable, dense, C-ordered buffer.
+"""The Tensor class: a reference to an immutable, dense, C-ordered buffer, which can be rebound.
 
-Assignment, `x[i] = v` and the in-place methods give the name another buffer, so whatever a gradient
-kept stays right. Operators and most methods are installed from the op table (ops/__init__.py), in
-both modes the same.
+Assignment in place, `x[i] = v` and methods such as `add_` rebind the tensor to another buffer, so
+buffers kept as residuals never change. This module has construction, conversion to Python and
+NumPy, and device moves; operators and most methods are installed from the op table by
+`ops/__init__.py`. It must not depend on particular ops.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ else:
 
 __all__ = ["Tensor", "tensor", "from_numpy", "is_tensor"]
 
-Initializer: TypeAlias = Callable[[np.ndarray[Any, Any]], object]
+Initializer: TypeAlias = Callable[[Array], object]  # fills an array
 _named_initializer: Callable[[object, tuple[int, ...]], Initializer] | None = None
 
 
 def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initializer]) -> None:
-    """Set the function that makes an Initializer of a name or a number (`common.initializer`)."""
+    """Set the function that makes an Initializer from a name or number; `common.initializer` does."""
     global _named_initializer
     _named_initializer = find
 
@@ -44,11 +45,12 @@ class Tensor(TensorMethods):
 
     Args:
         input_data: number, (nested) list or tuple, NumPy array, or Tensor. The values are copied.
-        dtype: element type; default by the data: Python ints give int64, floats float32, NumPy
-        arrays keep theirs.
-        shape: with `init`: the shape to make; else it must be the shape of the data.
-        init: an Initializer: the values are made at first use, or by `init_data()`.
-        device: name of the device to put it on at once; default where it is first used.
+        dtype: element type. The default depends on the data: int64 for Python ints, float32 for
+            floats, and the array's own dtype for NumPy arrays.
+        shape: with `init` the shape of the tensor; otherwise it must equal the shape of the data.
+        init: an Initializer, which runs at the first use or in `init_data()`.
+        device: name of the device to copy the data to at once; by default the data is copied to
+            the device of the first op that uses it.
 
     Raises:
         TypeError: the data cannot be made a tensor.
@@ -62,16 +64,16 @@ class Tensor(TensorMethods):
          [ 3.00000000e+00,  4.00000000e+00]])
     """
 
-    # _buf: a device handle, or the NumPy array of a tensor that no device has seen yet (type.device
-    # is None); _edge: where a tape hangs (recorded tensors only); _hooks: gradient hooks of a
-    # tensor not recorded; _init: an Initializer that has not run yet.
+    # _buf: a device handle, or a NumPy array while the data is on the host only (type.device is
+    # None); _edge: node or leaf of the tape (recorded tensors only); _hooks: gradient hooks of a
+    # tensor that is not recorded; _init: an Initializer that has not run.
     __slots__ = ("_type", "_buf", "_edge", "_hooks", "_init", "__weakref__")
     __array_priority__ = 1000.0
 
     _type: TensorType
     _buf: Any
     _edge: Any
-    _hooks: list[Any]
+    _hooks: list[Callable[[Tensor], object]]
     _init: Any
 
     def __init__(
@@ -103,7 +105,8 @@ class Tensor(TensorMethods):
         if builder is not None:
             builder.made(self)
 
-    def _init_lazy(self, dtype: DType | None, shape: Any, init: Any) -> None:
+    def _init_lazy(self, dtype: DType | None, shape: object, init: object) -> None:
+        """Set up a tensor without data: one with an Initializer, or a placeholder."""
         if shape is None:
             raise ArgumentValueError(
                 "Tensor: got no input_data; wanted data, or shape, dtype and init"
@@ -113,7 +116,7 @@ class Tensor(TensorMethods):
             and isinstance(shape, (tuple, list))
             and any(n is None or n == -1 for n in shape)
         ):
-            # a placeholder, for `input_signature` and `set_inputs`: None is any length
+            # a placeholder, for `input_signature` and `set_inputs`; None is a symbolic dimension
             self._type = TensorType.of((0,) * len(shape), dtype or float32)
             self._init = Placeholder(tuple(None if n == -1 else n for n in shape))
             self._buf = None
@@ -136,14 +139,14 @@ class Tensor(TensorMethods):
 
     @classmethod
     def _make(cls, type_: TensorType, buf: Any) -> Tensor:
-        """A tensor of this type over this handle (or array, when the type has no device)."""
+        """Return a tensor of this type with this handle (or array, if the type has no device)."""
         made = object.__new__(Tensor)
         made._type = type_
         made._buf = buf
         return made
 
     def _rebind(self, other: Tensor) -> None:
-        """Take the value of `other`: this name's new buffer, type and edge."""
+        """Take over the buffer, type and edge of `other`: how every write in place ends."""
         builder = staged_builder()
         if builder is not None:
             builder.write_state(self, other)
@@ -167,7 +170,7 @@ class Tensor(TensorMethods):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Tuple of ints."""
+        """The length of each axis."""
         return self._type.shape
 
     @property
@@ -197,7 +200,7 @@ class Tensor(TensorMethods):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes from one element to the next along each axis (buffers are dense and C-ordered)."""
+        """Distance in bytes between neighbours along each axis; buffers are dense and C-ordered."""
         step = self._type.dtype.itemsize
         out: list[int] = []
         for n in reversed(self._type.shape):
@@ -207,12 +210,12 @@ class Tensor(TensorMethods):
 
     @property
     def device(self) -> str:
-        """Where the tensor lives, as ``"CPU:0"``; host data not used yet says where it would go."""
+        """The device, such as ``"CPU:0"``; for data that is on no device yet, the current device."""
         return repr(self._type.device or registry.current_device())
 
     @property
     def has_init(self) -> bool:
-        """True while the values of a tensor made with `init` have not been made."""
+        """True until the Initializer of a tensor made with `init` has run."""
         return hasattr(self, "_init")
 
     def dim(self) -> int:
@@ -228,33 +231,33 @@ class Tensor(TensorMethods):
     nelement = numel
 
     def is_contiguous(self) -> bool:
-        """True: every buffer is dense and C-ordered."""
+        """Return True: every buffer is dense and C-ordered."""
         return True
 
     def contiguous(self) -> Tensor:
-        """The tensor itself: every buffer is dense and C-ordered."""
+        """Return the tensor itself: every buffer is dense and C-ordered."""
         return self
 
     def is_floating_point(self) -> bool:
-        """Whether the dtype is a floating one."""
+        """Return whether the dtype is floating-point."""
         return self._type.dtype.is_floating
 
     def is_complex(self) -> bool:
-        """Whether the dtype is a complex one."""
+        """Return whether the dtype is complex."""
         return self._type.dtype.is_complex
 
     def is_signed(self) -> bool:
-        """Whether the dtype has negative values."""
+        """Return whether the dtype has negative values."""
         return self._type.dtype.kind in "ifc"
 
     # ---- values -------------------------------------------------------------------------------
 
-    def asnumpy(self) -> np.ndarray[Any, Any]:
-        """The values as a C-contiguous NumPy array; waits for the device.
+    def asnumpy(self) -> Array:
+        """Return the values as a C-contiguous NumPy array; waits for the device.
 
-        On the CPU the array shares the tensor's memory: writing into it changes the tensor, and
-        whatever else shares the buffer, such as a reshape. Copy it first to be free of that.
-        bfloat16 comes as `ml_dtypes.bfloat16`.
+        On the CPU the array shares the tensor's memory: a write to it changes the tensor and all
+        tensors that share the buffer, such as a reshape. Copy the array to avoid this. bfloat16
+        values have the dtype `ml_dtypes.bfloat16`.
 
         Examples:
             >>> import duograph as ms
@@ -282,8 +285,8 @@ class Tensor(TensorMethods):
 
     numpy = asnumpy
 
-    def item(self, index: Any = None) -> Any:
-        """The only element as a Python number, or the element at a flat or full index.
+    def item(self, index: int | tuple[int, ...] | None = None) -> Any:
+        """Return the only element, or that at a flat or full index, as a Python number.
 
         Raises:
             ValueError: more than one element and no index.
@@ -298,17 +301,17 @@ class Tensor(TensorMethods):
         return python_number(array[index] if isinstance(index, tuple) else array.reshape(-1)[index])
 
     def tolist(self) -> Any:
-        """The values as nested Python lists; a number for a 0-d tensor."""
+        """Return the values as nested lists of Python numbers; of a 0-d tensor, the number."""
         array = self.asnumpy()
         if array.dtype.kind == "V" or array.dtype.name == "bfloat16":
             array = array.astype(np.float32)
         return array.tolist()
 
     def _attribute_value(self) -> Any:
-        """This tensor as a Python value, where one is given for an attribute (an axis, a shape)."""
+        """Return the Python value of a tensor passed for an attribute, such as an axis or a shape."""
         return self.tolist()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         array = self.asnumpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
@@ -327,12 +330,12 @@ class Tensor(TensorMethods):
 
     @staticmethod
     def from_dlpack(capsule: Any) -> Tensor:
-        """A tensor over the memory of an object with `__dlpack__` (`mindspore.utils.dlpack`)."""
+        """Return a tensor that shares the memory of an object with `__dlpack__`."""
         return from_numpy(np.from_dlpack(capsule))
 
     @staticmethod
-    def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-        """A tensor that shares the array's memory when the array is C-contiguous (else of a copy)."""
+    def from_numpy(array: Array) -> Tensor:
+        """Return a tensor that shares the memory of a C-contiguous array, or has a copy of another."""
         return from_numpy(array)
 
     def __float__(self) -> float:
@@ -360,6 +363,7 @@ class Tensor(TensorMethods):
         return bool(self._one("bool"))
 
     def _one(self, what: str) -> Any:
+        """Return the only element as a Python number; `what` names the conversion in messages."""
         if self._type.size != 1:
             raise ArgumentValueError(
                 f"{what}: got a tensor of shape {self.shape}; the truth or value of several "
@@ -407,7 +411,7 @@ class Tensor(TensorMethods):
     def __copy__(self) -> Tensor:
         return self.copy()
 
-    def __deepcopy__(self, memo: Any) -> Tensor:
+    def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
         made = Tensor(np.array(self.asnumpy()), self._type.dtype)
         memo[id(self)] = made
         return made
@@ -415,9 +419,9 @@ class Tensor(TensorMethods):
     # ---- devices ------------------------------------------------------------------------------
 
     def move_to(self, to: str, blocking: bool = True) -> Tensor:
-        """This tensor's value on another device, such as ``"CPU"`` or ``"OpenCL:1"``.
+        """Return a copy of the value on another device, such as ``"CPU"`` or ``"OpenCL:1"``.
 
-        Gradients do not flow across: what is moved is the value.
+        No gradient flows through the copy.
 
         Raises:
             RuntimeError: no such device here.
@@ -431,26 +435,26 @@ class Tensor(TensorMethods):
         return moved
 
     def init_data(self, *_: Any) -> Tensor:
-        """Make the values of a tensor that was given `init`; returns the tensor."""
+        """Run the Initializer of a tensor made with `init`, and return the tensor."""
         if self.has_init:
             materialise(self)
         return self
 
     def value(self) -> Tensor:
-        """The tensor itself (`Parameter.value` gives the value of a parameter)."""
+        """Return the tensor itself; `Parameter.value` returns a detached value."""
         return self
 
 
 class Placeholder:
-    """Stands for the values of a tensor that only says which shapes are meant; None is any length."""
+    """The data of a tensor that only describes a shape; None is a symbolic dimension."""
 
     def __init__(self, shape: tuple[int | None, ...]) -> None:
         self.shape = shape
 
-    def __call__(self, array: Any) -> Any:
+    def __call__(self, array: Array) -> object:
         raise ArgumentValueError(
-            f"Tensor: got a placeholder of shape {self.shape} where values are wanted; it is for input_signature "
-            f"and set_inputs only"
+            f"Tensor: got a placeholder of shape {self.shape} where values are wanted; it is for "
+            f"input_signature and set_inputs only"
         )
 
     def __repr__(self) -> str:
@@ -458,7 +462,7 @@ class Placeholder:
 
 
 def host_array(data: object, dtype: DType | None) -> Array:
-    """Return a new C-contiguous array of `data`, which may be or contain tensors.
+    """Return a new C-contiguous array of `data`, which may contain tensors.
 
     Raises:
         DTypeError: `data` is not made of numbers.
@@ -478,7 +482,7 @@ def _with_arrays(data: object) -> object:
     return data
 
 
-def _unpickle(array: np.ndarray[Any, Any], dtype: str) -> Tensor:
+def _unpickle(array: Array, dtype: str) -> Tensor:
     return Tensor(array, dtype)
 
 
@@ -500,8 +504,8 @@ def tensor(
     return Tensor(input_data, dtype, shape, init, const_arg, device)
 
 
-def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
-    """A tensor that shares the array's memory when it is C-contiguous (`mindspore.from_numpy`).
+def from_numpy(array: Array) -> Tensor:
+    """Return a tensor that shares the memory of a C-contiguous array (`mindspore.from_numpy`).
 
     Raises:
         TypeError: not an array of numbers.
@@ -513,6 +517,6 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     return Tensor._make(TensorType.of(array.shape, as_dtype(array.dtype)), array)
 
 
-def is_tensor(obj: Any) -> bool:
-    """Whether `obj` is a Tensor."""
+def is_tensor(obj: object) -> bool:
+    """Return whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)

@@ -1,8 +1,8 @@
-"""How a tensor prints: MindSpore's layout, element by element.
+"""Formats tensors as text, in the layout of MindSpore.
 
-Floats as ``% .8e`` (float16 ``% .4e``, bfloat16 shortest), padded to one width; axes longer than 6
-show 3 at each end when there are several axes, a single axis from 1,001 elements on; a long single
-axis wraps.
+Floats print as ``% .8e`` (float16 as ``% .4e``, bfloat16 as short as possible), padded to one width.
+Axes of more than 6 elements are abbreviated to 3 at each end; a tensor of one axis only above 1,000
+elements. A long line of one axis is wrapped. `Tensor.__repr__` and the compiled `print` use this.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from .dtype import DType
+from .host_arrays import Array
 
-__all__ = ["tensor_text"]
+__all__ = ["element_text", "tensor_text"]
 
 EDGE = 3
 LONG_AXIS = 2 * EDGE
@@ -21,8 +22,8 @@ LONG_VECTOR = 1000
 LINE_WIDTH = 200
 
 
-def tensor_text(array: np.ndarray[Any, Any], dtype: DType) -> str:
-    """The repr of a tensor with these values."""
+def tensor_text(array: Array, dtype: DType) -> str:
+    """Return the repr of a tensor with these values."""
     head = f"Tensor(shape={list(array.shape)}, dtype={dtype}, value="
     if array.ndim == 0:
         return f"{head} {_scalar(array[()], dtype)})"
@@ -32,6 +33,7 @@ def tensor_text(array: np.ndarray[Any, Any], dtype: DType) -> str:
 
 
 def _scalar(value: Any, dtype: DType) -> str:
+    """Return the value of a 0-d tensor as text."""
     if dtype.kind == "f":
         return f"{float(value):g}"
     if dtype.kind == "c":
@@ -44,6 +46,7 @@ def _complex(value: Any) -> str:
 
 
 def element_text(value: Any, dtype: DType) -> str:
+    """Return one element of a tensor with axes as text, not yet padded."""
     if dtype.kind == "f":
         if not np.isfinite(value):
             return f"{float(value)}"
@@ -54,23 +57,25 @@ def element_text(value: Any, dtype: DType) -> str:
 
 
 def _shown(length: int, ndim: int) -> tuple[list[int], bool]:
-    """Indices of an axis that are printed, and whether some are left out."""
+    """Return the indices of an axis to print, and whether some are left out."""
     if length > (LONG_VECTOR if ndim == 1 else LONG_AXIS):
         return [*range(EDGE), *range(length - EDGE, length)], True
     return list(range(length)), False
 
 
-def _body(array: np.ndarray[Any, Any], dtype: DType) -> str:
+def _body(array: Array, dtype: DType) -> str:
+    """Return the elements of an array with axes, in brackets."""
     if array.size == 0:
         return "[]"
     axes = [_shown(n, array.ndim) for n in array.shape]
     kept = array[np.ix_(*[indices for indices, _ in axes])]
     texts = np.array([element_text(v, dtype) for v in kept.reshape(-1)], dtype=object)
     width = max(len(t) for t in texts)
-    return _nest(texts.reshape(kept.shape), [cut for _, cut in axes], width, 0)
+    return _brackets(texts.reshape(kept.shape), [cut for _, cut in axes], width, 0)
 
 
-def _nest(texts: np.ndarray[Any, Any], cuts: list[bool], width: int, depth: int) -> str:
+def _brackets(texts: Array, cuts: list[bool], width: int, depth: int) -> str:
+    """Return formatted elements in nested brackets; `cuts` tells which axes are abbreviated."""
     if texts.ndim == 1:
         items = [t.rjust(width) for t in texts]
         if cuts[0]:
@@ -80,7 +85,7 @@ def _nest(texts: np.ndarray[Any, Any], cuts: list[bool], width: int, depth: int)
             lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
             return "[" + ", \n ".join(lines) + "]"
         return f"[{', '.join(items)}]"
-    rows = [_nest(row, cuts[1:], width, depth + 1) for row in texts]
+    rows = [_brackets(row, cuts[1:], width, depth + 1) for row in texts]
     indent = " " * (depth + 1)
     if cuts[0]:
         joined = f",\n{indent}".join(rows[:EDGE])

@@ -1,4 +1,8 @@
-"""Tensor types: interned, so that equality and hashing are those of the object itself."""
+"""Types of values: tensor types, host types and devices.
+
+Tensor types and devices are interned: equal ones are one object, so comparing and hashing them is as
+cheap as for any object. All layers use these types; the module knows nothing of tensors or graphs.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,14 @@ from .errors import ShapeError
 
 __all__ = [
     "TensorType", "HostType", "ValueType", "INT", "FLOAT", "BOOL", "OBJECT", "STACK", "Device",
-    "broadcast_shapes", "size_of",
+    "broadcast_shapes", "elementwise_type", "size_of",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
 
 
 class Device:
-    """One device of one backend, interned: ``name`` is the device_target, ``index`` the device_id."""
+    """One device of one backend; ``name`` is the device_target, ``index`` the device_id."""
 
     __slots__ = ("name", "index")
     _all: dict[tuple[str, int], Device] = {}
@@ -39,18 +43,18 @@ class Device:
 
 
 class TensorType:
-    """Shape and dtype; for an eager tensor also where it lives and whether a tape records it.
+    """Shape and dtype; for an eager tensor also its device and whether a tape records it.
 
     Attributes:
         shape: tuple of ints.
         dtype: `DType`.
-        device: `Device`, or None for host data not yet sent anywhere and for graph values.
-        level: 0 nobody records the tensor; 1 a tape does; 2 a tape inside another derivative does.
+        device: `Device`, or None for data on the host only and for values of graphs.
+        level: 0 not recorded; 1 recorded by a derivative; 2 recorded by a nested derivative.
         size: number of elements.
         nbytes: number of bytes of the data.
 
-    Two equal types are one object. `TensorType.of(shape, dtype)` gives the plain type, `on` the
-    same with a device and a level.
+    `TensorType.of(shape, dtype)` returns the plain type, without device and level; `on` returns
+    the variant with these.
     """
 
     __slots__ = ("shape", "dtype", "device", "level", "size", "nbytes", "plain", "_variants")
@@ -84,7 +88,7 @@ class TensorType:
             return TensorType._plain.setdefault((shape, dtype), made)
 
     def on(self, device: Device | None, level: int = 0) -> TensorType:
-        """The same shape and dtype on `device`, recorded at `level`."""
+        """Return the type with this device and level."""
         variants = self._variants
         found = variants.get((device, level))
         if found is not None:
@@ -98,8 +102,8 @@ class TensorType:
             return variants.setdefault((device, level), made)
 
     @property
-    def place(self) -> Device:
-        """The device of a type that has one."""
+    def committed_device(self) -> Device:
+        """The device of a type that has one; a type without a device is a bug of the caller."""
         assert self.device is not None
         return self.device
 
@@ -108,7 +112,7 @@ class TensorType:
         return len(self.shape)
 
     def with_(self, shape: Shape | None = None, dtype: DType | None = None) -> TensorType:
-        """The plain type with another shape or dtype."""
+        """Return the plain type with another shape or dtype."""
         return TensorType.of(
             self.shape if shape is None else tuple(shape), self.dtype if dtype is None else dtype
         )
@@ -124,9 +128,7 @@ class TensorType:
 
 
 class HostType:
-    """The type of a graph value that lives on the host: a Python number, any object, or a stack of
-    residuals.
-    """
+    """The type of a host value of a graph: a Python number, another object, or a residual stack."""
 
     __slots__ = ("name",)
 
@@ -141,8 +143,7 @@ class HostType:
         return self.name
 
 
-# Numbers that a program computes with as Python does, whatever else Python runs, and the residuals
-# of loops.
+# Python numbers that graphs compute with, all other Python objects, and stacks of residuals.
 INT = HostType("int")
 FLOAT = HostType("float")
 BOOL = HostType("bool")
@@ -157,7 +158,7 @@ def _rebuild(shape: Shape, dtype: DType) -> TensorType:
 
 
 def size_of(shape: Sequence[int]) -> int:
-    """Number of elements of a shape."""
+    """Return the number of elements of a shape."""
     n = 1
     for d in shape:
         n *= d
@@ -165,7 +166,7 @@ def size_of(shape: Sequence[int]) -> int:
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape | None:
-    """The shape that `shapes` broadcast to by NumPy's rule, or None when they do not fit."""
+    """Return the shape to which `shapes` broadcast by NumPy's rules, or None if they do not."""
     ndim = max((len(s) for s in shapes), default=0)
     out = [1] * ndim
     for shape in shapes:
@@ -178,3 +179,27 @@ def broadcast_shapes(*shapes: Shape) -> Shape | None:
                 elif n != 1:
                     return None
     return tuple(out)
+
+
+def elementwise_type(
+    name: str, *types: TensorType | None, dtype: DType | None = None
+) -> TensorType:
+    """Return the type of an element-wise result: the broadcast shape, and `dtype`.
+
+    Without `dtype` the result has the dtype of the last operand.
+
+    Raises:
+        ShapeError: the shapes do not broadcast.
+    """
+    operands = [t for t in types if t is not None]
+    first = operands[0]
+    if len(operands) == 1:
+        return first if dtype is None or dtype is first.dtype else first.with_(dtype=dtype)
+    shape = broadcast_shapes(*(t.shape for t in operands))
+    if shape is None:
+        shapes = " and ".join(str(t.shape) for t in operands)
+        raise ShapeError(
+            f"{name}: got operands of shapes {shapes}; wanted shapes that broadcast: equal from "
+            f"the last axis on, or 1"
+        )
+    return TensorType.of(shape, dtype or operands[-1].dtype)

@@ -47,14 +47,16 @@ LAYERS = [
 ]  # fmt: skip
 ROW = {name: i for i, row in enumerate(LAYERS) for name in row}
 
-# What is left to repair; this number may only fall.
-LOCAL_IMPORTS = 19  # import statements of our own package inside functions
+# Import statements of our own package inside functions; each needs a comment with its reason.
+MAX_LOCAL_IMPORTS = 5
+WITHOUT_REASON = {"ops.stubs"}  # to repair
 
 VENDORS = {"cffi", "pyopencl", "cuda", "torch", "jax", "mindspore", "cupy", "duograph_cpu",
            "duograph_opencl", "duograph_cuda", "duograph_reference"}  # fmt: skip
 
 
 def sources() -> list[pathlib.Path]:
+    """Return all Python files of the core."""
     return sorted(p for p in CORE.rglob("*.py"))
 
 
@@ -77,6 +79,7 @@ class Import:
 
 
 def module_name(path: pathlib.Path) -> str:
+    """Return the dotted name of a file below the package."""
     parts = path.relative_to(CORE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -85,7 +88,7 @@ MODULES = {module_name(p): p for p in sources() if "template" not in p.parts}
 
 
 def statements(body: ast.AST, local: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Nodes of a module except those of TYPE_CHECKING blocks; True for those in a function."""
+    """Yield the nodes of a module outside TYPE_CHECKING blocks, with True for those in functions."""
     for node in ast.iter_child_nodes(body):
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             for other in node.orelse:
@@ -97,7 +100,7 @@ def statements(body: ast.AST, local: bool = False) -> Iterator[tuple[ast.AST, bo
 
 
 def imported_names(node: ast.AST, path: pathlib.Path) -> list[str]:
-    """Dotted names, below the package, of what an import statement or `import_module` loads."""
+    """Return the modules of our package that an import statement or `import_module` loads."""
     names: list[str] = []
     if isinstance(node, ast.Import):
         names = [a.name for a in node.names]
@@ -120,6 +123,7 @@ def imported_names(node: ast.AST, path: pathlib.Path) -> list[str]:
 
 
 def imports() -> list[Import]:
+    """Return all imports of our own modules, except those for type checkers only."""
     found = []
     for importer, path in MODULES.items():
         text = path.read_text()
@@ -139,6 +143,7 @@ IMPORTS = imports()
 
 
 def row(name: str) -> int:
+    """Return the number of the row of LAYERS that a module belongs to."""
     if f"{name}.__init__" in ROW and MODULES[name].name == "__init__.py":
         return ROW[f"{name}.__init__"]
     while name not in ROW:
@@ -205,11 +210,11 @@ def test_no_import_cycle() -> None:
     assert not knots, "\n".join(map(str, knots))
 
 
-def test_few_imports_inside_functions() -> None:
+def test_imports_inside_functions_are_few_and_have_reasons() -> None:
     local = [i for i in IMPORTS if i.local]
-    statements = {i.where: i for i in local}
-    wrong = "\n".join(f"{i.where} imports {i.imported}" for i in local)
-    assert len(statements) <= LOCAL_IMPORTS, wrong
+    listed = "\n".join(f"{i.where} imports {i.imported}" for i in local)
+    assert len({i.where for i in local}) <= MAX_LOCAL_IMPORTS, listed
+    assert {i.importer for i in local if not i.reason} <= WITHOUT_REASON, listed
 
 
 def test_core_imports_no_vendor_and_names_no_backend() -> None:

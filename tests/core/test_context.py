@@ -1,4 +1,4 @@
-"""set_context, get_context, and what they refuse."""
+"""set_context and get_context: values, defaults, refusals."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def _restore():
         setattr(context.settings, key, value)
 
 
-def test_modes() -> None:
+def test_mode_constants() -> None:
     """A04: Constants `ms.GRAPH_MODE` (0) and `ms.PYNATIVE_MODE` (1)"""
     assert (ms.GRAPH_MODE, ms.PYNATIVE_MODE) == (0, 1)
     assert ms.get_context("mode") == ms.PYNATIVE_MODE
 
 
-def test_module_spelling() -> None:
+def test_context_module_has_the_same_functions() -> None:
     """A18: `from mindspore import context` module spelling works beside top level"""
     from duograph import context as c
 
@@ -52,7 +52,9 @@ def test_many_keywords_at_once() -> None:
         ({"device_target": "Ascend"}, "got 'Ascend'.*Installed: .*entry point"),
     ],
 )
-def test_refused(kwargs: dict[str, object], pattern: str) -> None:
+def test_set_context_refuses_bad_values_and_changes_nothing(
+    kwargs: dict[str, object], pattern: str
+) -> None:
     """A15, A16, A20, A46: a refusal names what was got and what is allowed, and changes nothing."""
     before = dict(vars(context.settings))
     with pytest.raises(ValueError, match=pattern):
@@ -60,7 +62,7 @@ def test_refused(kwargs: dict[str, object], pattern: str) -> None:
     assert vars(context.settings) == before
 
 
-def test_unknown_get() -> None:
+def test_get_context_refuses_unknown_options() -> None:
     with pytest.raises(ValueError, match="unknown option 'colour'"):
         ms.get_context("colour")
 

@@ -1,5 +1,6 @@
-"""The store of compiled code: whatever happens to its files, a program gets back what was stored,
-or nothing.
+"""The cache of compiled code on disk.
+
+Whatever happens to its files, a load returns the bytes that were stored, or nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def entries(place):
     return [p for p in place.glob("??/*") if p.is_file()]
 
 
-def test_stores_and_loads(place):
+def test_stored_bytes_are_loaded(place):
     assert disk_cache.load(KEY, ".so") is None and disk_cache.read(KEY, ".so") is None
     path = disk_cache.store(KEY, ".so", b"machine code")
     assert path == disk_cache.load(KEY, ".so") and path.read_bytes() == b"machine code"
@@ -63,7 +64,7 @@ def test_stores_and_loads(place):
     assert disk_cache.read(KEY, ".txt") == b"" and disk_cache.read(KEY, ".so") == b"machine code"
 
 
-def test_stores_files(place, tmp_path):
+def test_files_are_stored(place, tmp_path):
     """One that lies beside the entries is moved; any other stays where it is."""
     elsewhere = tmp_path / "result.so"
     elsewhere.write_bytes(b"one")
@@ -76,7 +77,7 @@ def test_stores_files(place, tmp_path):
     assert sorted(p.name for p in place.iterdir()) == sorted([KEY[:2], "usage"])
 
 
-def test_keys():
+def test_keys_of_different_parts_differ():
     """Parts do not run together, and bytes are not their representation."""
     keys = [("ab", "c"), ("a", "bc"), ("abc",), (b"abc", ""), ("1",), ("é",), ("\udc80",)]
     found = {disk_cache.key_of(*parts) for parts in keys}
@@ -84,7 +85,7 @@ def test_keys():
     assert disk_cache.key_of(1) == disk_cache.key_of("1")
 
 
-def test_a_directory_that_is_removed_meanwhile(place):
+def test_directory_removed_while_in_use_is_made_again(place):
     disk_cache.store(KEY, ".so", b"code")
     for make in (
         lambda: disk_cache.store(KEY, ".so", b"again"),
@@ -111,7 +112,7 @@ def test_a_damaged_entry_is_discarded(place, damage):
     assert disk_cache.read(KEY, ".so") == data
 
 
-def test_a_damaged_entry_does_not_hide_a_whole_one(place):
+def test_damaged_entry_does_not_hide_an_intact_one(place):
     """Compilers need not be deterministic: two processes may store different bytes under one key."""
     first = disk_cache.store(KEY, ".so", b"first")
     disk_cache.store(KEY, ".so", b"second")
@@ -120,7 +121,7 @@ def test_a_damaged_entry_does_not_hide_a_whole_one(place):
         assert disk_cache.read(KEY, ".so") == b"second"
 
 
-def test_processes_that_store_the_same_at_once(place):
+def test_concurrent_processes_store_the_same_key(place):
     code = f"""
         import sys, time
         from duograph.backend import disk_cache
@@ -138,7 +139,7 @@ def test_processes_that_store_the_same_at_once(place):
     assert sorted(p.name for p in place.iterdir()) == sorted([KEY[:2], "usage"])
 
 
-def test_threads(place):
+def test_concurrent_threads_store_and_load(place):
     wrong = []
 
     def work(number):
@@ -161,7 +162,7 @@ def age(path, seconds):
     os.utime(path, (time.time() - seconds,) * 2)
 
 
-def test_what_was_used_longest_ago_is_evicted(place, monkeypatch):
+def test_least_recently_used_entry_is_evicted(place, monkeypatch):
     monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", str(10 * 4096))
     keys = [disk_cache.key_of(i) for i in range(10)]
     for i, key in enumerate(keys):
@@ -177,7 +178,7 @@ def test_what_was_used_longest_ago_is_evicted(place, monkeypatch):
         assert len(entries(place)) <= 10
 
 
-def test_one_entry_larger_than_the_limit_is_still_given(place, monkeypatch):
+def test_entry_larger_than_the_limit_is_returned(place, monkeypatch):
     monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", "10000")
     small = disk_cache.store(disk_cache.key_of("small"), ".so", b"x")
     path = disk_cache.store(KEY, ".so", bytes(50_000))
@@ -186,7 +187,7 @@ def test_one_entry_larger_than_the_limit_is_still_given(place, monkeypatch):
     assert not path.exists()
 
 
-def test_a_lost_count_is_made_again(place, monkeypatch):
+def test_lost_size_count_is_recomputed(place, monkeypatch):
     monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", str(10 * 4096))
     for i in range(9):
         age(disk_cache.store(disk_cache.key_of(i), ".so", bytes(4000)), 100)
@@ -196,14 +197,14 @@ def test_a_lost_count_is_made_again(place, monkeypatch):
     assert len(entries(place)) <= 10
 
 
-def test_without_a_limit_nothing_stays(place, monkeypatch):
+def test_limit_of_zero_keeps_no_entries(place, monkeypatch):
     monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", "0")
     path = disk_cache.store(KEY, ".so", b"code")
     assert disk_cache.load(KEY, ".so") == path and not path.is_relative_to(place)
     assert not place.exists()
 
 
-def test_a_bad_limit_is_said_once(place, monkeypatch):
+def test_invalid_limit_warns_once(place, monkeypatch):
     monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", "1 GB")
     with pytest.warns(RuntimeWarning, match="got '1 GB'; wanted a number of bytes"):
         disk_cache.store(KEY, ".so", b"code")
@@ -211,7 +212,7 @@ def test_a_bad_limit_is_said_once(place, monkeypatch):
     assert disk_cache.load(KEY, ".so").is_relative_to(place)
 
 
-def test_abandoned_files_are_swept(place, monkeypatch):
+def test_abandoned_temporary_files_are_deleted(place, monkeypatch):
     monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", "4096")
     disk_cache.store(KEY, ".so", b"code")
     old, young = disk_cache.scratch(".so"), disk_cache.scratch(".so")
@@ -240,7 +241,7 @@ def refused(reason):
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o720])
-def test_a_directory_that_others_can_write_to(place, mode):
+def test_directory_writable_by_others_is_refused(place, mode):
     disk_cache.store(KEY, ".so", b"planted")
     place.chmod(mode)
     disk_cache._places.clear()
@@ -249,7 +250,7 @@ def test_a_directory_that_others_can_write_to(place, mode):
     assert disk_cache.load(KEY, ".so") is None
 
 
-def test_a_directory_of_somebody_else(place, monkeypatch):
+def test_directory_of_another_user_is_refused(place, monkeypatch):
     disk_cache.store(KEY, ".so", b"planted")
     disk_cache._places.clear()
     own = os.getuid()
@@ -259,7 +260,7 @@ def test_a_directory_of_somebody_else(place, monkeypatch):
 
 
 @pytest.mark.skipif(not ROOT, reason="only root gives files away")
-def test_a_directory_that_was_given_away(place):
+def test_directory_whose_owner_changed_is_refused(place):
     place.mkdir(0o700)
     try:
         os.chown(place, 12345, -1)
@@ -268,13 +269,13 @@ def test_a_directory_that_was_given_away(place):
     refused("belongs to user 12345")
 
 
-def test_a_file_in_the_way(place):
+def test_file_instead_of_a_directory_is_refused(place):
     place.write_text("not a directory")
     refused("cannot be made")
     assert place.read_text() == "not a directory"
 
 
-def test_a_home_that_is_not_there(place, monkeypatch):
+def test_missing_home_directory(place, monkeypatch):
     monkeypatch.delenv("DUOGRAPH_CACHE_DIR")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     place.write_text("")
@@ -282,7 +283,7 @@ def test_a_home_that_is_not_there(place, monkeypatch):
     refused("cannot be made")
 
 
-def test_a_directory_that_takes_nothing_more(place):
+def test_full_disk(place):
     """A real limit on the size of files stands for a full disk."""
     out, err = python(
         f"""
@@ -307,7 +308,7 @@ def test_a_directory_that_takes_nothing_more(place):
     assert len(entries(place)) == 1 and not list(place.glob(".new-*"))
 
 
-def test_a_read_only_directory_is_still_read(place, monkeypatch):
+def test_read_only_directory_is_read(place, monkeypatch):
     """As root, permissions forbid nothing, so the error is made."""
     disk_cache.store(KEY, ".so", b"old")
     disk_cache._places.clear()
@@ -328,7 +329,7 @@ def test_a_read_only_directory_is_still_read(place, monkeypatch):
         place.chmod(0o700)
 
 
-def test_a_warning_that_is_an_error_is_raised_once(place):
+def test_warning_turned_into_an_error_is_raised_once(place):
     place.write_text("")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -339,7 +340,7 @@ def test_a_warning_that_is_an_error_is_raised_once(place):
         assert disk_cache.read(KEY, ".so") == b"code"
 
 
-def test_the_temporary_folder_goes_with_its_process(place):
+def test_temporary_directory_is_deleted_with_its_process(place):
     place.write_text("")
     code = f"""
         import os
@@ -362,7 +363,7 @@ def test_the_temporary_folder_goes_with_its_process(place):
 # ---- where ---------------------------------------------------------------------------------------
 
 
-def test_which_directory(monkeypatch, tmp_path):
+def test_directory_follows_environment_variables(monkeypatch, tmp_path):
     monkeypatch.setattr(disk_cache, "_places", {})
     for name in ("DUOGRAPH_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -380,7 +381,7 @@ def test_which_directory(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["with spaces", "größe-缓存-🚀", "quote'\"$;", "-flag"])
-def test_odd_names(name, tmp_path, monkeypatch):
+def test_directory_names_with_special_characters(name, tmp_path, monkeypatch):
     monkeypatch.setattr(disk_cache, "_places", {})
     monkeypatch.setenv("DUOGRAPH_CACHE_DIR", str(tmp_path / name))
     path = disk_cache.store(KEY, ".so", b"code")
@@ -395,7 +396,7 @@ def test_import_is_lazy():
 # ---- the command ---------------------------------------------------------------------------------
 
 
-def test_command(place, capsys):
+def test_cache_command(place, capsys):
     disk_cache.store(KEY, ".so", bytes(2048))
     assert main(["cache", "info"]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -416,7 +417,7 @@ def test_command(place, capsys):
     assert disk_cache.info().entries == 1
 
 
-def test_command_on_a_directory_that_is_refused(place, capsys):
+def test_cache_command_on_a_refused_directory(place, capsys):
     place.mkdir(0o700)
     place.chmod(0o777)
     assert main(["cache", "info"]) == 0

@@ -1,4 +1,4 @@
-"""The promotion table, written out and checked pair by pair."""
+"""Type promotion: every pair of dtypes against a table written by hand."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ PAIRS = [
 ]
 
 
-def test_table_is_whole() -> None:
+def test_promotion_table_has_all_pairs() -> None:
     assert len(PAIRS) == len(d.ALL) ** 2
 
 
 @pytest.mark.parametrize(("a", "b", "want"), PAIRS, ids=lambda x: x.name)
-def test_promotion(a: d.DType, b: d.DType, want: d.DType) -> None:
+def test_promotion_of_pairs(a: d.DType, b: d.DType, want: d.DType) -> None:
     assert d.promote(a, b) is want
     assert d.promote(b, a) is want
 
@@ -92,7 +92,7 @@ def test_numbers_are_weak(dtype: d.DType, scalar: object, want: d.DType) -> None
         ([[True]], ms.bool_), (np.array([1], np.uint16), ms.uint16),
     ],
 )  # fmt: skip
-def test_inferred_dtype(value: object, want: d.DType) -> None:
+def test_dtype_of_tensors_from_python_values(value: object, want: d.DType) -> None:
     """B13: Python ints infer Int64, floats Float32, NumPy float64 stays Float64."""
     assert ms.Tensor(value).dtype is want
 
@@ -112,6 +112,6 @@ def test_as_dtype_refuses(given: object) -> None:
         d.as_dtype(given)
 
 
-def test_names() -> None:
+def test_dtype_names_print_as_in_mindspore() -> None:
     assert [str(x) for x in (ms.float32, ms.bool_, ms.uint8, ms.bfloat16, ms.complex64)] == [
         "Float32", "Bool", "UInt8", "BFloat16", "Complex64"]  # fmt: skip

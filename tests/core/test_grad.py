@@ -1,4 +1,4 @@
-"""grad and its kin on the CPU: forms, orders, custom rules, hooks, memory, threads."""
+"""grad, vjp, jvp and GradOperation: forms, orders, custom rules, hooks, memory, threads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def close(got: ms.Tensor, want: object) -> None:
 class TestForms:
     """C10: `grad(fn, grad_position, weights, has_aux, return_ids)`"""
 
-    def test_bare(self) -> None:
+    def test_grad_operation_returns_a_bare_gradient(self) -> None:
         """C02: `ops.GradOperation()` default differentiates the first input and returns a bare
         Tensor
         """
@@ -37,7 +37,7 @@ class TestForms:
         close(got[0], [1, 1, 1])
         close(got[1], [1, 1, 1])
 
-    def test_by_list(self) -> None:
+    def test_get_by_list(self) -> None:
         """C07, C08: `get_by_list=True` with a ParameterTuple: tuple of weight grads"""
         w = ms.Parameter(t(3), name="w")
         weights = ms.ParameterTuple([w])
@@ -49,11 +49,11 @@ class TestForms:
         close(inputs[0], [3])
         close(params[0], [2])
 
-    def test_sens(self) -> None:
+    def test_sens_param(self) -> None:
         """C09: `sens_param=True`: extra last argument scales the output"""
         close(ops.GradOperation(sens_param=True)(lambda x: x * x)(t(1, 2), t(10, 100)), [20, 400])
 
-    def test_positions(self) -> None:
+    def test_grad_position(self) -> None:
         """C12: `grad_position` int gives Tensor, tuple gives tuple, None needs weights, both None
         raises ValueError
         """
@@ -65,7 +65,7 @@ class TestForms:
         with pytest.raises(ValueError, match="at least one"):
             ms.grad(f, None, None)
 
-    def test_aux(self) -> None:
+    def test_has_aux(self) -> None:
         """C13: `has_aux=True` returns aux without differentiating it"""
         (value, aux), g = ms.value_and_grad(lambda x: (x * x, x * 100), has_aux=True)(t(3))
         close(value, [9])
@@ -74,7 +74,7 @@ class TestForms:
         g, aux = ms.grad(lambda x: (x * x, x * 100), has_aux=True)(t(3))
         close(aux, [300])
 
-    def test_ids(self) -> None:
+    def test_return_ids(self) -> None:
         """C14: `return_ids=True` pairs grads with position or parameter name"""
         w = ms.Parameter(t(3), name="w")
         inputs, params = ms.grad(lambda x: x * w, 0, [w], return_ids=True)(t(2))
@@ -92,7 +92,7 @@ class TestForms:
         """C16: Sum of outputs when several outputs, all-ones seed"""
         close(ms.grad(lambda x: (x * 2, x * x))(t(3)), [8])
 
-    def test_integers(self) -> None:
+    def test_gradient_of_integers(self) -> None:
         """B16: Grad w.r.t. integer tensors is allowed and returns integers"""
         g = ms.grad(lambda x: x * x)(ms.Tensor([3]))
         assert g.dtype is ms.int64
@@ -111,7 +111,7 @@ class TestForms:
         assert g[0].dtype is ms.float32
         assert g[1].dtype is ms.int32
 
-    def test_broadcast(self) -> None:
+    def test_gradient_of_broadcast_operands(self) -> None:
         x, y = ms.Tensor(np.ones((2, 3), np.float32)), t(1, 2, 3)
         gx, gy = ms.grad(lambda x, y: x * y, (0, 1))(x, y)
         close(gx, [[1, 2, 3], [1, 2, 3]])
@@ -119,7 +119,7 @@ class TestForms:
 
 
 class TestOrders:
-    def test_third(self) -> None:
+    def test_third_derivative(self) -> None:
         """C31: Higher-order gradients (grad of grad) in both modes"""
         f = lambda x: x * x * x * x  # noqa: E731
         close(ms.grad(ms.grad(ms.grad(f)))(t(2)), [48])
@@ -210,7 +210,7 @@ class TestRules:
         with pytest.raises(ValueError, match=r"shape \(2, 3\) for an operand of shape \(3,\)"):
             ms.grad(lambda x, y: x * y, 1)(ms.Tensor(np.ones((2, 3), np.float32)), t(1, 2, 3))
 
-    def test_wrong_arity(self) -> None:
+    def test_rule_of_wrong_arity_is_refused(self) -> None:
         @bprop_getters.register(ops.Mul)
         def getter(self):
             return lambda x, out, dout: dout
@@ -276,7 +276,7 @@ class TestTape:
 
         close(ms.grad(f)(t(1)), [2])
 
-    def test_assigned_values_let_go_of_the_tape(self) -> None:
+    def test_assigned_values_are_detached_from_the_tape(self) -> None:
         average, buffer = ms.Parameter(t(0, 0), name="average"), t(0, 0)
         seen: list[weakref.ref] = []
 
@@ -338,7 +338,7 @@ class TestTape:
 
         close(ms.grad(f)(t(1)), [1])
 
-    def test_loop_gradient(self) -> None:
+    def test_gradient_of_a_loop(self) -> None:
         """C40: Loop network gradient w.r.t. x is ones, w.r.t. z is 9 after summing over the
         broadcast
         """
@@ -353,7 +353,7 @@ class TestTape:
         close(gx, [1, 1, 1])
         close(gz, [9])
 
-    def test_combination(self) -> None:
+    def test_gradient_of_add_mul_add(self) -> None:
         """C39: Gradient of the seed Add/Mul/Add combination is 4096 everywhere at ones (1024 x^4)"""
 
         def f(x):
@@ -419,6 +419,6 @@ class TestErrors:
             (lambda: ops.GradOperation(get_by_list=True)(lambda x: x), TypeError, "ParameterTuple"),
         ],
     )
-    def test_message(self, call, kind, pattern) -> None:
+    def test_error_messages(self, call, kind, pattern) -> None:
         with pytest.raises(kind, match=pattern):
             call()

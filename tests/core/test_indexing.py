@@ -81,7 +81,7 @@ def test_get_and_set(name: str, spelling: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_gradients(name: str) -> None:
+def test_gradients_of_get_and_set(name: str) -> None:
     index = FORMS[name]
     given = as_tensors(index)
     weights = np.arange(X[index].size, dtype=np.float32).reshape(X[index].shape) + 1
@@ -127,7 +127,7 @@ def test_gradients(name: str) -> None:
     ],
     ids=repr,
 )
-def test_refused(index: object, kind: type[Exception], pattern: str) -> None:
+def test_refused_indices(index: object, kind: type[Exception], pattern: str) -> None:
     x = T(X)
     with pytest.raises(kind, match=pattern):
         x[as_tensors(index)]

@@ -1,4 +1,4 @@
-"""duograph.numpy gives what NumPy gives."""
+"""Functions of duograph.numpy return what those of NumPy return."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def given(value):
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_as_numpy(name: str) -> None:
+def test_function_returns_what_numpy_returns(name: str) -> None:
     args, kwargs = CALLS[name]
     want = getattr(np, name)(*args, **kwargs)
     got = getattr(mnp, name)(*map(given, args), **kwargs)
@@ -90,7 +90,7 @@ def test_pad_modes(mode: str) -> None:
     )
 
 
-def test_split_and_grid() -> None:
+def test_split_and_meshgrid() -> None:
     for got, want in zip(mnp.split(Tensor(A), 3, 1), np.split(A, 3, 1), strict=True):
         np.testing.assert_array_equal(got.asnumpy(), want)
     for got, want in zip(

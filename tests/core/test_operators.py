@@ -1,4 +1,4 @@
-"""Operators of Tensor, their dtypes, in-place methods and what they refuse."""
+"""Operators and in-place methods of Tensor: values, dtypes, refusals."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_arithmetic_and_its_reflection(function, other):
 @pytest.mark.parametrize(
     "function", [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift]
 )
-def test_bits(function):
+def test_bitwise_operators(function):
     t = Tensor([5, 2, 8])
     np.testing.assert_array_equal(function(t, 3).asnumpy(), function(t.asnumpy(), 3))
     np.testing.assert_array_equal(function(3, t).asnumpy(), function(3, t.asnumpy()))
@@ -159,7 +159,7 @@ def test_refusals_name_the_op():
         (lambda t: ops.MaskedFill()(t, t > 1, 9.0), [1, 9]),
     ],
 )
-def test_primitive_classes(make, want):
+def test_primitive_classes_compute(make, want):
     np.testing.assert_allclose(make(Tensor([1.0, 2.0])).asnumpy(), want, rtol=1e-5)
 
 

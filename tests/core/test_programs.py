@@ -1,6 +1,4 @@
-"""Programs as a reader of the seed documents would write them, and exactly what they print, line by
-line.
-"""
+"""Small programs in the style of MindSpore tutorials, and exactly what they print."""
 
 from __future__ import annotations
 
@@ -197,7 +195,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program(name: str) -> None:
+def test_program_prints_what_it_states(name: str) -> None:
     """A07, A26, B06, B12, C03, C04, C05, C06, C17, C18, C19, C20, C23, A43, J03: programs print
     what they say.
 

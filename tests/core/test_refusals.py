@@ -1,6 +1,4 @@
-"""What functions of `ops` say to arguments of the wrong kind: the function, the argument, what it
-wanted.
-"""
+"""Error messages of functions of `ops`: they name the function, the argument and what it takes."""
 
 from __future__ import annotations
 
@@ -27,12 +25,12 @@ X = ms.Tensor(np.ones((2, 3), np.float32))
         (lambda: ops.zeros(2**70), r"wanted less than 2\*\*63 bytes"),
     ],
 )
-def test_messages(call, pattern: str) -> None:
+def test_messages_for_wrong_arguments(call, pattern: str) -> None:
     with pytest.raises(DuographError, match=pattern):
         call()
 
 
-def test_errors_of_a_users_function_stay_what_they_are() -> None:
+def test_errors_of_user_functions_are_not_changed() -> None:
     def mine(x):
         return x.nope
 
@@ -40,12 +38,12 @@ def test_errors_of_a_users_function_stay_what_they_are() -> None:
         ops.vmap(mine)(X)
 
 
-def test_a_function_is_found_where_it_is_used() -> None:
+def test_public_functions_pickle_by_their_public_name() -> None:
     assert pickle.loads(pickle.dumps(ops.split)) is ops.split
     assert ops.split.__module__ == "duograph.ops"
     assert "Args:" in ops.split.__doc__
 
 
-def test_dtype_given_as_a_tensor() -> None:
+def test_tensor_in_place_of_a_dtype_is_refused() -> None:
     with pytest.raises(TypeError, match="dtype: got Tensor"):
         ops.zeros((2,), X)

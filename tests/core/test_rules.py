@@ -1,6 +1,4 @@
-"""Gradient rules: one for tape and graph, chained in reverse, stopped where asked, checked by
-differences.
-"""
+"""Gradient rules: equal on tape and graph, equal to differences; stop_gradient, requires_grad."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ FLAGS = list(itertools.product([False, True], [False, True]))
 
 @pytest.mark.parametrize(("ta", "tb"), FLAGS)
 @pytest.mark.parametrize("batch", [(), (2,)])
-def test_matmul(ta: bool, tb: bool, batch: tuple[int, ...]) -> None:
+def test_gradients_of_matmul_equal_differences(ta: bool, tb: bool, batch: tuple[int, ...]) -> None:
     """C22: Rule of MatMul, incl. transpose flags, and rule for the second input"""
     a = rand(*batch, *((4, 3) if ta else (3, 4)))
     b = rand(*batch, *((2, 4) if tb else (4, 2)), seed=1)
@@ -60,7 +58,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_graph_and_tape(name: str) -> None:
+def test_graph_and_tape_gradients_are_equal(name: str) -> None:
     """C21: One rule serves eager tape and graph AD alike"""
     f = FUNCTIONS[name]
     x, y = (ms.Tensor(rand(2, 3, seed=s)) for s in (0, 1))
@@ -75,7 +73,7 @@ def test_graph_and_tape(name: str) -> None:
         np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-12)
 
 
-def test_the_tape_is_walked_backwards() -> None:
+def test_reverse_sweep_visits_nodes_in_reverse_order() -> None:
     """C01: Forward ops on tensors are recorded, each op's backward found, chained in reverse, then
     run on the device
     """

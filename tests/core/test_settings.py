@@ -1,4 +1,4 @@
-"""What holds when the user says nothing, what the environment changes, and old names."""
+"""Default settings, environment variables, and deprecated names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ASK = "import duograph as ms; print(ms.get_context('mode'), ms.get_context('devi
         ({"DUOGRAPH_DEVICE": "cpu"}, "1 CPU\n"),
     ],
 )
-def test_defaults(environment: dict[str, str], said: str) -> None:
+def test_default_settings(environment: dict[str, str], said: str) -> None:
     """A09: Default mode when the user says nothing
 
     A17: `get_context("mode")` / `get_context("device_target")`
@@ -38,7 +38,7 @@ def test_defaults(environment: dict[str, str], said: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["DUOGRAPH_MODE", "DUOGRAPH_DEVICE"])
-def test_a_wrong_environment_is_told(key: str) -> None:
+def test_invalid_environment_variable_is_reported(key: str) -> None:
     said = run(ASK, **{key: "fast"})
     assert "got 'fast'" in said
     assert key in said or "device_target" in said
@@ -65,7 +65,7 @@ with warnings.catch_warnings(record=True) as caught:
         ("ms.MetaTensor", "ms.Tensor"),
     ],
 )
-def test_old_names(old: str, new: str) -> None:
+def test_deprecated_names_warn_once_and_work(old: str, new: str) -> None:
     """M07: Deprecated spellings warn once and keep working"""
     said = run(RENAMED.format(old=old, new=new))
     name = old.rpartition(".")[2]

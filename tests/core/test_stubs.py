@@ -1,4 +1,4 @@
-"""`_tensor_methods.pyi` is what the op table says."""
+"""The stub `_tensor_methods.pyi` matches the installed Tensor methods."""
 
 from duograph.ops import stubs
 

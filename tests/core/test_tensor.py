@@ -1,6 +1,6 @@
-"""Tensor and Parameter: making, printing, converting, pickling, what is refused.
+"""Tensor and Parameter: construction, printing, conversion, pickling, refusals.
 
-Printed forms are those of the real MindSpore 2.10.
+Printed forms are those of MindSpore 2.10.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def test_round_trip(dtype, shape) -> None:
         np.arange(6, dtype=">i4"),
     ],
 )
-def test_odd_numpy_inputs(array) -> None:
+def test_non_contiguous_and_foreign_numpy_inputs(array) -> None:
     """B01: `ms.Tensor(np.array(...).astype(np.float32))`"""
     for made in (T(array), ms.from_numpy(array)):
         np.testing.assert_array_equal(made.asnumpy(), array)
@@ -135,7 +135,7 @@ def test_odd_numpy_inputs(array) -> None:
         (True, ms.float32, ms.float32),
     ],
 )
-def test_numbers_at_the_edge(recwarn, value, dtype, want) -> None:
+def test_numbers_at_the_limits_of_dtypes(recwarn, value, dtype, want) -> None:
     x = T(value, dtype)
     assert x.dtype is want
     with np.errstate(over="ignore"):
@@ -144,7 +144,7 @@ def test_numbers_at_the_edge(recwarn, value, dtype, want) -> None:
 
 
 @pytest.mark.parametrize("init", ["ones", 1, 1.0, One()], ids=repr)
-def test_initial_values(init) -> None:
+def test_initializers_run_at_first_use(init) -> None:
     made = T(shape=(2, 3), dtype=ms.float32, init=init)
     assert made.has_init
     assert made.asnumpy().tolist() == [[1, 1, 1], [1, 1, 1]]
@@ -171,7 +171,7 @@ def test_input_is_copied() -> None:
     assert x.asnumpy()[0] == 1
 
 
-def test_from_numpy_shares() -> None:
+def test_from_numpy_shares_memory() -> None:
     """B18: `Tensor.from_numpy` shares memory with the array"""
     a = np.ones(3, np.float32)
     x = ms.from_numpy(a)
@@ -186,7 +186,7 @@ def test_dlpack_both_ways() -> None:
     np.testing.assert_array_equal(np.from_dlpack(x + 0), a)
 
 
-def test_conversions() -> None:
+def test_conversions_to_python_numbers() -> None:
     assert (float(T(1.5)), int(T([3])), bool(T(0)), complex(T(2.0))) == (1.5, 3, False, 2 + 0j)
     assert [10, 20, 30][T(1)] == 20
     assert T([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
@@ -243,7 +243,7 @@ def test_conversions() -> None:
         (lambda: ms.from_numpy([1]), TypeError, "wanted a NumPy array"),
     ],
 )
-def test_refused(call, kind, pattern) -> None:
+def test_refused_arguments(call, kind, pattern) -> None:
     with pytest.raises(kind, match=pattern):
         call()
 
@@ -285,7 +285,7 @@ class TestParameter:
             assert type(got) is T
 
 
-def test_one_tensor_on_two_threads() -> None:
+def test_threads_commit_a_tensor_once() -> None:
     """Host data goes to the device once, whoever comes first."""
     import threading
 
@@ -305,7 +305,7 @@ def test_one_tensor_on_two_threads() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_child_finds_locks_free() -> None:
+def test_locks_are_free_in_a_forked_child() -> None:
     """A thread that holds a lock of ours while another one forks leaves it free in the child."""
     from duograph.placement import commit_lock
 

@@ -430,3 +430,16 @@ def same_tensor_twice(x, z):
     pair = [x, x]
     pair[0][0] = 7
     return pair[1] + z
+
+
+@case.factory("6.7", "L", [(f(1, 2),), (f(-3, 4),)])
+def new_tensor_stored_outside_and_written():
+    box = Box(None)
+
+    def store(x):
+        made = Tensor(np.zeros(2, np.float32))
+        box.value = made
+        made[0] = x.sum()
+        return x + box.value
+
+    return store, box

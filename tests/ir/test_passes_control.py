@@ -27,8 +27,9 @@ from duograph.passes.common_subexpressions import merge_common_subexpressions
 from duograph.passes.dead_code import remove_dead_code
 from duograph.passes.simplify import simplify
 from duograph.types import BOOL, FLOAT, INT, TensorType
+from ir.control_programs import COUNT, PROGRAMS, V
 from ir.graphs import branch, here, host, invoke, loop, number, run, show, write
-from ir.test_linearize_control import COUNT, PROGRAMS, V, derivative, everything
+from ir.test_linearize_control import derivative, verify_all
 
 FLAG = TensorType.of((), bool_)
 
@@ -42,7 +43,7 @@ def check(step: Callable[[Graph], Graph], types: Any, before: Any, after: str) -
     graph = verify(write(types, before))
     text = show(graph)
     found = step(graph)
-    everything(found)
+    verify_all(found)
     assert show(found) == textwrap.dedent(after).strip()
     assert show(graph) == text  # the graph that went in is as it was
 
@@ -119,7 +120,7 @@ def test_recursive_calls_stay_and_their_graphs_are_simplified() -> None:
     )
     graph = write([V, COUNT], lambda x, n: invoke(target, x, n))
     found = passes.run(graph)
-    everything(found)
+    verify_all(found)
     (node,) = found.nodes
     made = node.attributes["target"]
     assert made is not target and made.name == "f"
@@ -218,7 +219,7 @@ FOLDED: list[tuple[str, Callable[[], Any], str]] = [
 def test_constants_are_folded(case: tuple[str, Callable[[], Any], str]) -> None:
     graph = write([], lambda: case[1]())
     found = passes.run(graph)
-    everything(found)
+    verify_all(found)
     (node,) = found.nodes
     assert node.op.name in ("constant", "fill")
     (value,) = run(found, [])
@@ -413,7 +414,7 @@ def test_effects_are_not_merged() -> None:
 def test_cleaned_up_graph_is_bit_equal(program: Callable[..., Any]) -> None:
     graph = derivative(write([V, V, COUNT], lambda x, w, n: program(x, w, n)), [True, True, False])
     found = passes.run(graph)
-    everything(found)
+    verify_all(found)
     rng = np.random.default_rng(0)
     x, w, d = (ms.Tensor(v) for v in rng.uniform(0.5, 1.5, (3, 3)).astype(np.float32))
     for n in range(4):

@@ -68,7 +68,7 @@ def test_values_are_cached_from_the_second_call_with_the_same_bits(level):
         assert (kept(f) > 0) == (call > 0), f"after call {call}"
     assert all((a == found[0]).all() for a in found)
     check(f, net)
-    assert "1 kernel run once and 1 operand packed once, while Parameters stay" in str(
+    assert "1 kernel run once and 1 operand packed once while Parameters are unchanged" in str(
         f.explain(Tensor(X))
     )
 

@@ -176,7 +176,7 @@ def test_gradient_with_a_growing_parameter(agree):
     WATCH = ("w",)
     """
     seen = agree(source, np.array([1.0], np.float32), grad=(0,))
-    first = next(s for s in seen if s.what.startswith("gradient"))
+    first = next(s for s in seen if s.label.startswith("gradient"))
     assert value(first.result[1][0]) == [1.0 + 2.0 + 3.0]
 
 

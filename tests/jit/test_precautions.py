@@ -524,7 +524,7 @@ def test_custom_bprop_is_honoured(name, agree):
     """C27: Custom `bprop` method on a Cell, in eager and graph."""
     seen = agree(BPROPS[name], X, grad=(0,), modes=("jit",))
     if name == "the jitted Cell's own":
-        gradient = next(s for s in seen if s.what.startswith("gradient"))
+        gradient = next(s for s in seen if s.label.startswith("gradient"))
         assert gradient.result[1][0][1].tolist() == [100, 100, 100]
 
 

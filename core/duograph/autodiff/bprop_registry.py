@@ -1,4 +1,4 @@
-"""The public registry of gradient rules, in the spelling of MindSpore 1.x.
+"""The public registry of gradient rules, with the interface of MindSpore 1.x.
 
 ```python
 @bprop_getters.register(ops.Mul)
@@ -8,21 +8,27 @@ def get_bprop_mul(self):
     return bprop
 ```
 
-A rule registered here replaces the op's own in eager and compiled code alike, at once.
+A rule registered here replaces the rule of the op at once, in eager and in compiled code.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeAlias
 
 from ..errors import ArgumentError
 from ..op import OPS, Op, rules_changed
 from ..ops.primitive import Primitive
 from ..ops.shape_primitives import unbroadcast
+from ..tensor import Tensor
 
 __all__ = ["BpropRegistry", "bprop_getters", "binop_grad_common"]
+
+
+# bprop(*inputs, out, dout), and what returns it for an instance of the primitive class
+Bprop: TypeAlias = Callable[..., object]
+BpropGetter: TypeAlias = Callable[[Primitive], Bprop]
 
 
 class BpropRegistry:
@@ -35,9 +41,11 @@ class BpropRegistry:
     def __init__(self) -> None:
         self.public_names: Callable[[str], object] = OPS.get
 
-    def register(self, prim: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Decorator for a getter: called with the primitive instance, it returns `bprop(*inputs,
-        out, dout)`.
+    def register(self, prim: object) -> Callable[[BpropGetter], BpropGetter]:
+        """Return a decorator that registers a getter of a gradient rule.
+
+        The getter is called with an instance of the primitive and returns `bprop(*inputs, out,
+        dout)`.
 
         Args:
             prim: a primitive class (`ops.Mul`), an op (`ops.mul`), or the name of either.
@@ -53,18 +61,18 @@ class BpropRegistry:
         """
         op, cls = _find(prim)
 
-        def decorate(getter: Callable[..., Any]) -> Callable[..., Any]:
+        def decorate(getter: BpropGetter) -> BpropGetter:
             if not callable(getter) or not inspect.signature(getter).parameters:
                 raise ArgumentError(
                     f"bprop_getters.register: got {getter!r} for {op.name}; wanted a function "
                     f"of the primitive that returns bprop(*inputs, out, dout)"
                 )
 
-            def rule(attributes: Mapping[str, Any]) -> Callable[..., Any]:
+            def rule(attributes: Mapping[str, object]) -> Bprop:
                 bprop = getter(cls.from_attributes(attributes))
                 extra = tuple(attributes.values()) if _takes_attributes(bprop, op) else ()
 
-                def call(*args: Any) -> Any:
+                def call(*args: object) -> object:
                     *inputs, out, dout = args
                     return bprop(*inputs, *extra, out, dout)
 
@@ -77,15 +85,13 @@ class BpropRegistry:
 
         return decorate
 
-    def get(self, prim: Any) -> Callable[..., Any] | None:
-        """The rule in force for an op: attributes -> bprop, or None."""
+    def get(self, prim: object) -> Callable[[Mapping[str, object]], Bprop] | None:
+        """Return the getter in force for an op, `attributes -> bprop`, or None."""
         return _find(prim)[0].bprop_rule
 
 
-def _takes_attributes(bprop: Callable[..., Any], op: Op) -> bool:
-    """Older rules of ops with attributes take these as inputs too; those may come after the
-    operands.
-    """
+def _takes_attributes(bprop: Bprop, op: Op) -> bool:
+    """Return whether a rule takes the attributes of the op as inputs, after the operands."""
     parameters = inspect.signature(bprop).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return False
@@ -101,7 +107,8 @@ def _takes_attributes(bprop: Callable[..., Any], op: Op) -> bool:
     )
 
 
-def _find(prim: Any) -> tuple[Op, Any]:
+def _find(prim: object) -> tuple[Op, type[Primitive]]:
+    """Return the op that a primitive class, an op or a name stands for, and its class."""
     if isinstance(prim, str):
         found = OPS.get(prim)
         if found is None:
@@ -123,8 +130,8 @@ def _find(prim: Any) -> tuple[Op, Any]:
 bprop_getters = BpropRegistry()
 
 
-def binop_grad_common(x: Any, y: Any, dx: Any, dy: Any) -> tuple[Any, Any]:
-    """Sum gradients of a broadcasting binary op back to the shapes of its operands.
+def binop_grad_common(x: Tensor, y: Tensor, dx: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
+    """Sum gradients of a broadcasting binary op to the shapes of its operands.
 
     Args:
         x, y: the operands.

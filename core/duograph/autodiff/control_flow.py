@@ -20,7 +20,7 @@ from .loops import plan_while
 from .subgraphs import Ids
 
 if TYPE_CHECKING:
-    from ..ir.graph import Graph
+    from ..ir.graph import Graph, SourceSpan
     from .linearize import Joint
     from .sweep import Sweep
 

@@ -1,4 +1,8 @@
-"""Gradients that users write as Python: a node with its own backward, and gradient hooks."""
+"""Gradients that users write in Python: calls with their own backward, and gradient hooks.
+
+`custom_gradient` is behind `Cell.bprop`, recomputation and ops on the host; `add_hook` is behind
+`Tensor.register_hook`. Both work on the eager tape; compiled functions handle `bprop` themselves.
+"""
 
 from __future__ import annotations
 
@@ -13,66 +17,67 @@ from ..tensor import Tensor
 from .node_plans import PythonPlan
 from .pytrees import mapped, tensors_of
 from .recording import detached, ones_of, with_present_edge
-from .tape import Node, Output, edge_of
+from .tape import Edge, Node, Output, edge_of
 
-__all__ = ["custom_gradient", "Hook", "add_hook"]
+__all__ = ["Hook", "add_hook", "custom_gradient"]
 
 
 def custom_gradient(
     forward: Callable[..., Any], bprop: Callable[..., Any], args: Sequence[Any], name: str
 ) -> Any:
-    """Run `forward(*args)` as one node whose gradient is `bprop(*args, out, dout)`.
+    """Run `forward(*args)` as one tape node whose backward is `bprop(*args, out, dout)`.
 
     Args:
-        forward: any Python code returning a Tensor or a tuple of them.
-        bprop: returns one gradient per argument that is a Tensor (or one per argument).
+        forward: any Python code that returns a Tensor or a tuple of them.
+        bprop: returns one gradient per argument, or one per argument that is a Tensor.
         args: arguments; tensors among them that are recorded get the gradients.
         name: for messages.
 
     Raises:
-        GradientError: `bprop` returned another number, or another shape, than the arguments.
+        GradientError: `bprop` returned another number of gradients, or other shapes, than the
+            arguments have.
     """
-    recorded = [isinstance(x, Tensor) and x._type.level > 0 for x in args]
-    if not runtime_state.derivatives or not any(recorded):
+    recorded = {i: x for i, x in enumerate(args) if isinstance(x, Tensor) and x._type.level > 0}
+    if not runtime_state.derivatives or not recorded:
         return forward(*args)
-    level = max(x._type.level for x, r in zip(args, recorded, strict=True) if r)
+    level = max(x._type.level for x in recorded.values())
     plain = [detached(x) if isinstance(x, Tensor) else x for x in args]
     out = mapped(forward(*plain), detached)
     several = isinstance(out, (tuple, list))
-    outs = [t for t in tensors_of(out)]
+    outs = list(tensors_of(out))
     for t in outs:
         if t._type.device is None:
             commit(t, registry.current_device())
-    first = next(x for x, r in zip(args, recorded, strict=True) if r)
     kept = tuple(with_present_edge(x) if isinstance(x, Tensor) else x for x in args)
 
-    def run(create_graph: bool, *douts: Any) -> Sequence[Any]:
+    def backward(create_graph: bool, *douts: Tensor) -> list[Tensor | None]:
         given = kept if create_graph else plain
-        dout: Any = tuple(douts) if several else douts[0]
-        found = bprop(*given, out, dout)
-        return _per_argument(name, args, found)
+        return _per_argument(name, args, bprop(*given, out, douts if several else douts[0]))
 
     plan = PythonPlan(
-        run,
+        backward,
         tuple(t._type.plain for t in outs),
-        tuple(x._type.plain if r else None for x, r in zip(args, recorded, strict=True)),
-        first._type.device,
+        tuple(recorded[i]._type.plain if i in recorded else None for i in range(len(args))),
+        next(iter(recorded.values()))._type.committed_device,
         name,
     )
-    parents = tuple(edge_of(x) if r else None for x, r in zip(args, recorded, strict=True))
+    parents: tuple[Edge | None, ...] = tuple(
+        edge_of(recorded[i]) if i in recorded else None for i in range(len(args))
+    )
     node = Node(plan, parents, (), level > 1)
     counter = iter(range(len(outs)))
 
-    def wrap(t: Tensor) -> Tensor:
+    def with_edge(t: Tensor) -> Tensor:
         made = Tensor._make(t._type.on(t._type.device, level), t._buf)
         i = next(counter)
         made._edge = Output(node, i) if len(outs) > 1 else node
         return made
 
-    return mapped(out, wrap)
+    return mapped(out, with_edge)
 
 
-def _per_argument(name: str, args: Sequence[Any], found: Any) -> list[Any]:
+def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tensor | None]:
+    """Return what a `bprop` returned as one gradient or None per argument."""
     items = list(found) if isinstance(found, (tuple, list)) else [found]
     tensors = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
     if len(items) == len(args):
@@ -83,12 +88,11 @@ def _per_argument(name: str, args: Sequence[Any], found: Any) -> list[Any]:
         raise GradientError(
             f"{name}: its bprop returned {len(items)} gradients, wanted {len(args)}, one per input"
         )
-    out: list[Any] = []
+    out: list[Tensor | None] = []
     for i, x in enumerate(args):
         g = by_index.get(i)
         if isinstance(x, Tensor) and isinstance(g, (int, float)):
-            g = Tensor(g, x.dtype)
-            g = ones_of(detached(x)) * g
+            g = ones_of(detached(x)) * Tensor(g, x.dtype)
         if isinstance(x, Tensor) and isinstance(g, Tensor) and g.shape != x.shape:
             raise GradientError(
                 f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of shape "
@@ -99,21 +103,28 @@ def _per_argument(name: str, args: Sequence[Any], found: Any) -> list[Any]:
 
 
 class Hook:
-    """Handle of a registered hook; `remove()` takes the hook out."""
+    """Handle of a registered gradient hook; `remove()` unregisters it."""
 
-    def __init__(self, hooks: list[Any], function: Callable[..., Any]) -> None:
+    def __init__(
+        self, hooks: list[Callable[[Tensor], object]], function: Callable[[Tensor], object]
+    ) -> None:
         self._hooks = hooks
         self._function = function
 
     def remove(self) -> None:
-        """Take the hook out; a second call does nothing."""
+        """Unregister the hook; a second call does nothing."""
         if self._function in self._hooks:
             self._hooks.remove(self._function)
 
 
-def add_hook(t: Tensor, function: Callable[..., Any]) -> Hook:
-    """Call `function(gradient)` when the gradient of `t` is complete; a Tensor it returns replaces
-    it.
+def add_hook(t: Tensor, function: Callable[[Tensor], object]) -> Hook:
+    """Call `function(gradient)` when the gradient of `t` is complete.
+
+    A Tensor that the function returns replaces the gradient.
+
+    Raises:
+        ArgumentError: not a function.
+        RefusedError: called inside a compiled function.
     """
     if not callable(function):
         raise ArgumentError(
@@ -121,17 +132,17 @@ def add_hook(t: Tensor, function: Callable[..., Any]) -> Hook:
         )
     if staged_builder() is not None:
         raise RefusedError(
-            "register_hook: got a hook inside jit; a compiled function has no place where a hook could run. "
-            "Register it outside, or run the function line by line"
+            "register_hook: got a hook inside jit; a compiled function has no place where a hook "
+            "could run. Register it outside, or run the function line by line"
         )
-    edge = getattr(t, "_edge", None) if t._type.level else None
+    edge: Edge | None = getattr(t, "_edge", None) if t._type.level else None
     if edge is not None:
         if edge.hooks is None:
             edge.hooks = []
         hooks = edge.hooks
     else:
-        hooks = getattr(t, "_hooks", None)
-        if hooks is None:
-            hooks = t._hooks = []
+        if not hasattr(t, "_hooks"):
+            t._hooks = []
+        hooks = t._hooks
     hooks.append(function)
     return Hook(hooks, function)

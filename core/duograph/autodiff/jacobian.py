@@ -1,4 +1,7 @@
-"""Jacobians: by rows with the pullback (jacrev), by columns with the push-forward (jacfwd)."""
+"""Jacobians: one vjp per row (`jacrev`), or one jvp per column (`jacfwd`).
+
+Both stack the rows or columns and work on any function that `vjp` takes.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,15 @@ from ..ops.movement import reshape
 from ..ops.shape_primitives import transpose_by
 from ..tensor import Tensor
 from .pytrees import tensors_of
-from .transforms import jvp, positions_of, vjp
+from .transforms import Position, jvp, positions_of, vjp
 
 __all__ = ["jacrev", "jacfwd"]
 
 
-def _split(fn: Callable[..., Any], args: tuple[Any, ...], positions: tuple[int, ...]) -> Any:
-    """`fn` as a function of the chosen arguments alone."""
+def _of_chosen(
+    fn: Callable[..., Any], args: tuple[Any, ...], positions: tuple[int, ...]
+) -> Callable[..., Any]:
+    """Return `fn` as a function of the arguments at `positions` alone."""
     for i in positions:
         if i >= len(args) or not isinstance(args[i], Tensor):
             raise ArgumentError(
@@ -36,20 +41,21 @@ def _split(fn: Callable[..., Any], args: tuple[Any, ...], positions: tuple[int, 
 
 
 def _basis(like: Tensor) -> list[Tensor]:
-    """Unit tensors of the shape of `like`, one per element."""
+    """Return the unit tensors of the shape of `like`, one per element."""
     eye = np.eye(like.size, dtype=like.dtype.np)
     return [Tensor(row.reshape(like.shape), like.dtype) for row in eye]
 
 
-def _stack(rows: list[Tensor], shape: tuple[int, ...]) -> Tensor:
+def _stacked(rows: list[Tensor], shape: tuple[int, ...]) -> Tensor:
     return reshape(stack(rows, 0), shape)
 
 
 def jacrev(
-    fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
+    fn: Callable[..., Any], grad_position: Position = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives the Jacobian of `fn`, row by row with reverse mode
-    (`mindspore.jacrev`).
+    """Return a function that computes the Jacobian of `fn` by rows (`mindspore.jacrev`).
+
+    It calls the pullback of `fn`, reverse mode, once per element of the result.
 
     Args:
         fn: function or Cell returning a Tensor (or a tuple whose first item is differentiated, with
@@ -71,7 +77,7 @@ def jacrev(
 
     def run(*args: Any) -> Any:
         chosen = tuple(args[i] for i in positions)
-        found = vjp(_split(fn, args, positions), *chosen, has_aux=has_aux)
+        found = vjp(_of_chosen(fn, args, positions), *chosen, has_aux=has_aux)
         value, pull = found[0], found[1]
         outputs = list(tensors_of(value))
         if len(outputs) != 1:
@@ -81,7 +87,7 @@ def jacrev(
         columns = []
         for k, x in enumerate(chosen):
             parts = [r[k] if isinstance(r, tuple) else r for r in rows]
-            columns.append(_stack(parts, out.shape + x.shape))
+            columns.append(_stacked(parts, out.shape + x.shape))
         result: Any = columns[0] if single else tuple(columns)
         return (result, found[2]) if has_aux else result
 
@@ -89,12 +95,12 @@ def jacrev(
 
 
 def jacfwd(
-    fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
+    fn: Callable[..., Any], grad_position: Position = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives the Jacobian of `fn`, column by column with forward mode
-    (`mindspore.jacfwd`).
+    """Return a function that computes the Jacobian of `fn` by columns (`mindspore.jacfwd`).
 
-    Arguments and results as `jacrev`; cheaper where there are fewer inputs than outputs.
+    It calls `jvp` once per element of the input, which is cheaper than `jacrev` for functions with
+    fewer input than output elements. Arguments and results as `jacrev`.
 
     Examples:
         >>> import duograph as ms
@@ -108,7 +114,7 @@ def jacfwd(
         columns = []
         aux: Any = None
         for i in positions:
-            alone = _split(fn, args, (i,))
+            alone = _of_chosen(fn, args, (i,))
             x = args[i]
             tangents = []
             out_shape: tuple[int, ...] = ()
@@ -117,7 +123,7 @@ def jacfwd(
                 tangents.append(found[1])
                 out_shape = found[0].shape
                 aux = found[2] if has_aux else None
-            stacked = _stack(tangents, (x.size, *out_shape))
+            stacked = _stacked(tangents, (x.size, *out_shape))
             order = (*range(1, len(out_shape) + 1), 0)
             columns.append(reshape(transpose_by(stacked, order), out_shape + x.shape))
         result: Any = columns[0] if single else tuple(columns)

@@ -68,7 +68,7 @@ class Recording:
             cotangent = ones_of(out) if given is None else given
             if create_graph:
                 if cotangent._type.device is None:
-                    commit(cotangent, type_.place)
+                    commit(cotangent, type_.committed_device)
                 if cotangent._type.dtype is not type_.dtype:
                     cotangent = cast_to(cotangent, type_.dtype)
                 pairs.append((out._edge, cotangent))
@@ -139,7 +139,7 @@ def _start_edge(t: Tensor) -> Edge:
             lambda create_graph, cotangent: (cotangent,),
             (type_.plain,),
             (type_.plain,),
-            type_.place,
+            type_.committed_device,
             "alias",
         )
         return Node(plan, (edge_of(t),), (), True)

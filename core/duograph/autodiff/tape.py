@@ -2,10 +2,10 @@
 
 There is no global list: a recorded tensor holds its edge, the edge's node holds the edges of its
 operands, and a node is freed with the last tensor that depends on it. A node has a plan
-(`node_plans`), which computes the cotangents of its operands. `runtime.eager` and `compiler.program`
-create nodes; `recording` calls `backward`. At level 1 residuals are buffer handles and plans run
-compiled kernels; at level 2 (inside another derivative) residuals are tensors and plans dispatch
-ops, which the outer derivative records.
+(`node_plans`), which computes the cotangents of its operands. `runtime.eager_calls` and
+`compiler.recorded_call` create nodes; `recording` calls `backward`. At level 1 residuals are buffer
+handles and plans run compiled kernels; at level 2 (inside another derivative) residuals are tensors
+and plans dispatch ops, which the outer derivative records.
 """
 
 from __future__ import annotations
@@ -204,15 +204,8 @@ def backward(
             call = plan.fast
             if call is not None and not create_graph and not edge.deep:
                 found = call(*edge.residuals, value)
-                if plan.fast_index is not None:  # `give`, inlined
-                    parent = parents[plan.fast_index]
-                    have = get(parent)
-                    if have is None:
-                        cotangents[parent] = found
-                        if parent.seq >= start and parent not in stop:
-                            push(heap, (-parent.seq, parent))
-                    else:
-                        cotangents[parent] = accumulate(parent, have, found)
+                if plan.fast_index is not None:
+                    give(parents[plan.fast_index], found)
                 else:
                     for i, grad in zip(plan.fast_wrt, found):
                         give(parents[i], grad)
@@ -224,21 +217,21 @@ def backward(
                     give(parent, grad)
         elif edge.__class__ is Output:
             node = edge.node
-            slots = slots_of.get(node)
-            if slots is None:
-                slots = slots_of[node] = [None] * node.plan.n_results
-                cotangents[node] = slots
+            if node not in slots_of:
+                cotangents[node] = slots_of[node] = [None] * node.plan.n_results
                 if node.seq >= start:
                     push(heap, (-node.seq, node))
+            slots = slots_of[node]
             have = slots[edge.index]
             slots[edge.index] = value if have is None else accumulate(edge, have, value)
-    result = []
-    for leaf in leaves:
-        value = get(leaf)
-        if value is not None and leaf.hooks:
-            value = _run_hooks(leaf, value, create_graph)
-        result.append(value)
-    return result
+    return [_at_leaf(leaf, get(leaf), create_graph) for leaf in leaves]
+
+
+def _at_leaf(leaf: Edge, value: Any, create_graph: bool) -> Any:
+    """Return the complete cotangent of a leaf after its hooks."""
+    if value is not None and leaf.hooks:
+        return _run_hooks(leaf, value, create_graph)
+    return value
 
 
 def _edge_type(edge: Edge) -> TensorType:

@@ -73,17 +73,17 @@ def value_and_grad(
     return_ids: bool = False,
     sens_param: bool = False,
 ) -> Callable[..., Any]:
-    """A function that returns the value of `fn` and its gradient (`mindspore.value_and_grad`).
+    """Return a function that computes the value of `fn` and its gradient (`mindspore.value_and_grad`).
 
     Args:
         fn: a function or Cell returning Tensors. Several are differentiated as their sum.
-        grad_position: which inputs: an int gives one gradient, a tuple a tuple, None none.
-        weights: Parameter, or list or ParameterTuple of them: gradients with respect to these as
-        well.
+        grad_position: the inputs to differentiate by: an int for one gradient, a tuple for a tuple
+            of gradients, None for none.
+        weights: Parameter, or list or ParameterTuple of them, to differentiate by as well.
         has_aux: only the first item of the result is differentiated; the others are passed on.
         return_ids: pair each gradient with its position or the parameter's name.
-        sens_param: the last argument of the returned function is the cotangent of the result
-        instead of ones.
+        sens_param: the last argument of the returned function is the cotangent of the result;
+            otherwise it is ones.
 
     Returns:
         A function of the arguments of `fn` that returns (value, gradients): gradients of the
@@ -195,10 +195,9 @@ def grad(
     return_ids: bool = False,
     sens_param: bool = False,
 ) -> Callable[..., Any]:
-    """A function that returns the gradient of `fn` (`mindspore.grad`); arguments as
-    `value_and_grad`.
+    """Return a function that computes the gradient of `fn` (`mindspore.grad`).
 
-    With `has_aux` it returns (gradients, aux...).
+    Arguments as `value_and_grad`. With `has_aux` it returns (gradients, aux...).
 
     Examples:
         >>> import duograph as ms
@@ -226,7 +225,7 @@ def grad(
 def vjp(
     fn: Callable[..., Any], *inputs: Any, weights: Weights = None, has_aux: bool = False
 ) -> tuple[Any, ...]:
-    """Value of `fn` and its pullback (`mindspore.vjp`).
+    """Return the value of `fn` and its pullback (`mindspore.vjp`).
 
     Args:
         fn: function or Cell.
@@ -235,9 +234,9 @@ def vjp(
         has_aux: the first item of the result is differentiated; the rest is returned as it is.
 
     Returns:
-        (value, pullback), or (value, pullback, aux) with `has_aux`. `pullback(*cotangents)` gives
-        the cotangents of the inputs (one bare for one input; with weights the pair of both tuples)
-        and may be called again.
+        (value, pullback), or (value, pullback, aux) with `has_aux`. `pullback(*cotangents)` returns
+        the cotangents of the inputs (bare for a single input; with weights the pair of both tuples).
+        It may be called again.
 
     Examples:
         >>> import duograph as ms
@@ -271,10 +270,10 @@ def vjp(
 
 
 def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """Value of `fn` and its derivative in the direction `v` (`mindspore.jvp`).
+    """Return the value of `fn` and its derivative in the direction `v` (`mindspore.jvp`).
 
-    It is the vjp of the vjp: the pullback is linear in its cotangent, so pulling `v` back through
-    it gives the push-forward.
+    Computed as the vjp of the vjp: the pullback is linear in its cotangent, so its own pullback
+    applied to `v` is the push-forward.
 
     Args:
         fn: function or Cell.
@@ -325,7 +324,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
 
 
 class GradOperation:
-    """Gradient as a higher-order object (`mindspore.ops.GradOperation`).
+    """A gradient transform with options (`mindspore.ops.GradOperation`).
 
     Args:
         get_all: gradients of all inputs as a tuple; else of the first input, bare.

@@ -1,9 +1,12 @@
-"""vmap: a function of single items applied to a batch."""
+"""vmap: applies a function of single items to every item of a batch.
+
+The function runs once per item; there is no batching of ops.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from ..errors import ArgumentError, ArgumentValueError
 from ..ops.joining import stack
@@ -11,12 +14,14 @@ from ..tensor import Tensor
 
 __all__ = ["vmap"]
 
+Axes: TypeAlias = "int | Sequence[Axes] | None"  # of an argument; nested as the argument is
 
-def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+
+def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
     """Map a function over an axis of its arguments (`mindspore.vmap`).
 
-    The function runs once per item and the results are stacked, so it may be any Python code, side
-    effects happen once per item, and gradients flow through; it costs as much as the loop.
+    The function is called once per item and the results are stacked. So it may be any Python code,
+    its side effects happen once per item, gradients flow through it, and the cost is that of a loop.
 
     Args:
         fn: function or Cell of Tensors returning a Tensor or a tuple of them.
@@ -69,34 +74,42 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
     return run
 
 
-def _leaves(value: Any, axis: Any) -> list[tuple[Tensor, int]]:
+def _axes_of(axis: Axes, n: int) -> Sequence[Axes]:
+    """Return the axes of the n items of a sequence."""
+    return axis if isinstance(axis, (tuple, list)) else (axis,) * n
+
+
+def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
+    """Return the mapped tensors of an argument, each with its axis."""
     if axis is None:
         return []
     if isinstance(value, (tuple, list)):
-        inner = axis if isinstance(axis, (tuple, list)) else (axis,) * len(value)
-        return [pair for v, a in zip(value, inner, strict=True) for pair in _leaves(v, a)]
+        pairs = zip(value, _axes_of(axis, len(value)), strict=True)
+        return [pair for v, a in pairs for pair in _leaves(v, a)]
     if isinstance(value, Tensor):
-        return [(value, int(axis))]
+        return [(value, int(axis))]  # type: ignore[arg-type]
     raise ArgumentError(
         f"vmap: got {type(value).__name__} for a mapped argument; wanted a Tensor, or None as its axis"
     )
 
 
-def _item(value: Any, axis: Any, k: int) -> Any:
+def _item(value: Any, axis: Axes, k: int) -> Any:
+    """Return item k of a mapped argument."""
     if axis is None:
         return value
     if isinstance(value, (tuple, list)):
-        inner = axis if isinstance(axis, (tuple, list)) else (axis,) * len(value)
-        return type(value)(_item(v, a, k) for v, a in zip(value, inner, strict=True))
+        pairs = zip(value, _axes_of(axis, len(value)), strict=True)
+        return type(value)(_item(v, a, k) for v, a in pairs)
     index = (slice(None),) * (axis % value.ndim) + (k,)
     return value[index]
 
 
-def _stacked(results: list[Any], axis: Any) -> Any:
+def _stacked(results: list[Any], axis: Axes) -> Any:
+    """Stack the results of all items."""
     first = results[0]
     if isinstance(first, (tuple, list)):
-        inner = axis if isinstance(axis, (tuple, list)) else (axis,) * len(first)
-        return tuple(_stacked([r[i] for r in results], a) for i, a in enumerate(inner))
+        axes = enumerate(_axes_of(axis, len(first)))
+        return tuple(_stacked([r[i] for r in results], a) for i, a in axes)
     if axis is None:
         return first
-    return stack([r if isinstance(r, Tensor) else Tensor(r) for r in results], axis)
+    return stack([r if isinstance(r, Tensor) else Tensor(r) for r in results], axis)  # type: ignore[arg-type]

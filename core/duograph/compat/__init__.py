@@ -1,8 +1,9 @@
 """Old import paths and old names of MindSpore, as one table, served lazily.
 
-Scripts written for 1.x and 2.x reach things by many paths (`ops.operations`, `common.dtype`,
-`train.serialization`, `ops._grad.grad_base`, ...). `PATHS` says where each is served from; a finder
-makes such a module when somebody imports it. There are no shim files.
+Scripts for MindSpore 1.x and 2.x use many import paths (`ops.operations`, `common.dtype`,
+`train.serialization`, `ops._grad.grad_base`, ...). `PATHS` lists the modules that serve each of
+them; an import hook creates such a module when it is imported. There are no shim files. The module
+must not import other parts of the package when it is loaded.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
 
 __all__ = ["PATHS", "RENAMED", "install"]
 
@@ -82,8 +82,8 @@ RENAMED: dict[str, str] = {
 _noted: set[str] = set()
 
 
-def renamed(name: str, where: str, find: Callable[[str], Any]) -> Any:
-    """What an old name stands for, with one note per process; None when `find` has no such thing."""
+def renamed(name: str, where: str, find: Callable[[str], object]) -> object:
+    """Return the object of an old name, or None; warns once per process for each name."""
     new = RENAMED.get(name)
     found = None if new is None else find(new)
     if found is not None and name not in _noted:
@@ -95,7 +95,7 @@ def renamed(name: str, where: str, find: Callable[[str], Any]) -> Any:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Makes the modules of PATHS that have no file of their own."""
+    """Import hook that creates the modules of PATHS that have no file."""
 
     def __init__(self, package: str) -> None:
         self.package = package
@@ -117,7 +117,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         sources = PATHS[module.__name__[len(package) + 1 :]]
         module.__doc__ = f"Old path; its names live in {', '.join(sources) or package}."
 
-        def serve(name: str) -> Any:
+        def serve(name: str) -> object:
             if name.startswith("__") and name != "__all__":
                 raise AttributeError(name)
             if name == "__all__":
@@ -139,19 +139,17 @@ def _served(package: str, sources: Sequence[str]) -> list[types.ModuleType]:
         try:
             out.append(importlib.import_module(path))
         except ModuleNotFoundError as error:
-            if (
-                error.name != path
-            ):  # something inside it is missing: that is a fault, not an old path
+            if error.name != path:  # an import inside that module failed
                 raise
     return out
 
 
 def public_names(module: types.ModuleType) -> list[str]:
-    """`__all__`, else what does not start with an underscore."""
+    """Return `__all__` of a module, or else its names without a leading underscore."""
     return list(getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")]))
 
 
-def _lookup(package: str, sources: Sequence[str], name: str) -> Any:
+def _lookup(package: str, sources: Sequence[str], name: str) -> object:
     for module in _served(package, sources):
         found = getattr(module, name, None)
         if found is not None:
@@ -160,9 +158,6 @@ def _lookup(package: str, sources: Sequence[str], name: str) -> Any:
 
 
 def install(package: str) -> None:
-    """Serve the old paths below `package`, also when it is imported under another name.
-
-    Files of the package come first: the finder is asked last.
-    """
+    """Serve the old paths below `package`; files of the package take precedence."""
     if not any(isinstance(f, _Finder) and f.package == package for f in sys.meta_path):
         sys.meta_path.append(_Finder(package))

@@ -33,7 +33,7 @@ _HOST = {MutableInt: (INT, int), MutableFloat: (FLOAT, float), MutableBool: (BOO
 
 
 class Slots:
-    """What each call reads from its arguments.
+    """The run-time inputs among the arguments of one call.
 
     Attributes:
         leaves: tensors.

@@ -16,7 +16,7 @@ __all__ = ["Explanation"]
 
 
 class Explanation:
-    """What one compiled signature reads, writes and captures; `str()` of it is for people.
+    """A report about one compiled signature; `str()` makes it readable.
 
     Attributes:
         key: the types and settings that it was compiled for.

@@ -31,7 +31,7 @@ class ContextKey(NamedTuple):
 
 
 class JitKey(NamedTuple):
-    """What one compiled program was made for.
+    """The types, constants and settings that one compiled program was made for.
 
     Attributes:
         arguments: per positional argument its type, or its value where that is a constant.

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import duograph as ms
 from duograph import ops
-from duograph.ops.gather_scatter import gather_by
+from duograph.ops.gather_scatter import gather
 from duograph.ops.scan import scan_sum
 from duograph.ops.softmax_ops import softmax_along
 
@@ -45,7 +45,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "softmax": lambda x: softmax_along(x, 1),
     "largest": lambda x: x - ops.amax(x, 1, True),
     "summed": lambda x: scan_sum(x, 1, False, False) * 0.25,
-    "picked": lambda x: gather_by(x, ms.Tensor(np.array([2, 0, 1, 2])), 0),
+    "picked": lambda x: gather(x, ms.Tensor(np.array([2, 0, 1, 2])), 0),
     "detached": lambda x: x + ops.stop_gradient(x) * 0.5,
 }
 BINARY: dict[str, Callable[[Any, Any], Any]] = {

@@ -6,8 +6,9 @@ import numpy as np
 
 from ..dtype import BOOL, NUMERIC, bool_, complex64, complex128, float32, float64
 from ..errors import DTypeError
-from ..op import elementwise_type, op
+from ..op import op
 from ..tensor import Tensor
+from ..types import elementwise_type
 from .creation import cast, zeros_of
 from .elementwise import mul, neg
 from .logic import logical_or

@@ -20,7 +20,7 @@ from .comparison import greater, less
 from .creation import fill, iota
 from .elementwise import maximum, neg
 from .exponential import exp, log
-from .gather_scatter import gather_by, gather_elements_by
+from .gather_scatter import gather, gather_elements_by
 from .logic import select_by
 from .loss import check_reduction
 from .movement import concat_by, slice_by, stop_gradient
@@ -194,7 +194,7 @@ def _tables(
 def _ctc_read(alpha: Any, last: Any, before: Any, empty: Any) -> Any:
     """Return -log of the probability of the two final states at each item's length."""
     flat = reshape_to(alpha, (alpha.size,))
-    last = gather_by(flat, last, 0)
-    before = select_by(empty, fill((), _NEVER, alpha.dtype), gather_by(flat, before, 0))
+    last = gather(flat, last, 0)
+    before = select_by(empty, fill((), _NEVER, alpha.dtype), gather(flat, before, 0))
     top = stop_gradient(maximum(last, before))
     return neg(top + log(exp(last - top) + exp(before - top)))

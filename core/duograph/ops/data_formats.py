@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import ArgumentValueError
 from ..tensor import Tensor
 from .axes import tuple_of
-from .gather_scatter import gather_by
+from .gather_scatter import gather
 from .primitive import Primitive
 from .shape_primitives import transpose_by
 
@@ -55,4 +55,4 @@ class DataFormatDimMap(Primitive):
     def __call__(self, x: Any) -> Any:
         """The mapped axis numbers."""
         to = np.array([self.dst_format.index(c) for c in self.src_format], x.dtype.np)
-        return gather_by(Tensor(to), x, 0)
+        return gather(Tensor(to), x, 0)

@@ -21,7 +21,7 @@ from .comparison import less
 from .creation import cast_to, fill
 from .elementwise import maximum, minimum
 from .exponential import exp, log
-from .gather_scatter import gather_by
+from .gather_scatter import gather
 from .linalg import widened
 from .logic import logical_and, logical_not, logical_or, select_by
 from .movement import concat_by, slice_by, stop_gradient
@@ -275,7 +275,7 @@ def _bilinear(rows: Any, start: Any, y: Any, x: Any, height: int, width: int) ->
     total = None
     for iy, wy in _corners(y, height):
         for ix, wx in _corners(x, width):
-            value = gather_by(rows, start + iy * width + ix, 0)
+            value = gather(rows, start + iy * width + ix, 0)
             weight = wy * wx
             value = value * reshape_to(weight, (*weight.shape, 1))
             total = value if total is None else total + value
@@ -435,7 +435,7 @@ def crop_and_resize(
     )
     if method == "nearest":
         iy, ix = (cast_to(round_half_even(stop_gradient(v)), int64) for v in (y, x))
-        found = gather_by(rows, start + iy * width + ix, 0)
+        found = gather(rows, start + iy * width + ix, 0)
     else:
         found = _bilinear(rows, start, y, x, height, width)
     inside = logical_and(reshape_to(y_inside, (m, h, 1, 1)), reshape_to(x_inside, (m, 1, w, 1)))

@@ -62,23 +62,47 @@ def gathered_shape(shape: Sequence[int], indices: Sequence[int], axis: int) -> t
     return (*shape[:axis], *indices, *shape[axis + 1 :])
 
 
-@op(name="gather", composite=False, gather="rows")
-def gather_by(input: Tensor, indices: Tensor, axis: int):
-    """Primitive: the slices of `input` along `axis` selected by `indices` (NumPy's take)."""
+@op(composite=False, gather="rows", primitive="Gather(batch_dims=0)")
+def gather(input: Tensor, indices: Tensor, axis: int):
+    """Slices along an axis, selected by indices (`mindspore.ops.gather`).
+
+    Args:
+        input_params: Tensor.
+        input_indices: integer Tensor of any shape; negative ones count from the end.
+        axis: int.
+        batch_dims: number of leading axes that both have in common; the gather is separate for
+            each.
+
+    Returns:
+        Tensor of shape input_params.shape[:axis] + input_indices.shape[batch_dims:] +
+        input_params.shape[axis + 1:].
+
+    Raises:
+        IndexError: an index out of range.
+        TypeError: the indices are not integers.
+        ValueError: an axis out of range, or batch axes that differ.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.gather(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([1, 0]), 1)
+        Tensor(shape=[2, 2], dtype=Int64, value=
+        [[2, 1],
+         [4, 3]])
+    """
 
 
-@gather_by.infer
+@gather.infer
 def _(x, indices, axis):
     _check_indices("gather", indices)
     return TensorType.of(gathered_shape(x.shape, indices.shape, axis), x.dtype)
 
 
-@gather_by.reference
+@gather.reference
 def _(x, indices, axis):
     return np.take(x, normal_indices("gather", indices, x.shape[axis], axis), axis)
 
 
-@gather_by.bprop
+@gather.bprop
 def _(x, indices, out, dout, axis):
     return scatter_add_by(zeros_of(x._type.plain), indices, dout, axis), NO_GRAD
 
@@ -125,13 +149,13 @@ def _(x, indices, updates, axis):
 @scatter_set_by.bprop
 def _(x, indices, updates, out, dout, axis):
     dx = scatter_set_by(dout, indices, zeros_of(updates._type.plain), axis)
-    taken = gather_by(dout, indices, axis)
+    taken = gather(dout, indices, axis)
     # only the kept one of duplicate updates has a gradient
     n, count = x.shape[axis], indices.size
     own = iota((count,), 0, int32)
     flat = reshape_to(indices, (count,))
     winner = scatter_set_by(fill((n,), 0, int32), flat, own, 0)
-    stayed = gather_by(winner, flat, 0) == own
+    stayed = gather(winner, flat, 0) == own
     lead = (1,) * axis + indices.shape + (1,) * (x.ndim - axis - 1)
     return dx, NO_GRAD, select_by(reshape_to(stayed, lead), taken, zeros_of(taken._type.plain))
 
@@ -156,7 +180,7 @@ def _(x, indices, updates, axis):
 
 @scatter_add_by.bprop
 def _(x, indices, updates, out, dout, axis):
-    return dout, NO_GRAD, gather_by(dout, indices, axis)
+    return dout, NO_GRAD, gather(dout, indices, axis)
 
 
 # The gradient of a strided copy is attached here because it needs scatter_add.
@@ -231,7 +255,7 @@ def _(x, indices, axis):
 @gather_elements_by.decompose
 def _(x, indices, axis):
     at = element_positions(x.shape, indices, axis)
-    return reshape_to(gather_by(_flat(x), _flat(at), 0), indices.shape)
+    return reshape_to(gather(_flat(x), _flat(at), 0), indices.shape)
 
 
 @gather_elements_by.bprop

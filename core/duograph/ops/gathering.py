@@ -18,7 +18,7 @@ from .comparison import less
 from .creation import cast_to, iota
 from .creation_functions import as_index, beside
 from .elementwise import maximum, minimum
-from .gather_scatter import from_zero, gather_by, gather_elements_by, normal_indices
+from .gather_scatter import from_zero, gather, gather_elements_by, normal_indices
 from .joining import stack, unstack
 from .logic import logical_or, select_by
 from .methods import tensor_method
@@ -102,32 +102,8 @@ def explain_nd(name: str, shape: Sequence[int], indices: Tensor) -> None:
         normal_indices(name, values[..., axis], shape[axis], axis)
 
 
-@primitive("Gather(batch_dims=0)", op="gather")
-def gather(input_params: Tensor, input_indices: Any, axis: int, batch_dims: int = 0) -> Tensor:
-    """Slices along an axis, selected by indices (`mindspore.ops.gather`).
-
-    Args:
-        input_params: Tensor.
-        input_indices: integer Tensor of any shape; negative ones count from the end.
-        axis: int.
-        batch_dims: number of leading axes that both have in common; the gather is separate for each.
-
-    Returns:
-        Tensor of shape input_params.shape[:axis] + input_indices.shape[batch_dims:] +
-        input_params.shape[axis + 1:].
-
-    Raises:
-        IndexError: an index out of range.
-        TypeError: the indices are not integers.
-        ValueError: an axis out of range, or batch axes that differ.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.gather(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([1, 0]), 1)
-        Tensor(shape=[2, 2], dtype=Int64, value=
-        [[2, 1],
-         [4, 3]])
-    """
+@gather.normaliser
+def _(input_params: Tensor, input_indices: Any, axis: int, batch_dims: int = 0):
     if isinstance(axis, Tensor):
         axis = axis.item()
     shape = input_params.shape
@@ -136,7 +112,7 @@ def gather(input_params: Tensor, input_indices: Any, axis: int, batch_dims: int 
     at = axis_of("gather", axis, len(shape))
     indices = as_index(input_indices, input_params)
     if not batch_dims:
-        return gather_by(input_params, indices, at)
+        return (input_params, indices, at)
     b = batch_dims + len(indices.shape) if batch_dims < 0 else batch_dims
     if not 0 <= b <= min(at, len(indices.shape)) or shape[:b] != indices.shape[:b]:
         raise ShapeError(
@@ -157,7 +133,7 @@ def gather_batch(input: Tensor, indices: Tensor, axis: int, batch_dims: int):
     m = size_of(own)
     flat = reshape_to(indices, (batch, m))
     at = linear_index([iota((batch, m), 0, indices.dtype), flat], (batch, n))
-    found = gather_by(reshape_to(rows, (batch * n, outer, inner)), at, 0)
+    found = gather(reshape_to(rows, (batch * n, outer, inner)), at, 0)
     return reshape_to(transpose_by(found, (0, 2, 1, 3)), (*lead, *middle, *own, *rest))
 
 
@@ -167,7 +143,7 @@ def _tensor_gather(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     as `ops.gather`.
     """
     if "input_indices" in kwargs or (args and not _is_axis(args[0])):
-        return gather(self, *args, **kwargs)
+        return gather.public(self, *args, **kwargs)
     return gather_elements(self, *args, **kwargs)
 
 
@@ -238,7 +214,7 @@ def gather_nd_by(input: Tensor, indices: Tensor):
     count = check_nd("gather_nd", input.shape, indices)
     rest = input.shape[count:]
     rows = reshape_to(input, (size_of(input.shape[:count]), *rest))
-    return gather_by(rows, nd_index(input.shape, indices), 0)
+    return gather(rows, nd_index(input.shape, indices), 0)
 
 
 @primitive("GatherNd", op="gather_nd")
@@ -291,8 +267,8 @@ def index_select(input: Tensor, axis: int, index: Any) -> Tensor:
     if not indices.shape:
         indices = reshape_to(indices, (1,))
     if not input.shape:
-        return reshape_to(gather(reshape_to(input, (1,)), indices, 0), ())
-    return gather(input, indices, axis)
+        return reshape_to(gather.public(reshape_to(input, (1,)), indices, 0), ())
+    return gather.public(input, indices, axis)
 
 
 @tensor_method("index_select")
@@ -314,7 +290,7 @@ def take(input: Tensor, index: Any) -> Tensor:
         >>> ms.ops.take(ms.Tensor([[1, 2], [3, 4]]), ms.Tensor([0, 3]))
         Tensor(shape=[2], dtype=Int64, value= [1, 4])
     """
-    return gather_by(reshape_to(input, (input.size,)), as_index(index, input), 0)
+    return gather(reshape_to(input, (input.size,)), as_index(index, input), 0)
 
 
 @tensor_method("take")
@@ -348,7 +324,7 @@ def _tensor_take(
         found = remainder(found, n)
     elif mode == "clip" and n:
         found = maximum(minimum(found, n - 1), -n)
-    return gather_by(x, found, at)
+    return gather(x, found, at)
 
 
 @op(method="reverse_sequence", primitive="ReverseSequence(seq_dim, batch_dim=0)")

@@ -25,13 +25,7 @@ from . import elementwise
 from .comparison import equal
 from .creation import cast_to
 from .creation_functions import as_index
-from .gather_scatter import (
-    gather_by,
-    gathered_shape,
-    normal_indices,
-    scatter_add_by,
-    scatter_set_by,
-)
+from .gather_scatter import gather, gathered_shape, normal_indices, scatter_add_by, scatter_set_by
 from .gathering import linear_index
 from .logic import select_by
 from .methods import tensor_method
@@ -180,7 +174,7 @@ def getitem_by(tensors: Sequence[Tensor], index: Any):
     out = _sliced(x, plan)
     if not arrays:
         return identity(out) if out is x else out
-    return gather_by(_merged(out, plan), _positions(arrays, plan), plan.place)
+    return gather(_merged(out, plan), _positions(arrays, plan), plan.place)
 
 
 @op(name="setitem")
@@ -436,7 +430,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
             return call(self)
         if index.__class__ is int and len(_table) > MANY and _runs_now(self):
             _plan(type_.shape[:1], key)
-            return gather_by(self, Tensor(index), 0)
+            return gather(self, Tensor(index), 0)
         return getitem_by((self,), key)
     if index.__class__ is Tensor:
         call = _table.get((type_, index._type, _ONE_ARRAY))

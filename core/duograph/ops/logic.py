@@ -8,8 +8,9 @@ import numpy as np
 
 from ..dtype import BOOL, INTEGER, NUMERIC, bool_
 from ..errors import DTypeError
-from ..op import NO_GRAD, elementwise_type, op
+from ..op import NO_GRAD, op
 from ..tensor import Tensor
+from ..types import elementwise_type
 from .creation import cast
 from .methods import tensor_method
 from .primitive import primitive

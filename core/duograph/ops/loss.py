@@ -20,7 +20,7 @@ from .comparison import greater, less, less_equal, not_equal
 from .creation import cast_to, fill
 from .elementwise import maximum, neg
 from .exponential import log
-from .gather_scatter import gather_by, gather_elements_by
+from .gather_scatter import gather, gather_elements_by
 from .linalg import widened
 from .logic import select_by
 from .movement import stop_gradient
@@ -94,7 +94,7 @@ def nll_rows(
     picked = reshape_to(gather_elements_by(input, column, 1), safe.shape)
     scale = cast_to(valid, input.dtype)
     if weight is not None:
-        scale = scale * gather_by(cast_to(weight, input.dtype), safe, 0)
+        scale = scale * gather(cast_to(weight, input.dtype), safe, 0)
     # a factor of 0 is not enough, since an ignored row may hold -inf
     loss = select_by(valid, neg(picked) * scale, fill((), 0.0, input.dtype))
     if smoothing:

@@ -11,7 +11,7 @@ from .comparison import not_equal
 from .creation import cast_to
 from .ctc import ctc_loss
 from .elementwise import maximum
-from .gather_scatter import gather_by
+from .gather_scatter import gather
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -93,7 +93,7 @@ class NLLLoss(Primitive):
         loss = nll_loss(logits, labels, weight, self.ignore_index, self.reduction)
         valid = cast_to(not_equal(labels, self.ignore_index), weight.dtype)
         safe = maximum(labels, 0)
-        return loss, total_of(gather_by(weight, safe, 0) * valid)
+        return loss, total_of(gather(weight, safe, 0) * valid)
 
 
 class SmoothL1Loss(Primitive):

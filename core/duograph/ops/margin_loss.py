@@ -14,7 +14,7 @@ from .comparison import equal, less
 from .creation import cast_to, fill, iota
 from .elementwise import maximum, minimum, neg
 from .exponential import log
-from .gather_scatter import gather_by, gather_elements_by
+from .gather_scatter import gather, gather_elements_by
 from .logic import logical_and, logical_not, select_by
 from .loss import binary_cross_entropy_with_logits, check_reduction, reduced, same_shape
 from .movement import stop_gradient
@@ -202,7 +202,7 @@ def multi_margin_loss(
     gap = _relu(margin - own + input)
     gap = gap if p == 1 else gap * gap
     if weight is not None:
-        gap = gap * reshape_to(gather_by(weight, target, 0), column.shape)
+        gap = gap * reshape_to(gather(weight, target, 0), column.shape)
     is_own = equal(iota(input.shape, 1, target.dtype), column)
     gap = select_by(is_own, fill((), 0.0, input.dtype), gap)
     return reduced(reduce_sum(gap, (1,), False) / classes, reduction)

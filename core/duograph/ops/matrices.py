@@ -22,7 +22,7 @@ from .comparison import equal, less
 from .creation import cast_to, fill, iota
 from .elementwise import neg
 from .exponential import exp, log
-from .gather_scatter import gather_by, gather_elements_by
+from .gather_scatter import gather, gather_elements_by
 from .linalg import matmul_of
 from .logic import bitwise_and, logical_and, logical_not, logical_or, select_by
 from .methods import tensor_method
@@ -525,7 +525,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
         )
 
     def turned(x: Any, order: tuple[int, ...]) -> Any:
-        return gather_by(x, np.array(order), axis)
+        return gather(x, np.array(order), axis)
 
     a, b = (1, 2, 0), (2, 0, 1)
     return turned(input, a) * turned(other, b) - turned(input, b) * turned(other, a)

@@ -36,7 +36,7 @@ from . import (
     tensor_types,
 )
 from .comparison import less
-from .gather_scatter import gather_by
+from .gather_scatter import gather
 from .logic import logical_and, select_by
 from .primitive import Primitive
 from .rounding import floor_divide, remainder
@@ -227,13 +227,13 @@ def _embedding_lookup(input_params: Tensor, input_indices: Any, offset: int) -> 
     indices = creation.as_index(input_indices) - offset
     n = input_params.shape[0]
     inside = logical_and(less(-1, indices), less(indices, n))
-    rows = gather_by(input_params, select_by(inside, indices, 0), 0)
+    rows = gather(input_params, select_by(inside, indices, 0), 0)
     shape = (*indices.shape, *[1] * (len(input_params.shape) - 1))
     return select_by(shaping.reshape(inside, shape), rows, 0)
 
 
 def _gather_v2(input_params: Tensor, input_indices: Any, axis: int) -> Tensor:
-    return gathering.gather(input_params, input_indices, axis)
+    return gathering.gather.public(input_params, input_indices, axis)
 
 
 def _invert_permutation(input_x: Any) -> Any:

@@ -18,7 +18,7 @@ from .axes import tuple_of
 from .comparison import equal, less, not_equal
 from .creation import cast_to, fill
 from .elementwise import maximum, minimum
-from .gather_scatter import gather_by, gather_elements_by, scatter_add_by, scatter_set_by
+from .gather_scatter import gather, gather_elements_by, scatter_add_by, scatter_set_by
 from .linalg import matmul_of, widened
 from .logic import logical_and, logical_not, select_by
 from .movement import slice_by, stop_gradient
@@ -113,7 +113,7 @@ def resize_by(
             continue
         total = None
         for index, weight in _taps(mode, n, out, rule, scale):
-            part = gather_by(x, index, axis)
+            part = gather(x, index, axis)
             if weight is not None:
                 tail = (out, *[1] * (x.ndim - 1 - axis))
                 part = part * weight.astype(x.dtype.np).reshape(tail)
@@ -506,7 +506,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int, by_frequency: boo
         [[3. 4.]
          [1. 2.]]
     """
-    out = gather_by(weight, input, 0)
+    out = gather(weight, input, 0)
     kept = (*input.shape, *[1] * (weight.ndim - 1))
     if padding_idx >= 0:
         hidden = reshape_to(equal(input, fill((), padding_idx, input.dtype)), kept)
@@ -515,7 +515,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int, by_frequency: boo
         flat = reshape_to(input, (input.size,))
         ones = fill((input.size,), 1.0, weight.dtype)
         count = scatter_add_by(fill((weight.shape[0],), 0.0, weight.dtype), flat, ones, 0)
-        share = reshape_to(1.0 / gather_by(count, input, 0), kept)
+        share = reshape_to(1.0 / gather(count, input, 0), kept)
         out = out * share + stop_gradient(out * (1.0 - share))
     return out
 
@@ -540,7 +540,7 @@ def _(
         )
     if max_norm is not None:
         plain = stop_gradient(weight)
-        used = gather_by(plain, reshape_to(input, (input.size,)), 0)
+        used = gather(plain, reshape_to(input, (input.size,)), 0)
         size = vector_norm(used, float(norm_type), (1,), True)
         scale = minimum(max_norm / (size + 1e-7), fill((), 1.0, size.dtype))
         assign(weight, scatter_set_by(plain, reshape_to(input, (input.size,)), used * scale, 0))
@@ -561,6 +561,6 @@ class EmbeddingLookup(Primitive):
             logical_not(less(index, fill((), 0, index.dtype))),
             less(index, fill((), rows, index.dtype)),
         )
-        found = gather_by(input_params, select_by(inside, index, fill((), 0, index.dtype)), 0)
+        found = gather(input_params, select_by(inside, index, fill((), 0, index.dtype)), 0)
         kept = reshape_to(inside, (*index.shape, *[1] * (input_params.ndim - 1)))
         return select_by(kept, found, fill((), 0, found.dtype))

@@ -11,7 +11,7 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from .arguments import ints_of
-from .gather_scatter import gather_by
+from .gather_scatter import gather
 from .movement import pad_by, slice_by
 from .primitive import primitive
 from .shape_primitives import reshape_to, transpose_by
@@ -28,7 +28,7 @@ def pad_index(input: Tensor, low: Sequence[int], high: Sequence[int], mode: str)
     out = input
     for axis, (a, b) in enumerate(zip(low, high, strict=True)):
         if a or b:
-            out = gather_by(out, padded_positions(input.shape[axis], a, b, mode), axis)
+            out = gather(out, padded_positions(input.shape[axis], a, b, mode), axis)
     return out
 
 

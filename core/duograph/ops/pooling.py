@@ -19,7 +19,7 @@ from . import powers
 from .axes import tuple_of
 from .comparison import equal, less
 from .creation import cast_to, fill
-from .gather_scatter import gather_by, gather_elements_by, scatter_elements_add_by
+from .gather_scatter import gather, gather_elements_by, scatter_elements_add_by
 from .logic import logical_and, logical_not, logical_or, select_by
 from .primitive import primitive
 from .reduction import max_with_index, reduce_max, reduce_mean, reduce_min
@@ -320,7 +320,7 @@ def adaptive_avg(input: Tensor, output_size: Ints):
             x = reduce_mean(x, (axis + 1,), False)
             continue
         index, mask, count = _bins(n, out)
-        parts = gather_by(x, index, axis)
+        parts = gather(x, index, axis)
         shape = (*index.shape, *[1] * len(tail))
         parts = select_by(mask.reshape(shape), parts, fill((), 0, x.dtype))
         total = reduce_sum(parts, (axis + 1,), False)
@@ -340,7 +340,7 @@ def adaptive_max(input: Tensor, output_size: Ints):
     most = []
     for i, (size, out) in enumerate(zip(sizes, output_size, strict=True)):
         index, mask, _ = _bins(size, out)
-        x = gather_by(x, index, 2 + 2 * i)  # axes become out, most per spatial axis
+        x = gather(x, index, 2 + 2 * i)  # axes become out, most per spatial axis
         shape = [1] * (2 * k)
         shape[2 * i : 2 * i + 2] = index.shape
         most.append(index.shape[1])

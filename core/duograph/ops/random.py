@@ -27,7 +27,7 @@ from .comparison import less
 from .creation import cast_to, fill, iota
 from .elementwise import add, minimum, mul, neg
 from .exponential import log
-from .gather_scatter import gather_by
+from .gather_scatter import gather
 from .logic import bitwise_and, bitwise_or, bitwise_xor, logical_not, shift_left, shift_right
 from .methods import tensor_method
 from .movement import concat_by, slice_by
@@ -396,7 +396,7 @@ def shuffle(x: Tensor, seed: Any = None) -> Tensor:
     """
     if x.ndim == 0:
         return x
-    return gather_by(x, permutation(take_state(seed or None, like=x), x.shape[0], int64), 0)
+    return gather(x, permutation(take_state(seed or None, like=x), x.shape[0], int64), 0)
 
 
 def standard_normal(shape: Any, seed: Any = None) -> Tensor:

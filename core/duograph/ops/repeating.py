@@ -17,7 +17,7 @@ from . import shape_primitives
 from .arguments import ints_of
 from .comparison import not_equal
 from .elementwise import sub
-from .gather_scatter import gather_by
+from .gather_scatter import gather
 from .joining import _cut_axis, _several, concat, stack
 from .methods import tensor_method
 from .movement import slice_axis
@@ -159,7 +159,7 @@ def _(input: Tensor, repeats: Any, axis: Any = None):
         )
     if len(counts) == 1:
         return (input, counts[0], at)
-    return gather_by(input, np.repeat(np.arange(n), counts), at)
+    return gather(input, np.repeat(np.arange(n), counts), at)
 
 
 # ---- broadcast
@@ -316,7 +316,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         )
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
-    return gather_by(input, rows, 0)
+    return gather(input, rows, 0)
 
 
 @tensor_method("sum_to_size")

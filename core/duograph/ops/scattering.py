@@ -20,7 +20,7 @@ from .creation_functions import as_index, beside, full_like
 from .elementwise import maximum, minimum, mul, neg, true_divide
 from .gather_scatter import (
     from_zero,
-    gather_by,
+    gather,
     gathered_shape,
     scatter_add_by,
     scatter_elements_add_by,
@@ -182,7 +182,7 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
         return identity(input)
     if m > 1:
         order = sort_by(from_zero(flat, input.shape[0]), 0, False)[1]
-        flat, rows = gather_by(flat, order, 0), gather_by(rows, order, 0)
+        flat, rows = gather(flat, order, 0), gather(rows, order, 0)
         flat = from_zero(flat, input.shape[0])
     function = combine(mode)
     step = 1
@@ -195,7 +195,7 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
         rows = concat_by((slice_axis(rows, 0, 0, step), joined), 0)
         step *= 2
     # the last of a run of equal indices holds the whole of it, and is the one that stays
-    return scatter_set_by(input, flat, function(gather_by(input, flat, 0), rows), 0)
+    return scatter_set_by(input, flat, function(gather(input, flat, 0), rows), 0)
 
 
 def scatter_rows(name: str, input: Tensor, indices: Any, updates: Any, mode: str) -> Tensor:

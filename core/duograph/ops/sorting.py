@@ -16,7 +16,7 @@ from .axes import axis_of
 from .comparison import equal, less, less_equal, not_equal
 from .creation import cast_to, fill, iota, zeros_of
 from .creation_functions import as_index, beside
-from .gather_scatter import gather_by, gather_elements_by, scatter_elements_set_by
+from .gather_scatter import gather, gather_elements_by, scatter_elements_set_by
 from .logic import logical_and, logical_not, logical_or, select_by
 from .methods import tensor_method
 from .movement import concat_by, flip_by, identity, pad_by, slice_axis, stop_gradient
@@ -343,7 +343,7 @@ def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
         # a try past the end looks at the last element, whose answer does not count
         probe = select_by(less(n, try_), fill((), n, int32), try_) - 1
         if sequence.ndim == 1:
-            seen = gather_by(sequence, probe, 0)
+            seen = gather(sequence, probe, 0)
         else:
             seen = gather_elements_by(sequence, probe, sequence.ndim - 1)
         below = logical_not(_less(values, seen)) if right else _less(seen, values)

@@ -16,7 +16,7 @@ from ..types import TensorType, broadcast_shapes
 from .axes import axis_of
 from .creation import cast_to
 from .creation_functions import beside
-from .gather_scatter import gather_by
+from .gather_scatter import gather
 from .methods import tensor_method
 from .movement import pad_by, slice_axis
 from .primitive import primitive
@@ -130,7 +130,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     wide = broadcast_to.public(beside(mask, input), shape)
     where = broadcast_to.public(beside(input, mask), shape)
     at = nonzero_by(reshape_to(where, (where.size,)))
-    return gather_by(reshape_to(wide, (wide.size,)), reshape_to(at, (at.size,)), 0)
+    return gather(reshape_to(wide, (wide.size,)), reshape_to(at, (at.size,)), 0)
 
 
 @op(name="unique", composite=False, differentiable=False, host=True)

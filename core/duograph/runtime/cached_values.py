@@ -171,7 +171,7 @@ class CachedValues:
         try:
             watch.values = self._compute(*handles)
         except DuographError as error:  # the whole program will raise it, if it is the user's error
-            self._notes.append(f"nothing is computed once: {error}")
+            self._notes.append(f"nothing is cached: {error}")
             watch.wait = watch.patience = MAX_WAIT
         return watch.values
 

@@ -93,7 +93,7 @@ class _OperandPlan:
 
     def __init__(self, type_: TensorType) -> None:
         self.result_types: tuple[TensorType, ...] = (type_.plain,)
-        self.device = type_.place
+        self.device = type_.committed_device
 
     def run(self, node: Node, cotangents: Sequence[object], create_graph: bool) -> Sequence[object]:
         return cotangents
@@ -173,7 +173,7 @@ def _pick(indices: Sequence[int]) -> Pick:
 
 
 class _Recording:
-    """What recorded calls of one op share: the forward with residuals, and how to make its node.
+    """The forward of one op with residuals, and how its recorded calls make a tape node.
 
     Attributes:
         plan: of the node.

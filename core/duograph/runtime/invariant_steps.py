@@ -50,7 +50,7 @@ class Partition:
             parts.append(f"{self.kernels} kernel{'s' * (self.kernels > 1)} run once")
         if packed:
             parts.append(f"{packed} operand{'s' * (packed > 1)} packed once")
-        return " and ".join(parts) + ", while Parameters stay"
+        return " and ".join(parts) + " while Parameters are unchanged"
 
 
 def partition(

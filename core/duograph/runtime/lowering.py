@@ -98,7 +98,7 @@ class Lowering:
         self.sizes.append(_HOST_BYTES.get(type_, 0))
         self.hosts[slot] = type_
         if type_ not in _HOST_BYTES:
-            self.python = self.python or "an object of Python"
+            self.python = self.python or "a Python object"
         return slot
 
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:

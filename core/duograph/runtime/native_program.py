@@ -47,7 +47,7 @@ def native_program(
     if any(work.hosts.get(slot) is STACK for slot in (*params, *outputs)):
         work.python = work.python or "a stack"
     if work.level != "O2" and work.hosts:
-        work.python = work.python or "a number of Python"
+        work.python = work.python or "a Python number"
     if work.python:
         notes.append(f"runs step by step: {work.python} runs in Python")
         return None
@@ -60,7 +60,7 @@ def native_program(
             steps.append(each)
     has_host_steps = any(isinstance(s, HostStep) for s in steps_in(instructions))
     if draws and has_host_steps:  # to run again from the start would draw again
-        notes.append("runs step by step: random numbers beside numbers of Python")
+        notes.append("runs step by step: random ops beside Python numbers")
         return None
     if len(steps) < 2 and not updates and all(isinstance(s, Step) for s in steps):
         return None  # nothing to gain

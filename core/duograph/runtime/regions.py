@@ -55,7 +55,7 @@ def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, Call], li
 
 
 def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:
-    """How many regions have something else in them than elementwise ops and rows, as text."""
+    """Yield texts that count regions with more than element-wise ops and row reductions."""
 
     def columns(body: Graph, node: GraphNode) -> bool:
         if not is_reduction(node.op):
@@ -88,7 +88,7 @@ def _warn_once(backend: Backend, problem: str) -> None:
 
 
 def _collect(graph: Graph, bodies: dict[str, list[Graph]], seen: set[Graph]) -> None:
-    """Bodies of regions by what they compute, those in the graphs inside included."""
+    """Collect the bodies of region nodes, subgraphs included, by their text: equal ones share a call."""
     if graph in seen:
         return
     seen.add(graph)

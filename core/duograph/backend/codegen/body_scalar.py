@@ -1,5 +1,4 @@
-"""The scalar expression of an element-wise composite, found by running its body on symbolic
-scalars.
+"""Scalar expressions of element-wise composites, by running their bodies on symbolic scalars.
 
 `Op.scalar_rule` calls `run_body` for composites with ``elementwise=True`` and no `scalar` slot of
 their own. Every op that the body calls must have a scalar rule or make a constant. This module

@@ -1,7 +1,7 @@
-"""The loop program of a fused region: what the scheduler makes and every dialect's printer prints.
+"""Loop programs: the typed, scheduled form of fused regions that printers turn into source.
 
 `scheduling.schedule` builds a `LoopProgram` from a region plan and a target; `loop_printer` prints
-it as C, OpenCL C or CUDA C. A program says which work item computes what, in which order, and where
+it as C, OpenCL C or CUDA C. A program assigns the work to work items, orders it, and says where
 values are kept. It never holds text of a dialect: qualifiers, pragmas, how operands arrive and how
 a wrong index is reported are the printer's.
 """
@@ -143,7 +143,7 @@ class Address(NamedTuple):
 
 
 class Order(enum.Enum):
-    """What a loop promises a compiler about its iterations."""
+    """The promise of a loop to a compiler about its iterations."""
 
     SERIAL = "serial"
     INDEPENDENT = "independent"

@@ -1,5 +1,4 @@
-"""The plan of a fused region: its loop nest, the strides of its operands, its values as
-expressions.
+"""The plan of a fused region: loop nest, strides of operands, values as expressions.
 
 `plan_region` is called on the graph of a region, by fusion as a check and by backends before
 `scheduling` turns the plan into a loop program. A plan names no device and no dialect.
@@ -90,7 +89,7 @@ class Gathered(NamedTuple):
 
 
 class Access(NamedTuple):
-    """How an operand is read.
+    """One way to read an operand in the loop nest.
 
     Attributes:
         operand: which operand of the region.

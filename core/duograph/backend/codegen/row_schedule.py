@@ -1,6 +1,6 @@
 """Schedule regions that reduce along rows: each row is walked once for each pass.
 
-Pass k computes what needs the reductions of the passes before it. A span of rows belongs to one
+Pass k computes the values that depend on the reductions of the passes before it. A span of rows belongs to one
 work item, or (GROUP) every row to a group of them, whose items share its elements.
 """
 
@@ -135,7 +135,7 @@ class _Rows(Scheduler):
     def elements(
         self, stage: int, targets: list[str], known: set[str], at: Index
     ) -> tuple[list[Statement], set[str]]:
-        """What a pass does with one element, and the operands it reads; kept values are at `at`."""
+        """The statements of a pass for one element, and the operands it reads; kept values at `at`."""
         loads_kept = {v for v in self.kept if self.values[v].stage < stage}
         values = self.closure(targets, known | loads_kept)
         used = set(self.read_by(values))

@@ -1,4 +1,4 @@
-"""Elementwise kernels of single ops: one for each op with a `scalar` slot and each dtype it takes.
+"""Elementwise kernels of single ops, for each op with a `scalar` slot and each dtype it takes.
 
 A backend that compiles ahead of time prints all of them (`scalar_kernels`); one that compiles on
 demand asks `scalar_kernel` for one. Attributes annotated `float` are parameters of the kernel, in

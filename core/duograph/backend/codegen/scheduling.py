@@ -1,4 +1,4 @@
-"""Schedule a region: which work item computes what, in which loops.
+"""Schedule a region: divide its work over work items and arrange it in loops.
 
 `schedule` is the one planner for all backends: it turns a `RegionPlan` and the `Target` of a
 dialect into a `LoopProgram`. Reductions along rows are in `row_schedule`, reductions of columns and
@@ -54,7 +54,7 @@ NARROW = 1 << 30
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What the scheduler knows of a device and of its dialect.
+    """The properties of a device and of its dialect that scheduling depends on.
 
     Attributes:
         spans: whether a work item is a processor's thread, which takes a span of the work.
@@ -77,7 +77,7 @@ class Target:
 
 
 class Scheduler:
-    """What schedules of all kinds share: pointers, loads and definitions of values."""
+    """The base of all schedules: pointers, loads and definitions of values."""
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         self.target = target
@@ -199,13 +199,13 @@ class Scheduler:
         ]
 
     def define(self, value: Computed) -> list[Statement]:
-        """Define a value, unless its name is that of what it copies."""
+        """Define a value; nothing if it only renames a value of the same name."""
         e = value.expression
         if e.op == "input" and str(e.value) == value.name:
             return []
         return [Define(value.name, value.dtype, e, value.node)]
 
-    # ---- what is needed -------------------------------------------------------------------------
+    # ---- values to compute -------------------------------------------------------------------------
 
     def closure(self, targets: Iterable[str], known: set[str]) -> list[Computed]:
         """The values to compute for `targets`, in order, when the values `known` exist."""

@@ -123,7 +123,7 @@ class Pool:
 
 
 def _class_of(nbytes: int) -> int:
-    """Round up to a size class: an eighth of a power of two apart, at least 64 bytes."""
+    """Round up to a size class: eight classes for each power of two, at least 64 bytes."""
     if nbytes <= 64:
         return 64
     step = max(64, 1 << (nbytes.bit_length() - 4))

@@ -9,7 +9,7 @@ import numpy as np
 from ...dtype import int32
 from ...ops.elementwise import add
 from ...ops.exponential import exp
-from ...ops.gather_scatter import gather_by
+from ...ops.gather_scatter import gather
 from ...ops.shape_primitives import reduce_sum
 from ..case import FOUR, ROWS, Bad, Make, OpCase, Sample, binary, reduction, unary
 
@@ -36,7 +36,7 @@ CASES = [
         errors=[Bad((None, (0,), False), TypeError, "reduce_sum: got None")],
     ),
     OpCase(
-        gather_by,
+        gather,
         gather_samples,
         grad=(0,),
         without={"broadcast": "indices select, they do not broadcast"},

@@ -286,7 +286,7 @@ def label_of(ev: Evaluation, location: Location) -> str:
     """Return the name of a location for messages."""
     kind, owner, name = location
     if kind in ("item", "attribute"):
-        label = str(name[1] if isinstance(name, tuple) else name)
+        label = str(name[2] if isinstance(name, tuple) else name)
         return "the result of the loop" if label == "*value" else label
     if kind == "slot":
         return str(getattr(owner.tensor, "name", "a Tensor"))

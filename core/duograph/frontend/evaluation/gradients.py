@@ -20,6 +20,7 @@ from ...tensor import Tensor
 from ...types import ValueType
 from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
+from ..state.journal import Location
 from ..types import Args, Kwargs, Value
 from ..values.nested import depends_on_graph
 from .branches import run_and_undo
@@ -29,7 +30,7 @@ from .join import Join, with_results
 
 def _run_and_undo_in(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
-) -> tuple[Value, list[tuple[Value, Value]]]:
+) -> tuple[Value, list[tuple[Location, Value]]]:
     """Evaluate in the graph of `child` and undo the writes.
 
     Returns:
@@ -129,14 +130,7 @@ def record(
             weight_ids[id(slot)] = made._id
         return call(ev, fn, tuple(given), kwargs)
 
-    try:
-        result, ends = _run_and_undo_in(ev, child, run)
-    except Dead:  # it raises when the graph runs; keep its effects before that
-        whole = child.closed([], list(child.outer))
-        parent.inline(whole, [*incoming, *(parent.tensor(i) for i in child.outer)])
-        raise
-    except NeedsValue as error:  # raised by the function, not by the transform
-        raise _needs_python(str(error)) from None
+    result, ends = _evaluate_function(ev, child, incoming, run)
     outputs = _differentiated_outputs(child, result, has_aux)
     # other exits of the graph: the rest of the result, and the writes except unwritten weights
     join = Join.of_one(ev, child)
@@ -162,6 +156,24 @@ def record(
     return GraphRecorded(
         ev, lin, residuals, found[: len(outputs)], with_results(shape, found), leaf_types
     )
+
+
+def _evaluate_function(
+    ev: Evaluation, child: StagedBuilder, incoming: Sequence[Value], run: Callable[[], Value]
+) -> tuple[Value, list[tuple[Location, Value]]]:
+    """Evaluate a function to differentiate; see `_run_and_undo_in` for the result.
+
+    If it always raises, its effects before that are kept.
+    """
+    try:
+        return _run_and_undo_in(ev, child, run)
+    except Dead:
+        parent = ev.builder
+        whole = child.closed([], list(child.outer))
+        parent.inline(whole, [*incoming, *(parent.tensor(i) for i in child.outer)])
+        raise
+    except NeedsValue as error:  # raised by the function, not by the transform
+        raise _needs_python(str(error)) from None
 
 
 def _differentiated_outputs(child: StagedBuilder, result: Value, has_aux: bool) -> list[Value]:

@@ -1,0 +1,75 @@
+"""The examples in CONTRIBUTING.md of adding an op and a spelling work as shown."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Iterator
+from types import ModuleType
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph.backend.codegen import C, print_function, trace_scalar
+from duograph.dtype import float32
+from duograph.op import OPS
+from duograph.ops.primitive import spelled_classes
+
+CONTRIBUTING = pathlib.Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
+IMPORTS = """\
+from duograph.dtype import FLOATING
+from duograph.op import op
+from duograph.ops.elementwise import square
+from duograph.ops.powers import sqrt
+from duograph.tensor import Tensor
+"""
+
+
+def examples() -> list[str]:
+    section = CONTRIBUTING.read_text().split("## How to add an op")[1].split("\n## ")[0]
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+
+
+@pytest.fixture
+def family() -> Iterator[ModuleType]:
+    """A module made of the two examples; its op is removed afterwards."""
+    module = ModuleType("family")
+    exec(IMPORTS + "\n".join(examples()), vars(module))
+    yield module
+    del OPS["squareplus"]
+
+
+def test_examples_are_short() -> None:
+    new_op, new_spelling = examples()
+    assert len(new_op.splitlines()) < 15
+    assert len(new_spelling.splitlines()) == 1
+
+
+def test_new_op_has_value_type_and_gradient(family: ModuleType) -> None:
+    x = ms.Tensor(np.array([[0.0, 1.5]], np.float32))
+    np.testing.assert_allclose(family.squareplus(x).asnumpy(), [[1.0, 2.0]])
+    np.testing.assert_allclose(family.squareplus(x, 1.0).asnumpy(), [[0.5, 1.6513878]], rtol=1e-6)
+    assert family.squareplus(x).dtype is float32
+    gradient = ms.grad(lambda v: family.squareplus(v).sum())(x)
+    np.testing.assert_allclose(gradient.asnumpy(), [[0.5, 0.8]], rtol=1e-6)
+    with pytest.raises(TypeError, match=r"squareplus: .*int32"):
+        family.squareplus(ms.Tensor([1], ms.int32))
+
+
+def test_new_op_has_a_kernel(family: ModuleType) -> None:
+    op = family.squareplus
+    expression = trace_scalar(op.scalar_rule, [("input", float32)], {"b": 4.0}, float32)
+    printed = print_function(C, "squareplus", [("input", float32)], expression)
+    assert "sqrt" in printed
+
+
+def test_new_op_has_a_primitive_class_and_a_method(family: ModuleType) -> None:
+    primitive = spelled_classes([family])["SquarePlus"]
+    x = ms.Tensor([0.0, 1.5])
+    np.testing.assert_allclose(primitive()(x).asnumpy(), [1.0, 2.0])
+    np.testing.assert_allclose(primitive(b=1.0)(x).asnumpy(), family.squareplus(x, 1.0).asnumpy())
+    assert family.squareplus.methods == ("squareplus",)
+
+
+def test_new_spelling_is_the_same_function(family: ModuleType) -> None:
+    assert family.smooth_relu is family.squareplus
