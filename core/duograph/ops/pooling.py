@@ -5,13 +5,14 @@ names.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from ..dtype import FLOATING, REAL, DType, bool_, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..host_arrays import Array
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
@@ -43,6 +44,7 @@ __all__ = [
 
 Ints = Sequence[int]
 Pairs = Sequence[tuple[int, int]]
+_Sums = TypeVar("_Sums", Tensor, Array)
 
 
 def _check_input(name: str, x: TensorType) -> None:
@@ -50,14 +52,14 @@ def _check_input(name: str, x: TensorType) -> None:
         raise ShapeError(f"{name}: got input of shape {x.shape}; wanted (N, C, spatial...)")
 
 
-def _lowest(dtype: DType) -> Any:
+def _lowest(dtype: DType) -> bool | int | float:
     """What every element is at least."""
     if dtype.is_floating:
         return -float("inf")
     return False if dtype is bool_ else int(np.iinfo(dtype.np).min)
 
 
-def _taps(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Any:
+def _taps(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Iterator[tuple[slice, ...]]:
     for k in np.ndindex(*kernel):
         yield tuple(
             slice(i * d, i * d + (o - 1) * s + 1, s)
@@ -189,7 +191,7 @@ def _(x, kernel, stride, padding, count_include_pad, divisor):
     return TensorType.of((*x.shape[:2], *out), x.dtype)
 
 
-def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, out: Ints) -> Any:
+def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, out: Ints) -> Array:
     """float64 number of cells of each window that are no padding."""
     total = np.ones((1,) * len(kernel))
     for i, (n, k, s, (low, _), o) in enumerate(
@@ -204,9 +206,15 @@ def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, out: Ints) 
 
 
 def _divided(
-    total: Any, sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, include: bool, divisor: int
-) -> Any:
-    """Window sums (N, C, out...) over what each is divided by."""
+    total: _Sums,
+    sizes: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pairs,
+    include: bool,
+    divisor: int,
+) -> _Sums:
+    """Divide window sums (N, C, out...) by `divisor`, or by the number of cells that count."""
     if divisor:
         return total / divisor
     if include or not any(p for pair in padding for p in pair):
@@ -295,7 +303,7 @@ def _(dout, input_shape, kernel, stride, padding, count_include_pad, divisor):
 # ---- adaptive -----------------------------------------------------------------------------------
 
 
-def _bins(n: int, out: int) -> tuple[Any, Any, Any]:
+def _bins(n: int, out: int) -> tuple[Array, Array, Array]:
     """Per output cell: int64 indices of its inputs (out, most), which of them count, and how many."""
     begin = np.arange(out) * n // out
     end = -(-(np.arange(1, out + 1) * n) // out)
@@ -364,7 +372,7 @@ def adaptive_max(input: Tensor, output_size: Ints):
 # ---- public functions ---------------------------------------------------------------------------
 
 
-def _batched(name: str, x: Any, n: int) -> tuple[Any, bool]:
+def _batched(name: str, x: object, n: int) -> tuple[Tensor, bool]:
     if not isinstance(x, Tensor):
         raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
     if x.ndim == n + 1:
@@ -376,7 +384,7 @@ def _batched(name: str, x: Any, n: int) -> tuple[Any, bool]:
     return x, False
 
 
-def _unbatched(x: Any, single: bool) -> Any:
+def _unbatched(x: Tensor, single: bool) -> Tensor:
     return reshape_to(x, x.shape[1:]) if single else x
 
 
@@ -405,13 +413,13 @@ def _ceil_padding(
 @functools.lru_cache(maxsize=4096)
 def _max_arguments(
     name: str,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int],
+    padding: int | Ints | Pairs,
+    dilation: int | Sequence[int],
     ceil_mode: bool,
     sizes: tuple[int, ...],
-) -> tuple[Any, ...]:
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
     """Kernel, stride, padding and dilation per axis, as the primitive takes them."""
     n = len(sizes)
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
@@ -469,13 +477,13 @@ _MAX_DOC = """Largest element of sliding windows (`mindspore.ops.max_pool{n}d`).
 
 def max_pool1d(
     x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Ints | Pairs = 0,
+    dilation: int | Sequence[int] = 1,
     return_indices: bool = False,
     ceil_mode: bool = False,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     return _max(
         "max_pool1d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 1
     )
@@ -483,13 +491,13 @@ def max_pool1d(
 
 def max_pool2d(
     x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Ints | Pairs = 0,
+    dilation: int | Sequence[int] = 1,
     return_indices: bool = False,
     ceil_mode: bool = False,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     return _max(
         "max_pool2d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 2
     )
@@ -497,13 +505,13 @@ def max_pool2d(
 
 def max_pool3d(
     x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | Ints | Pairs = 0,
+    dilation: int | Sequence[int] = 1,
     return_indices: bool = False,
     ceil_mode: bool = False,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     return _max(
         "max_pool3d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 3
     )
@@ -554,9 +562,9 @@ _AVG_DOC = """Mean of sliding windows (`mindspore.ops.avg_pool{n}d`).
 
 def avg_pool1d(
     input_x: Tensor,
-    kernel_size: Any = 1,
-    stride: Any = 1,
-    padding: Any = 0,
+    kernel_size: int | Sequence[int] = 1,
+    stride: int | Sequence[int] = 1,
+    padding: int | Ints | Pairs = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
@@ -567,9 +575,9 @@ def avg_pool1d(
 
 def avg_pool2d(
     input_x: Tensor,
-    kernel_size: Any = 1,
-    stride: Any = 1,
-    padding: Any = 0,
+    kernel_size: int | Sequence[int] = 1,
+    stride: int | Sequence[int] = 1,
+    padding: int | Ints | Pairs = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int = 0,
@@ -589,9 +597,9 @@ def avg_pool2d(
 
 def avg_pool3d(
     input_x: Tensor,
-    kernel_size: Any = 1,
-    stride: Any = 1,
-    padding: Any = 0,
+    kernel_size: int | Sequence[int] = 1,
+    stride: int | Sequence[int] = 1,
+    padding: int | Ints | Pairs = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int = 0,
@@ -609,7 +617,7 @@ def avg_pool3d(
     )
 
 
-def _output_size(name: str, x: Any, output_size: Any, n: int) -> tuple[int, ...]:
+def _output_size(name: str, x: Tensor, output_size: object, n: int) -> tuple[int, ...]:
     given = (output_size,) * n if not isinstance(output_size, (tuple, list)) else tuple(output_size)
     if len(given) != n:
         raise ArgumentValueError(
@@ -657,29 +665,35 @@ def _adaptive_max(name, input, output_size, return_indices, n):
     return (values, _unbatched(indices, single)) if return_indices else values
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
     return _adaptive_avg("adaptive_avg_pool1d", input, output_size, 1)
 
 
 @primitive("AdaptiveAvgPool2D(output_size)(x)", op="adaptive_avg_pool")
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
     return _adaptive_avg("adaptive_avg_pool2d", input, output_size, 2)
 
 
 @primitive("AdaptiveAvgPool3D(output_size)(x)", op="adaptive_avg_pool")
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
     return _adaptive_avg("adaptive_avg_pool3d", input, output_size, 3)
 
 
-def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(
+    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     return _adaptive_max("adaptive_max_pool1d", input, output_size, return_indices, 1)
 
 
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(
+    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     return _adaptive_max("adaptive_max_pool2d", input, output_size, return_indices, 2)
 
 
-def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool3d(
+    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     return _adaptive_max("adaptive_max_pool3d", input, output_size, return_indices, 3)
 
 
@@ -690,7 +704,11 @@ def _lp(name, x, norm_type, kernel_size, stride, ceil_mode, n):
 
 
 def lp_pool1d(
-    x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    x: Tensor,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """(sum of x^p)^(1/p) over sliding windows (`mindspore.ops.lp_pool1d`).
 
@@ -703,7 +721,11 @@ def lp_pool1d(
 
 
 def lp_pool2d(
-    x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    x: Tensor,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """(sum of x^p)^(1/p) over sliding windows (`mindspore.ops.lp_pool2d`).
 
@@ -716,7 +738,7 @@ def lp_pool2d(
 
 
 def mode_pool(
-    name: str, x: Any, kernel: Ints, stride: Ints, pad_mode: str
+    name: str, x: Tensor, kernel: Ints, stride: Ints, pad_mode: str
 ) -> tuple[tuple[int, int], ...]:
     """Padding of the pooling primitives, which know same and valid only."""
     return mode_padding(name, pad_mode, 0, x.shape[2:], kernel, stride, (1,) * len(kernel))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from builtins import abs as builtin_abs
-from typing import Any
 
 import numpy as np
 
@@ -246,7 +245,7 @@ def frac(input: Tensor) -> Tensor:
     return input - trunc(input)
 
 
-def _whole_quotient(x: Any, y: Any) -> Any:
+def _whole_quotient(x: Tensor, y: Tensor) -> Tensor:
     """Decomposition of integer division towards zero: quotients by float32, corrected until they
     are exact.
     """
@@ -601,7 +600,9 @@ def _(
     )
 
 
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div(
+    input: Tensor | int | float, other: Tensor | int | float, *, rounding_mode: str | None = None
+) -> Tensor:
     """Quotient of elements (`mindspore.ops.div`).
 
     Args:
@@ -633,7 +634,9 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
 
 
 @tensor_method("div", "divide")
-def _tensor_div(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def _tensor_div(
+    self: Tensor, other: Tensor | int | float, *, rounding_mode: str | None = None
+) -> Tensor:
     """Quotient of elements; see `ops.div`."""
     return div(self, other, rounding_mode=rounding_mode)
 

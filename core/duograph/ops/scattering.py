@@ -4,12 +4,12 @@ segments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from ..dtype import bool_
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
-from ..op import op
+from ..op import Op, op
 from ..tensor import Tensor
 from ..types import size_of
 from .arguments import ints_of
@@ -45,13 +45,17 @@ __all__ = [
     "slice_scatter", "inplace_update", "inplace_add", "inplace_sub",
 ]  # fmt: skip
 
+# An index and the values that are written to it, as users pass them.
+Index: TypeAlias = Tensor | Sequence[int] | int
+Source: TypeAlias = Tensor | int | float
+
 
 # ---- element by element along an axis
 # ------------------------------------------------------------------
 
 
 def scatter_along(
-    name: str, input: Tensor, axis: int, index: Any, src: Any, add: bool = False
+    name: str, input: Tensor, axis: object, index: object, src: Any, add: bool = False
 ) -> Tensor:
     """out[index[i][j]][j] = (or +=) src[i][j] for axis 0, and so for any; `src` may be larger, or a
     number.
@@ -89,7 +93,7 @@ def scatter_along(
         raise
 
 
-def scatter(input: Tensor, axis: int, index: Any, src: Any) -> Tensor:
+def scatter(input: Tensor, axis: int, index: Index, src: Source) -> Tensor:
     """A copy with out[index[i][j]][j] = src[i][j] for axis 0, and so for any
     (`mindspore.ops.scatter`).
 
@@ -118,12 +122,12 @@ def scatter(input: Tensor, axis: int, index: Any, src: Any) -> Tensor:
 @tensor_method("scatter")
 def _tensor_scatter(
     self: Tensor,
-    axis: Any = None,
-    index: Any = None,
-    src: Any = None,
+    axis: object = None,
+    index: object = None,
+    src: object = None,
     *,
-    dim: Any = None,
-    value: Any = None,
+    dim: object = None,
+    value: object = None,
     reduce: str | None = None,
 ) -> Tensor:
     """Element by element along an axis, into a copy. See `ops.scatter`; ``reduce="add"`` adds."""
@@ -137,7 +141,11 @@ def _tensor_scatter(
 
 @primitive('TensorScatterElements(axis=0, reduction="none")')
 def tensor_scatter_elements(
-    input_x: Tensor, indices: Any, updates: Any, axis: int = 0, reduction: str = "none"
+    input_x: Tensor,
+    indices: Index,
+    updates: Source,
+    axis: int = 0,
+    reduction: str = "none",
 ) -> Tensor:
     """As `scatter`; ``reduction="add"`` adds (`mindspore.ops.tensor_scatter_elements`).
 
@@ -161,7 +169,7 @@ def tensor_scatter_elements(
 # ----------------------------------------------------------------------
 
 
-def combine(mode: str) -> Any:
+def combine(mode: str) -> Op:
     """The binary op of a scatter mode."""
     return {"mul": mul, "max": maximum, "min": minimum}[mode]
 
@@ -198,7 +206,13 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
     return scatter_set_by(input, flat, function(gather(input, flat, 0), rows), 0)
 
 
-def scatter_rows(name: str, input: Tensor, indices: Any, updates: Any, mode: str) -> Tensor:
+def scatter_rows(
+    name: str,
+    input: Tensor,
+    indices: Index,
+    updates: Source,
+    mode: str,
+) -> Tensor:
     """A copy with rows of axis 0 replaced by, or combined with, updates; mode: update add sub mul
     div max min.
     """
@@ -234,7 +248,13 @@ def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str)
     )
 
 
-def scatter_nd_mode(name: str, input: Tensor, indices: Any, updates: Any, mode: str) -> Tensor:
+def scatter_nd_mode(
+    name: str,
+    input: Tensor,
+    indices: Index,
+    updates: Source,
+    mode: str,
+) -> Tensor:
     """`scatter_nd_write` with checked operands."""
     at = as_index(indices, input)
     count = check_nd(name, input.shape, at)
@@ -263,10 +283,10 @@ _WORDS = {
 }
 
 
-def _functional(mode: str) -> Any:
+def _functional(mode: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     name = f"tensor_scatter_{mode}"
 
-    def function(input_x: Tensor, indices: Any, updates: Any) -> Tensor:
+    def function(input_x: Tensor, indices: Index, updates: Source) -> Tensor:
         return scatter_nd_mode(name, input_x, indices, updates, mode)
 
     function.__name__ = function.__qualname__ = name
@@ -306,7 +326,7 @@ tensor_scatter_max = _functional("max")
 tensor_scatter_min = _functional("min")
 
 
-def _method(mode: str) -> Any:
+def _method(mode: str) -> Callable[..., Tensor]:
     name = f"scatter_{mode}"
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -321,13 +341,17 @@ def _method(mode: str) -> Any:
     return tensor_method(name)(method)
 
 
-def _two(name: str, indices: Any = None, updates: Any = None) -> tuple[Any, Any]:
+def _two(
+    name: str,
+    indices: Index | None = None,
+    updates: Source | None = None,
+) -> tuple[Index, Source]:
     if indices is None or updates is None:
         raise ArgumentError(f"{name}: wanted indices and updates")
     return indices, updates
 
 
-def _add_along(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+def _add_along(self: Tensor, dim: int, index: Index, src: Source) -> Tensor:
     return scatter_along("scatter_add", self, dim, index, src, True)
 
 
@@ -358,7 +382,7 @@ def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int]):
 
 
 @scatter_nd.normaliser
-def _(indices: Any, updates: Any, shape: Sequence[int]):
+def _(indices: Index, updates: Source, shape: Sequence[int]):
     new = updates if isinstance(updates, Tensor) else Tensor(updates)
     at = as_index(indices, new)
     size = tuple(shape.tolist() if isinstance(shape, Tensor) else shape)
@@ -374,7 +398,12 @@ def _(indices: Any, updates: Any, shape: Sequence[int]):
 
 
 def index_write(
-    name: str, input: Tensor, axis: int, index: Any, source: Any, add: bool = False
+    name: str,
+    input: Tensor,
+    axis: int,
+    index: Index,
+    source: Source,
+    add: bool = False,
 ) -> Tensor:
     """A copy with the slices of an axis that a 1-d index names replaced by, or increased by, those
     of `source`.
@@ -407,7 +436,7 @@ def _tensor_index_fill(
     return index_fill(self, dim if axis is None else axis, index, value)
 
 
-def index_fill(x: Tensor, axis: int, index: Any, value: Any) -> Tensor:
+def index_fill(x: Tensor, axis: int, index: Index, value: Source) -> Tensor:
     """A copy with the slices of an axis that indices name filled with a value
     (`mindspore.ops.index_fill`).
 
@@ -433,7 +462,7 @@ def index_fill(x: Tensor, axis: int, index: Any, value: Any) -> Tensor:
     return index_write("index_fill", x, axis, index, value)
 
 
-def _rows_of(name: str, x: Tensor, v: Tensor, indices: Any, mode: str) -> Tensor:
+def _rows_of(name: str, x: Tensor, v: Tensor, indices: Index, mode: str) -> Tensor:
     new = beside(x, v)
     found = as_index(
         indices if isinstance(indices, Tensor) else list(ints_of(name, "indices", indices)), x
@@ -443,7 +472,7 @@ def _rows_of(name: str, x: Tensor, v: Tensor, indices: Any, mode: str) -> Tensor
     return scatter_rows(name, x, found, new, mode)
 
 
-def inplace_update(x: Tensor, v: Tensor, indices: Any) -> Tensor:
+def inplace_update(x: Tensor, v: Tensor, indices: Index) -> Tensor:
     """A copy with the rows that indices name replaced (`mindspore.ops.inplace_update`).
 
     Examples:
@@ -456,7 +485,7 @@ def inplace_update(x: Tensor, v: Tensor, indices: Any) -> Tensor:
     return _rows_of("inplace_update", x, v, indices, "update")
 
 
-def inplace_add(x: Tensor, v: Tensor, indices: Any) -> Tensor:
+def inplace_add(x: Tensor, v: Tensor, indices: Index) -> Tensor:
     """A copy with rows added to those that indices name (`mindspore.ops.inplace_add`).
 
     Examples:
@@ -469,7 +498,7 @@ def inplace_add(x: Tensor, v: Tensor, indices: Any) -> Tensor:
     return _rows_of("inplace_add", x, v, indices, "add")
 
 
-def inplace_sub(x: Tensor, v: Tensor, indices: Any) -> Tensor:
+def inplace_sub(x: Tensor, v: Tensor, indices: Index) -> Tensor:
     """A copy with rows subtracted from those that indices name (`mindspore.ops.inplace_sub`).
 
     Examples:
@@ -483,7 +512,7 @@ def inplace_sub(x: Tensor, v: Tensor, indices: Any) -> Tensor:
 
 
 @tensor_method("inplace_update")
-def _tensor_inplace_update(self: Tensor, v: Tensor, indices: Any) -> Tensor:
+def _tensor_inplace_update(self: Tensor, v: Tensor, indices: Index) -> Tensor:
     """A copy with the rows that indices name replaced. See `ops.inplace_update`."""
     return inplace_update(self, v, indices)
 

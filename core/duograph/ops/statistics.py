@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import FLOATING, as_dtype, bool_, float32, float64, int64
+from ..dtype import FLOATING, DType, as_dtype, bool_, float32, float64, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 
-def _as(x: Any, dtype: Any) -> Any:
+def _as(x: Tensor, dtype: DType) -> Tensor:
     return x if x.dtype is dtype else cast_to(x, dtype)
 
 
@@ -73,12 +73,12 @@ def reduce_var(input: Tensor, axis: Sequence[int], keepdims: bool, ddof: int):
     return _as(total / float(max(count - ddof, 0)), input.dtype)
 
 
-def _floating(x: Any) -> Any:
+def _floating(x: Tensor) -> Tensor:
     return cast_to(x, float32) if x.dtype.kind in "biu" else x
 
 
 def _spread_arguments(
-    name: str, axis: Any, ddof: Any, keepdims: Any, other: dict[str, Any]
+    name: str, axis: object, ddof: object, keepdims: object, other: dict[str, object]
 ) -> tuple[Any, int, bool]:
     """axis, ddof, keepdims: the `dim` form counts with `correction`, 1 unless given."""
     if "correction" in other:
@@ -95,7 +95,11 @@ def _spread_arguments(
 
 @tensor_method("var")
 def var(
-    input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, **dim: Any
+    input: Tensor,
+    axis: int | Sequence[int] | None = None,
+    ddof: int = 0,
+    keepdims: object = False,
+    **dim: object,
 ) -> Tensor:
     """Variance over axes (`mindspore.ops.var`).
 
@@ -126,7 +130,11 @@ def var(
 
 @tensor_method("std")
 def std(
-    input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, **dim: Any
+    input: Tensor,
+    axis: int | Sequence[int] | None = None,
+    ddof: int = 0,
+    keepdims: object = False,
+    **dim: object,
 ) -> Tensor:
     """Standard deviation over axes (`mindspore.ops.std`).
 
@@ -150,7 +158,7 @@ def std(
 
 
 def var_mean(
-    input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False
+    input: Tensor, axis: int | Sequence[int] | None = None, ddof: int = 0, keepdims: object = False
 ) -> tuple[Tensor, Tensor]:
     """Variance and mean over axes (`mindspore.ops.var_mean`).
 
@@ -167,7 +175,7 @@ def var_mean(
 
 
 def std_mean(
-    input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False
+    input: Tensor, axis: int | Sequence[int] | None = None, ddof: int = 0, keepdims: object = False
 ) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean over axes (`mindspore.ops.std_mean`).
 
@@ -229,7 +237,14 @@ def vector_norm(input: Tensor, p: float, axis: Sequence[int], keepdims: bool):
 
 
 @vector_norm.normaliser
-def _(x: Tensor, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None):
+def _(
+    x: Tensor,
+    ord: int | float | str | None = 2,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    *,
+    dtype: object = None,
+):
     x = _floating(x) if dtype is None else _as(x, as_dtype(dtype))
     return (
         x,
@@ -239,7 +254,9 @@ def _(x: Tensor, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtyp
     )
 
 
-def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+def _matrix_norm(
+    x: Tensor, ord: int | float | str, axes: tuple[int, int], keepdims: bool
+) -> Tensor:
     row, column = axes
     if ord == "fro":
         return norm2(x, tuple(sorted(axes)), keepdims)
@@ -266,12 +283,12 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any
 @tensor_method("norm")
 def norm(
     A: Tensor,
-    ord: Any = None,
-    dim: Any = None,
-    keepdim: Any = False,
+    ord: int | float | str | None = None,
+    dim: int | Sequence[int] | None = None,
+    keepdim: object = False,
     *,
-    dtype: Any = None,
-    **axis: Any,
+    dtype: object = None,
+    **axis: object,
 ) -> Tensor:
     """Norm of vectors or matrices (`mindspore.ops.norm`).
 
@@ -347,7 +364,9 @@ def median_along(input: Tensor, axis: int, keepdims: bool, ignore_nan: bool):
     return reshape_to(values, shape), reshape_to(index, shape)
 
 
-def _median(name: str, input: Any, axis: Any, keepdims: Any, ignore_nan: bool) -> Any:
+def _median(
+    name: str, input: Tensor, axis: int, keepdims: object, ignore_nan: bool
+) -> tuple[Tensor, Tensor]:
     if 0 in input.shape:
         raise ArgumentValueError(
             f"{name}: got a tensor of shape {input.shape}; wanted at least one element"
@@ -361,7 +380,7 @@ def _median(name: str, input: Any, axis: Any, keepdims: Any, ignore_nan: bool) -
 
 @tensor_method("median")
 def median(
-    input: Tensor, axis: Any = -1, keepdims: Any = False, **dim: Any
+    input: Tensor, axis: int = -1, keepdims: object = False, **dim: Any
 ) -> tuple[Tensor, Tensor]:
     """Middle element along an axis, the lower of two, and its index (`mindspore.ops.median`).
 
@@ -389,7 +408,7 @@ def median(
 
 
 @tensor_method("nanmedian")
-def nanmedian(input: Tensor, axis: Any = -1, keepdims: Any = False) -> tuple[Tensor, Tensor]:
+def nanmedian(input: Tensor, axis: int = -1, keepdims: object = False) -> tuple[Tensor, Tensor]:
     """`median` that leaves out NaN (`mindspore.ops.nanmedian`).
 
     Examples:
@@ -413,7 +432,10 @@ def clip_by_norm_of(x: Tensor, clip_norm: Tensor, axis: Sequence[int]):
 
 
 def clip_by_norm(
-    x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False
+    x: Any,
+    max_norm: int | float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
 ) -> Any:
     """Tensors scaled so that the norm of all of them together is at most `max_norm`
     (`mindspore.ops.clip_by_norm`).
@@ -467,7 +489,9 @@ def clip_by_global_norm_of(x: Sequence[Tensor], clip_norm: float, use_norm: floa
     return tuple(_as(widened(t) * _as(scale, widened(t).dtype), t.dtype) for t in x)
 
 
-def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) -> Any:
+def clip_by_global_norm(
+    x: Tensor | Sequence[Tensor], clip_norm: float = 1.0, use_norm: int | float | None = None
+) -> Tensor | tuple[Tensor, ...]:
     """Tensors scaled so that their common 2-norm is at most `clip_norm`
     (`mindspore.ops.clip_by_global_norm`).
 
@@ -616,7 +640,11 @@ def pairwise_distance(
 
 @tensor_method("cov")
 def cov(
-    input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
 ) -> Tensor:
     """Covariance matrix of variables in rows (`mindspore.ops.cov`).
 
