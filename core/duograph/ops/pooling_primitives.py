@@ -8,7 +8,7 @@ from typing import Any
 from ..dtype import as_dtype, int32
 from ..errors import ArgumentValueError, ShapeError
 from ..tensor import Tensor
-from . import pooling
+from . import adaptive_pooling, pooling
 from .creation import cast_to, iota
 from .data_formats import first_to_last, last_to_first, spatial, wanted_format
 from .primitive import Primitive
@@ -197,7 +197,7 @@ class MaxPoolWithArgmaxV2(Primitive):
 class AdaptiveMaxPool2D(Primitive):
     """`AdaptiveMaxPool2D(output_size)(x)` -> (values, int64 indices)."""
 
-    op = pooling.adaptive_max
+    op = adaptive_pooling.adaptive_max
 
     def __init__(self, output_size: int | Sequence[int]) -> None:
         super().__init__()
@@ -205,18 +205,18 @@ class AdaptiveMaxPool2D(Primitive):
 
     def __call__(self, x: Tensor) -> Any:
         """(values, indices)."""
-        return pooling.adaptive_max_pool2d(x, self.output_size, True)
+        return adaptive_pooling.adaptive_max_pool2d(x, self.output_size, True)
 
 
 class AdaptiveMaxPool3D(Primitive):
     """`AdaptiveMaxPool3D()(x, output_size)` -> (values, int32 indices)."""
 
-    op = pooling.adaptive_max
+    op = adaptive_pooling.adaptive_max
 
     def __call__(
         self, x: Tensor, output_size: Tensor | int | Sequence[int]
     ) -> tuple[Tensor, Tensor]:
         """(values, indices)."""
         size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
-        values, indices = pooling.adaptive_max_pool3d(x, size, True)
+        values, indices = adaptive_pooling.adaptive_max_pool3d(x, size, True)
         return values, cast_to(indices, int32)

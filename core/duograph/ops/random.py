@@ -24,6 +24,7 @@ from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
 from .comparison import less
 from .creation import cast_to, fill, iota
+from .division import remainder
 from .elementwise import add, minimum, mul, neg
 from .exponential import log
 from .gather_scatter import gather
@@ -32,7 +33,6 @@ from .methods import tensor_method
 from .movement import concat_by, slice_by
 from .powers import sqrt
 from .reduction import argmax_along
-from .rounding import remainder
 from .scan import scan_sum
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to
 from .sorting import sort_by, topk_by

@@ -16,13 +16,13 @@ from . import elementwise
 from .axes import axes_of, spelled
 from .comparison import equal, less
 from .creation import cast_to, fill, iota
+from .division import floor_divide
 from .elementwise import mul, neg
 from .gather_scatter import gather_elements_by
 from .logic import bitwise_xor, logical_not, logical_or, select_by
 from .methods import tensor_method
 from .movement import concat_by, slice_by
 from .pointwise import conjugate
-from .rounding import floor_divide
 from .scan import scan_prod
 from .shape_primitives import reduce_sum, reduced_shape, reshape_to, spread, transpose_by
 

@@ -12,8 +12,8 @@ from ..tensor import Tensor
 from . import extremes, reduction, scan
 from .axes import axes_of, axis_of
 from .creation import cast_to
+from .norms import vector_norm
 from .primitive import Primitive
-from .statistics import vector_norm
 
 __all__ = [
     "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceAll", "ReduceAny",
