@@ -115,7 +115,7 @@ class Template(Backend):
         return call
 
 
-# ---- kernels: operands and attributes as in section 6 of duograph's docs/architecture.md
+# ---- kernels: operands and attributes as in duograph's docs/primitives.md
 # ----------------
 
 
