@@ -183,7 +183,9 @@ class GraphBuilder:
             raise ArgumentError(
                 f"{op.name}: got NoneType for an operand; wanted a Tensor or a number"
             )
-        target = op.promoted_dtype([None if v is None else v._type for v in values])
+        target = None
+        if op.promote is not None:
+            target = op.promoted_dtype([None if v is None else v._type for v in values])
         if target is not None:
             # the last operand first: the backward sweep then adds the cotangents of the casts in
             # operand order
@@ -196,26 +198,18 @@ class GraphBuilder:
     def append(self, op: Op, values: tuple[GraphValue | None, ...], attributes: Attributes) -> Any:
         """Append a call of an op on promoted operands; return its result or results."""
         # ops of graphs alone take host types too
-        types: tuple[Any, ...] = tuple(None if v is None else v._type for v in values)
-        op.check_dtypes(types)
+        types: tuple[Any, ...] = tuple([None if v is None else v._type for v in values])
+        operands = tuple([None if v is None else v._id for v in values])
+        if op.dtypes is not None:
+            op.check_dtypes(types)
         found = op.result_types(types, attributes)
         single = not isinstance(found, tuple)
-        kinds = (found,) if single else tuple(found)
+        kinds = found if isinstance(found, tuple) else (found,)
         first = len(self.types)
         self.types.extend(kinds)
         ids = tuple(range(first, first + len(kinds)))
-        self.nodes.append(
-            GraphNode(
-                op,
-                tuple(None if v is None else v._id for v in values),
-                dict(attributes),
-                ids,
-                single,
-                self.span,
-            )
-        )
-        made = [self.tensor(i) for i in ids]
-        return made[0] if single else tuple(made)
+        self.nodes.append(GraphNode(op, operands, dict(attributes), ids, single, self.span))
+        return self.tensor(first) if single else tuple([self.tensor(i) for i in ids])
 
     def inline(self, graph: Graph, values: Sequence[GraphValue]) -> list[Any]:
         """Append the nodes of another graph with these values for its parameters; its outputs."""

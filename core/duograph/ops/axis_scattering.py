@@ -23,7 +23,7 @@ from .methods import tensor_method
 from .movement import slice_axis, update_by
 from .primitive import primitive
 from .repeating import broadcast_to
-from .scattering import Index, Source, scatter_rows
+from .scattering import Index, scatter_rows
 from .shape_primitives import reshape_to
 from .value_sizes import nonzero_by
 
@@ -37,8 +37,8 @@ def index_write(
     name: str,
     input: Tensor,
     axis: int,
-    index: Index,
-    source: Source,
+    index: object,
+    source: object,
     add: bool = False,
 ) -> Tensor:
     """A copy with the slices of an axis that a 1-d index names replaced by, or increased by, those
@@ -72,7 +72,7 @@ def _tensor_index_fill(
     return index_fill(self, dim if axis is None else axis, index, value)
 
 
-def index_fill(x: Tensor, axis: int, index: Index, value: Source) -> Tensor:
+def index_fill(x: Tensor, axis: int, index: object, value: object) -> Tensor:
     """A copy with the slices of an axis that indices name filled with a value
     (`mindspore.ops.index_fill`).
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import FLOATING, as_dtype, bool_, float32, float64
+from ..dtype import FLOATING, DTypeLike, as_dtype, bool_, float32, float64
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
@@ -21,7 +21,7 @@ from .creation import cast_to, fill
 from .elementwise import maximum, minimum
 from .linalg import widened
 from .logic import select_by
-from .matrices import singular_values
+from .matrix_svd import singular_values
 from .methods import tensor_method
 from .movement import concat_by
 from .powers import rsqrt, sqrt
@@ -90,7 +90,7 @@ def _(
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     *,
-    dtype: object = None,
+    dtype: DTypeLike | None = None,
 ):
     x = as_floating(x) if dtype is None else converted(x, as_dtype(dtype))
     return (
@@ -134,7 +134,7 @@ def norm(
     dim: int | Sequence[int] | None = None,
     keepdim: object = False,
     *,
-    dtype: object = None,
+    dtype: DTypeLike | None = None,
     **axis: object,
 ) -> Tensor:
     """Norm of vectors or matrices (`mindspore.ops.norm`).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import as_dtype, int32
+from ..dtype import DTypeLike, as_dtype, int32
 from ..errors import ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from . import adaptive_pooling, pooling
@@ -179,7 +179,7 @@ class MaxPoolWithArgmaxV2(Primitive):
         pads: int | Sequence[int] = 0,
         dilation: int | Sequence[int] = (1, 1),
         ceil_mode: bool = False,
-        argmax_type: object = None,
+        argmax_type: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         self.kernel_size, self.strides, self.pads = kernel_size, strides, pads

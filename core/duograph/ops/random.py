@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import random_state
 from ..backend import registry
-from ..dtype import DType, as_dtype, float32, int32, int64, uint32
+from ..dtype import DType, DTypeLike, as_dtype, float32, int32, int64, uint32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
 from ..ir.control import random_state as state_op
@@ -223,7 +223,7 @@ def probability_of(name: str, p: object) -> float:
     return float(p)
 
 
-def _float_dtype(name: str, dtype: object) -> DType:
+def _float_dtype(name: str, dtype: DTypeLike | None) -> DType:
     found = float32 if dtype is None else as_dtype(dtype)
     if not found.is_floating:
         raise DTypeError(f"{name}: got dtype {found.name}; wanted a floating one")
@@ -232,7 +232,7 @@ def _float_dtype(name: str, dtype: object) -> DType:
 
 def rand(
     *size: int | Sequence[int],
-    dtype: object = None,
+    dtype: DTypeLike | None = None,
     seed: object = None,
     generator: random_state.Generator | None = None,
 ) -> Tensor:
@@ -262,7 +262,7 @@ def rand(
 
 def randn(
     *size: int | Sequence[int],
-    dtype: object = None,
+    dtype: DTypeLike | None = None,
     seed: object = None,
     generator: random_state.Generator | None = None,
 ) -> Tensor:
@@ -289,7 +289,7 @@ def randn(
     )
 
 
-def rand_like(input: Tensor, seed: object = None, *, dtype: object = None) -> Tensor:
+def rand_like(input: Tensor, seed: object = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Uniform numbers in [0, 1), in the shape and (unless given) dtype of `input`
     (`mindspore.ops.rand_like`).
 
@@ -301,7 +301,7 @@ def rand_like(input: Tensor, seed: object = None, *, dtype: object = None) -> Te
     return rand(input.shape, dtype=input.dtype if dtype is None else dtype, seed=seed)
 
 
-def randn_like(input: Tensor, seed: object = None, *, dtype: object = None) -> Tensor:
+def randn_like(input: Tensor, seed: object = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Standard normal numbers, in the shape and (unless given) dtype of `input`
     (`mindspore.ops.randn_like`).
 
@@ -323,7 +323,7 @@ def _bounds(name: str, low: Tensor | int | float, high: Tensor | int | float) ->
     return int(low), int(high)
 
 
-def _int_dtype(name: str, dtype: object) -> DType:
+def _int_dtype(name: str, dtype: DTypeLike | None) -> DType:
     found = int64 if dtype is None else as_dtype(dtype)
     if not found.is_integer:
         raise DTypeError(f"{name}: got dtype {found.name}; wanted an integer one")
@@ -336,7 +336,7 @@ def randint(
     size: int | Sequence[int],
     seed: object = None,
     *,
-    dtype: object = None,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Integers in [low, high) (`mindspore.ops.randint`).
 
@@ -371,7 +371,7 @@ def randint_like(
     high: Tensor | int,
     seed: object = None,
     *,
-    dtype: object = None,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Integers in [low, high), in the shape and (unless given) dtype of `input`
     (`mindspore.ops.randint_like`).
@@ -384,7 +384,9 @@ def randint_like(
     return randint(low, high, input.shape, seed, dtype=input.dtype if dtype is None else dtype)
 
 
-def randperm(n: Tensor | int, seed: object = 0, offset: int = 0, dtype: object = int64) -> Tensor:
+def randperm(
+    n: Tensor | int, seed: object = 0, offset: int = 0, dtype: DTypeLike = int64
+) -> Tensor:
     """The numbers 0 to n - 1 in random order (`mindspore.ops.randperm`).
 
     Args:
@@ -433,7 +435,7 @@ def standard_normal(shape: int | Sequence[int], seed: object = None) -> Tensor:
     return random_normal(take_state(seed), shape_of("standard_normal", shape), float32)
 
 
-def drawn_shape(name: str, shape: int | Sequence[int], *params: object) -> tuple[int, ...]:
+def drawn_shape(name: str, shape: object, *params: object) -> tuple[int, ...]:
     """`shape` broadcast with the shapes of the parameters."""
     wanted = shape_of(name, shape)
     given = [p.shape for p in params if isinstance(p, Tensor)]
@@ -478,7 +480,7 @@ def uniform(
     minval: Tensor | int | float,
     maxval: Tensor | int | float,
     seed: object = None,
-    dtype: object = float32,
+    dtype: DTypeLike = float32,
 ) -> Tensor:
     """Uniform numbers in [minval, maxval) (`mindspore.ops.uniform`).
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import random_state
-from ..dtype import as_dtype, bool_, float32, int32
+from ..dtype import DTypeLike, as_dtype, bool_, float32, int32
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
 from . import distributions, dropouts, random
@@ -160,7 +160,7 @@ class Bernoulli(Primitive):
 class Multinomial(Primitive):
     """Indices drawn with replacement: `Multinomial(seed=0, seed2=0, dtype=int32)(x, num_samples)`."""
 
-    def __init__(self, seed: int = 0, seed2: int = 0, dtype: object = int32) -> None:
+    def __init__(self, seed: int = 0, seed2: int = 0, dtype: DTypeLike = int32) -> None:
         super().__init__()
         self.seed, self.seed2, self.dtype = seed, seed2, as_dtype(dtype)
 
@@ -183,7 +183,7 @@ class Randperm(Primitive):
     dtype=int32)(n)`.
     """
 
-    def __init__(self, max_length: int = 1, pad: int = -1, dtype: object = int32) -> None:
+    def __init__(self, max_length: int = 1, pad: int = -1, dtype: DTypeLike = int32) -> None:
         super().__init__()
         self.max_length, self.pad, self.dtype = max_length, pad, as_dtype(dtype)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ..dtype import BOOL, NUMERIC, REAL, DType, as_dtype, bool_, float32, int32, int64
+from ..dtype import BOOL, NUMERIC, REAL, DType, DTypeLike, as_dtype, bool_, float32, int32, int64
 from ..errors import ArgumentValueError, DTypeError
 from ..host_arrays import Array
 from ..op import op
@@ -318,7 +319,7 @@ def _picked(x: Tensor, index: Tensor, axis: int, keepdims: bool) -> tuple[Tensor
 # ---- public functions ---------------------------------------------------------------------------
 
 
-def _cast(x: Tensor, dtype: object) -> Tensor:
+def _cast(x: Tensor, dtype: DTypeLike) -> Tensor:
     target = as_dtype(dtype)
     return x if x.dtype is target else cast_to(x, target)
 
@@ -332,9 +333,7 @@ def wanted_tensor(name: str, x: object) -> Tensor:
     raise DTypeError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
 
 
-def _dtype_second(
-    keepdims: object, dtype: object, initial: object
-) -> tuple[object, object, object]:
+def _dtype_second(keepdims: object, dtype: object, initial: object) -> tuple[object, Any, object]:
     """The older positional order (axis, dtype, keepdims, initial) as (keepdims, dtype, initial)."""
     if keepdims is None or isinstance(keepdims, (DType, str, type, np.dtype)):
         return (dtype if isinstance(dtype, bool) else False), keepdims, initial
@@ -346,7 +345,7 @@ def sum(
     input: Tensor,
     axis: int | Sequence[int] | None = None,
     keepdims: object = False,
-    dtype: object = None,
+    dtype: DTypeLike | None = None,
     initial: object = None,
     **dim: object,
 ) -> Tensor:
@@ -390,7 +389,7 @@ def mean(
     input: Tensor,
     axis: int | Sequence[int] | None = None,
     keepdims: object = False,
-    dtype: object = None,
+    dtype: DTypeLike | None = None,
     **dim: object,
 ) -> Tensor:
     """Mean of the elements over axes (`mindspore.ops.mean`).
@@ -427,7 +426,7 @@ def prod(
     input: Tensor,
     axis: int | Sequence[int] | None = None,
     keepdims: object = False,
-    dtype: object = None,
+    dtype: DTypeLike | None = None,
     **dim: object,
 ) -> Tensor:
     """Product of the elements over axes (`mindspore.ops.prod`).
@@ -521,7 +520,7 @@ def count_nonzero(
     x: Tensor,
     axis: int | Sequence[int] | None = None,
     keep_dims: object = False,
-    dtype: object = int32,
+    dtype: DTypeLike = int32,
     **dim: object,
 ) -> Tensor:
     """How many elements over axes are not 0 (`mindspore.ops.count_nonzero`).
@@ -555,7 +554,7 @@ def nansum(
     axis: int | Sequence[int] | None = None,
     keepdims: object = False,
     *,
-    dtype: object = None,
+    dtype: DTypeLike | None = None,
     **dim: object,
 ) -> Tensor:
     """Sum that counts NaN as 0 (`mindspore.ops.nansum`).

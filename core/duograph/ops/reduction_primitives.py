@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..dtype import as_dtype, bool_, int32
+from ..dtype import DTypeLike, as_dtype, bool_, int32
 from ..errors import ArgumentError
 from ..tensor import Tensor
 from . import extremes, reduction, scan
@@ -152,7 +152,7 @@ class Argmax(Primitive):
 
     op = reduction.argmax_along
 
-    def __init__(self, axis: int = -1, output_type: object = int32) -> None:
+    def __init__(self, axis: int = -1, output_type: DTypeLike = int32) -> None:
         super().__init__()
         self.axis = axis
         self.output_type = as_dtype(output_type)
@@ -167,7 +167,7 @@ class Argmin(Primitive):
 
     op = reduction.argmin_along
 
-    def __init__(self, axis: int = -1, output_type: object = int32) -> None:
+    def __init__(self, axis: int = -1, output_type: DTypeLike = int32) -> None:
         super().__init__()
         self.axis = axis
         self.output_type = as_dtype(output_type)

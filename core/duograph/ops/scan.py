@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import BOOL, FLOATING, NUMERIC, REAL, as_dtype, int32, int64
+from ..dtype import BOOL, FLOATING, NUMERIC, REAL, DTypeLike, as_dtype, int32, int64
 from ..errors import ArgumentError
 from ..host_arrays import Array
 from ..op import op
@@ -248,7 +248,7 @@ scan_min.bprop(_to_source)
 
 
 def _arguments(
-    name: str, x: object, axis: object, dtype: object, dim: Mapping[str, object]
+    name: str, x: object, axis: object, dtype: DTypeLike | None, dim: Mapping[str, object]
 ) -> tuple[Tensor, int | None]:
     if not isinstance(x, Tensor):
         raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
@@ -280,7 +280,10 @@ def _line(x: Tensor, axis: int | None, run: Callable[[Tensor, int], Any]) -> Any
 
 @tensor_method("cumsum")
 def cumsum(
-    x: Tensor, axis: int | Sequence[int] | None = None, dtype: object = None, **dim: object
+    x: Tensor,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    **dim: object,
 ) -> Tensor:
     """Running sum along an axis (`mindspore.ops.cumsum`).
 
@@ -308,7 +311,10 @@ def cumsum(
 
 @tensor_method("cumprod")
 def cumprod(
-    input: Tensor, dim: int | Sequence[int] | None = None, dtype: object = None, **axis: object
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    **axis: object,
 ) -> Tensor:
     """Running product along an axis (`mindspore.ops.cumprod`).
 

@@ -204,8 +204,8 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
 def scatter_rows(
     name: str,
     input: Tensor,
-    indices: Index,
-    updates: Source,
+    indices: object,
+    updates: object,
     mode: str,
 ) -> Tensor:
     """A copy with rows of axis 0 replaced by, or combined with, updates; mode: update add sub mul
@@ -246,8 +246,8 @@ def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str)
 def scatter_nd_mode(
     name: str,
     input: Tensor,
-    indices: Index,
-    updates: Source,
+    indices: object,
+    updates: object,
     mode: str,
 ) -> Tensor:
     """`scatter_nd_write` with checked operands."""

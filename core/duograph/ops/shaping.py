@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..dtype import as_dtype
+from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from ..types import size_of
@@ -47,7 +47,7 @@ def _tensor_reshape(self: Tensor, *shape: Any) -> Tensor:
 
 
 @tensor_method("view")
-def _tensor_view(self: Tensor, *shape: object, dtype: object = None) -> Tensor:
+def _tensor_view(self: Tensor, *shape: Any, dtype: DTypeLike | None = None) -> Tensor:
     """As `reshape`; given a dtype, the same bytes taken as elements of that dtype (no gradient).
 
     Examples:
@@ -456,7 +456,7 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 @tensor_method("moveaxis", "movedim")
-def moveaxis(x: Tensor, source: Tensor | int | float, destination: int | Sequence[int]) -> Tensor:
+def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Axes moved to new places, the others in their order (`mindspore.ops.moveaxis`).
 
     Args:
@@ -489,7 +489,7 @@ def moveaxis(x: Tensor, source: Tensor | int | float, destination: int | Sequenc
     return _permuted("moveaxis", x, tuple(perm))
 
 
-def movedim(x: Tensor, source: Tensor | int | float, destination: int | Sequence[int]) -> Tensor:
+def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """`moveaxis` under its other name (`mindspore.ops.movedim`).
 
     Examples:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..dtype import FLOATING, as_dtype, float32
+from ..dtype import FLOATING, DTypeLike, as_dtype, float32
 from ..errors import ArgumentError, DTypeError
 from ..op import Op, op
 from ..tensor import Tensor
@@ -97,7 +97,7 @@ def _(out, dout, axis):
     return out
 
 
-def _floating(name: str, x: object, dtype: object) -> Tensor:
+def _floating(name: str, x: object, dtype: DTypeLike | None) -> Tensor:
     if not isinstance(x, Tensor):
         raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
     if dtype is not None:
@@ -114,7 +114,7 @@ def _floating(name: str, x: object, dtype: object) -> Tensor:
 @primitive("Softmax(axis=-1)(logits)", op="softmax")
 @tensor_method("softmax")
 def softmax(
-    input: Tensor, axis: int | Sequence[int] = -1, *, dtype: object = None, **dim: object
+    input: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None, **dim: object
 ) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis (`mindspore.ops.softmax`).
 
@@ -161,7 +161,7 @@ def _along(name: str, run: Op, x: Tensor, axis: int | Sequence[int]) -> Tensor:
 @primitive("LogSoftmax(axis=-1)(logits)", op="log_softmax")
 @tensor_method("log_softmax")
 def log_softmax(
-    logits: Tensor, axis: int | Sequence[int] = -1, *, dtype: object = None, **dim: object
+    logits: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None, **dim: object
 ) -> Tensor:
     """Logarithm of softmax along an axis (`mindspore.ops.log_softmax`).
 
@@ -187,7 +187,7 @@ def log_softmax(
     return _along("log_softmax", log_softmax_along, _floating("log_softmax", logits, dtype), axis)
 
 
-def softmin(x: Tensor, axis: int | Sequence[int] = -1, *, dtype: object = None) -> Tensor:
+def softmin(x: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None) -> Tensor:
     """Softmax of -x (`mindspore.ops.softmin`).
 
     Examples:

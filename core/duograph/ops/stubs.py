@@ -102,7 +102,7 @@ def text() -> str:
             lines.append(
                 f"    def {name}(self, other: Any) -> Tensor: ...  # type: ignore[override]\n"
             )
-        else:
+        elif callable(function):
             lines.append(_signature(function, name))
     return "".join(lines)
 

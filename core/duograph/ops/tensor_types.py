@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ..dtype import DType, as_dtype, float32, int32, int64
+from ..dtype import DType, DTypeLike, as_dtype, float32, int32, int64
 from ..errors import ArgumentError
 from ..tensor import Tensor
 from .creation import cast
@@ -41,7 +42,7 @@ def tuple_to_array(input_x: Sequence[bool | int | float]) -> Tensor:
 
 
 @primitive("ScalarToTensor")
-def scalar_to_tensor(input_x: bool | int | float | complex, dtype: object = float32) -> Tensor:
+def scalar_to_tensor(input_x: bool | int | float | complex, dtype: DTypeLike = float32) -> Tensor:
     """A number as a 0-d tensor (`mindspore.ops.scalar_to_tensor`).
 
     Examples:
@@ -205,14 +206,14 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @tensor_method("astype")
-def _tensor_astype(self: Tensor, dtype: object, copy: bool = True) -> Tensor:
+def _tensor_astype(self: Tensor, dtype: DTypeLike, copy: bool = True) -> Tensor:
     """Every element converted to `dtype`. See `ops.cast`."""
     del copy  # buffers are immutable: sharing one is as good as a copy
     return cast(self, dtype)
 
 
 @tensor_method("type")
-def _tensor_type(self: Tensor, dtype: object = None) -> str | Tensor:
+def _tensor_type(self: Tensor, dtype: DTypeLike | None = None) -> str | Tensor:
     """The name of the dtype, or the tensor converted to another one."""
     return str(self.dtype) if dtype is None else cast(self, dtype)
 
@@ -220,8 +221,8 @@ def _tensor_type(self: Tensor, dtype: object = None) -> str | Tensor:
 @tensor_method("to")
 def _tensor_to(
     self: Tensor,
-    *args: object,
-    dtype: object = None,
+    *args: Any,
+    dtype: DTypeLike | None = None,
     device: str | None = None,
     non_blocking: bool = False,
     copy: bool = False,
@@ -278,7 +279,7 @@ for _name, _dtype_name in {
 
 
 @tensor_method("set_dtype")
-def _tensor_set_dtype(self: Tensor, dtype: object) -> Tensor:
+def _tensor_set_dtype(self: Tensor, dtype: DTypeLike) -> Tensor:
     """Every element converted to `dtype`, in place. Returns the tensor."""
     self._rebind(cast(self, dtype))
     return self

@@ -20,19 +20,21 @@ from ..ir.optimizer import Watch, install_optimizer
 from ..ir.verify import verify
 from ..op import Op
 from ..types import Device, TensorType
-from .activation_gradients import save_activation_derivatives
+from .activation_gradients import GRADIENTS, save_activation_derivatives
 from .channels_last import convert_to_channels_last
 from .common_subexpressions import merge_common_subexpressions
 from .context import Pass, PassContext
 from .dead_code import remove_dead_code
 from .decompose import decompose_composites
 from .fusion import fuse
+from .matched_ops import attention, attention_grad, matmul, pad_constant
 from .matmul import fold_transposes, merge_matmul_sums
 from .padded_sums import concatenate_padded_sums
 from .plugin_passes import plugin_passes, run_plugin_pass
 from .self_attention import use_self_attention
 from .simplify import simplify
 from .split_reductions import split_reductions
+from .subgraphs import ops_of
 
 __all__ = ["CLEANUP", "PIPELINE", "Pass", "PassContext", "Watch", "body_of", "clean_up", "run"]
 
@@ -51,25 +53,29 @@ def clean_up(graph: Graph, context: PassContext) -> Graph:
     """
     if len(graph.nodes) < 2 and not any(node.op in SUBGRAPH_OPS for node in graph.nodes):
         return graph
+    watched = _is_watched(context)
     for step in CLEANUP:
-        graph = _watched(step.name, step.function(graph, context), context)
+        graph = step.function(graph, context)
+        if watched:
+            _show(step.name, graph, context)
     for plugin, function in plugin_passes():
         name, graph = run_plugin_pass(plugin, function, graph)
-        graph = _watched(name, graph, context)
+        if watched:
+            _show(name, graph, context)
     return graph
 
 
 PIPELINE = (
     Pass("clean_up", clean_up),
     Pass("decompose_composites", decompose_composites, "O1"),
-    Pass("fold_transposes", fold_transposes, "O1"),
-    Pass("concatenate_padded_sums", concatenate_padded_sums, "O1"),
-    Pass("merge_matmul_sums", merge_matmul_sums, "O1"),
-    Pass("use_self_attention", use_self_attention, "O1"),
+    Pass("fold_transposes", fold_transposes, "O1", concerns=(matmul,)),
+    Pass("concatenate_padded_sums", concatenate_padded_sums, "O1", concerns=(pad_constant,)),
+    Pass("merge_matmul_sums", merge_matmul_sums, "O1", concerns=(matmul,)),
+    Pass("use_self_attention", use_self_attention, "O1", concerns=(attention, attention_grad)),
     Pass("clean_up", clean_up, "O1"),
     Pass("channels_last", convert_to_channels_last, "O1"),
     Pass("clean_up", clean_up, "O1", after="channels_last"),
-    Pass("save_activation_derivatives", save_activation_derivatives, "O1"),
+    Pass("save_activation_derivatives", save_activation_derivatives, "O1", concerns=GRADIENTS),
     Pass("split_reductions", split_reductions, "O1"),
     Pass("fuse", fuse, "O1"),
 )
@@ -83,28 +89,40 @@ def run(graph: Graph, context: PassContext | None = None) -> Graph:
     ("read"), after each pass, and at the end ("done").
     """
     context = context or PassContext()
-    graph = _watched("read", graph, context)
+    watched = _is_watched(context)
+    if watched:
+        _show("read", graph, context)
     changed: set[str] = set()
+    ops: set[Op] | None = None  # of `graph`; None: not known
     for step in PIPELINE:
         if step.level > context.level or (step.after and step.after not in changed):
             continue
-        found = step.function(graph, context)
-        if found is not graph:
-            changed.add(step.name)
+        if step.concerns is not None and ops is None:
+            ops = ops_of(graph)
+        if ops is None or step.concerns is None or not ops.isdisjoint(step.concerns):
+            found = step.function(graph, context)
+            if found is not graph:
+                changed.add(step.name)
+                graph, ops = found, None
         # clean_up has reported the passes that it ran
-        graph = found if step.function is clean_up else _watched(step.name, found, context)
+        if watched and step.function is not clean_up:
+            _show(step.name, graph, context)
     if context.watch is not None:
         context.watch("done", graph)
     return graph
 
 
-def _watched(name: str, graph: Graph, context: PassContext) -> Graph:
+def _is_watched(context: PassContext) -> bool:
+    """Return whether graphs between passes are verified or watched."""
+    return settings_of.settings.debug or context.watch is not None
+
+
+def _show(name: str, graph: Graph, context: PassContext) -> None:
     """Show a graph to whoever watches, after verifying it in debug mode."""
     if settings_of.settings.debug:
         verify(graph)
     if context.watch is not None:
         context.watch(name, graph)
-    return graph
 
 
 # Cleaned-up bodies (None: as traced) by traced body, with the settings that they depend on.

@@ -41,7 +41,9 @@ def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
                 continue
         if operands is not node.operands:
             node = dataclasses.replace(node, operands=operands)
-        kept.append(inside(node, lambda inner: _merged(inner, done, effects), done))
+        if holder:
+            node = inside(node, lambda inner: _merged(inner, done, effects), done)
+        kept.append(node)
     outputs = tuple([same.get(i, i) for i in graph.outputs])
     return Graph(graph.n_params, graph.types, kept, outputs, graph.single)
 

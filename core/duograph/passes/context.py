@@ -7,7 +7,7 @@ ask the registry of backends for anything itself.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeAlias
 
 from ..backend.costs import DEFAULT_COSTS, Costs
@@ -69,9 +69,12 @@ class Pass:
         function: from graph to graph.
         level: the jit level from which it runs.
         after: runs only if the pass of this name changed the graph.
+        concerns: the ops that it rewrites; without nodes of these it would change nothing, and
+            does not run. None: it always runs.
     """
 
     name: str
     function: Callable[[Graph, PassContext], Graph]
     level: str = "O0"
     after: str = ""
+    concerns: Collection[Op] | None = None

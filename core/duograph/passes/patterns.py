@@ -230,7 +230,3 @@ class Rules(Generic[R]):
         for each in rules:
             for op in each.pattern.ops:
                 self.by_op.setdefault(op, []).append(each)
-
-    def of(self, op: Op) -> Sequence[Rule[R]]:
-        """The rules that can replace a call of an op."""
-        return self.by_op.get(op, ())

@@ -51,7 +51,7 @@ def replace_nodes(
     nodes: list[GraphNode] = []
     changed = False
     for node in graph.nodes:
-        for rule in rules.of(node.op):
+        for rule in rules.by_op.get(node.op, ()):
             made = _replacement(Site(graph, producers, node), rule)
             if made is not None and accepts(made):
                 node = dataclasses.replace(

@@ -52,10 +52,10 @@ class Rewriter:
 
     def graph(self, graph: Graph) -> Graph:
         """Return the graph with every call through the rules, and so its sub-graphs."""
-        for i in range(graph.n_params):
-            self.builder.parameter(graph.types[i])
-        outputs = self.replay(graph, range(graph.n_params))
         made = self.builder
+        made.types.extend(graph.types[: graph.n_params])
+        made.n_params = graph.n_params
+        outputs = self.replay(graph, range(graph.n_params))
         return Graph(graph.n_params, made.types, made.nodes, tuple(outputs), graph.single)
 
     def replay(self, graph: Graph, ids: Sequence[int | None]) -> list[int]:
@@ -112,11 +112,11 @@ class Rewriter:
 
     def rewritten(self, op: Op, operands: Sequence[int | None], attributes: Attributes) -> Any:
         """What replaces a call, by the first rule that matches and does not decline; else None."""
-        if op.traits.folds:
+        if op.traits.folds and self.are_constant(operands):
             folded = self.fold(self, op, operands, attributes)
             if folded is not None:
                 return folded
-        for rule in self.rules.of(op):
+        for rule in self.rules.by_op.get(op, ()):
             pattern = rule.pattern
             for bindings in pattern.matches(operands, attributes, self.producers):
                 found = rule.replace(self, **self.values(pattern, bindings))
@@ -157,6 +157,14 @@ class Rewriter:
     def number(self, x: GraphValue) -> Any:
         """The number that all elements of `x`, the result of a `fill`, are."""
         return self.producers[x._id].attributes["value"]
+
+    def are_constant(self, values: Sequence[int | None]) -> bool:
+        """Return whether all values are results of `constant` and `fill` nodes."""
+        for i in values:
+            node = self.producers.get(i)
+            if node is None or (node.op is not constant and node.op is not fill):
+                return False
+        return True
 
     def array(self, i: int | None, limit: int) -> np.ndarray[Any, Any] | None:
         """The elements of value `i`, if it is a constant tensor of at most `limit` elements."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias
 
 from ..ir.control import SUBGRAPH_OPS
 from ..ir.graph import Attributes, Graph, GraphNode, NamedGraph
+from ..op import Op
 from .context import PLAIN, PassContext
 
-__all__ = ["Done", "everywhere", "has_effects", "inside", "mapped"]
+__all__ = ["Done", "everywhere", "has_effects", "inside", "mapped", "ops_of"]
 
 # What a pass made of the graphs that it has seen; passes keep further facts about graphs here.
 Done: TypeAlias = dict[Any, Any]
-T = TypeVar("T")
 
 
 class GraphPass(Protocol):
@@ -54,26 +54,50 @@ def mapped(attributes: Attributes, step: Callable[[Graph], Graph], done: Done) -
 
     A named graph is copied, since graphs outside may call it.
     """
-    return {k: _value(v, step, done) for k, v in attributes.items()}
+    made = dict(attributes)
+    for name, value in attributes.items():
+        if isinstance(value, NamedGraph):
+            made[name] = _named(value, step, done)
+            continue
+        several = isinstance(value, tuple)
+        graphs = value if several else (value,)
+        if not graphs or not isinstance(graphs[0], Graph):
+            continue
+        for graph in graphs:
+            if graph not in done:
+                done[graph] = step(graph)
+        made[name] = tuple([done[graph] for graph in graphs]) if several else done[value]
+    return made
 
 
-def _value(value: T, step: Callable[[Graph], Graph], done: Done) -> T:
-    made: Any = value
-    if isinstance(value, Graph):
-        made = done.get(value)
-        if made is None:
-            made = done[value] = step(value)
-    elif isinstance(value, NamedGraph):
-        if value in done or value.graph is None:
-            made = done.get(value, value)
-        else:
-            made = done[value] = NamedGraph(value.name, value.result_types)
-            made.effects = value.effects
-            made.graph = step(value.graph)
-    elif isinstance(value, tuple) and value and isinstance(value[0], Graph):
-        made = tuple([_value(v, step, done) for v in value])
-    result: T = made
-    return result
+def _named(value: NamedGraph, step: Callable[[Graph], Graph], done: Done) -> NamedGraph:
+    if value in done or value.graph is None:
+        known: NamedGraph = done.get(value, value)
+        return known
+    made = done[value] = NamedGraph(value.name, value.result_types)
+    made.effects = value.effects
+    made.graph = step(value.graph)
+    return made
+
+
+def ops_of(graph: Graph) -> set[Op]:
+    """The ops of a graph and of all its sub-graphs."""
+    found: set[Op] = set()
+    seen: set[Graph] = set()
+    waiting = [graph]
+    while waiting:
+        graph = waiting.pop()
+        if graph in seen:
+            continue
+        seen.add(graph)
+        for node in graph.nodes:
+            found.add(node.op)
+            if node.op in SUBGRAPH_OPS:
+                waiting += node.graphs
+                target = node.attributes.get("target")
+                if isinstance(target, NamedGraph) and target.graph is not None:
+                    waiting.append(target.graph)
+    return found
 
 
 def has_effects(

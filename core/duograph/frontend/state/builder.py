@@ -75,7 +75,8 @@ class StagedBuilder(GraphBuilder):
             outer = self.parent.bring(value)
             found = self.outer.get(outer._id)
             if found is None:
-                found = self.outer[outer._id] = self._value(outer._type)._id
+                found = self.outer[outer._id] = len(self.types)
+                self.types.append(outer._type)
             self._inner[key] = found
             self._alive.append(builder)  # type: ignore[arg-type]
         return self.tensor(found)
@@ -176,7 +177,8 @@ class StagedBuilder(GraphBuilder):
             found = self.outer.get(i)
             if found is None:
                 assert self.parent is not None
-                found = self._value(self.parent.types[i])._id
+                found = len(self.types)
+                self.types.append(self.parent.types[i])
             params.append(found)
         return self.renumbered(params, [v._id for v in outputs])
 
