@@ -6,14 +6,15 @@ The tape, the eager builder and compiled functions call `lower`; `compiler.compi
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Collection, Mapping, Sequence
 
+from .. import context as settings_of
 from ..backend.prepared import HandleFunction
 from ..backend.program import Instruction
 from ..backend.protocol import Backend
 from ..effects import Random
+from ..ir.control import is_single_op
 from ..ir.graph import Graph
 from ..ir.optimizer import Watch, optimizer
 from ..types import Device
@@ -68,7 +69,10 @@ def lower_program(
         notes.append(f"runs op by op: {problem}")
     fuses = level != "O0" and problem is None
     from_passes: list[str] = []
-    graph = optimizer().optimize(graph, device, level if fuses else "O0", watch, from_passes, state)
+    if fuses or watch is not None or settings_of.settings.debug or not is_single_op(graph):
+        graph = optimizer().optimize(
+            graph, device, level if fuses else "O0", watch, from_passes, state
+        )
     regions: RegionCalls = {}
     if fuses:
         regions, (line, *missing) = compile_regions(graph, device)
@@ -122,7 +126,7 @@ class _GraphLowering:
             found.once, 0, work.constants, found.kept, False, len(work.sizes), found.reads
         )
         rest = functools.cache(functools.partial(self._rest, found, updates))
-        return dataclasses.replace(whole, invariant=InvariantPart(found.reads, once, rest))
+        return whole._replace(invariant=InvariantPart(found.reads, once, rest))
 
     def _partition(self, state: Collection[int]) -> Partition | None:
         work = self.work
