@@ -2,21 +2,21 @@
 # Everything is installed under this folder: .venv, for `make bench` .venv-bench and .venv-mindspore, for `make bench-gpu` .venv-gpu.
 #
 #   make demo      train on handwritten digits          make docs    reference pages from docstrings
-#   make test      what a change must pass (< 15 min)   make lint    ruff and mypy
-#   make test-all  the same without shortcuts           make setup   only install
-#   make bench     ratios against other frameworks      make clean   remove .venv and what was built
-#   make test-gpu  the CUDA backend on a GPU            make bench-gpu  its speed there, beside PyTorch and JAX
+#   make test      required for every change (< 15 min) make lint    formatter, ruff and mypy
+#   make test-all  every device and check in full       make setup   install only
+#   make bench     speed against other frameworks       make clean   remove .venv and all build products
+#   make test-gpu  the CUDA backend on a GPU            make bench-gpu  its speed, with PyTorch and JAX
 #   make sanitize  the CPU backend's C under AddressSanitizer (gcc)
-#   make fuzz N=2000 DEVICE=CPU SEED=1 LEVEL=O2    random programs, compiled against line by line
+#   make fuzz N=2000 DEVICE=CPU SEED=1 LEVEL=O2    random programs, compiled and eager
 
 PYTHON ?= python3
-# `make test` takes each device as far as the word after the colon says; `make test-all` all of them in full.
+# How much of the conformance suite `make test` runs on each device; `make test-all` runs all of it.
 DEVICES ?= CPU:full InnerRing:quick Reference:quick Template:quick OpenCL:quick CUDA-emulated:quick
-# Devices that a machine may lack: what is left out is said, and is a failure where DUOGRAPH_REQUIRE names the device.
+# Devices that a machine may lack. A missing device is reported; it is a failure if DUOGRAPH_REQUIRE names it.
 OPTIONAL ?= OpenCL CUDA-emulated
-# Processes that run the tests side by side: a number, or auto for one a core.
+# Number of parallel test processes; auto means one per core.
 JOBS ?= auto
-# Passed on to the program: make demo ARGS="--epochs 3", make bench ARGS="--only gpt --pairs 3"
+# Arguments for the program: make demo ARGS="--epochs 3", make bench ARGS="--only gpt --pairs 3"
 ARGS ?=
 
 BIN := .venv/bin
@@ -24,19 +24,19 @@ PIP_QUIET := --quiet --disable-pip-version-check
 FULL := $(patsubst %:full,%,$(filter %:full,$(DEVICES)))
 QUICK := $(patsubst %:quick,%,$(filter %:quick,$(DEVICES)))
 CORE := $(shell find core -name '*.py')
-# What the compiled module is made from: its C, and the op table whose `scalar` slots are printed as C.
+# Sources of the compiled module: its C files, and the op table whose `scalar` slots are printed as C.
 NATIVE := $(shell find backend_cpu -name '*.[ch]' -o -name '*.inc' -o -name 'build.py' -o -name 'generate.py') \
           $(filter core/duograph/ops/% core/duograph/backend/codegen/%,$(CORE))
-# Neighbours stay in one process, so that what is prepared for an op serves its other tests.
+# Consecutive tests stay in one process and share the kernels that were prepared for an op.
 SIDE_BY_SIDE = -n $(JOBS) --dist worksteal
-# Hundreds of tests start a process of their own, which would compile all modules again where nothing may be kept.
+# Hundreds of tests start a Python process; without .pyc files each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 
-# The folders whose tests take longest come first: what is left at the end is short, and both processes have some of it.
+# The slowest folders come first, so that both processes are busy until the end.
 TESTS := backend_cuda/tests backend_opencl/tests backend_cpu/tests tests
 
-# setuptools puts into a wheel whatever an earlier build left in build/, so wheels are built from a copy.
+# Wheels are built from a clean copy: setuptools includes leftovers of earlier builds in build/.
 CLEAN_COPY = rm -rf build/clean && mkdir -p build/clean && tar -cf - --exclude=__pycache__ --exclude='*.so' \
   core backend_cpu backend_opencl backend_cuda pyproject.toml setup.py LICENSE README.md | tar -xf - -C build/clean
 
@@ -52,7 +52,7 @@ demo: setup
 
 test: lint unit $(FULL:%=full-%) $(QUICK:%=quick-%)
 
-# every kernel of every dtype, for every architecture
+# Compile every kernel of every dtype for every architecture.
 test-all: export DUOGRAPH_CUDA_FULL = 1
 test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) wheel-test
 
@@ -64,7 +64,7 @@ lint: setup
 unit: setup
 	$(BIN)/pytest $(SIDE_BY_SIDE) $(TESTS)
 
-# Why the device $* cannot be used here, where it is one that a machine may lack; else nothing.
+# Print why the optional device $* cannot be used on this machine, or nothing.
 define ABSENT
 case " $(OPTIONAL) " in (*" $* "*) $(BIN)/python -c 'import os, sys; \
 from duograph.backend import registry; \
@@ -79,7 +79,7 @@ full-%: setup
 	  set -x; $(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* \
 	    --conformance-html build/conformance-$*.html; fi
 
-# its programs are built once in a run, and kept for later ones they take half as long again
+# Keeping OpenCL programs for later runs would make this run half as slow again.
 quick-OpenCL: export DUOGRAPH_CACHE_LIMIT = 0
 
 quick-%: setup
@@ -95,8 +95,8 @@ fuzz: setup
 	$(BIN)/pytest --pyargs duograph.conformance --device $(DEVICE) -k test_parity -s --fuzz $(N) --fuzz-seed $(SEED) \
 	  --fuzz-level $(LEVEL)
 
-# Blocks of memory are as large as was asked for then, and none is used again. A compiler that crashes and exceptions of C++ are not for the
-# sanitizer, which every process gets that is started.
+# In this build, memory blocks have exactly the requested size and are never reused. Child processes inherit the sanitizer, so
+# tests that crash a compiler or throw C++ exceptions are left out.
 sanitize: setup
 	$(CLEAN_COPY)
 	cd build/clean && CFLAGS=-fsanitize=address LDFLAGS=-fsanitize=address $(abspath $(BIN))/python setup.py --quiet build_ext --inplace
@@ -113,7 +113,7 @@ define NEED_GPU
 problem = registry.problem_of(registry.entries()["GPU"]); \
 sys.exit(problem and "duograph: this needs an NVIDIA GPU, and nothing was run: " + problem)'
 endef
-# One tool of compute-sanitizer (it comes with the CUDA toolkit) over the forward passes of all ops.
+# Run one tool of compute-sanitizer (part of the CUDA toolkit) over the forward passes of all ops.
 SANITIZE = compute-sanitizer --target-processes all --error-exitcode 1 --tool
 
 test-gpu: setup
@@ -129,13 +129,13 @@ test-gpu: setup
 	$(SANITIZE) memcheck $(BIN)/pytest --pyargs duograph.conformance --device GPU --quick -k test_forward
 	$(SANITIZE) racecheck $(BIN)/pytest --pyargs duograph.conformance --device GPU --quick -k test_forward
 
-# The order counts: without a GPU nothing of the peers is downloaded.
+# NEED_GPU comes first: without a GPU no peer is downloaded.
 bench-gpu: setup
 	$(NEED_GPU)
 	$(MAKE) .venv-gpu/.duograph
 	.venv-gpu/bin/python benchmarks/gpu.py --out build/benchmarks/gpu.md $(ARGS)
 
-# As a user gets it: a wheel, installed away from the sources, with an outsider's plugin beside it.
+# Test an installed wheel, outside the source folder, with a third-party plugin.
 wheel-test: setup
 	rm -rf dist .venv-wheel
 	$(PYTHON) -m venv .venv-wheel
@@ -179,12 +179,12 @@ endef
 
 .venv/.made:
 	@$(PREFLIGHT)
-	@echo "duograph: making .venv and installing into it; some two minutes the first time, most of it compiling C"
+	@echo "duograph: creating .venv and installing into it; the first time takes about two minutes, mostly for compiling C"
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-# DUOGRAPH_NATIVE=0: the compiled module follows below, where it is rebuilt only when it must be. Without it setuptools
-# is all that the installation needs, so it is not given an environment of its own to build in.
+# DUOGRAPH_NATIVE=0 leaves out the compiled module; the next rule builds it, and only when its sources changed. The installation
+# then needs setuptools alone, so it uses no build isolation.
 .venv/.installed: .venv/.made pyproject.toml setup.py
 	$(BIN)/pip install $(PIP_QUIET) 'setuptools>=77'
 	DUOGRAPH_NATIVE=0 $(BIN)/pip install $(PIP_QUIET) --no-build-isolation --editable '.[dev]'
@@ -194,7 +194,7 @@ endef
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
-# Installed as an outsider's would be: through their own pyproject.toml and nothing else.
+# Install the plugins as a third party would: through their own pyproject.toml.
 .venv/.plugins: $(PLUGINS:%=%/pyproject.toml) .venv/.installed | .venv/.native
 	$(BIN)/pip install $(PIP_QUIET) --no-build-isolation $(PLUGINS:%=--editable %)
 	@touch $@
@@ -223,7 +223,7 @@ endef
 	.venv-gpu/bin/pip install $(PIP_QUIET) 'duograph[cuda]'
 	@touch $@
 
-# A real installation, not an editable one: its size and its import time are among what is measured.
+# Not an editable installation: the benchmarks measure its size and import time.
 .venv-bench/.duograph: .venv-bench/.peers $(CORE) $(NATIVE) $(shell find backend_cpu -name '*.py') pyproject.toml setup.py
 	$(CLEAN_COPY)
 	.venv-bench/bin/pip install $(PIP_QUIET) --force-reinstall --no-deps ./build/clean
@@ -236,6 +236,6 @@ clean:
 	find backend_cpu -name '*.so' -delete
 	find core backend_* plugins tests examples benchmarks docs -name __pycache__ -prune -exec rm -rf {} +
 
-# The benchmarks' environments are large downloads, so `make clean` leaves them.
+# `make clean` keeps the environments of the benchmarks, which are large downloads.
 clean-bench:
 	rm -rf .venv-bench .venv-mindspore .venv-gpu

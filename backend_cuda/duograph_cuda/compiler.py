@@ -136,7 +136,7 @@ class Nvrtc(Compiler):
         return f"NVRTC {self.name} {self.architecture}"
 
     def call(self, answer: tuple[Any, ...]) -> Any:
-        """What an NVRTC function gave, without its code; a code that is not success raises."""
+        """Call an NVRTC function and return its results without the code; raise if the code is an error."""
         code, *rest = answer
         if code:
             (_, text) = self.api.nvrtcGetErrorString(code)
@@ -162,7 +162,7 @@ class Nvrtc(Compiler):
             api.nvrtcDestroyProgram(program)
 
     def log(self, program: Any) -> str:
-        """What the compiler said."""
+        """Return the compiler's log."""
         text = b" " * self.call(self.api.nvrtcGetProgramLogSize(program))
         self.call(self.api.nvrtcGetProgramLog(program, text))
         return text.rstrip(b"\0 ").decode("utf-8", "replace")

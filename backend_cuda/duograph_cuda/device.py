@@ -28,10 +28,10 @@ from .sources import CUDA
 
 __all__ = ["CudaDevice", "Memory"]
 
-# What a grid may have along its axes, and a block in all.
+# Limits: blocks of a grid along each axis, and threads of a block.
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
 BLOCK_LIMIT = 1024
-# Freed memory that the pool keeps: all of it, until `empty_cache` or until something else needs it.
+# The pool keeps all freed memory until `empty_cache` is called or another allocation needs it.
 KEEP = 2**64 - 1
 
 
@@ -86,15 +86,15 @@ class CudaDevice(GridDevice):
         driver: the driver API.
         index: the device's number.
         compiler: makes a compiler for a compute capability.
-        find_library: gives cuBLASLt for the current context, or says why there is none.
+        find_library: returns cuBLASLt for the current context, or the reason why there is none.
 
-    Everything runs on one stream, in the order of the calls; memory is allocated and freed in that
-    order too, so a handle may go while kernels that use it wait.
+    All work runs on one stream in the order of the calls. Memory is allocated and freed in stream order
+    too, so a handle may be dropped while kernels that use it are still queued.
     """
 
     dialect = CUDA
     capabilities = frozenset(("fp64", "int64"))
-    # What a block may use without asking for more.
+    # Shared memory that a block may use without opting in to more.
     shared_bytes = 48 * 1024
 
     def __init__(
@@ -188,7 +188,10 @@ class CudaDevice(GridDevice):
         if nbytes == 0:
             return Memory(0, 0, self)
         if self._lent is not None and self._lent_to == threading.get_ident():
-            lent, self._lent = self._lent, None  # what it asks for itself is not lent
+            lent, self._lent = (
+                self._lent,
+                None,
+            )  # the program's own allocations do not come from its blocks
             try:
                 return lent.allocate(nbytes, what)
             finally:

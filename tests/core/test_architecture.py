@@ -36,7 +36,7 @@ LAYERS = [
     ("parameter",),
     ("autodiff", "runtime"),
     # families of ops whose gradients are Python functions, what uses these, and the package itself
-    ("ops.matrices", "ops.state", "ops.loss_primitives", "ops.higher_order", "ops.statistics",
+    ("ops.matrix_svd", "ops.state", "ops.loss_primitives", "ops.higher_order", "ops.statistics",
      "ops.nn_functions", "ops.normalization", "ops.normalization_primitives", "ops.attention",
      "ops.reduction_primitives", "ops.stubs", "ops.__init__"),
     ("passes",),

@@ -1,3 +1,5 @@
-"""An emulated CUDA device for tests: the backend's own CUDA source runs on the processor, a fibre
-for each thread.
+"""An emulated CUDA device for tests.
+
+It compiles the CUDA sources of the backend for the host processor and runs every thread of a block as
+a fibre. Only the device target `CUDA-emulated` uses it.
 """

@@ -1,5 +1,6 @@
-"""The device target `CUDA-emulated`: the CUDA backend over the emulated driver. For tests only: it
-is slow.
+"""The device target `CUDA-emulated`: the CUDA backend on the emulated driver.
+
+The plugin module creates it by name. It is for tests only, because it is slow.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ __all__ = ["CudaEmulated"]
 
 
 class CudaEmulated(Cuda):
-    """The CUDA backend, but for the driver and the compiler.
+    """The CUDA backend with an emulated driver and the host's C++ compiler.
 
-    DUOGRAPH_CUDA_SEED sets the order in which blocks and threads run.
+    DUOGRAPH_CUDA_SEED seeds the random order in which blocks and threads run.
     """
 
     name = "CUDA-emulated"

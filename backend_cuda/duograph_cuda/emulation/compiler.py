@@ -1,4 +1,7 @@
-"""From CUDA C++ to a library of the host: the machine's g++ (or `CXX`) over the shim."""
+"""Compiles CUDA C++ to a host library with the machine's C++ compiler (g++, or `CXX`).
+
+A header of the emulation defines CUDA's keywords and built-in functions for the host compiler. The
+emulated driver loads the libraries."""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ _KERNEL = re.compile(r"(?:\bDG_KERNEL|\b__global__) void(?: __launch_bounds__\([
 
 
 def command() -> list[str] | None:
-    """The compiler and its own arguments, or None."""
+    """Return the compiler with its arguments, or None if there is none."""
     chosen = shlex.split(os.environ.get("CXX", ""))
     for words in [chosen] if chosen else [["g++"], ["c++"], ["clang++"]]:
         found = shutil.which(words[0])
@@ -45,8 +48,9 @@ def command() -> list[str] | None:
 
 @functools.cache
 def _machine_flags() -> tuple[str, ...]:
-    """A fused multiply-add in one instruction, where there is one: the library's function takes a
-    hundred.
+    """Return the flags that make fused multiply-add one instruction, where the processor has it.
+
+    The library function takes a hundred instructions.
     """
     try:
         facts = pathlib.Path("/proc/cpuinfo").read_text()
@@ -84,17 +88,17 @@ class HostCompiler(Compiler):
         return self.compile(f'{self.shim}#line 1 "kernel.cu"\n{source}\n{exports}')
 
     def machine(self) -> bytes:
-        """The library that runs kernels."""
+        """Compile the emulated machine, the library that runs kernels."""
         text = (HERE / "machine.cpp").read_text()
         return self.image(text.replace('#include "machine.h"', (HERE / "machine.h").read_text()))
 
     def image(self, source: str) -> bytes:
-        if "dg_launch" in source:  # the machine itself
+        if "dg_launch" in source:  # the emulated machine
             return self.compile(source)
         return super().image(source)
 
     def compile(self, text: str) -> bytes:
-        """A shared library."""
+        """Compile a source to a shared library and return its path."""
         from duograph.backend import disk_cache
 
         out = disk_cache.scratch(".so")

@@ -1,9 +1,9 @@
 """The driver API over the emulated machine: functions, conventions and numbers of
 `cuda.bindings.driver`.
 
-So the backend's own code for contexts, memory, modules and launches runs as it does on a GPU. What
-a device would not notice is looked for: fresh memory holds NaN patterns, and every buffer of a
-launch is checked for writes beside it.
+The backend's code for contexts, memory, modules and launches therefore runs as on a GPU. The
+emulation also detects errors that a GPU would not report: fresh memory holds NaN patterns, and every
+buffer of a launch is checked for writes outside its bounds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BESIDE = 0xA5
 
 
 class CUresult(enum.IntEnum):
-    """Codes, with the numbers of the driver."""
+    """Result codes, with the driver's numbers."""
 
     CUDA_SUCCESS = 0
     CUDA_ERROR_INVALID_VALUE = 1
@@ -39,7 +39,7 @@ class CUresult(enum.IntEnum):
 
 
 class CUdevice_attribute(enum.IntEnum):
-    """Attributes of a device, with the numbers of the driver."""
+    """Device attributes, with the driver's numbers."""
 
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
@@ -48,7 +48,7 @@ class CUdevice_attribute(enum.IntEnum):
 
 
 class CUmemPool_attribute(enum.IntEnum):
-    """Attributes of a pool, with the numbers of the driver."""
+    """Memory pool attributes, with the driver's numbers."""
 
     CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4
     CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5
@@ -57,13 +57,13 @@ class CUmemPool_attribute(enum.IntEnum):
 
 
 class CUstream_flags(enum.IntEnum):
-    """Flags of a stream, with the numbers of the driver."""
+    """Stream flags, with the driver's numbers."""
 
     CU_STREAM_NON_BLOCKING = 1
 
 
 class CUstreamCaptureMode(enum.IntEnum):
-    """Modes of a capture, with the numbers of the driver."""
+    """Stream capture modes, with the driver's numbers."""
 
     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1
 
@@ -75,15 +75,15 @@ _OK = CUresult.CUDA_SUCCESS
 
 
 class EmulatedDriver:
-    """What `cuda.bindings.driver` is to the backend.
+    """An object with the functions of `cuda.bindings.driver`, backed by the emulated machine.
 
     Args:
-        compiler: builds the machine that runs kernels.
-        limit: bytes of memory of the device.
-        seed: of the order in which blocks and threads run.
+        compiler: builds the library that runs kernels.
+        limit: memory of the device in bytes.
+        seed: seeds the random order in which blocks and threads run.
 
     Attributes:
-        lose: make the next launch report that the device is lost.
+        lose: if set, the next launch reports that the device was lost.
     """
 
     CUresult = CUresult
@@ -106,7 +106,7 @@ class EmulatedDriver:
         self.capture: list[Any] | None = None
 
     def machine(self) -> ctypes.CDLL:
-        """What runs kernels, built at the first launch."""
+        """The library that runs kernels, built at the first launch."""
         if self._machine is None:
             found = _load(self.compiler.machine())
             found.dg_problem.restype = ctypes.c_char_p
@@ -160,7 +160,7 @@ class EmulatedDriver:
         return _OK, self.text.encode()
 
     def _captures(self, what: str, *rest: Any) -> Answer:
-        """The answer to what may not be asked of a stream that captures."""
+        """Return the error code for a call that a capturing stream does not allow."""
         return self._bad(
             CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, f"{what} while capturing", *rest
         )
@@ -190,7 +190,7 @@ class EmulatedDriver:
         return (_OK,)
 
     def cuMemAllocAsync(self, nbytes: int, stream: int) -> Answer:
-        """Memory between guards; what was freed stays reserved, as if in pieces that serve nobody."""
+        """Allocate memory between guard zones; freed memory stays reserved, as if it were fragmented."""
         if self.capture is not None:
             return self._captures("cuMemAllocAsync", 0)
         if nbytes <= 0:
@@ -240,7 +240,7 @@ class EmulatedDriver:
             ctypes.memmove(target, source, nbytes)
         return (_OK,)
 
-    # ---- graphs: what was captured, as calls to be made ------------------------------------------
+    # ---- graphs: captured calls, to be repeated ------------------------------------------
 
     def cuStreamBeginCapture(self, stream: int, mode: int) -> Answer:
         self.capture = []
@@ -331,7 +331,7 @@ class EmulatedDriver:
 
 
 class _Kernel(ctypes.Structure):
-    """`dg_kernel` of machine.h."""
+    """The C struct `dg_kernel` of machine.h."""
 
     _fields_ = [
         ("run", ctypes.c_void_p),
@@ -345,7 +345,7 @@ class _Kernel(ctypes.Structure):
 
 
 def _load(image: bytes) -> ctypes.CDLL:
-    """A library from its bytes."""
+    """Load a library from its bytes."""
     file, path = tempfile.mkstemp(suffix=".so")
     try:
         with open(file, "wb") as out:

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from .. import random_state
+from ..host_arrays import Array
 
 __all__ = ["Stream"]
 
@@ -26,17 +26,17 @@ class Stream:
         """Start over: the same numbers come again."""
         self._drawn = 0
 
-    def _words(self, n: int) -> Any:
+    def _words(self, n: int) -> Array:
         words = random_state.philox(self._state, self._drawn + n)[self._drawn :]
         self._drawn += n
         return words
 
-    def uniform(self, shape: Sequence[int], low: float, high: float) -> Any:
+    def uniform(self, shape: Sequence[int], low: float, high: float) -> Array:
         """float64 in [low, high), 32 random bits each."""
         n = math.prod(shape)
         return (low + (high - low) * (self._words(n) * 2.0**-32)).reshape(tuple(shape))
 
-    def normal(self, shape: Sequence[int]) -> Any:
+    def normal(self, shape: Sequence[int]) -> Array:
         """Standard normal float64 (Box and Muller, 1958), two words each pair."""
         n = math.prod(shape)
         half = (n + 1) // 2

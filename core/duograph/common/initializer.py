@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ..dtype import as_dtype, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
-from ..host_arrays import shape_tuple
+from ..host_arrays import Array, shape_tuple
 from ..tensor import Tensor, install_named_initializers
 from ._stream import Stream
 
@@ -24,7 +23,6 @@ __all__ = [
     "Dirac", "VarianceScaling",
 ]  # fmt: skip
 
-Array = np.ndarray[Any, Any]
 _by_name: dict[str, type[Initializer]] = {}
 
 
@@ -42,14 +40,14 @@ class Initializer:
         [2. 2.]
     """
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: object) -> None:
         self._kwargs = kwargs
         self.stream: Stream | None = None
 
-    def _initialize(self, arr: Array) -> Any:
+    def _initialize(self, arr: Array) -> object:
         raise NotImplementedError(f"{type(self).__name__}: has no _initialize(arr)")
 
-    def __call__(self, arr: Array) -> Any:
+    def __call__(self, arr: Array) -> object:
         return self._initialize(arr)
 
     def __repr__(self) -> str:
@@ -69,7 +67,7 @@ class _Bound:
         self.init = init
         self.stream = stream
 
-    def __call__(self, arr: Array) -> Any:
+    def __call__(self, arr: Array) -> object:
         before = self.init.__dict__.get("stream")
         self.stream.rewind()
         self.init.stream = self.stream
@@ -91,7 +89,7 @@ def _named(*names: str) -> Callable[[type[Initializer]], type[Initializer]]:
     return register
 
 
-def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def initializer(init: object, shape: object = None, dtype: object = float32) -> Tensor:
     """A Tensor of initial values (`mindspore.common.initializer.initializer`).
 
     Args:
@@ -205,7 +203,7 @@ class Constant(Initializer):
         [3. 3.]
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         super().__init__(value=value)
         self.value = value
 
@@ -532,7 +530,7 @@ class Dirac(Initializer):
                 arr[(group * per_group + i, i, *middle)] = 1
 
 
-def _of_name(init: object, shape: tuple[int, ...]) -> Callable[[Array], Any]:
+def _of_name(init: object, shape: tuple[int, ...]) -> Callable[[Array], object]:
     """The bound initializer that `Tensor(init=...)` takes for a name or a number."""
     return initializer(init, shape)._init
 

@@ -8,12 +8,12 @@ all of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ..dtype import int32, int64
 from ..errors import DTypeError, IndexRangeError, ShapeError
+from ..host_arrays import Array
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
 from ..types import TensorType
@@ -32,7 +32,7 @@ __all__: list[str] = []
 _INDEX_DTYPES = (int32, int64)
 
 
-def normal_indices(name: str, indices: Any, n: int, axis: int) -> Any:
+def normal_indices(name: str, indices: Array, n: int, axis: int) -> Array:
     """Return NumPy indices with negative ones counted from the start.
 
     Raises:
@@ -52,7 +52,7 @@ def _check_indices(name: str, indices: TensorType) -> None:
         raise DTypeError(f"{name}: indices have dtype {indices.dtype.name}; wanted int32 or int64")
 
 
-def from_zero(indices: Any, n: int) -> Any:
+def from_zero(indices: Tensor, n: int) -> Tensor:
     """Convert negative indices to non-negative ones; for bodies of other ops."""
     return select_by(indices < 0, indices + n, indices)
 
@@ -207,14 +207,14 @@ def _check_elements(name: str, x: TensorType, indices: TensorType, axis: int) ->
         )
 
 
-def _grid(indices: Any, axis: int) -> tuple[Any, ...]:
+def _grid(indices: Array, axis: int) -> tuple[Array, ...]:
     """Return open NumPy grids with `indices` on one axis."""
-    grids: list[Any] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
+    grids: list[Array] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     grids[axis] = indices
     return tuple(grids)
 
 
-def element_positions(shape: Sequence[int], indices: Any, axis: int) -> Any:
+def element_positions(shape: Sequence[int], indices: Tensor, axis: int) -> Tensor:
     """Return the flat offsets, in a dense buffer of `shape`, of the elements at `indices` along
     `axis`.
     """
@@ -231,7 +231,7 @@ def element_positions(shape: Sequence[int], indices: Any, axis: int) -> Any:
     return select_by(logical_or(at < 0, at >= n), size, inside)
 
 
-def _flat(x: Any) -> Any:
+def _flat(x: Tensor) -> Tensor:
     return reshape_to(x, (x.size,))
 
 

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-def linear_index(parts: Sequence[Any], sizes: tuple[int, ...]) -> Any:
+def linear_index(parts: Sequence[Tensor], sizes: tuple[int, ...]) -> Tensor:
     """Combine one index per axis to an index into the axis that merges axes of `sizes`.
 
     The indices broadcast. An index out of range yields a merged index out of range, which the
@@ -60,7 +60,7 @@ def linear_index(parts: Sequence[Any], sizes: tuple[int, ...]) -> Any:
     return select_by(wrong, total, at)
 
 
-def nd_index(shape: tuple[int, ...], indices: Any) -> Any:
+def nd_index(shape: tuple[int, ...], indices: Tensor) -> Tensor:
     """Convert the rows in the last axis of `indices` to indices into the merged leading axes of
     `shape`.
     """
@@ -71,7 +71,7 @@ def nd_index(shape: tuple[int, ...], indices: Any) -> Any:
     return linear_index(parts, shape[:count])
 
 
-def check_nd(name: str, shape: Sequence[int], indices: Any) -> int:
+def check_nd(name: str, shape: Sequence[int], indices: Tensor) -> int:
     """Return the number of leading axes that the rows of `indices` index.
 
     Raises:
@@ -103,7 +103,7 @@ def explain_nd(name: str, shape: Sequence[int], indices: Tensor) -> None:
 
 
 @gather.normaliser
-def _(input_params: Tensor, input_indices: Any, axis: int, batch_dims: int = 0):
+def _(input_params: Tensor, input_indices: object, axis: int, batch_dims: int = 0):
     if isinstance(axis, Tensor):
         axis = axis.item()
     shape = input_params.shape
@@ -147,11 +147,11 @@ def _tensor_gather(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return gather_elements(self, *args, **kwargs)
 
 
-def _is_axis(value: Any) -> bool:
+def _is_axis(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def gather_elements(input: Tensor, dim: int, index: Any) -> Tensor:
+def gather_elements(input: Tensor, dim: int, index: object) -> Tensor:
     """Elements selected along an axis: out[i][j] = input[i][index[i][j]] for dim 1
     (`mindspore.ops.gather_elements`).
 
@@ -189,13 +189,13 @@ def gather_elements(input: Tensor, dim: int, index: Any) -> Tensor:
 
 
 @tensor_method("gather_elements")
-def _tensor_gather_elements(self: Tensor, dim: int, index: Any) -> Tensor:
+def _tensor_gather_elements(self: Tensor, dim: int, index: object) -> Tensor:
     """Element by element along an axis. See `ops.gather_elements`."""
     return gather_elements(self, dim, index)
 
 
 @primitive("GatherD", op="gather_elements")
-def gather_d(x: Tensor, dim: int, index: Any) -> Tensor:
+def gather_d(x: Tensor, dim: int, index: object) -> Tensor:
     """Another name of `gather_elements` (`mindspore.ops.gather_d`).
 
     Examples:
@@ -219,7 +219,7 @@ def gather_nd_by(input: Tensor, indices: Tensor):
 
 @primitive("GatherNd", op="gather_nd")
 @tensor_method("gather_nd")
-def gather_nd(input_x: Tensor, indices: Any) -> Tensor:
+def gather_nd(input_x: Tensor, indices: object) -> Tensor:
     """Elements or slices, selected by rows of indices (`mindspore.ops.gather_nd`).
 
     Args:
@@ -247,7 +247,7 @@ def gather_nd(input_x: Tensor, indices: Any) -> Tensor:
         raise
 
 
-def index_select(input: Tensor, axis: int, index: Any) -> Tensor:
+def index_select(input: Tensor, axis: int, index: object) -> Tensor:
     """Slices along an axis, selected by a 1-d tensor of indices (`mindspore.ops.index_select`).
 
     Raises:
@@ -273,13 +273,13 @@ def index_select(input: Tensor, axis: int, index: Any) -> Tensor:
 
 @tensor_method("index_select")
 def _tensor_index_select(
-    self: Tensor, axis: Any = None, index: Any = None, *, dim: Any = None
+    self: Tensor, axis: Any = None, index: object = None, *, dim: Any = None
 ) -> Tensor:
     """Slices along an axis, selected by a 1-d tensor of indices. See `ops.index_select`."""
     return index_select(self, dim if axis is None else axis, index)
 
 
-def take(input: Tensor, index: Any) -> Tensor:
+def take(input: Tensor, index: object) -> Tensor:
     """Elements of the flattened tensor, selected by indices (`mindspore.ops.take`).
 
     Raises:
@@ -296,11 +296,11 @@ def take(input: Tensor, index: Any) -> Tensor:
 @tensor_method("take")
 def _tensor_take(
     self: Tensor,
-    indices: Any = None,
+    indices: object = None,
     axis: int | None = None,
     mode: str = "clip",
     *,
-    index: Any = None,
+    index: object = None,
 ) -> Tensor:
     """Slices along an axis, or elements of the flattened tensor, selected by indices.
 
@@ -368,7 +368,9 @@ def _(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0):
 
 
 @tensor_method("choose")
-def _tensor_choose(self: Tensor, choices: Any, mode: str = "clip") -> Tensor:
+def _tensor_choose(
+    self: Tensor, choices: Tensor | tuple[Tensor, ...] | list[Tensor], mode: str = "clip"
+) -> Tensor:
     """For each element, the element at the same position of the choice with that index.
 
     Args:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..dtype import bool_
 from ..errors import ArgumentError, DTypeError, IndexKindError, IndexRangeError, ShapeError
+from ..host_arrays import Array
 from ..ir.builder import GraphTensor
 from ..op import numbers, op
 from ..runtime_state import runtime_state, thread_state
@@ -34,6 +35,9 @@ from .shape_primitives import broadcast_to, reshape_to, transpose_by
 from .value_sizes import nonzero_by
 
 __all__: list[str] = []
+
+# The `index` attribute: ints, slices as tuples, None, Ellipsis, and the placeholders below.
+_Items: TypeAlias = tuple[object, ...]
 
 # Placeholders in the `index` attribute for operands: an index array of an axis or, for a bool
 # scalar, of a new axis of size 1.
@@ -64,7 +68,7 @@ class _Plan:
         )
 
 
-def _consumed(item: Any) -> int:
+def _consumed(item: object) -> int:
     return 0 if item is None or item is Ellipsis or item == NEW_ARRAY else 1
 
 
@@ -127,14 +131,14 @@ def _plan(shape: Sequence[int], index: Sequence[Any]) -> _Plan:
     return _Plan(tuple(begin), tuple(end), tuple(strides), tuple(middle), tuple(axes), place)
 
 
-def _slice_of(item: tuple[Any, ...], n: int) -> tuple[int, int, int]:
+def _slice_of(item: tuple[int | None, ...], n: int) -> tuple[int, int, int]:
     if item[2] == 0:
         raise ShapeError("index: got a slice with step 0; wanted another step")
     begin, end, step = slice(*item).indices(n)
     return (begin, end, step) if len(range(begin, end, step)) else (0, 0, 1)
 
 
-def _sliced(x: Any, plan: _Plan) -> Any:
+def _sliced(x: Tensor, plan: _Plan) -> Tensor:
     out = x if plan.whole(x.shape) else slice_by(x, plan.begin, plan.end, plan.strides)
     return out if out.shape == plan.middle else reshape_to(out, plan.middle)
 
@@ -145,7 +149,7 @@ def _order(plan: _Plan) -> tuple[int, ...]:
     return (*rest[: plan.place], *plan.axes, *rest[plan.place :])
 
 
-def _merged(x: Any, plan: _Plan) -> Any:
+def _merged(x: Tensor, plan: _Plan) -> Tensor:
     """Merge the indexed axes of `x`, of shape `middle`, into one at `place`."""
     order = _order(plan)
     moved = x if order == tuple(range(len(order))) else transpose_by(x, order)
@@ -155,7 +159,7 @@ def _merged(x: Any, plan: _Plan) -> Any:
     return reshape_to(moved, (*shape[:p], size_of(shape[p : p + k]), *shape[p + k :]))
 
 
-def _positions(arrays: Sequence[Any], plan: _Plan) -> Any:
+def _positions(arrays: Sequence[Tensor], plan: _Plan) -> Tensor:
     shape = broadcast_shapes(*(a.shape for a in arrays))
     if shape is None:
         raise IndexRangeError(
@@ -167,7 +171,7 @@ def _positions(arrays: Sequence[Any], plan: _Plan) -> Any:
 
 
 @op(name="getitem")
-def getitem_by(tensors: Sequence[Tensor], index: Any):
+def getitem_by(tensors: Sequence[Tensor], index: _Items):
     """Composite: tensors[0] indexed; the others are the index arrays, in the order of their items."""
     x, *arrays = tensors
     plan = _plan(x.shape, index)
@@ -178,7 +182,7 @@ def getitem_by(tensors: Sequence[Tensor], index: Any):
 
 
 @op(name="setitem")
-def setitem_by(tensors: Sequence[Tensor], index: Any, add: bool):
+def setitem_by(tensors: Sequence[Tensor], index: _Items, add: bool):
     """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1]; the rest are
     the index arrays.
 
@@ -213,7 +217,7 @@ def setitem_by(tensors: Sequence[Tensor], index: Any, add: bool):
     return update_by(x, new, plan.begin, plan.end, plan.strides)
 
 
-def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
+def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Broadcast a value to the indexed part; extra leading axes of size 1 are dropped, as in NumPy."""
     have = value.shape
     while len(have) > len(shape) and have[0] == 1:
@@ -227,7 +231,7 @@ def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
 # ---- parsing of indices -------------------------------------------------------------------------
 
 
-def _simple(item: Any) -> Any:
+def _simple(item: Any) -> object:
     """Return an item as stored in the attribute if it needs no operand; else NotImplemented."""
     kind = item.__class__
     if kind is int or item is None or item is Ellipsis:
@@ -243,7 +247,7 @@ def _simple(item: Any) -> Any:
     return NotImplemented
 
 
-def _key(index: Any) -> Any:
+def _key(index: object) -> _Items | None:
     """Return the attribute of an index without index arrays, else None."""
     if index.__class__ is int:
         return (index,)
@@ -265,13 +269,13 @@ def _bound(value: Any) -> int | None:
         ) from None
 
 
-def _parse(index: Any) -> tuple[list[Any], list[Any]]:
+def _parse(index: object) -> tuple[list[object], list[Tensor | Array]]:
     """Parse an index to items: simple ones, and the Tensors and arrays that index.
 
     Raises:
         IndexKindError: an item cannot be an index.
     """
-    items: list[Any] = []
+    items: list[object] = []
     for item in index if isinstance(index, tuple) else (index,):
         found = _simple(item)
         if found is not NotImplemented:
@@ -294,7 +298,7 @@ def _parse(index: Any) -> tuple[list[Any], list[Any]]:
     return items, [i for i in items if isinstance(i, (Tensor, np.ndarray))]
 
 
-def _host_index(item: Any) -> Any:
+def _host_index(item: object) -> Array:
     if isinstance(item, (list, tuple)):
         item = _values(item)
     array = np.asarray(item)
@@ -305,7 +309,7 @@ def _host_index(item: Any) -> Any:
     return array
 
 
-def _values(item: Any) -> Any:
+def _values(item: object) -> object:
     if isinstance(item, (list, tuple)):
         return [_values(i) for i in item]
     if isinstance(item, Tensor):
@@ -315,12 +319,12 @@ def _values(item: Any) -> Any:
     return item
 
 
-def _arrays(shape: Sequence[int], items: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
+def _arrays(shape: Sequence[int], items: Sequence[object]) -> tuple[_Items, list[Tensor | Array]]:
     """Return the attribute and the index arrays of parsed items; masks become index arrays."""
     used = sum(_axes_of(i) for i in items)
     axis = 0
-    index: list[Any] = []
-    arrays: list[Any] = []
+    index: list[object] = []
+    arrays: list[Tensor | Array] = []
     for item in items:
         if item is Ellipsis:
             axis += max(len(shape) - used, 0)
@@ -340,19 +344,19 @@ def _arrays(shape: Sequence[int], items: Sequence[Any]) -> tuple[tuple[Any, ...]
     return tuple(index), arrays
 
 
-def _axes_of(item: Any) -> int:
+def _axes_of(item: object) -> int:
     if isinstance(item, (Tensor, np.ndarray)):
         return len(item.shape) if _is_mask(item) else 1
     return _consumed(item)
 
 
-def _is_mask(item: Any) -> bool:
+def _is_mask(item: Tensor | Array) -> bool:
     if isinstance(item, Tensor):
         return item.dtype is bool_
     return item.dtype.kind == "b"
 
 
-def _index_array(item: Any, shape: Sequence[int], axis: int) -> Any:
+def _index_array(item: Tensor | Array, shape: Sequence[int], axis: int) -> Tensor | Array:
     if isinstance(item, Tensor):
         if not item.dtype.is_integer:
             raise IndexKindError(
@@ -363,7 +367,7 @@ def _index_array(item: Any, shape: Sequence[int], axis: int) -> Any:
     return normal_indices("index", at, shape[axis], axis) if axis < len(shape) else at
 
 
-def _mask_arrays(mask: Any, shape: Sequence[int], axis: int) -> list[Any]:
+def _mask_arrays(mask: Tensor | Array, shape: Sequence[int], axis: int) -> Sequence[Tensor | Array]:
     """Return one index array per axis of a mask; for a 0-d mask, zeros on a new axis."""
     if not mask.shape:
         value = mask if isinstance(mask, np.ndarray) else mask.asnumpy()
@@ -381,12 +385,12 @@ def _mask_arrays(mask: Any, shape: Sequence[int], axis: int) -> list[Any]:
     return [reshape_to(c, (rows.shape[0],)) for c in _columns(rows)]
 
 
-def _columns(rows: Any) -> list[Any]:
+def _columns(rows: Tensor) -> list[Tensor]:
     """Return the columns of a matrix."""
     return [slice_by(rows, (0, k), (rows.shape[0], k + 1), (1, 1)) for k in range(rows.shape[1])]
 
 
-def _explain(shape: Sequence[int], index: Sequence[Any], arrays: Sequence[Any]) -> None:
+def _explain(shape: Sequence[int], index: _Items, arrays: Sequence[Tensor | Array]) -> None:
     """Raise IndexRangeError with index, axis and size; called after a kernel reported an index out
     of range.
     """
@@ -397,7 +401,8 @@ def _explain(shape: Sequence[int], index: Sequence[Any], arrays: Sequence[Any]) 
             axis += len(shape) - used
         elif item in (ARRAY, NEW_ARRAY):
             if item == ARRAY:
-                values = arrays[k].asnumpy() if isinstance(arrays[k], Tensor) else arrays[k]
+                array = arrays[k]
+                values = array.asnumpy() if isinstance(array, Tensor) else array
                 normal_indices("index", values, shape[axis], axis)
                 axis += 1
             k += 1
@@ -418,7 +423,7 @@ def _runs_now(x: Tensor) -> bool:
 
 
 @tensor_method("__getitem__")
-def _getitem(self: Tensor, index: Any) -> Tensor:
+def _getitem(self: Tensor, index: object) -> Tensor:
     """Return the indexed part, by NumPy's rules."""
     type_ = self._type
     key = _key(index)
@@ -443,7 +448,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     return _read(self, index, None)
 
 
-def _read(self: Tensor, index: Any, key: Any) -> Tensor:
+def _read(self: Tensor, index: object, key: _Items | None) -> Tensor:
     """Return the indexed part, by a call of the op."""
     if key is not None:
         return getitem_by((self,), key)
@@ -458,14 +463,14 @@ def _read(self: Tensor, index: Any, key: Any) -> Tensor:
 
 
 @tensor_method("__setitem__")
-def _setitem(self: Tensor, index: Any, value: Any) -> None:
+def _setitem(self: Tensor, index: object, value: object) -> None:
     """Replace the indexed part, by NumPy's rules: the tensor gets a new buffer."""
     key = _key(index)
     if key is not None and not runtime_state.staging:
-        known: Any
+        known: Tensor | None
         kind = value.__class__
         known = None
-        if kind is Tensor:
+        if isinstance(value, Tensor) and kind is Tensor:
             known = value
         elif kind is float or kind is int or kind is bool:  # cached if this type was used before
             known = numbers.get((self._type, kind, value))
@@ -477,7 +482,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     self._rebind(with_item(self, index, value))
 
 
-def with_item(self: Tensor, index: Any, value: Any, add: bool = False) -> Tensor:
+def with_item(self: Tensor, index: object, value: object, add: bool = False) -> Tensor:
     """Return a tensor with the indexed part replaced or, with `add`, increased."""
     if not isinstance(value, (Tensor, int, float, complex, np.generic)):
         if value is None or isinstance(value, (str, bytes, dict, set)):
@@ -518,7 +523,7 @@ def masked_by(tensors: Sequence[Tensor]):
     return select_by(reshape_to(mask, (*mask.shape, *[1] * rest)), value, x)
 
 
-def _masked(x: Tensor, items: Sequence[Any], mask: Tensor, value: Any) -> Tensor | None:
+def _masked(x: Tensor, items: Sequence[object], mask: Tensor, value: object) -> Tensor | None:
     """Compute `x[mask] = value` by a select, if the value is the same for all masked elements."""
     plain = items[0] is mask and all(i is Ellipsis or i == (None, None, None) for i in items[1:])
     if not plain or not mask.shape or mask.shape != x.shape[: len(mask.shape)]:
@@ -536,7 +541,7 @@ def _masked(x: Tensor, items: Sequence[Any], mask: Tensor, value: Any) -> Tensor
 
 
 @tensor_method("__delitem__")
-def _delitem(self: Tensor, index: Any) -> None:
+def _delitem(self: Tensor, index: object) -> None:
     """Raise: the size of a tensor cannot change."""
     raise ArgumentError(
         f"del: got {index!r}; elements of a tensor cannot be deleted, index those that stay instead"
@@ -544,13 +549,13 @@ def _delitem(self: Tensor, index: Any) -> None:
 
 
 @tensor_method("__contains__")
-def _contains(self: Tensor, value: Any) -> bool:
+def _contains(self: Tensor, value: object) -> bool:
     """Return whether some element equals the value."""
     return bool(equal(self, value).asnumpy().any())
 
 
 @tensor_method("itemset")
-def _itemset(self: Tensor, *args: Any) -> Tensor:
+def _itemset(self: Tensor, *args: object) -> Tensor:
     """Return a copy with one element replaced.
 
     ``itemset(value)`` of a tensor of one element, ``itemset(index, value)`` with a flat or a full
@@ -575,10 +580,10 @@ def _itemset(self: Tensor, *args: Any) -> Tensor:
 def _tensor_select(
     self: Tensor,
     *args: Any,
-    dim: Any = None,
-    index: Any = None,
-    condition: Any = None,
-    y: Any = None,
+    dim: int | None = None,
+    index: object = None,
+    condition: Tensor | None = None,
+    y: object = None,
 ) -> Tensor:
     """``x.select(dim, index)``: one slice along an axis, which is dropped; ``x.select(condition, y)``: see
     `ops.where`.

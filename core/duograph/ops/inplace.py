@@ -6,7 +6,6 @@ They bind the Tensor to a new buffer, so residuals saved for a gradient stay val
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
@@ -51,10 +50,10 @@ def write(target: Tensor, value: Tensor, what: str) -> Tensor:
     return target
 
 
-def _in_place(name: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
+def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Return the in-place form of a function of a tensor."""
 
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         return write(self, function(self, *args, **kwargs), name)
 
     method.__name__ = method.__qualname__ = name
@@ -65,7 +64,7 @@ def _in_place(name: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
     return tensor_method(name)(method)
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "add_": elementwise._tensor_add,
     "sub_": elementwise._tensor_sub,
     "mul_": elementwise.mul,
@@ -110,14 +109,14 @@ def _tensor_zero_(self: Tensor) -> Tensor:
 
 
 @tensor_method("fill_")
-def _tensor_fill_(self: Tensor, value: Any) -> Tensor:
+def _tensor_fill_(self: Tensor, value: Tensor | int | float | bool) -> Tensor:
     """Set every element to `value`, a number or 0-d tensor, in place; returns the tensor."""
     number = value.item() if isinstance(value, Tensor) else value
     return write(self, full_like(self, number, self.dtype), "fill_")
 
 
 @tensor_method("copy_")
-def _tensor_copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+def _tensor_copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `src`, broadcast and cast to this tensor's type, in place; returns the
     tensor.
     """

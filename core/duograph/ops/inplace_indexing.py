@@ -6,7 +6,7 @@ They bind the Tensor to a new buffer, so residuals saved for a gradient stay val
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError
@@ -37,10 +37,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _along(given: Any, dim: Any) -> Any:
-    if given is None and dim is None:
+def _along(given: int | None, dim: int | None) -> int:
+    axis = given if dim is None else dim
+    if axis is None:
         raise ArgumentError("index: got no axis; wanted one")
-    return given if dim is None else dim
+    return axis
 
 
 # ---- along an axis
@@ -49,7 +50,7 @@ def _along(given: Any, dim: Any) -> Any:
 
 def index_add(
     x: Tensor,
-    indices: Any,
+    indices: object,
     y: Tensor,
     axis: int,
     use_lock: bool = True,
@@ -82,7 +83,7 @@ def index_add(
 
 
 @primitive("InplaceIndexAdd(axis)")
-def inplace_index_add(var: Tensor, indices: Any, updates: Tensor, axis: int) -> Tensor:
+def inplace_index_add(var: Tensor, indices: object, updates: Tensor, axis: int) -> Tensor:
     """Another name of `index_add` (`mindspore.ops.inplace_index_add`).
 
     Examples:
@@ -95,7 +96,9 @@ def inplace_index_add(var: Tensor, indices: Any, updates: Tensor, axis: int) -> 
 
 
 @tensor_method("index_add")
-def _tensor_index_add(self: Tensor, *args: Any, alpha: Any = 1, **kwargs: Any) -> Tensor:
+def _tensor_index_add(
+    self: Tensor, *args: object, alpha: int | float | Tensor = 1, **kwargs: object
+) -> Tensor:
     """Return a copy with slices added: ``x.index_add(dim, index, source, alpha=1)``, or
     ``x.index_add(indices, y, axis)``.
     """
@@ -104,18 +107,20 @@ def _tensor_index_add(self: Tensor, *args: Any, alpha: Any = 1, **kwargs: Any) -
 
 
 @tensor_method("index_add_")
-def _tensor_index_add_(self: Tensor, *args: Any, alpha: Any = 1, **kwargs: Any) -> Tensor:
+def _tensor_index_add_(
+    self: Tensor, *args: object, alpha: int | float | Tensor = 1, **kwargs: object
+) -> Tensor:
     """As `index_add`, in place; returns the tensor."""
     axis, index, source = _three("index_add_", args, kwargs)
     made = index_write("index_add_", self, axis, index, _scaled(source, alpha), add=True)
     return write(self, made, "index_add_")
 
 
-def _scaled(source: Any, alpha: Any) -> Any:
+def _scaled(source: Tensor, alpha: int | float | Tensor) -> Tensor:
     return source if alpha == 1 else source * alpha
 
 
-def _three(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+def _three(name: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
     """Return axis, index and source of the arguments (dim, index, source) or (indices, y, axis)."""
     kwargs.pop("use_lock", None)
     kwargs.pop("check_index_bound", None)
@@ -140,14 +145,19 @@ def _three(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
 
 @tensor_method("index_fill_")
 def _tensor_index_fill_(
-    self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *, dim: Any = None
+    self: Tensor,
+    axis: int | None = None,
+    index: object = None,
+    value: object = None,
+    *,
+    dim: int | None = None,
 ) -> Tensor:
     """As `index_fill`, in place; returns the tensor."""
     return write(self, index_fill(self, _along(axis, dim), index, value), "index_fill_")
 
 
 @tensor_method("index_copy_")
-def _tensor_index_copy_(self: Tensor, dim: int, index: Any, tensor: Tensor) -> Tensor:
+def _tensor_index_copy_(self: Tensor, dim: int, index: object, tensor: Tensor) -> Tensor:
     """Replace the slices of an axis at indices, in place; returns the tensor."""
     return write(self, index_write("index_copy_", self, dim, index, tensor), "index_copy_")
 
@@ -155,12 +165,12 @@ def _tensor_index_copy_(self: Tensor, dim: int, index: Any, tensor: Tensor) -> T
 @tensor_method("scatter_")
 def _tensor_scatter_(
     self: Tensor,
-    axis: Any = None,
-    index: Any = None,
-    src: Any = None,
+    axis: int | None = None,
+    index: object = None,
+    src: object = None,
     *,
-    dim: Any = None,
-    value: Any = None,
+    dim: int | None = None,
+    value: object = None,
     reduce: str | None = None,
 ) -> Tensor:
     """As `scatter`, in place; returns the tensor."""
@@ -172,7 +182,7 @@ def _tensor_scatter_(
 
 
 @tensor_method("scatter_add_")
-def _tensor_scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+def _tensor_scatter_add_(self: Tensor, dim: int, index: object, src: object) -> Tensor:
     """As `scatter_add` along an axis, in place; returns the tensor."""
     return write(self, scatter_along("scatter_add_", self, dim, index, src, True), "scatter_add_")
 
@@ -184,14 +194,14 @@ def _tensor_masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tenso
 
 
 @tensor_method("fill_diagonal_")
-def _tensor_fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+def _tensor_fill_diagonal_(self: Tensor, fill_value: object, wrap: bool = False) -> Tensor:
     """Set the diagonal to one value, in place; returns the tensor."""
     return write(self, fill_diagonal.public(self, fill_value, wrap), "fill_diagonal_")
 
 
 @tensor_method("index_put")
 def _tensor_index_put(
-    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+    self: Tensor, indices: Sequence[object], values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """Return a copy with ``x[indices] = values``; accumulating, ``+=`` that counts every duplicate."""
     return with_item(self, tuple(indices), values, bool(accumulate))
@@ -199,14 +209,14 @@ def _tensor_index_put(
 
 @tensor_method("index_put_")
 def _tensor_index_put_(
-    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+    self: Tensor, indices: Sequence[object], values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """As `index_put`, in place; returns the tensor."""
     return write(self, _tensor_index_put(self, indices, values, accumulate), "index_put_")
 
 
 @tensor_method("put_")
-def _tensor_put_(self: Tensor, index: Any, source: Tensor, accumulate: bool = False) -> Tensor:
+def _tensor_put_(self: Tensor, index: object, source: Tensor, accumulate: bool = False) -> Tensor:
     """Replace, or add to, elements of the flattened tensor, in place; returns the tensor."""
     at = as_index(index)
     flat = reshape_to(self, (self.size,))
@@ -225,14 +235,14 @@ def _tensor_unsqueeze_(self: Tensor, dim: int) -> Tensor:
 
 
 @tensor_method("squeeze_")
-def _tensor_squeeze_(self: Tensor, dim: Any = None) -> Tensor:
+def _tensor_squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Remove axes of size 1, in place; returns the tensor."""
     self._rebind(shaping.squeeze(self, dim))
     return self
 
 
 @tensor_method("reshape_")
-def _tensor_reshape_(self: Tensor, *shape: Any) -> Tensor:
+def _tensor_reshape_(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
     """Change the shape, in place; returns the tensor."""
     self._rebind(shaping._tensor_reshape(self, *shape))
     return self
@@ -267,7 +277,9 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
     name = f"scatter_nd_{mode}" if slices else f"scatter_{mode}"
     change = scatter_nd_mode if slices else scatter_rows
 
-    def function(input_x: Tensor, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
+    def function(
+        input_x: Tensor, indices: object, updates: object, use_locking: bool = False
+    ) -> Tensor:
         del use_locking
         return write(input_x, change(name, input_x, as_index(indices), updates, mode), name)
 

@@ -31,7 +31,7 @@ MOST_PIECES = 65536
 # --------------------------------------------------------------------------------------------
 
 
-def _several(name: str, tensors: Any) -> list[Any]:
+def _several(name: str, tensors: object) -> list[Tensor]:
     """The tensors to join, as a list; numbers among them as tensors.
 
     Raises:
@@ -249,18 +249,20 @@ def _pieces(input: Tensor, axis: int, sizes: Sequence[int]) -> tuple[Tensor, ...
 @tensor_method("split")
 def _tensor_split_method(
     self: Tensor,
-    split_size: Any = None,
+    split_size: int | Sequence[int] | None = None,
     axis: int = 0,
     *,
-    dim: Any = None,
-    split_size_or_sections: Any = None,
+    dim: int | None = None,
+    split_size_or_sections: int | Sequence[int] | None = None,
 ) -> tuple[Tensor, ...]:
     """Pieces along an axis. See `ops.split`."""
     size = split_size if split_size is not None else split_size_or_sections
     return split(self, size, axis if dim is None else dim)
 
 
-def split(tensor: Tensor, split_size_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+def split(
+    tensor: Tensor, split_size_or_sections: int | Sequence[int] | None, axis: int = 0
+) -> tuple[Tensor, ...]:
     """Pieces of a tensor along an axis (`mindspore.ops.split`).
 
     Args:
@@ -302,7 +304,9 @@ def _cut_axis(name: str, input: Tensor, axis: int) -> int:
 
 
 @tensor_method("tensor_split")
-def tensor_split(input: Tensor, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(
+    input: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0
+) -> tuple[Tensor, ...]:
     """Pieces along an axis, of sizes as equal as can be or cut at indices
     (`mindspore.ops.tensor_split`).
 
@@ -338,14 +342,16 @@ def tensor_split(input: Tensor, indices_or_sections: Any, axis: int = 0) -> tupl
     return _pieces(input, at, [n // count + (i < n % count) for i in range(count)])
 
 
-def _split_along(name: str, input: Tensor, parts: Any, axis: int, least: int) -> tuple[Tensor, ...]:
+def _split_along(
+    name: str, input: Tensor, parts: int | Sequence[int], axis: int, least: int
+) -> tuple[Tensor, ...]:
     if len(input.shape) < least:
         raise ShapeError(f"{name}: got shape {input.shape}; wanted at least {least} axes")
     return tensor_split(input, parts, axis)
 
 
 @tensor_method("hsplit")
-def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` along axis 1, of a tensor of one axis along it (`mindspore.ops.hsplit`).
 
     Examples:
@@ -358,7 +364,7 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 @tensor_method("vsplit")
-def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` along axis 0 of a tensor of at least two axes (`mindspore.ops.vsplit`).
 
     Examples:
@@ -370,7 +376,7 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 @tensor_method("dsplit")
-def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` along axis 2 (`mindspore.ops.dsplit`).
 
     Examples:
@@ -383,7 +389,7 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 @tensor_method("chunk")
 def _tensor_chunk(
-    self: Tensor, chunks: int, axis: int = 0, *, dim: Any = None
+    self: Tensor, chunks: int, axis: int = 0, *, dim: int | None = None
 ) -> tuple[Tensor, ...]:
     """At most `chunks` pieces of equal size along an axis. See `ops.chunk`."""
     return chunk(self, chunks, axis if dim is None else dim)

@@ -5,9 +5,8 @@ They convert MindSpore's constructor arguments to the attributes of an op.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import ArgumentError, ShapeError
+from ..tensor import Tensor
 from . import linalg
 from .data_formats import wanted_format
 from .primitive import Primitive
@@ -36,7 +35,7 @@ class MatMul(Primitive):
         self.transpose_a = transpose_a
         self.transpose_b = transpose_b
 
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: Tensor, y: Tensor) -> Tensor:
         """The product."""
         if self._ndim == 2 and (x.ndim != 2 or y.ndim != 2):
             raise ShapeError(f"MatMul: got shapes {x.shape} and {y.shape}; wanted two axes each")
@@ -60,6 +59,6 @@ class BiasAdd(Primitive):
         super().__init__()
         self.data_format = wanted_format("BiasAdd", data_format, ("NCHW", "NHWC", "NCDHW"))
 
-    def __call__(self, x: Any, b: Any) -> Any:
+    def __call__(self, x: Tensor, b: Tensor) -> Tensor:
         """The sum."""
         return x + b if self.data_format == "NHWC" else linalg.bias_add(x, b)

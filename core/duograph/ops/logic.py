@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from ..dtype import BOOL, INTEGER, NUMERIC, bool_
 from ..errors import DTypeError
+from ..host_arrays import Array
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
 from ..types import elementwise_type
@@ -35,8 +36,10 @@ __all__ = [
     "where",
 ]
 
+_Operand: TypeAlias = Tensor | int | float | complex | bool
 
-def _bits(x: Any) -> int:
+
+def _bits(x: Tensor | Array) -> int:
     return 8 * int(x.dtype.itemsize)
 
 
@@ -448,7 +451,7 @@ def _(condition, x, y, out, dout):
     )
 
 
-def select(condition: Tensor, input: Any, other: Any) -> Tensor:
+def select(condition: Tensor, input: _Operand, other: _Operand) -> Tensor:
     """Elements of `input` where `condition` holds, else of `other` (`mindspore.ops.select`).
 
     Both operands are computed; the gradient flows to the selected one.
@@ -474,7 +477,7 @@ def select(condition: Tensor, input: Any, other: Any) -> Tensor:
     return select_by(condition, input, other)
 
 
-def where(condition: Tensor, input: Any, other: Any) -> Tensor:
+def where(condition: Tensor, input: _Operand, other: _Operand) -> Tensor:
     """Elements of `input` where `condition` holds, else of `other` (`mindspore.ops.where`).
 
     Args, returns and errors are those of `select`.
@@ -488,14 +491,14 @@ def where(condition: Tensor, input: Any, other: Any) -> Tensor:
 
 
 @tensor_method("where")
-def _tensor_where(self: Tensor, condition: Tensor, y: Any) -> Tensor:
+def _tensor_where(self: Tensor, condition: Tensor, y: _Operand) -> Tensor:
     """Elements of this tensor where `condition` holds, else of `y`."""
     return select(condition, self, y)
 
 
 @primitive("MaskedFill()(input_x, mask, value)")
 @tensor_method("masked_fill")
-def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
+def masked_fill(input_x: Tensor, mask: Tensor, value: _Operand) -> Tensor:
     """`input_x` with `value` where `mask` holds (`mindspore.ops.masked_fill`).
 
     Args:

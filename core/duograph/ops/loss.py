@@ -6,8 +6,6 @@ Every loss is a composite, so it has one gradient in both modes; `reduction` is 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..dtype import FLOATING, int32
 from ..errors import ArgumentValueError, DTypeError, ProbabilityError, ShapeError
 from ..ir.builder import GraphTensor
@@ -38,7 +36,7 @@ __all__ = [
 REDUCTIONS = ("mean", "sum", "none")
 
 
-def check_reduction(name: str, reduction: Any) -> str:
+def check_reduction(name: str, reduction: object) -> str:
     if reduction not in REDUCTIONS:
         raise ArgumentValueError(
             f"{name}: got reduction={reduction!r}; wanted 'mean', 'sum' or 'none'"
@@ -46,18 +44,18 @@ def check_reduction(name: str, reduction: Any) -> str:
     return str(reduction)
 
 
-def same_shape(name: str, x: Any, y: Any, first: str, second: str) -> None:
+def same_shape(name: str, x: Tensor, y: Tensor, first: str, second: str) -> None:
     if x.shape != y.shape:
         raise ShapeError(
             f"{name}: {first} has shape {x.shape} and {second} {y.shape}; wanted the same"
         )
 
 
-def total_of(x: Any) -> Any:
+def total_of(x: Tensor) -> Tensor:
     return reduce_sum(x, tuple(range(x.ndim)), False)
 
 
-def reduced(x: Any, reduction: str) -> Any:
+def reduced(x: Tensor, reduction: str) -> Tensor:
     if reduction == "none":
         return x
     total = total_of(x)
@@ -67,7 +65,7 @@ def reduced(x: Any, reduction: str) -> Any:
 # ---- classes ------------------------------------------------------------------------------------
 
 
-def _rows(x: Any) -> Any:
+def _rows(x: Tensor) -> Tensor:
     """Reshape (N, C, ...) to (N * ..., C), one row of classes per item."""
     if x.ndim <= 2:
         return x
@@ -107,7 +105,7 @@ def nll_rows(
     return total if reduction == "sum" else total / total_of(scale)
 
 
-def _check_classes(name: str, input: Any, target: Any, weight: Any) -> None:
+def _check_classes(name: str, input: Tensor, target: Tensor, weight: Tensor | None) -> None:
     if not input.dtype.is_floating:
         raise DTypeError(f"{name}: input has dtype {input.dtype.name}; wanted a floating dtype")
     if not target.dtype.is_integer:
@@ -335,7 +333,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 # ---- probabilities ------------------------------------------------------------------------------
 
 
-def _check_probabilities(name: str, x: Any) -> None:
+def _check_probabilities(name: str, x: Tensor) -> None:
     """Raise for probabilities outside [0, 1], which are checked on the host when values are known."""
     builder = staged_builder()
     if x.size == 0 or (builder is None and isinstance(x, GraphTensor)):
@@ -344,7 +342,7 @@ def _check_probabilities(name: str, x: Any) -> None:
     x = stop_gradient(x)
     low, high = reduce_min(x, axes, False), reduce_max(x, axes, False)
 
-    def check(*bounds: Any) -> None:
+    def check(*bounds: float | Tensor) -> None:
         for bound in map(float, bounds):
             if bound < 0.0 or bound > 1.0:
                 raise ProbabilityError(

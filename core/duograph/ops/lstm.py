@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..tensor import Tensor
 from .creation import fill
 from .dropouts import dropout
 from .linalg import matmul_of
@@ -64,7 +63,7 @@ class LSTM(Primitive):
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.has_bias, self.bidirectional, self.dropout = has_bias, bidirectional, dropout
 
-    def _weights(self, w: Any) -> list[tuple[Any, Any, Any]]:
+    def _weights(self, w: Tensor) -> list[tuple[Tensor, Tensor, Tensor | None]]:
         """Return (input weights, hidden weights, bias or None) of every layer and direction."""
         directions = 2 if self.bidirectional else 1
         hidden = self.hidden_size
@@ -87,7 +86,7 @@ class LSTM(Primitive):
         biases = parts[2 * cells :] if self.has_bias else [None] * cells
         return list(zip(parts[:cells], parts[cells : 2 * cells], biases, strict=True))
 
-    def __call__(self, x: Any, h: Any, c: Any, w: Any) -> Any:
+    def __call__(self, x: Tensor, h: Tensor, c: Tensor, w: Tensor) -> tuple[Tensor, ...]:
         """(output, h, c, reserve, state)."""
         directions = 2 if self.bidirectional else 1
         state = (self.num_layers * directions, x.shape[1] if x.ndim == 3 else -1, self.hidden_size)
@@ -115,19 +114,25 @@ class LSTM(Primitive):
         return x, _stacked(last_h), _stacked(last_c), empty, empty
 
 
-def _row(x: Any, i: int) -> Any:
+def _row(x: Tensor, i: int) -> Tensor:
     n = x.ndim
     found = slice_by(x, (i, *[0] * (n - 1)), (i + 1, *x.shape[1:]), (1,) * n)
     return reshape_to(found, x.shape[1:])
 
 
-def _stacked(rows: list[Any]) -> Any:
+def _stacked(rows: list[Tensor]) -> Tensor:
     return concat_by([reshape_to(r, (1, *r.shape)) for r in rows], 0)
 
 
 def _run(
-    x: Any, h: Any, c: Any, w_input: Any, w_hidden: Any, bias: Any, reverse: bool
-) -> tuple[Any, Any, Any]:
+    x: Tensor,
+    h: Tensor,
+    c: Tensor,
+    w_input: Tensor,
+    w_hidden: Tensor,
+    bias: Tensor | None,
+    reverse: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Run one layer in one direction; return all outputs and the last h and c."""
     steps, n, size = x.shape
     own = matmul_of(reshape_to(x, (steps * n, size)), w_input, False, True)

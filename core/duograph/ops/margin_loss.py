@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..dtype import FLOATING, int32
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
@@ -30,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _relu(x: Any) -> Any:
+def _relu(x: Tensor) -> Tensor:
     return maximum(x, 0.0)
 
 
@@ -83,7 +81,7 @@ def _(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduc
     return (input1, input2, target, float(margin), reduction)
 
 
-def _distance(x: Any, y: Any, p: float, eps: float) -> Any:
+def _distance(x: Tensor, y: Tensor, p: float, eps: float) -> Tensor:
     d = x - y + eps
     axes = (d.ndim - 1,)
     if p == 2:

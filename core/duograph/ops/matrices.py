@@ -1,17 +1,14 @@
-"""Linear algebra: solving, inverses, determinants, Cholesky factors, powers, singular values.
+"""Linear algebra of square matrices: solve, inverse, determinants, Cholesky factors, powers.
 
-The decompositions unroll over the rows, so preparing a call takes time in proportion to the size of
-the matrix.
+Users call these functions. The bodies for backends without a kernel unroll over the rows, so the
+time to prepare a call grows with the size of the matrix. Nothing here computes on the host.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..autodiff.custom import custom_gradient
-from ..dtype import FLOATING, bool_, float32, int64
+from ..dtype import FLOATING, DType, bool_, float32, int64
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
@@ -29,37 +26,38 @@ from .methods import tensor_method
 from .movement import concat_by, identity, slice_by
 from .powers import sqrt
 from .primitive import Primitive
-from .reduction import argmax_along, reduce_any, reduce_max
+from .reduction import argmax_along, reduce_any
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by
 
 __all__ = [
     "inverse", "inv_ex", "solve", "det", "slogdet", "logdet", "cholesky", "cholesky_inverse",
-    "matrix_power", "cross", "svd", "singular_values", "pinv", "MatrixInverse", ]  # fmt: skip
+    "matrix_power", "cross", "MatrixInverse",
+]  # fmt: skip
 
 
-def _square(name: str, x: Any) -> None:
+def _square(name: str, x: Tensor) -> None:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(
             f"{name}: got a tensor of shape {x.shape}; wanted square matrices (..., n, n)"
         )
 
 
-def _turned(x: Any) -> Any:
+def _turned(x: Tensor) -> Tensor:
     return transpose_by(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def _column(x: Any, k: int) -> Any:
+def _column(x: Tensor, k: int) -> Tensor:
     """x[..., k]."""
     begin = (*[0] * (x.ndim - 1), k)
     end = (*x.shape[:-1], k + 1)
     return reshape_to(slice_by(x, begin, end, (1,) * x.ndim), x.shape[:-1])
 
 
-def _eye(n: int, dtype: Any) -> Any:
+def _eye(n: int, dtype: DType) -> Tensor:
     return cast_to(equal(iota((n, n), 0, int64), iota((n, n), 1, int64)), dtype)
 
 
-def _eliminated(a: Any, steps: int) -> tuple[Any, Any, Any]:
+def _eliminated(a: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
     """Gauss-Jordan elimination with partial pivoting of the first `steps` columns of (..., n, m).
 
     Rows stay where they are. Returns the reduced matrix, the pivot row of each column and the
@@ -197,24 +195,6 @@ def _(x, out, dout):
 inv_ex = inverse.public
 
 
-def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
-    """Pseudo-inverse of matrices, by their singular values.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.pinv(ms.Tensor([[2.0], [0.0]])).round(decimals=3))
-        [[0.5 0. ]]
-    """
-    s, u, v = svd(x)
-    limit = (
-        max(x.shape[-2:]) * float(np.finfo(x.dtype.np).eps) if rtol is None else rtol
-    ) * reduce_max(s, (s.ndim - 1,), True)
-    one = fill((), 1.0, s.dtype)
-    large = less(limit, s)
-    scaled = select_by(large, 1.0 / select_by(large, s, one), fill((), 0.0, s.dtype))
-    return matmul_of(v * reshape_to(scaled, (*s.shape[:-1], 1, s.shape[-1])), u, False, True)
-
-
 # ---- determinants -------------------------------------------------------------------------------
 
 
@@ -233,7 +213,7 @@ def slogdet(input: Tensor):
 
 
 @slogdet.normaliser
-def _(input: Tensor) -> Any:
+def _(input: Tensor) -> tuple[Tensor, ...]:
     _square("slogdet", input)
     return (input,)
 
@@ -252,7 +232,7 @@ def _(x):
     return np.asarray(sign).astype(x.dtype), np.asarray(size).astype(x.dtype)
 
 
-def _signs(rows: Any, pivots: Any) -> Any:
+def _signs(rows: Tensor, pivots: Tensor) -> Tensor:
     """Sign of the permutation of pivot rows times those of the pivots."""
     *batch, n = rows.shape
     lead = len(batch)
@@ -524,65 +504,11 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
             f"cross: got shape {input.shape} and dim={dim}; wanted an axis of size 3"
         )
 
-    def turned(x: Any, order: tuple[int, ...]) -> Any:
+    def turned(x: Tensor, order: tuple[int, ...]) -> Tensor:
         return gather(x, np.array(order), axis)
 
     a, b = (1, 2, 0), (2, 0, 1)
     return turned(input, a) * turned(other, b) - turned(input, b) * turned(other, a)
-
-
-def _svd_on_host(name: str, x: Tensor, **options: bool) -> Any:
-    if x.ndim < 2:
-        raise ShapeError(f"{name}: got shape {x.shape}; wanted matrices (..., M, N)")
-    svd: Any = np.linalg.svd  # what it returns depends on the options
-    try:
-        return svd(x.asnumpy(), **options)
-    except np.linalg.LinAlgError as error:
-        raise ArgumentValueError(
-            f"{name}: {error}; wanted finite values in the tensor of shape {x.shape}"
-        ) from None
-
-
-def singular_values(x: Tensor) -> Tensor:
-    """Singular values of matrices, the largest first; computed on the host.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.singular_values(ms.Tensor([[3.0, 0.0], [0.0, 4.0]])))
-        [4. 3.]
-    """
-
-    def forward(t: Tensor) -> Tensor:
-        return Tensor(_svd_on_host("singular_values", t, compute_uv=False))
-
-    def bprop(t: Tensor, out: Any, dout: Any) -> Any:
-        u, _, vh = np.linalg.svd(t.asnumpy(), full_matrices=False)
-        return (
-            matmul_of(
-                Tensor(u) * reshape_to(dout, (*dout.shape[:-1], 1, dout.shape[-1])), Tensor(vh)
-            ),
-        )
-
-    return custom_gradient(forward, bprop, (x,), "singular_values")
-
-
-def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> Any:
-    """Singular value decomposition (`mindspore.ops.svd`), on the host; gradients flow to the values
-    alone.
-
-    Returns:
-        (s, u, v) with input = u diag(s) v^T, or s.
-
-    Examples:
-        >>> import duograph as ms
-        >>> s, u, v = ms.ops.svd(ms.Tensor([[3.0, 0.0], [0.0, 4.0]]))
-        >>> print(s)
-        [4. 3.]
-    """
-    if not compute_uv:
-        return singular_values(input)
-    u, _, vh = _svd_on_host("svd", input, full_matrices=full_matrices)
-    return singular_values(input), Tensor(u), Tensor(np.ascontiguousarray(np.swapaxes(vh, -1, -2)))
 
 
 # ---- primitive classes --------------------------------------------------------------------------
@@ -597,7 +523,7 @@ class MatrixInverse(Primitive):
         super().__init__()
         self.adjoint = adjoint
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         """The inverse, transposed when `adjoint`."""
         out = inverse.public(x)
         return _turned(out) if self.adjoint else out

@@ -9,7 +9,6 @@ users call (shaping.py, joining.py, padding.py) do that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -192,7 +191,7 @@ def _(x, out, dout, begin, end, strides):
     return (update_by(zeros_of(x._type.plain), dout, begin, end, strides),)
 
 
-def slice_axis(input: Any, axis: int, begin: int, end: int) -> Any:
+def slice_axis(input: Tensor, axis: int, begin: int, end: int) -> Tensor:
     """`input[begin:end]` along one axis, all of the others."""
     shape = input.shape
     if begin == 0 and end == shape[axis]:
@@ -320,7 +319,7 @@ def _(tensors, out, dout, axis):
 
 
 @op(name="pad_constant", composite=False, per_axis=("low", "high"))
-def pad_by(input: Tensor, low: Sequence[int], high: Sequence[int], value: Any):
+def pad_by(input: Tensor, low: Sequence[int], high: Sequence[int], value: object):
     """Primitive: `value` added before and after each axis; low and high are not negative."""
 
 

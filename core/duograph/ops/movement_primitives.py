@@ -8,12 +8,12 @@ and what its constructor takes.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..dtype import int32, int64
+from ..dtype import DType, int32, int64
 from ..errors import ArgumentError
 from ..op import OPS, Op
 from ..tensor import Tensor
@@ -43,16 +43,18 @@ from .rounding import floor_divide, remainder
 
 __all__: list[str] = []  # filled below
 
+_Function: TypeAlias = Callable[..., Any]  # of any result: a Tensor, a tuple of them, a shape
+
 
 class _Form(Primitive):
     """Base of the classes below: keeps the constructor's arguments, and passes them on by name with
     each call.
     """
 
-    function: Callable[..., Any]
-    defaults: Mapping[str, Any] = {}
+    function: _Function
+    defaults: Mapping[str, object] = {}
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__()
         try:
             bound = type(self).__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
@@ -63,14 +65,14 @@ class _Form(Primitive):
         for key, value in self._given.items():
             setattr(self, key, value)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return type(self).function(*args, **self._given, **kwargs)
 
 
 _REQUIRED = inspect.Parameter.empty
 
 
-def _form(name: str, function: Callable[..., Any], op: str | None = None, **defaults: Any) -> None:
+def _form(name: str, function: _Function, op: str | None = None, **defaults: object) -> None:
     """Define the class `name`; `defaults` are its constructor's arguments, _REQUIRED where there is
     no default.
     """
@@ -100,10 +102,10 @@ def _form(name: str, function: Callable[..., Any], op: str | None = None, **defa
 # ------------------------------------------------------------------------
 
 
-def _tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+def _tensors(function: _Function) -> _Function:
     """A function of a sequence that also takes the tensors one by one."""
 
-    def several(*tensors: Any, **attributes: Any) -> Any:
+    def several(*tensors: object, **attributes: object) -> object:
         given = (
             tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
         )
@@ -123,7 +125,7 @@ def _split(input_x: Tensor, axis: int, output_num: int) -> tuple[Tensor, ...]:
 
 
 def _split_v(
-    input_x: Tensor, size_splits: Any, split_dim: int, num_split: int
+    input_x: Tensor, size_splits: Sequence[int], split_dim: int, num_split: int
 ) -> tuple[Tensor, ...]:
     sizes = list(size_splits)
     if -1 in sizes:
@@ -133,11 +135,11 @@ def _split_v(
     return joining.split(input_x, sizes, split_dim)
 
 
-def _top_k(input_x: Tensor, k: Any, sorted: bool) -> tuple[Tensor, Tensor]:
+def _top_k(input_x: Tensor, k: Tensor | int, sorted: bool) -> tuple[Tensor, Tensor]:
     return sorting.topk(input_x, k.item() if isinstance(k, Tensor) else k, sorted=sorted)
 
 
-def _one_hot(indices: Tensor, depth: int, on_value: Any, off_value: Any, axis: int) -> Tensor:
+def _one_hot(indices: Tensor, depth: int, on_value: object, off_value: object, axis: int) -> Tensor:
     return creation.one_hot.public(indices, depth, on_value, off_value, axis)
 
 
@@ -147,18 +149,22 @@ def _unstack(input_x: Tensor, axis: int, num: int | None) -> tuple[Tensor, ...]:
 
 
 def _pad_v3(
-    x: Tensor, paddings: Any, constant_value: Any = None, *, mode: str, paddings_contiguous: bool
+    x: Tensor,
+    paddings: Tensor | Sequence[int],
+    constant_value: int | float | None = None,
+    *,
+    mode: str,
+    paddings_contiguous: bool,
 ) -> Tensor:
-    if isinstance(paddings, Tensor):
-        paddings = paddings.tolist()
+    sizes: list[int] = list(paddings.tolist() if isinstance(paddings, Tensor) else paddings)
     if not paddings_contiguous:
-        half = len(paddings) // 2
-        paddings = [p for pair in zip(paddings[:half], paddings[half:], strict=True) for p in pair]
+        half = len(sizes) // 2
+        sizes = [p for pair in zip(sizes[:half], sizes[half:], strict=True) for p in pair]
     how = {"edge": "replicate"}.get(mode, mode)
-    return padding.pad(x, tuple(paddings), how, constant_value if mode == "constant" else None)
+    return padding.pad(x, tuple(sizes), how, constant_value if mode == "constant" else None)
 
 
-def _cast_scalar(input_x: Any, input_y: Any) -> Any:
+def _cast_scalar(input_x: int | float | bool, input_y: object) -> object:
     return tensor_types.scalar_cast(input_x, input_y)
 
 
@@ -166,36 +172,41 @@ def _flatten(input_x: Tensor) -> Tensor:
     return shaping.flatten(input_x)
 
 
-def _range(start: Any, end: Any, step: Any, maxlen: int) -> Tensor:
+def _range(start: object, end: object, step: object, maxlen: int) -> Tensor:
     return creation.range(start, end, step, maxlen)
 
 
-def _log_space(start: Any, end: Any, steps: int, base: int, dtype: Any) -> Tensor:
+def _log_space(start: object, end: object, steps: int, base: int, dtype: DType) -> Tensor:
     return creation.logspace(start, end, steps, base, dtype=dtype)
 
 
 def _searchsorted(
-    sorted_sequence: Tensor, values: Tensor, sorter: Any = None, *, dtype: Any, right: bool
+    sorted_sequence: Tensor,
+    values: Tensor,
+    sorter: Tensor | None = None,
+    *,
+    dtype: DType,
+    right: bool,
 ) -> Tensor:
     return sorting.searchsorted(
         sorted_sequence, values, out_int32=dtype is int32, right=right, sorter=sorter
     )
 
 
-def _bound(sorted_x: Tensor, values: Tensor, out_type: Any, right: bool) -> Tensor:
+def _bound(sorted_x: Tensor, values: Tensor, out_type: DType, right: bool) -> Tensor:
     return sorting.searchsorted(sorted_x, values, out_int32=out_type is int32, right=right)
 
 
-def _lower_bound(sorted_x: Tensor, values: Tensor, out_type: Any) -> Tensor:
+def _lower_bound(sorted_x: Tensor, values: Tensor, out_type: DType) -> Tensor:
     return _bound(sorted_x, values, out_type, False)
 
 
-def _upper_bound(sorted_x: Tensor, values: Tensor, out_type: Any) -> Tensor:
+def _upper_bound(sorted_x: Tensor, values: Tensor, out_type: DType) -> Tensor:
     return _bound(sorted_x, values, out_type, True)
 
 
 def _triangle(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def indices(row: int, col: int, offset: int, dtype: Any) -> Tensor:
+    def indices(row: int, col: int, offset: int, dtype: DType) -> Tensor:
         return function(row, col, offset, dtype=dtype)
 
     indices.__name__ = function.__name__
@@ -203,26 +214,26 @@ def _triangle(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _inplace(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def rows(x: Tensor, v: Tensor, indices: Any) -> Tensor:
+    def rows(x: Tensor, v: Tensor, indices: object) -> Tensor:
         return function(x, v, indices)
 
     rows.__name__ = function.__name__
     return rows
 
 
-def _index_add(x: Tensor, indices: Any, y: Tensor, axis: int, **flags: bool) -> Tensor:
+def _index_add(x: Tensor, indices: object, y: Tensor, axis: int, **flags: bool) -> Tensor:
     return inplace_indexing.index_add(x, indices, y, axis, **flags)
 
 
-def _index_fill(x: Tensor, dim: Any, index: Any, value: Any) -> Tensor:
+def _index_fill(x: Tensor, dim: Tensor | int, index: object, value: object) -> Tensor:
     return scattering.index_fill(x, dim.item() if isinstance(dim, Tensor) else dim, index, value)
 
 
-def _index_put(x1: Tensor, x2: Tensor, indices: Any, accumulate: int) -> Tensor:
+def _index_put(x1: Tensor, x2: Tensor, indices: Sequence[object], accumulate: int) -> Tensor:
     return indexing.with_item(x1, tuple(indices), x2, bool(accumulate))
 
 
-def _embedding_lookup(input_params: Tensor, input_indices: Any, offset: int) -> Tensor:
+def _embedding_lookup(input_params: Tensor, input_indices: object, offset: int) -> Tensor:
     """Rows from `offset` on; an index outside gives zeros."""
     indices = creation.as_index(input_indices) - offset
     n = input_params.shape[0]
@@ -232,11 +243,11 @@ def _embedding_lookup(input_params: Tensor, input_indices: Any, offset: int) -> 
     return select_by(shaping.reshape(inside, shape), rows, 0)
 
 
-def _gather_v2(input_params: Tensor, input_indices: Any, axis: int) -> Tensor:
+def _gather_v2(input_params: Tensor, input_indices: object, axis: int) -> Tensor:
     return gathering.gather.public(input_params, input_indices, axis)
 
 
-def _invert_permutation(input_x: Any) -> Any:
+def _invert_permutation(input_x: Tensor | Sequence[int]) -> Tensor | tuple[int, ...]:
     order = [int(i) for i in (input_x.tolist() if isinstance(input_x, Tensor) else input_x)]
     if sorted(order) != list(range(len(order))):
         raise ArgumentError(f"InvertPermutation: got {input_x}; wanted each of 0 to n - 1 once")
@@ -244,7 +255,7 @@ def _invert_permutation(input_x: Any) -> Any:
     return Tensor(list(found), input_x.dtype) if isinstance(input_x, Tensor) else found
 
 
-def _list_diff(x: Tensor, y: Tensor, out_idx: Any) -> tuple[Tensor, Tensor]:
+def _list_diff(x: Tensor, y: Tensor, out_idx: DType) -> tuple[Tensor, Tensor]:
     values = x.asnumpy()
     at = np.flatnonzero(~np.isin(values, y.asnumpy()))
     return Tensor(values[at]), Tensor(at.astype(out_idx.np))
@@ -258,7 +269,7 @@ def _unravel_index(indices: Tensor, dims: Tensor) -> Tensor:
     return joining.stack(out[::-1], 0)
 
 
-def identity_n(x: Any) -> tuple[Tensor, ...]:
+def identity_n(x: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Each of the tensors."""
     return tuple(movement.identity(t) for t in x)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..dtype import FLOATING, int64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
+from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from . import elementwise
@@ -43,10 +44,15 @@ __all__ = [
 ]
 
 
+_Size: TypeAlias = int | Sequence[int] | Tensor
+# Index into the flattened image, weight (None for 1), and whether the cell is inside the image.
+_Corner: TypeAlias = tuple[Tensor, Tensor | None, Tensor]
+
+
 # ---- resizing -----------------------------------------------------------------------------------
 
 
-def _sources(n: int, out: int, rule: str, scale: float | None) -> Any:
+def _sources(n: int, out: int, rule: str, scale: float | None) -> Array:
     """float64 input coordinate of every output cell along one axis."""
     i = np.arange(out, dtype=np.float64)
     if rule == "corners":
@@ -55,7 +61,9 @@ def _sources(n: int, out: int, rule: str, scale: float | None) -> Any:
     return (i + 0.5) * step - 0.5 if rule == "half" else i * step
 
 
-def _taps(mode: str, n: int, out: int, rule: str, scale: float | None) -> list[tuple[Any, Any]]:
+def _taps(
+    mode: str, n: int, out: int, rule: str, scale: float | None
+) -> list[tuple[Array, Array | None]]:
     """(indices, weights) of the inputs that each output cell is made of."""
     if mode == "nearest":
         if rule == "corners":  # halves away from zero
@@ -80,10 +88,10 @@ def _taps(mode: str, n: int, out: int, rule: str, scale: float | None) -> list[t
     # out what lies outside, where the others repeat the edge.
     a = -0.5 if rule == "half" else -0.75
 
-    def near(x: Any) -> Any:
+    def near(x: Array) -> Array:
         return ((a + 2) * x - (a + 3)) * x * x + 1
 
-    def far(x: Any) -> Any:
+    def far(x: Array) -> Array:
         return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
     weights = [far(t + 1), near(t), near(1 - t), far(2 - t)]
@@ -111,13 +119,14 @@ def resize_by(
         n = x.shape[axis]
         if n == out and scale is None and mode != "cubic":
             continue
-        total = None
+        total: Tensor | None = None
         for index, weight in _taps(mode, n, out, rule, scale):
             part = gather(x, index, axis)
             if weight is not None:
                 tail = (out, *[1] * (x.ndim - 1 - axis))
                 part = part * weight.astype(x.dtype.np).reshape(tail)
             total = part if total is None else total + part
+        assert total is not None
         x = total
     return x if x.dtype is input.dtype else cast_to(x, input.dtype)
 
@@ -136,11 +145,11 @@ _MODES = {
 @primitive("UpsampleNearest3D()(x, output_size=None, scales=None)", op="resize")
 def interpolate(
     input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: _Size | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
-    align_corners: Any = None,
-    recompute_scale_factor: Any = None,
+    align_corners: bool | None = None,
+    recompute_scale_factor: float | Sequence[float] | None = None,
 ) -> Tensor:
     """Resample the spatial axes of (N, C, spatial...) (`mindspore.ops.interpolate`).
 
@@ -194,7 +203,9 @@ def interpolate(
             )
         sizes = tuple_of("interpolate", "size", size, n)
     else:
-        factors = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * n
+        factors: list[Any] = (
+            list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * n
+        )
         if len(factors) != n or not all(isinstance(f, (int, float)) and f > 0 for f in factors):
             raise ArgumentValueError(
                 f"interpolate: got scale_factor={scale_factor!r}; wanted a positive number, or {n} of them"
@@ -217,11 +228,11 @@ def interpolate(
 
 def upsample(
     input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: _Size | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
-    align_corners: Any = None,
-    recompute_scale_factor: Any = None,
+    align_corners: bool | None = None,
+    recompute_scale_factor: float | Sequence[float] | None = None,
 ) -> Tensor:
     """`interpolate` under its older name (`mindspore.ops.upsample`).
 
@@ -241,7 +252,7 @@ def _rule(name: str, align_corners: bool, half_pixel_centers: bool) -> str:
     return "corners" if align_corners else "half" if half_pixel_centers else "plain"
 
 
-def _image_size(name: str, x: Any, size: Any) -> tuple[int, ...]:
+def _image_size(name: str, x: Tensor, size: _Size) -> tuple[int, ...]:
     if isinstance(size, Tensor):
         size = size.tolist()
     if x.ndim != 4:
@@ -261,7 +272,7 @@ class _Resize(Primitive):
         self.half_pixel_centers = half_pixel_centers
         self._coordinates = _rule(self.name, align_corners, half_pixel_centers)
 
-    def __call__(self, image: Any, size: Any) -> Any:
+    def __call__(self, image: Tensor, size: _Size) -> Tensor:
         """The image in the size wanted."""
         sizes = _image_size(self.name, image, size)
         return resize_by(image, sizes, self._kind, self._coordinates, (None, None))
@@ -292,7 +303,7 @@ class ResizeBilinear(Primitive):
     _kind = "linear"
 
     def __init__(
-        self, size: Any, align_corners: bool = False, half_pixel_centers: bool = False
+        self, size: _Size, align_corners: bool = False, half_pixel_centers: bool = False
     ) -> None:
         super().__init__()
         self.size = size
@@ -300,7 +311,7 @@ class ResizeBilinear(Primitive):
         self.half_pixel_centers = half_pixel_centers
         self._coordinates = _rule(self.name, align_corners, half_pixel_centers)
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: Tensor) -> Tensor:
         """The image in the size wanted."""
         sizes = _image_size(self.name, image, self.size)
         return resize_by(image, sizes, self._kind, self._coordinates, (None, None))
@@ -315,7 +326,7 @@ class ResizeNearestNeighbor(ResizeBilinear):
 # ---- sampling -----------------------------------------------------------------------------------
 
 
-def _reflected(x: Any, low2: int, high2: int) -> Any:
+def _reflected(x: Tensor, low2: int, high2: int) -> Tensor:
     """x mirrored into [low2 / 2, high2 / 2]."""
     if low2 == high2:
         return x * 0.0
@@ -353,28 +364,48 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align
     x, g = widened(input), widened(grid)
     g = g if g.dtype is x.dtype else cast_to(g, x.dtype)
     n, c, *sizes = x.shape
-    k = len(sizes)
     out = g.shape[1:-1]
-    count = 1
-    for d in out:
-        count *= d
+    count = math.prod(out)
     flat = reshape_to(x, (n, c, math.prod(sizes)))
-    places = reshape_to(g, (n, count, k))
-    coordinates = []
-    for axis, size in enumerate(sizes):
-        at = k - 1 - axis  # the grid names the last axis first
-        p = reshape_to(slice_by(places, (0, 0, at), (n, count, at + 1), (1, 1, 1)), (n, count))
-        p = (p + 1.0) * ((size - 1) / 2) if align_corners else ((p + 1.0) * size - 1.0) * 0.5
-        if padding_mode == "reflection":
-            p = (
-                _reflected(p, 0, 2 * (size - 1))
-                if align_corners
-                else _reflected(p, -1, 2 * size - 1)
-            )
-        if padding_mode != "zeros":
-            p = minimum(maximum(p, fill((), 0.0, p.dtype)), fill((), float(size - 1), p.dtype))
-        coordinates.append(p)
-    corners: list[tuple[Any, Any, Any]] = [(None, None, None)]  # index, weight, whether inside
+    points = reshape_to(g, (n, count, len(sizes)))
+    coordinates = [
+        _coordinate(points, axis, size, padding_mode, align_corners)
+        for axis, size in enumerate(sizes)
+    ]
+    total = None
+    for index, weight, inside in _corners(sizes, coordinates, mode):
+        wide = broadcast_to(reshape_to(index, (n, 1, count)), (n, c, count))
+        value = gather_elements_by(flat, wide, 2)
+        if weight is not None:
+            value = value * reshape_to(weight, (n, 1, count))
+        value = select_by(reshape_to(inside, (n, 1, count)), value, fill((), 0.0, value.dtype))
+        total = value if total is None else total + value
+    found = reshape_to(total, (n, c, *out))
+    return found if found.dtype is input.dtype else cast_to(found, input.dtype)
+
+
+def _coordinate(
+    points: Tensor, axis: int, size: int, padding_mode: str, align_corners: bool
+) -> Tensor:
+    """Return the position of each point (N, count, k) along one axis of the image, in cells.
+
+    The grid lists the last axis of the image first.
+    """
+    n, count, k = points.shape
+    at = k - 1 - axis
+    p = reshape_to(slice_by(points, (0, 0, at), (n, count, at + 1), (1, 1, 1)), (n, count))
+    p = (p + 1.0) * ((size - 1) / 2) if align_corners else ((p + 1.0) * size - 1.0) * 0.5
+    if padding_mode == "reflection":
+        low2, high2 = (0, 2 * (size - 1)) if align_corners else (-1, 2 * size - 1)
+        p = _reflected(p, low2, high2)
+    if padding_mode != "zeros":
+        p = minimum(maximum(p, fill((), 0.0, p.dtype)), fill((), float(size - 1), p.dtype))
+    return p
+
+
+def _corners(sizes: Sequence[int], coordinates: Sequence[Tensor], mode: str) -> list[_Corner]:
+    """Return the cells that contribute to each point: one for "nearest", else 2 ** axes."""
+    corners: list[tuple[Any, Any, Any]] = [(None, None, None)]
     step = 1
     for size, p in zip(reversed(sizes), reversed(coordinates), strict=True):
         if mode == "nearest":
@@ -400,16 +431,7 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align
                 ))  # fmt: skip
         corners = grown
         step *= size
-    total = None
-    for index, weight, inside in corners:
-        spread = broadcast_to(reshape_to(index, (n, 1, count)), (n, c, count))
-        value = gather_elements_by(flat, spread, 2)
-        if weight is not None:
-            value = value * reshape_to(weight, (n, 1, count))
-        value = select_by(reshape_to(inside, (n, 1, count)), value, fill((), 0.0, value.dtype))
-        total = value if total is None else total + value
-    found = reshape_to(total, (n, c, *out))
-    return found if found.dtype is input.dtype else cast_to(found, input.dtype)
+    return corners
 
 
 @grid_sample.normaliser
@@ -418,7 +440,7 @@ def _(
     grid: Tensor,
     mode: str = "bilinear",
     padding_mode: str = "zeros",
-    align_corners: Any = False,
+    align_corners: object = False,
 ):
     if (
         input.ndim not in (4, 5)
@@ -438,7 +460,7 @@ def _(
     return (input, grid, mode, padding_mode, bool(align_corners))
 
 
-def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor:
+def affine_grid(theta: Tensor, size: _Size, align_corners: bool = False) -> Tensor:
     """Positions for `grid_sample` of an affine map (`mindspore.ops.affine_grid`).
 
     Args:
@@ -553,7 +575,7 @@ class EmbeddingLookup(Primitive):
     indices, offset)`.
     """
 
-    def __call__(self, input_params: Any, input_indices: Any, offset: Any) -> Any:
+    def __call__(self, input_params: Tensor, input_indices: Tensor, offset: Tensor | int) -> Tensor:
         """The rows."""
         rows = input_params.shape[0]
         index = input_indices - offset

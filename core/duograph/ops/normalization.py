@@ -5,10 +5,10 @@ whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from ..dtype import FLOATING, float32
+from ..dtype import FLOATING, DType, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..ir.builder import GraphTensor
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
@@ -32,27 +32,26 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _as(x: Any, dtype: Any) -> Any:
+def _as(x: Tensor, dtype: DType) -> Tensor:
     return x if x.dtype is dtype else cast_to(x, dtype)
 
 
-def _statistics_dtype(dtype: Any) -> Any:
+def _statistics_dtype(dtype: DType) -> DType:
     """Statistics of 16-bit floats are kept in float32."""
     return float32 if dtype.itemsize == 2 else dtype
 
 
-def is_zero(x: Any) -> bool:
-    """Whether a graph value is a fill of 0: a cotangent that nobody gave."""
-    builder = getattr(x, "_builder", None)
-    if builder is None:
+def is_zero(x: Tensor) -> bool:
+    """Return whether a graph value is a fill of 0, such as the gradient of an unused result."""
+    if not isinstance(x, GraphTensor):
         return False
-    for node in reversed(builder.nodes):
+    for node in reversed(x._builder.nodes):
         if x._id in node.results:
             return node.op.name == "fill" and node.attributes["value"] == 0
     return False
 
 
-def _mean(x: Any, axis: Sequence[int]) -> Any:
+def _mean(x: Tensor, axis: Sequence[int]) -> Tensor:
     return reduce_mean(x, tuple(axis), True)
 
 
@@ -152,7 +151,7 @@ def layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, axis: 
 @layer_norm.normaliser
 def _(
     input: Tensor,
-    normalized_shape: Any,
+    normalized_shape: int | Sequence[int],
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-5,
@@ -169,7 +168,7 @@ def _(
 # ---- batch --------------------------------------------------------------------------------------
 
 
-def _along(x: Any, ndim: int) -> Any:
+def _along(x: Tensor, ndim: int) -> Tensor:
     """(C,) as (1, C, 1, ...) without the leading 1."""
     return reshape_to(x, (x.shape[0], *[1] * (ndim - 2)))
 
@@ -318,7 +317,12 @@ def batch_norm(
 
 
 def move_statistics(
-    x: Any, running_mean: Any, running_var: Any, mean: Any, variance: Any, keep: float
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    keep: float,
 ) -> None:
     """Move running statistics in place towards those of a batch."""
     found = moving_statistics(
@@ -522,11 +526,13 @@ def l2_normalize(input: Tensor, axis: Sequence[int], epsilon: float):
 
 
 @l2_normalize.normaliser
-def _(input: Tensor, axis: Any = 0, epsilon: float = 1e-4):
+def _(input: Tensor, axis: int | Sequence[int] = 0, epsilon: float = 1e-4):
     return (input, axes_of("l2_normalize", axis, input.ndim), float(epsilon))
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int | Sequence[int] = 1, eps: float = 1e-12
+) -> Tensor:
     """input / max(p-norm along dim, eps).
 
     Examples:

@@ -4,8 +4,6 @@ op.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..tensor import Tensor
 from . import normalization
 from .axes import axis_of
@@ -50,7 +48,9 @@ class BatchNorm(Primitive):
         self.momentum = momentum
         self.data_format = wanted_format("BatchNorm", data_format, ("NCHW", "NHWC"))
 
-    def __call__(self, input_x: Any, scale: Any, bias: Any, mean: Any, variance: Any) -> Any:
+    def __call__(
+        self, input_x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
+    ) -> tuple[Tensor, ...]:
         """(result, mean, variance, mean, variance)."""
         last = self.data_format == "NHWC" and input_x.ndim > 2
         x = last_to_first(input_x) if last else input_x
@@ -88,7 +88,7 @@ class LayerNorm(Primitive):
         self.begin_params_axis = begin_params_axis
         self.epsilon = epsilon
 
-    def __call__(self, input_x: Any, gamma: Any, beta: Any) -> Any:
+    def __call__(self, input_x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, ...]:
         """(result, mean, variance)."""
         x = input_x
         axis = axis_of("LayerNorm", self.begin_norm_axis, x.ndim)
@@ -116,7 +116,9 @@ class InstanceNorm(Primitive):
         self.epsilon = epsilon
         self.momentum = momentum
 
-    def __call__(self, input_x: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
+    def __call__(
+        self, input_x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor
+    ) -> tuple[Tensor, ...]:
         """(result, mean, variance)."""
         out = normalization.instance_norm(
             input_x, None, None, gamma, beta, True, self.momentum, self.epsilon

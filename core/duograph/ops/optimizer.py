@@ -9,8 +9,6 @@ replace.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..dtype import float32, float64
 from ..op import op
 from ..tensor import Tensor
@@ -35,15 +33,15 @@ __all__ = [
 ]
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: Tensor) -> Tensor:
     return x if x.dtype in (float32, float64) else cast_to(x, float32)
 
 
-def _like(x: Any, target: Any) -> Any:
+def _like(x: Tensor, target: Tensor) -> Tensor:
     return x if x.dtype is target.dtype else cast_to(x, target.dtype)
 
 
-def _gradient(param: Any, grad: Any, weight_decay: float, scale: float) -> Any:
+def _gradient(param: Tensor, grad: Tensor, weight_decay: float, scale: float) -> Tensor:
     """The gradient, unscaled, with the decay of the weights added."""
     g = _wide(grad)
     if scale != 1.0:
@@ -98,7 +96,7 @@ def momentum_step(
     return _like(p - lr * step, param), _like(a, accum)
 
 
-def _moments(m: Any, v: Any, g: Any, beta1: float, beta2: float) -> tuple[Any, Any]:
+def _moments(m: Tensor, v: Tensor, g: Tensor, beta1: float, beta2: float) -> tuple[Tensor, Tensor]:
     return _wide(m) * beta1 + g * (1.0 - beta1), _wide(v) * beta2 + square(g) * (1.0 - beta2)
 
 

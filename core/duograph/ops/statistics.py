@@ -19,7 +19,7 @@ from .elementwise import maximum, minimum
 from .gather_scatter import gather_elements_by
 from .linalg import matmul_of, widened
 from .logic import select_by, shift_right
-from .matrices import singular_values
+from .matrix_svd import singular_values
 from .methods import tensor_method
 from .movement import concat_by
 from .powers import rsqrt, sqrt
