@@ -1,5 +1,6 @@
-"""Fused sums and products of several operands, quotients and products with defined zeros, and
-clamping.
+"""Elementwise ops of several operands: addcmul, addcdiv, addn, clamping, and division safe at zero.
+
+Users and optimisers call them.
 """
 
 from __future__ import annotations
@@ -240,7 +241,7 @@ class AddN(Primitive):
     op = add
 
     def __call__(self, x: Sequence[Tensor]) -> Tensor:
-        """The sum."""
+        """Return the sum of the tensors."""
         return addn(x)
 
 
@@ -302,7 +303,7 @@ def _(x, out, dout, low, high):
 
 @op(name="clip_grad", dtypes=REAL, promote="common", elementwise=True)
 def clip_grad(dout: Tensor, x: Tensor, low: float, high: float):
-    """Composite: the gradient of clamping: `dout` where the element was inside the limits."""
+    """Composite: the gradient of clamping; `dout` for elements inside the limits, else 0."""
     return select(logical_or(x < low, x > high), 0, dout)
 
 

@@ -21,6 +21,7 @@ from . import (
     creation_functions as creation,
 )
 from . import (
+    creation_ranges,
     diagonals,
     gathering,
     indexing,
@@ -167,11 +168,11 @@ def _flatten(input_x: Tensor) -> Tensor:
 
 
 def _range(start: Any, end: Any, step: Any, maxlen: int) -> Tensor:
-    return creation.range(start, end, step, maxlen)
+    return creation_ranges.range(start, end, step, maxlen)
 
 
 def _log_space(start: Any, end: Any, steps: int, base: int, dtype: Any) -> Tensor:
-    return creation.logspace(start, end, steps, base, dtype=dtype)
+    return creation_ranges.logspace(start, end, steps, base, dtype=dtype)
 
 
 def _searchsorted(
