@@ -164,11 +164,11 @@ def attention_of(
 ):
     """softmax(scale * query @ key.T + mask) @ value, and the logarithms of the sums of the softmax.
 
-    The operands have four axes in the order given by `layout`: B batch, N heads, S positions, D
-    features. key and value may have fewer heads, each shared by a group of adjacent query heads. mask broadcasts to
-    (B, N, queries, keys): True hides a key, and a floating mask is added. Query i attends to keys
-    i + low to i + high. The result of a query without visible keys is 0. The second result,
-    (B, N, queries), is float32 for 16-bit floats (Dao et al., 2022).
+    The operands have four axes in the order given by `layout`: B batch, N heads, S positions,
+    D features. key and value may have fewer heads, each shared by a group of adjacent query heads.
+    mask broadcasts to (B, N, queries, keys): True hides a key, and a floating mask is added. Query
+    i attends to keys i + low to i + high. The result of a query without visible keys is 0. The
+    second result, (B, N, queries), is float32 for 16-bit floats (Dao et al., 2022).
     """
     q, k, v = (permuted(x, AXES[layout]) for x in (query, key, value))
     shape = (*q.shape[:3], v.shape[3])
