@@ -51,10 +51,10 @@ def install(cls: type, families: Iterable[ModuleType]) -> dict[str, object]:
         given.update({name: _reflected(known.operator_function) for name in known.reflected})
     for family in families:
         for value in vars(family).values():
-            given.update({name: value for name in getattr(value, "tensor_methods", ())})
-            given.update(
-                {name: property(value) for name in getattr(value, "tensor_properties", ())}
-            )
+            for name in getattr(value, "tensor_methods", ()):
+                given[name] = value
+            for name in getattr(value, "tensor_properties", ()):
+                given[name] = property(value)
     for name, value in given.items():
         setattr(cls, name, value)
     return given
