@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 __all__ = [
     "FuseConsumer",
@@ -77,8 +77,7 @@ class Packing:
     layout: Hashable
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class LinkedProgram:
+class LinkedProgram(NamedTuple):
     """One call for a whole program (`Backend.link`).
 
     Attributes:

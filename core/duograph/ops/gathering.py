@@ -21,6 +21,7 @@ from .axes import axis_of
 from .comparison import less
 from .creation import cast_to, iota
 from .creation_functions import as_index, beside
+from .division import remainder
 from .elementwise import maximum, minimum
 from .gather_scatter import from_zero, gather, gather_elements_by, normal_indices
 from .joining import stack, unstack
@@ -29,7 +30,6 @@ from .methods import tensor_method
 from .movement import slice_axis
 from .primitive import primitive
 from .repeating import broadcast_tensors
-from .rounding import remainder
 from .shape_primitives import dense_strides, position_dtype, reshape_to, transpose_by
 
 __all__ = [

@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
 from . import shaping
+from .axis_scattering import index_fill, index_write, masked_scatter
 from .creation import cast
 from .creation_functions import as_index
 from .diagonals import fill_diagonal
@@ -20,14 +21,7 @@ from .indexing import with_item
 from .inplace import write
 from .methods import tensor_method
 from .primitive import primitive
-from .scattering import (
-    index_fill,
-    index_write,
-    masked_scatter,
-    scatter_along,
-    scatter_nd_mode,
-    scatter_rows,
-)
+from .scattering import scatter_along, scatter_nd_mode, scatter_rows
 from .shape_primitives import reshape_to
 
 __all__ = [

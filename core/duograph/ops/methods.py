@@ -53,10 +53,10 @@ def install(cls: type, families: Iterable[ModuleType]) -> dict[str, object]:
         found.update({name: _reflected(known.operator_function) for name in known.reflected})
     for family in families:
         for value in vars(family).values():
-            found.update({name: value for name in getattr(value, "tensor_methods", ())})
-            found.update(
-                {name: property(value) for name in getattr(value, "tensor_properties", ())}
-            )
+            for name in getattr(value, "tensor_methods", ()):
+                found[name] = value
+            for name in getattr(value, "tensor_properties", ()):
+                found[name] = property(value)
     for name, value in found.items():
         setattr(cls, name, value)
     return found

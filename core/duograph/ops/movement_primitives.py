@@ -18,9 +18,7 @@ from ..errors import ArgumentError
 from ..op import OPS, Op
 from ..tensor import Tensor
 from . import (
-    creation_functions as creation,
-)
-from . import (
+    axis_scattering,
     diagonals,
     gathering,
     indexing,
@@ -35,11 +33,14 @@ from . import (
     sorting,
     tensor_types,
 )
+from . import (
+    creation_functions as creation,
+)
 from .comparison import less
+from .division import floor_divide, remainder
 from .gather_scatter import gather
 from .logic import logical_and, select_by
 from .primitive import Primitive
-from .rounding import floor_divide, remainder
 
 __all__: list[str] = []  # filled by _form
 
@@ -225,7 +226,9 @@ def _index_add(x: Tensor, indices: object, y: Tensor, axis: int, **flags: bool) 
 
 
 def _index_fill(x: Tensor, dim: Tensor | int, index: object, value: object) -> Tensor:
-    return scattering.index_fill(x, dim.item() if isinstance(dim, Tensor) else dim, index, value)
+    return axis_scattering.index_fill(
+        x, dim.item() if isinstance(dim, Tensor) else dim, index, value
+    )
 
 
 def _index_put(x1: Tensor, x2: Tensor, indices: Sequence[object], accumulate: int) -> Tensor:
@@ -343,10 +346,10 @@ _form("ScatterNonAliasingAdd", scattering.tensor_scatter_add)
 _form("IndexAdd", _index_add, axis=_REQUIRED, use_lock=True, check_index_bound=True)
 _form("IndexFill", _index_fill)
 _form("IndexPut", _index_put, accumulate=0)
-_form("InplaceUpdate", _inplace(scattering.inplace_update), indices=_REQUIRED)
-_form("InplaceUpdateV2", lambda x, indices, v: scattering.inplace_update(x, v, indices))
-_form("InplaceAdd", _inplace(scattering.inplace_add), indices=_REQUIRED)
-_form("InplaceSub", _inplace(scattering.inplace_sub), indices=_REQUIRED)
+_form("InplaceUpdate", _inplace(axis_scattering.inplace_update), indices=_REQUIRED)
+_form("InplaceUpdateV2", lambda x, indices, v: axis_scattering.inplace_update(x, v, indices))
+_form("InplaceAdd", _inplace(axis_scattering.inplace_add), indices=_REQUIRED)
+_form("InplaceSub", _inplace(axis_scattering.inplace_sub), indices=_REQUIRED)
 for _mode in ("sum", "max", "min", "prod"):
     _form(f"UnsortedSegment{_mode.capitalize()}", getattr(segments, f"unsorted_segment_{_mode}"))
 _form("TopK", _top_k, "topk", sorted=True)

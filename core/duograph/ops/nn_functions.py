@@ -18,6 +18,7 @@ from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from . import elementwise
+from .adaptive_pooling import adaptive_avg
 from .arguments import ints_of
 from .axes import tuple_of
 from .comparison import equal, less, not_equal
@@ -27,12 +28,11 @@ from .gather_scatter import gather, gather_elements_by, scatter_add_by, scatter_
 from .linalg import matmul_of, widened
 from .logic import logical_and, logical_not, select_by
 from .movement import slice_by, stop_gradient
-from .pooling import adaptive_avg
+from .norms import vector_norm
 from .primitive import Primitive, primitive
 from .rounding import floor, round_half_even
 from .shape_primitives import broadcast_to, reshape_to
 from .state import assign
-from .statistics import vector_norm
 
 __all__ = [
     "interpolate",

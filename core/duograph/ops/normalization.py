@@ -21,12 +21,12 @@ from .elementwise import maximum
 from .exponential import exp, log
 from .linalg import widened
 from .movement import pad_by, stop_gradient
+from .norms import norm
 from .optimizer import moving_statistics
 from .powers import rsqrt
 from .reduction import reduce_mean
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to, strided_copy
 from .state import assign
-from .statistics import norm
 
 __all__ = [
     "batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm", "lrn", "l2_normalize",

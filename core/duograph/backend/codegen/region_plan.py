@@ -37,9 +37,7 @@ from ...ir.loops import (
     Columns,
     columns_of,
     gather_strides,
-    is_reduction,
     is_row_value,
-    is_view,
     merged_strides,
     row_length,
     scatter_columns,
@@ -244,7 +242,7 @@ class _Planner:
                 sizes.append(updates.size)
                 continue
             sizes += [self.types[r].size for r in node.results]
-            if is_reduction(node.op):
+            if node.op.is_reduction:
                 type_ = self.types[node.operands[0] or 0]
                 self.row = row_length(node, type_) or self.row
                 if not row_length(node, type_):
@@ -331,7 +329,7 @@ class _Planner:
             self.enter(Computed(name, node, expression, type_.dtype, self.is_row(type_), 0, ()))
             self.names[result] = name
             return
-        if is_reduction(op):
+        if op.is_reduction:
             source = self.types[operands[0]]
             expr, used = self.read(operands[0], source.shape, False)
             if used is None:  # an operand of the region: it gets a name
@@ -346,7 +344,7 @@ class _Planner:
             read = [self.read(i, shape, row) for i in operands]
             uses = tuple(dict.fromkeys(u for _, u in read if u is not None))
             exprs = [e for e, _ in read]
-            if is_view(op):
+            if op.is_view:
                 expression = exprs[0]
             else:
                 expression = expression_of(op, exprs, attributes, type_.dtype)
