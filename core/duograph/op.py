@@ -2,53 +2,64 @@
 
 The families in `ops` define each op once with `@op`. In the signature of the function a parameter
 annotated `Tensor` is an operand, `Tensor | None` an optional operand, and `Sequence[Tensor]` a
-variadic operand, which must be the only one; all others are attributes. A function with a body
-defines a composite, one without defines a primitive. Rules are attached with the slots of the op.
-This module must not name a particular op, backend or builder.
+variadic operand, which must be the only operand; all others are attributes. A function with a body
+defines a composite op, a function without one a primitive. Rules are attached with the slots of the
+op. This module must not name a particular op, backend or builder.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .dtype import DType, float32, promote
 from .errors import ArgumentError, DTypeError, UnsupportedOpError
-from .op_signature import freeze, has_body, parameters_of, values_of
+from .op_signature import documented, freeze, has_body, parameters_of, plain_call, values_of
 from .runtime_state import runtime_state, thread_state
-from .traits import NO_TRAITS, Traits
+from .traits import ACCUMULATED, NO_TRAITS, Traits
 from .types import TensorType, elementwise_type
 
 if TYPE_CHECKING:
     from .effects import Effect
+    from .ir.graph import Graph
+    from .tensor import Tensor
 
 __all__ = ["Op", "op", "OPS", "NO_GRAD"]
+
+# Rules and the functions that apply ops differ in signature from op to op.
+Function: TypeAlias = Callable[..., Any]
+# Attributes by name, with frozen values of any type.
+Attributes: TypeAlias = Mapping[str, Any]
+AttributeDict: TypeAlias = dict[str, Any]
+# Tensors, graph values, Python numbers, and None for an absent optional operand.
+Operands: TypeAlias = tuple[Any, ...]
 
 # Every op by name, filled by the modules that ops/__init__.py lists and by plugins.
 OPS: dict[str, Op] = {}
 
 
 class _NoGrad:
-    """A rule returns NO_GRAD for an operand that has no gradient by definition (an index, a mask)."""
+    """The type of NO_GRAD, which a bprop returns for an operand without a gradient (an index)."""
 
     def __repr__(self) -> str:
         return "NO_GRAD"
 
 
 NO_GRAD = _NoGrad()
-_ABSENT: Any = object()
+_ABSENT = object()
 
 
 class Builder(Protocol):
     """Receives op calls: the eager builder runs them, a graph builder appends nodes."""
 
-    def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any: ...
+    def apply(self, op: Op, operands: Operands, attributes: AttributeDict) -> object: ...
 
 
-# Tensors made of Python numbers that were operands beside a tensor: (its type, class, value) -> tensor.
-# Floating zeros are not kept, because 0.0 and -0.0 are equal keys.
-numbers: dict[tuple[TensorType, type, Any], Any] = {}
+# Tensors made of Python numbers that were operands beside a tensor. The key is the type of that
+# tensor, the class of the number, and the number. Floating zeros are not stored, because 0.0 and -0.0
+# are equal keys.
+numbers: dict[tuple[TensorType, type, object], Tensor] = {}
 
 
 def drop_tables() -> None:
@@ -58,7 +69,7 @@ def drop_tables() -> None:
 
 
 def rules_changed() -> None:
-    """Invalidate everything that was made from rules, after a rule of some op was replaced."""
+    """Invalidate prepared calls, traced bodies and compiled code after a rule of an op was replaced."""
     runtime_state.rules_version += 1
     runtime_state.settings_version = object()
     for known in OPS.values():
@@ -79,17 +90,19 @@ class Op:
         is_composite: True when the defining function has a body, which calls other ops.
         differentiable: False when no operand ever has a gradient (comparisons, argmax).
         host: True when the size of the result depends on values; the op runs on the host.
-        alias: True when the result shares the operand's buffer, perhaps with another shape; backends
-            are not called.
+        alias: True when the result shares the operand's buffer, possibly with another shape; no
+            backend is called.
         graph_only: True for ops that exist only in graphs (control flow, host values): they have no
             name in `ops` and no kernels.
         traits: facts that graph passes and code generators rely on.
+        is_reduction: generated loops can accumulate this reduction.
+        is_view: every element of the result is an unchanged element of the operand.
         real_attributes: names of the attributes annotated `float`; kernels take them as numbers.
     """
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Function,
         *,
         name: str,
         composite: bool,
@@ -132,63 +145,73 @@ class Op:
         self.alias = alias
         self.graph_only = graph_only
         self.traits = traits
+        self.is_reduction = traits.reduction in ACCUMULATED
+        self.is_view = alias or traits.broadcasts
         self.is_composite = composite
-        self.body: Callable[..., Any] | None = function if composite else None
-        self.table: dict[Any, Callable[..., Any]] = {}
-        self.expanded: dict[Any, Any] = {}
-        self.infer_rule: Callable[..., Any] | None = None
-        self.bprop_rule: Callable[[Mapping[str, Any]], Callable[..., Any]] | None = None
-        self.reference_rule: Callable[..., Any] | None = None
-        self.scalar_rule: Callable[..., Any] | None = None
-        if elementwise and composite:
+        self.body: Function | None = function if composite else None
+        self.table: dict[Hashable, Function] = {}
+        self.expanded: dict[Hashable, Graph] = {}
+        self._clear_rules()
+        self._read_signature(function)
+
+    def _clear_rules(self) -> None:
+        """Set every rule slot to its default."""
+        self.infer_rule: Function | None = None
+        self.bprop_rule: Callable[[Attributes], Function] | None = None
+        self.reference_rule: Function | None = None
+        self.scalar_rule: Function | None = None
+        if self.elementwise and self.is_composite:
             self.scalar_rule = self._scalar_of_body
-        self.decompose_rule: Callable[..., Any] | None = None
+        self.decompose_rule: Function | None = None
+
+    def _read_signature(self, function: Function) -> None:
+        """Read the parameters of the defining function and make the function that users call."""
         self.parameters = parameters_of(function)
         kinds = [p.kind for p in self.parameters]
         self.n_operands = sum(k != "attribute" for k in kinds)
         self.variadic = "list" in kinds
         self.has_optional = "optional" in kinds
         if self.variadic and self.n_operands != 1:
-            raise ValueError(f"{name}: a variadic operand must be the only operand")
+            raise ValueError(f"{self.name}: a variadic operand must be the only operand")
         self.attribute_names = tuple(p.name for p in self.parameters if p.kind == "attribute")
         self.real_attributes = tuple(
             p.name for p in self.parameters if p.kind == "attribute" and p.annotation == "float"
         )
         self._index = {p.name: i for i, p in enumerate(self.parameters)}
         self.function = self._make_function(kinds)
-        # what users call under the op's name; `normaliser` replaces it
-        self.public: Callable[..., Any] = self.function
+        # Users call `public` under the op's name; `normaliser` replaces it.
+        self.public: Function = self.function
         self.has_normaliser = False
 
     # ---- rule slots -----------------------------------------------------------------------------
 
-    def normaliser(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def normaliser(self, rule: Function) -> Function:
         """Slot: the signature that users call, where it differs from that of the definition.
 
-        `rule(*args, **kwargs)` takes the user's arguments. It returns those of the op as a tuple,
+        `rule(*args, **kwargs)` takes the user's arguments. It returns the op's arguments as a tuple,
         in the order of the definition, or a finished result that is not a tuple. Framework code
-        that calls the op passes the arguments of the definition and skips the rule.
+        calls the op with the arguments of the definition and skips the rule.
         """
         call_op = self.function
 
-        def public(*args: Any, **kwargs: Any) -> Any:
+        def public(*args: object, **kwargs: object) -> object:
             found = rule(*args, **kwargs)
             return call_op(*found) if found.__class__ is tuple else found
 
         self.has_normaliser = True
-        self.public = _documented(public, self, rule)
+        self.public = documented(public, self, rule)
         return rule
 
-    def infer(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def infer(self, rule: Function) -> Function:
         """Slot: `rule(*operand_types, **attributes)` returns one TensorType or a tuple of them.
 
-        Default: an element-wise op has the broadcast shape and the dtype that its `result` says; the
-        body of any other composite is traced.
+        Default: an element-wise op has the broadcast shape of its operands and the dtype declared
+        by `result`; the body of any other composite is traced.
         """
         self.infer_rule = rule
         return rule
 
-    def reference(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def reference(self, rule: Function) -> Function:
         """Slot: `rule(*arrays, **attributes)` computes the result with NumPy and defines the op.
 
         Default: the body of a composite.
@@ -196,7 +219,7 @@ class Op:
         self.reference_rule = rule
         return rule
 
-    def scalar(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def scalar(self, rule: Function) -> Function:
         """Slot: `rule(s, *scalars, **attributes)` returns the scalar expression of an element.
 
         Attaching it makes the op element-wise. Default for a composite with ``elementwise=True``:
@@ -206,16 +229,16 @@ class Op:
         self.elementwise = True
         return rule
 
-    def _scalar_of_body(self, s: Any, *scalars: Any, **attributes: Any) -> Any:
+    def _scalar_of_body(self, s: object, *scalars: object, **attributes: object) -> object:
         """Scalar rule of an element-wise composite: run its body on symbolic scalars."""
         return runtime_state.scalar_of_body(s, self, scalars, attributes)
 
-    def decompose(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Slot: the op in terms of other ops, with its own signature, for backends without a kernel."""
+    def decompose(self, rule: Function) -> Function:
+        """Slot: `rule`, with the op's signature, expands the op on backends without a kernel for it."""
         self.decompose_rule = rule
         return rule
 
-    def bprop(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def bprop(self, rule: Function) -> Function:
         """Slot: `rule(*operands, out, dout, **attributes)` returns the cotangents of the operands.
 
         There is one cotangent, or NO_GRAD, for each operand. Default: the body of a composite is
@@ -226,7 +249,7 @@ class Op:
         """
         self._check_rule_arity(rule)
 
-        def getter(attributes: Mapping[str, Any]) -> Callable[..., Any]:
+        def getter(attributes: Attributes) -> Function:
             if not attributes:
                 return rule
             return lambda *args: rule(*args, **attributes)
@@ -238,7 +261,7 @@ class Op:
     def __signature__(self) -> inspect.Signature:
         return inspect.signature(self.__wrapped__)
 
-    def _check_rule_arity(self, rule: Callable[..., Any]) -> None:
+    def _check_rule_arity(self, rule: Function) -> None:
         code = rule.__code__
         names = code.co_varnames[: code.co_argcount]
         positional = [n for n in names if n not in self.attribute_names]
@@ -259,10 +282,10 @@ class Op:
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
         return _op_by_name, (self.name,)
 
-    def _make_function(self, kinds: list[str]) -> Callable[..., Any]:
+    def _make_function(self, kinds: list[str]) -> Function:
         """Return the function that applies the op, with the fast path for its kind of signature.
 
         It looks up the prepared call by the types of the operands, and dispatches when there is
@@ -277,13 +300,13 @@ class Op:
             or self.variadic
             or self.n_operands == len(kinds)
         ):
-            function = _plain_call(self._call_bound)
+            function = plain_call(self._call_bound)
         else:
             function = self._make_with_attributes(len(kinds))
-        self.operator_function = _documented(function, self)
+        self.operator_function = documented(function, self)
         return self.operator_function
 
-    def _make_binary(self) -> Callable[..., Any]:
+    def _make_binary(self) -> Function:
         table = self.table
 
         def binary(x: Any, y: Any) -> Any:
@@ -293,7 +316,7 @@ class Op:
                 call = table[x._type, y._type]
             except KeyError:
                 call = None
-            except AttributeError:  # a number: its tensor is kept, see numbers
+            except AttributeError:  # a Python number, whose tensor may be stored in `numbers`
                 try:
                     if hasattr(x, "_type"):
                         y = numbers[x._type, y.__class__, y]
@@ -308,15 +331,17 @@ class Op:
 
         call_named = self._call_bound
 
-        def binary_named(x: Any = _ABSENT, y: Any = _ABSENT, /, *rest: Any, **kwargs: Any) -> Any:
+        def binary_named(
+            x: object = _ABSENT, y: object = _ABSENT, /, *rest: object, **kwargs: object
+        ) -> object:
             if kwargs or rest or y is _ABSENT:
                 return call_named(*[a for a in (x, y) if a is not _ABSENT], *rest, **kwargs)
             return binary(x, y)
 
-        self.operator_function: Callable[..., Any] = binary
-        return _documented(binary_named, self)
+        self.operator_function: Function = binary
+        return documented(binary_named, self)
 
-    def _make_unary(self) -> Callable[..., Any]:
+    def _make_unary(self) -> Function:
         table = self.table
 
         def unary(x: Any) -> Any:
@@ -333,20 +358,20 @@ class Op:
         self.operator_function = unary
         call_bound = self._call_bound
 
-        def unary_named(x: Any = _ABSENT, /, *rest: Any, **kwargs: Any) -> Any:
+        def unary_named(x: object = _ABSENT, /, *rest: object, **kwargs: object) -> object:
             if kwargs or rest or x is _ABSENT:
                 return call_bound(*[a for a in (x,) if a is not _ABSENT], *rest, **kwargs)
             return unary(x)
 
-        return _documented(unary_named, self)
+        return documented(unary_named, self)
 
-    def _make_with_attributes(self, n: int) -> Callable[..., Any]:
-        """The function of an op whose `n` parameters are operands followed by attributes."""
+    def _make_with_attributes(self, n: int) -> Function:
+        """Return the function of an op whose `n` parameters are operands followed by attributes."""
         table, k, call_bound = self.table, self.n_operands, self._call_bound
 
         def general(*args: Any, **kwargs: Any) -> Any:
-            # All arguments by position, with hashable attributes and no floats, are the key already;
-            # a float would find the entry of the int that it equals.
+            # Positional operands and hashable attributes form the key directly. Floats are excluded,
+            # because 1.0 would find the entry of 1.
             if (
                 len(args) == n
                 and not kwargs
@@ -366,7 +391,7 @@ class Op:
 
         return general
 
-    def _call_bound(self, *args: Any, **kwargs: Any) -> Any:
+    def _call_bound(self, *args: object, **kwargs: object) -> object:
         operands, attributes = self.bind(args, kwargs)
         if runtime_state.staging:
             return dispatch(self, operands, attributes)
@@ -380,11 +405,11 @@ class Op:
             return dispatch(self, operands, attributes)
         return call(*operands)
 
-    def key(self, types: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> Any:
+    def key(self, types: Sequence[TensorType | None], attributes: Attributes) -> Hashable:
         """Return the key of `table`.
 
-        Floats are keyed by their text, which tells 1.0 from 1 and -0.0 from 0.0 and makes NaN equal
-        to itself.
+        Floats are replaced by their repr, which distinguishes 1.0 from 1 and -0.0 from 0.0 and makes
+        NaN equal to itself.
         """
         if attributes:
             return (
@@ -395,15 +420,13 @@ class Op:
             return types[0]
         return tuple(types)
 
-    def bind(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def bind(self, args: Sequence[object], kwargs: Attributes) -> tuple[Operands, AttributeDict]:
         """Split the arguments of a call into operands and frozen attributes.
 
-        An absent optional operand is None; the operands of a variadic op come flat.
+        An absent optional operand is None. The operands of a variadic op are not nested in a tuple.
         """
-        operands: list[Any] = []
-        attributes: dict[str, Any] = {}
+        operands: list[object] = []
+        attributes: AttributeDict = {}
         for p, value in zip(self.parameters, values_of(self, args, kwargs), strict=True):
             kind = p.kind
             if kind == "attribute":
@@ -426,7 +449,7 @@ class Op:
                 operands.append(value)
         return tuple(operands), attributes
 
-    def check_attributes(self, attributes: Mapping[str, Any]) -> None:
+    def check_attributes(self, attributes: Attributes) -> None:
         """Raise ArgumentError when an attribute does not fit its annotation."""
         for name, value in attributes.items():
             accepted = self.parameters[self._index[name]].accepted
@@ -435,14 +458,14 @@ class Op:
 
     # ---- types ----------------------------------------------------------------------------------
 
-    def arguments(self, operands: Sequence[Any]) -> tuple[Any, ...]:
-        """Return flat operands as the rules take them: one sequence for a variadic op."""
+    def arguments(self, operands: Sequence[object]) -> Operands:
+        """Return operands as rules take them: one tuple of all operands for a variadic op."""
         return (tuple(operands),) if self.variadic else tuple(operands)
 
     def result_types(
-        self, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
-    ) -> Any:
-        """Return the type of the result, or a tuple of types, for promoted and plain operands."""
+        self, types: tuple[TensorType | None, ...], attributes: Attributes
+    ) -> TensorType | tuple[TensorType, ...]:
+        """Return the type of the result, or a tuple of types, for operands that are promoted already."""
         if self.infer_rule is not None:
             return self.infer_rule(*self.arguments(types), **attributes)
         if (self.elementwise or self.result_dtype) and not self._computes_in_float(types):
@@ -466,14 +489,14 @@ class Op:
         )
 
     def infer_types(
-        self, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
+        self, types: tuple[TensorType | None, ...], attributes: Attributes
     ) -> tuple[TensorType, ...]:
-        """`result_types`, always as a tuple."""
+        """Return the types of the results as a tuple, also for a single result."""
         found = self.result_types(types, attributes)
         return found if isinstance(found, tuple) else (found,)
 
     def promoted_dtype(self, types: Sequence[TensorType | None]) -> DType | None:
-        """The dtype that operands are cast to first, or None when this op promotes nothing."""
+        """Return the dtype to which operands are cast first, or None when the op does not promote."""
         if self.promote is None:
             return None
         target: DType | None = None
@@ -485,7 +508,7 @@ class Op:
         return target
 
     def check_dtypes(self, types: Sequence[TensorType | None]) -> None:
-        """Raise DTypeError when an operand has a dtype that this op does not take."""
+        """Raise DTypeError when an operand has a dtype that the op does not accept."""
         if self.dtypes is None:
             return
         for i, t in enumerate(types):
@@ -498,38 +521,15 @@ class Op:
                 )
 
 
-def _plain_call(call_bound: Callable[..., Any]) -> Callable[..., Any]:
-    def general(*args: Any, **kwargs: Any) -> Any:
-        return call_bound(*args, **kwargs)
-
-    return general
-
-
-def _documented(
-    function: Callable[..., Any], of: Op, signature: Callable[..., Any] | None = None
-) -> Callable[..., Any]:
-    """Give a function the name and documentation of an op, and the signature of another function."""
-    function.__name__ = of.name if signature is None else of.__wrapped__.__name__
-    function.__qualname__ = function.__name__
-    function.__doc__ = of.__doc__
-    function.__module__ = of.__module__
-    function.__wrapped__ = signature or of.__wrapped__  # type: ignore[attr-defined]
-    if signature is not None:
-        function.__annotations__ = signature.__annotations__
-    else:
-        function.op = of  # type: ignore[attr-defined]
-    return function
-
-
 def _op_by_name(name: str) -> Op:
     return OPS[name]
 
 
-def dispatch(op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+def dispatch(op: Op, operands: Operands, attributes: AttributeDict) -> Any:
     """Pass an op call for which no prepared call exists to the current builder.
 
-    The builder is that of the thread, else that of the first operand which belongs to a graph, else
-    the eager one.
+    The builder is that of the thread; without one, that of the first operand that belongs to a
+    graph; without such an operand, the eager builder.
     """
     if attributes:
         op.check_attributes(attributes)
@@ -546,21 +546,21 @@ def dispatch(op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> A
 
 def op(
     *, name: str | None = None, composite: bool | None = None, **options: Any
-) -> Callable[[Callable[..., Any]], Op]:
+) -> Callable[[Function], Op]:
     """Define an op from a function; see the module's docstring.
 
     Args:
         name: the op's name; default the function's, without a trailing underscore.
-        composite: whether the function has a body; found by looking when None.
+        composite: whether the function has a body; None reads it from the bytecode.
         method: name, or names, of the Tensor methods with the same signature.
         operators, reflected: special methods such as ``__add__`` and ``__radd__``.
         primitive: spelling, or spellings, of the primitive classes, such as ``"Exp"`` or
             ``"Elu(alpha=1.0)(x)"``; see `ops.primitive`.
         result: dtype of the result of an element-wise op; see `Op.result_dtype`.
-        dtypes: dtypes taken (after promotion); None takes all.
+        dtypes: accepted dtypes, after promotion; None accepts all.
         promote: ``"common"`` casts operands to their common dtype first, ``"float"`` also makes
             integers float32.
-        promote_from: index of the first operand that takes part (1 for select).
+        promote_from: index of the first operand that is promoted (1 for select).
         effects, differentiable, host, elementwise, graph_only: see `Op`.
         folds, reduction, gather, scatter, per_axis, broadcasts: see `traits.Traits`.
 
@@ -571,7 +571,7 @@ def op(
     declared = {key: options.pop(key) for key in Traits._fields if key in options}
     traits = Traits(**declared) if declared else NO_TRAITS
 
-    def define(function: Callable[..., Any]) -> Op:
+    def define(function: Function) -> Op:
         own = name or function.__name__.rstrip("_")
         if own in OPS:
             raise ValueError(

@@ -1,23 +1,29 @@
 """The signature of an op: its parameters, and the values that its attributes accept.
 
-`op.py` builds one `Parameter` for each parameter of the defining function and freezes attribute
-values with `freeze`, so that they can be part of a dictionary key. This module knows no ops.
+`op.py` reads the parameters of a defining function with `parameters_of`, binds the arguments of
+calls with `values_of`, and makes attribute values hashable with `freeze`. This module must not import
+ops or tensors.
 """
 
 from __future__ import annotations
 
-import dis
 import inspect
+import opcode
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from .dtype import DType
 from .errors import ArgumentError
 
-__all__ = ["Parameter", "freeze", "has_body", "parameters_of", "values_of"]
+__all__ = [
+    "Parameter", "documented", "freeze", "has_body", "parameters_of", "plain_call", "values_of",
+]  # fmt: skip
+
+if TYPE_CHECKING:
+    from .op import Op
 
 
 def freeze(value: Any) -> Any:
@@ -46,7 +52,7 @@ def freeze(value: Any) -> Any:
 
 
 class _Accepted(NamedTuple):
-    """The frozen values that an attribute accepts, and the words for them in an error."""
+    """The frozen values that an attribute accepts, and their description for error messages."""
 
     text: str
     kinds: type | tuple[type, ...]
@@ -90,7 +96,7 @@ class Parameter:
         self.default = None if self.required else default
 
 
-def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
+def parameters_of(function: Callable[..., object]) -> list[Parameter]:
     """Return the parameters of a function, read from its code object.
 
     `inspect.signature` would double the import time of the package.
@@ -129,7 +135,7 @@ class Signature(Protocol):
     def __signature__(self) -> inspect.Signature: ...
 
 
-def values_of(op: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+def values_of(op: Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> list[object]:
     """Return one value per parameter of an op call, defaults included.
 
     Raises:
@@ -141,7 +147,7 @@ def values_of(op: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
             f"{op.name}: got {len(args)} positional arguments, wanted at most "
             f"{len(parameters)}: {op.name}{op.__signature__}"
         )
-    values: list[Any] = list(args)
+    values = list(args)
     if not kwargs and len(args) == len(parameters):
         return values
     used = 0
@@ -166,7 +172,44 @@ def values_of(op: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     return values
 
 
-def has_body(function: Callable[..., Any]) -> bool:
-    """Return whether a function contains any code beside its docstring."""
-    idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
-    return any(step.opname not in idle for step in dis.get_instructions(function))
+# The opcodes of a function that only returns a constant.
+_IDLE = {
+    opcode.opmap[name]
+    for name in ("RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST")
+    if name in opcode.opmap
+}
+
+
+def has_body(function: Callable[..., object]) -> bool:
+    """Return whether a function contains any code besides its docstring."""
+    assert isinstance(function, FunctionType)
+    # an opcode and its argument are a byte each
+    return not _IDLE.issuperset(function.__code__.co_code[::2])
+
+
+def plain_call(call_bound: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a bound method in a function of its own, whose name and documentation can be set."""
+
+    def general(*args: object, **kwargs: object) -> object:
+        return call_bound(*args, **kwargs)
+
+    return general
+
+
+def documented(
+    function: Callable[..., Any], of: Op, signature: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """Set the name and documentation of a function to those of an op, and its signature.
+
+    The signature is that of `signature`, or of the defining function when it is None.
+    """
+    function.__name__ = of.name if signature is None else of.__wrapped__.__name__
+    function.__qualname__ = function.__name__
+    function.__doc__ = of.__doc__
+    function.__module__ = of.__module__
+    function.__wrapped__ = signature or of.__wrapped__  # type: ignore[attr-defined]
+    if signature is not None:
+        function.__annotations__ = signature.__annotations__
+    else:
+        function.op = of  # type: ignore[attr-defined]
+    return function

@@ -204,7 +204,7 @@ class GraphBuilder:
             op.check_dtypes(types)
         found = op.result_types(types, attributes)
         single = not isinstance(found, tuple)
-        kinds = (found,) if single else tuple(found)
+        kinds = found if isinstance(found, tuple) else (found,)
         first = len(self.types)
         self.types.extend(kinds)
         ids = tuple(range(first, first + len(kinds)))

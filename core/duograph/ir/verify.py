@@ -148,7 +148,7 @@ def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
     if single is not node.single:
         return f"says {'one result' if node.single else 'a tuple'}, its rule gives {found}"
     have = tuple(graph.types[i] for i in node.results)
-    kinds = (found,) if single else tuple(found)
+    kinds = found if isinstance(found, tuple) else (found,)
     if kinds != have:
         return f"results are recorded as {list(have)}, its rule gives {list(kinds)}"
     return None

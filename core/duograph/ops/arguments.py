@@ -6,17 +6,23 @@ that states the received and the expected value.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from ..errors import ArgumentError
 from ..tensor import Tensor
 
+# Types that the signatures of several families share.
+Number: TypeAlias = "int | float"
+Scalar: TypeAlias = "int | float | complex"  # a bool is an int
+Axis: TypeAlias = "int | Sequence[int] | None"  # None is all axes
+
 __all__ = ["ints_of", "number_of", "tensor_of", "tensors_of"]
 
 
-def ints_of(name: str, what: str, value: Any) -> tuple[int, ...]:
+def ints_of(name: str, what: str, value: object) -> tuple[int, ...]:
     """Convert an int, a sequence of ints, or an integer tensor to a tuple of ints.
 
     Raises:
@@ -40,7 +46,7 @@ def ints_of(name: str, what: str, value: Any) -> tuple[int, ...]:
     raise ArgumentError(f"{name}: got {what}={value!r}; wanted an int or a tuple of ints")
 
 
-def number_of(name: str, what: str, value: Any) -> float:
+def number_of(name: str, what: str, value: object) -> float:
     """Convert a number or a tensor of one element to a float.
 
     Raises:
@@ -53,7 +59,7 @@ def number_of(name: str, what: str, value: Any) -> float:
     return float(value)
 
 
-def tensor_of(name: str, what: str, value: Any) -> Tensor:
+def tensor_of(name: str, what: str, value: object) -> Tensor:
     """Return the value if it is a Tensor.
 
     Raises:
@@ -64,7 +70,7 @@ def tensor_of(name: str, what: str, value: Any) -> Tensor:
     return value
 
 
-def tensors_of(name: str, what: str, value: Any) -> tuple[Tensor, ...]:
+def tensors_of(name: str, what: str, value: object) -> tuple[Tensor, ...]:
     """Return the Tensors of a tuple or list.
 
     Raises:

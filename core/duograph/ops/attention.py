@@ -5,10 +5,8 @@ Backends may compute it without materialising the matrix of weights.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..backend.attention_layouts import AXES
-from ..dtype import FLOATING, bool_, float32, int32
+from ..dtype import FLOATING, DType, bool_, float32, int32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
@@ -33,11 +31,11 @@ _BACK = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "SBND": (2, 0, 1, 3)}
 # ---- parts of the ops, all in the layout BNSD ---------------------------------------------------
 
 
-def _turned(x: Any, perm: tuple[int, ...]) -> Any:
+def _turned(x: Tensor, perm: tuple[int, ...]) -> Tensor:
     return x if perm == (0, 1, 2, 3) else transpose_by(x, perm)
 
 
-def _of_all_heads(x: Any, heads: int) -> Any:
+def _of_all_heads(x: Tensor, heads: int) -> Tensor:
     """Repeat keys or values so that every query head has its own (grouped-query attention)."""
     batch, own, length, width = x.shape
     if own == heads:
@@ -48,7 +46,7 @@ def _of_all_heads(x: Any, heads: int) -> Any:
     return reshape_to(x, (batch, heads, length, width))
 
 
-def _of_own_heads(x: Any, own: int) -> Any:
+def _of_own_heads(x: Tensor, own: int) -> Tensor:
     """Sum the gradient of `_of_all_heads` over the query heads that share a key head."""
     batch, heads, length, width = x.shape
     if own == heads:
@@ -56,7 +54,9 @@ def _of_own_heads(x: Any, own: int) -> Any:
     return reduce_sum(reshape_to(x, (batch, own, heads // own, length, width)), (2,), False)
 
 
-def _scores(query: Any, key: Any, mask: Any, scale: float, low: int, high: int) -> Any:
+def _scores(
+    query: Tensor, key: Tensor, mask: Tensor | None, scale: float, low: int, high: int
+) -> Tensor:
     """Return scale * query @ key.T + mask, with -inf for hidden keys; in float32 for 16-bit floats."""
     queries, keys = query.shape[2], key.shape[2]
     scores = matmul_of(
@@ -77,7 +77,7 @@ def _scores(query: Any, key: Any, mask: Any, scale: float, low: int, high: int) 
     return scores
 
 
-def _weights(scores: Any) -> tuple[Any, Any]:
+def _weights(scores: Tensor) -> tuple[Tensor, Tensor]:
     """Return the softmax over the keys and the logarithm of its denominator.
 
     Both are 0 for a query without visible keys.
@@ -92,8 +92,14 @@ def _weights(scores: Any) -> tuple[Any, Any]:
 
 
 def _backward(
-    query: Any, key: Any, value: Any, mask: Any, kept: Any, dout: Any, rows: Any
-) -> tuple[Any, Any]:
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    kept: tuple[float, int, int, Tensor],
+    dout: Tensor,
+    rows: Tensor,
+) -> tuple[Tensor, Tensor]:
     """Return (weights, gradient of the scores), given the log sums of the softmax.
 
     `rows` is subtracted from the gradient of the weights.
@@ -108,19 +114,19 @@ def _backward(
 
 
 def _gradients(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any,
-    out: Any,
-    log_sum: Any,
-    dout: Any,
-    dlog_sum: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    out: Tensor,
+    log_sum: Tensor,
+    dout: Tensor,
+    dlog_sum: Tensor | None,
     scale: float,
     low: int,
     high: int,
     layout: str,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the gradients of query, key, value and scores.
 
     All but the last have the layout and dtype of their operand.
@@ -248,7 +254,7 @@ def _(query, key, value, mask, out, dout, scale, low, high, layout):
     )
 
 
-def _no_gradient(mask: Any) -> Any:
+def _no_gradient(mask: Tensor | None) -> object:
     """Return the zero gradient of a mask that is absent, bool, or not used."""
     return NO_GRAD if mask is None or mask.dtype is bool_ else fill(mask.shape, 0.0, mask.dtype)
 
@@ -335,7 +341,7 @@ def self_attention_grad(
     return concat_by([reshape_to(d, (*x.shape[:2], d.shape[2] * d.shape[3])) for d in made], 2)
 
 
-def _parts(x: Any, heads: int, own: int) -> list[Any]:
+def _parts(x: Tensor, heads: int, own: int) -> list[Tensor]:
     """Return query, key and value with separate axes for heads and features."""
     if x.ndim != 3 or heads < 1 or own < 1 or x.shape[2] % (heads + 2 * own):
         raise ShapeError(
@@ -368,9 +374,9 @@ def flash_attention_score(
     drop_mask: Tensor | None = None,
     padding_mask: Tensor | None = None,
     attn_mask: Tensor | None = None,
-    prefix: Any = None,
-    actual_seq_qlen: Any = None,
-    actual_seq_kvlen: Any = None,
+    prefix: object = None,
+    actual_seq_qlen: object = None,
+    actual_seq_kvlen: object = None,
     keep_prob: float = 1.0,
     scalar_value: float = 1.0,
     pre_tokens: int = _UNLIMITED,
@@ -485,7 +491,9 @@ def flash_attention_score(
     return reshape_to(out, shape) if len(input_layout) == 3 else out
 
 
-def _with_heads(query: Any, key: Any, value: Any, heads: int) -> tuple[Any, Any, Any]:
+def _with_heads(
+    query: Tensor, key: Tensor, value: Tensor, heads: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """The layouts with the axis H split into N and D."""
     hidden = query.shape[2]
     if hidden % heads:
@@ -505,7 +513,7 @@ def _with_heads(query: Any, key: Any, value: Any, heads: int) -> tuple[Any, Any,
 
 
 def _band(
-    mode: Any, queries: int, keys: int, before: int, behind: int, mask: Any
+    mode: object, queries: int, keys: int, before: int, behind: int, mask: Tensor | None
 ) -> tuple[int, int, Tensor | None]:
     """Return the band of a sparse mode, as the first and last key visible to query 0, and the mask."""
     least, most, last = -queries, keys, keys - queries
@@ -533,7 +541,7 @@ def _band(
     return least, most, mask
 
 
-def _mask(seen: Any, shift: Any, dtype: Any) -> Tensor | None:
+def _mask(seen: Tensor | None, shift: Tensor | None, dtype: DType) -> Tensor | None:
     """Combine attn_mask and real_shift into one mask of four axes."""
     if seen is not None:
         if seen.dtype.name not in ("bool", "uint8"):
@@ -553,7 +561,7 @@ def _mask(seen: Any, shift: Any, dtype: Any) -> Tensor | None:
     return shift if seen is None else select_by(seen, fill((), float("-inf"), dtype), shift)
 
 
-def _dropped(weights: Any, mask: Any, keep: float) -> Any:
+def _dropped(weights: Tensor, mask: Tensor | None, keep: float) -> Tensor:
     """Apply dropout to the weights."""
     if mask is None:
         return dropout(weights, take_state(like=weights), 1.0 - keep, weights.shape)

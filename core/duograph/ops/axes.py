@@ -16,7 +16,7 @@ from ..tensor import Tensor
 __all__ = ["axes_of", "axis_of", "spelled", "tuple_of"]
 
 
-def axis_of(name: str, axis: Any, ndim: int) -> int:
+def axis_of(name: str, axis: object, ndim: int) -> int:
     """Return `axis` as a non-negative int; a 0-d tensor is treated as 1-d.
 
     Raises:
@@ -37,7 +37,7 @@ def axis_of(name: str, axis: Any, ndim: int) -> int:
     return axis + n if axis < 0 else axis
 
 
-def axes_of(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
+def axes_of(name: str, axis: object, ndim: int) -> tuple[int, ...]:
     """Return `axis` as a sorted tuple of non-negative ints; None and () mean all axes.
 
     Raises:
@@ -66,7 +66,9 @@ _AXIS = ("axis", "dim")
 _KEEP = ("keepdims", "keep_dims", "keepdim")
 
 
-def spelled(name: str, axis: Any, keepdims: Any, other: Mapping[str, Any]) -> tuple[Any, bool]:
+def spelled(
+    name: str, axis: object, keepdims: object, other: Mapping[str, object]
+) -> tuple[Any, bool]:
     """Return axis and keepdims from keyword arguments in either spelling.
 
     Raises:
@@ -88,7 +90,7 @@ def spelled(name: str, axis: Any, keepdims: Any, other: Mapping[str, Any]) -> tu
     return axis, keepdims
 
 
-def tuple_of(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
+def tuple_of(name: str, what: str, value: object, n: int) -> tuple[int, ...]:
     """Convert an int, or a tuple or list of 1 or `n` ints, to `n` ints.
 
     Raises:

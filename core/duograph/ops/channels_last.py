@@ -7,11 +7,11 @@ the weights of convolutions, are those of the channels-first ops.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ..dtype import REAL
+from ..host_arrays import Array
 from ..op import Op, op
 from ..tensor import Tensor
 from ..types import TensorType
@@ -25,16 +25,16 @@ Ints = Sequence[int]
 Pairs = Sequence[tuple[int, int]]
 
 
-def _infer(first: Op, types: tuple[TensorType, ...], **attributes: Any) -> TensorType:
+def _infer(first: Op, types: tuple[TensorType, ...], **attributes: object) -> TensorType:
     """Return the type of the first result of the channels-first op, with its axes permuted."""
     n, *spatial, c = types[0].shape if types[0].ndim > 1 else (1, *types[0].shape, 1)
-    found: Any = first.result_types((types[0].with_((n, c, *spatial)), *types[1:]), attributes)
+    found = first.result_types((types[0].with_((n, c, *spatial)), *types[1:]), attributes)
     made: TensorType = found[0] if isinstance(found, tuple) else found
     n, c, *spatial = made.shape
     return made.with_((n, *spatial, c))
 
 
-def _reference(first: Op, x: Any, *others: Any, **attributes: Any) -> Any:
+def _reference(first: Op, x: Array, *others: object, **attributes: object) -> Array:
     rule = first.reference_rule
     assert rule is not None
     found = rule(np.moveaxis(x, -1, 1), *others, **attributes)

@@ -4,9 +4,10 @@ user-defined primitives.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ..errors import ArgumentValueError
+from ..tensor import Tensor
 from .movement import identity
 from .primitive import Primitive
 
@@ -36,7 +37,7 @@ class ReduceOp:
     PROD = "prod"
 
 
-def _known(name: str, op: Any) -> str:
+def _known(name: str, op: object) -> str:
     if op not in (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PROD):
         raise ArgumentValueError(f"{name}: got op={op!r}; wanted 'sum', 'max', 'min' or 'prod'")
     return str(op)
@@ -56,7 +57,7 @@ class AllReduce(Primitive):
         self.reduce_op = _known("AllReduce", op)
         self.group = group
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: Tensor) -> Tensor:
         """The combined tensor."""
         return identity(input_x)
 
@@ -68,7 +69,7 @@ class AllGather(Primitive):
         super().__init__()
         self.group = group
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: Tensor) -> Tensor:
         """The joined tensor."""
         return identity(input_x)
 
@@ -81,7 +82,7 @@ class ReduceScatter(Primitive):
         self.reduce_op = _known("ReduceScatter", op)
         self.group = group
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: Tensor) -> Tensor:
         """This device's part."""
         return identity(input_x)
 
@@ -102,13 +103,13 @@ class Broadcast(Primitive):
         self.root_rank = root_rank
         self.group = group
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The root's tensors."""
         return tuple(identity(x) for x in input_x)
 
 
 class _Summary(Primitive):
-    def __call__(self, name: str, value: Any) -> None:
+    def __call__(self, name: str, value: object) -> None:
         """Take the value; nothing is written without a summary recorder."""
         if not isinstance(name, str) or not name:
             raise ArgumentValueError(f"{self.name}: got name={name!r}; wanted a non-empty string")

@@ -5,13 +5,12 @@ clamping.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..dtype import INEXACT, NUMERIC, REAL
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..op import op
 from ..tensor import Tensor
-from .arguments import number_of
+from .arguments import Number, number_of
 from .elementwise import add, maximum, minimum, mul, neg, sub
 from .logic import logical_or, select
 from .methods import tensor_method
@@ -132,7 +131,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0)
 
 
 @addcmul.normaliser
-def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1):
+def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Number = 1):
     exact = any(
         isinstance(t, Tensor) and not t.dtype.is_floating for t in (input, tensor1, tensor2)
     )
@@ -170,7 +169,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: float = 1.0)
 
 
 @addcdiv.normaliser
-def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1):
+def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Number = 1):
     if isinstance(value, Tensor):
         return input + tensor1 / tensor2 * value
     return (input, tensor1, tensor2, number_of("addcdiv", "value", value))
@@ -274,7 +273,7 @@ def clamp(input: Tensor, low: float, high: float):
 
 
 @clamp.normaliser
-def _(input: Tensor, min: Any = None, max: Any = None):
+def _(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None):
     if min is None and max is None:
         raise ArgumentValueError("clamp: got neither min nor max; wanted at least one of them")
     if input.dtype.is_complex:
@@ -311,12 +310,18 @@ clip = clamp.public
 
 
 @tensor_method("clamp", "clip")
-def _tensor_clamp(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def _tensor_clamp(
+    self: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None
+) -> Tensor:
     """Elements limited to a range; see `ops.clamp`."""
     return clamp.public(self, min, max)
 
 
-def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
+def clip_by_value(
+    x: Tensor,
+    clip_value_min: Tensor | Number | None = None,
+    clip_value_max: Tensor | Number | None = None,
+) -> Tensor:
     """Elements limited to a range; of every tensor of a list or tuple
     (`mindspore.ops.clip_by_value`).
 

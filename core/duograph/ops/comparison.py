@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..dtype import BOOL, FLOATING, NUMERIC, REAL, bool_, float32
@@ -560,13 +558,13 @@ _COMPARABLE = (Tensor, bool, int, float, complex, np.ndarray, np.generic, list, 
 
 
 @tensor_method("__eq__")
-def _tensor_eq(self: Tensor, other: Any) -> Any:
+def _tensor_eq(self: Tensor, other: object) -> Tensor | bool:
     """Elementwise equality; False for an operand that is not a number, tensor or array."""
     return equal(self, other) if isinstance(other, _COMPARABLE) else False
 
 
 @tensor_method("__ne__")
-def _tensor_ne(self: Tensor, other: Any) -> Any:
+def _tensor_ne(self: Tensor, other: object) -> Tensor | bool:
     return not_equal(self, other) if isinstance(other, _COMPARABLE) else True
 
 

@@ -5,13 +5,13 @@ Transposed convolutions are the gradient with respect to the input.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from ..dtype import REAL
 from ..errors import ArgumentValueError, ShapeError
+from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
@@ -74,7 +74,7 @@ def _(x, w, stride, padding, dilation, groups):
 
 def _taps(
     kernel: Sequence[int], out: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
-) -> Any:
+) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
     """Yield the index of each kernel element and the slices of the padded input that it multiplies."""
     for k in np.ndindex(*kernel):
         yield (
@@ -86,11 +86,11 @@ def _taps(
         )
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: Array) -> Array:
     return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind in "fV" else x
 
 
-def _np_padded(x: Any, padding: Pairs) -> Any:
+def _np_padded(x: Array, padding: Pairs) -> Array:
     return np.pad(x, ((0, 0), (0, 0), *padding))
 
 
@@ -117,8 +117,14 @@ def _(x, w, out, dout, stride, padding, dilation, groups):
 
 
 def _columns(
-    x: Any, kernel: Any, out: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
+    x: Tensor,
+    kernel: Sequence[int],
+    out: Sequence[int],
+    stride: Sequence[int],
+    padding: Pairs,
+    dilation: Sequence[int],
+    groups: int,
+) -> Tensor:
     """Return im2col of the input: (N, groups, C / groups * kernel, out)."""
     cols = windows(x, kernel, stride, padding, dilation, out)
     n, c = x.shape[:2]
@@ -286,16 +292,16 @@ def conv_with_bias(
 
 def convolve(
     name: str,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    pad_mode: Any,
-    padding: Any,
-    dilation: Any,
-    groups: Any,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: int | Sequence[int],
+    pad_mode: str,
+    padding: int | Sequence[int],
+    dilation: int | Sequence[int],
+    groups: int,
     n: int,
-) -> Any:
+) -> Tensor:
     """Implement conv1d, conv2d and conv3d; the batch axis is optional."""
     if weight.ndim != n + 2 or input.ndim not in (n + 1, n + 2):
         raise ShapeError(
@@ -353,10 +359,10 @@ def conv1d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
+    stride: int | Sequence[int] = 1,
     pad_mode: str = "valid",
-    padding: Any = 0,
-    dilation: Any = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
     return convolve("conv1d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 1)
@@ -366,10 +372,10 @@ def conv2d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
+    stride: int | Sequence[int] = 1,
     pad_mode: str = "valid",
-    padding: Any = 0,
-    dilation: Any = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
     return convolve("conv2d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 2)
@@ -379,10 +385,10 @@ def conv3d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
+    stride: int | Sequence[int] = 1,
     pad_mode: str = "valid",
-    padding: Any = 0,
-    dilation: Any = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
     groups: int = 1,
 ) -> Tensor:
     return convolve("conv3d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 3)
@@ -390,16 +396,16 @@ def conv3d(
 
 def transposed(
     name: str,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    groups: Any,
-    dilation: Any,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    output_padding: int | Sequence[int],
+    groups: int,
+    dilation: int | Sequence[int],
     n: int,
-) -> Any:
+) -> Tensor:
     """Implement the transposed convolutions."""
     if weight.ndim != n + 2 or input.ndim not in (n + 1, n + 2):
         raise ShapeError(
@@ -460,11 +466,11 @@ def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
     groups: int = 1,
-    dilation: Any = 1,
+    dilation: int | Sequence[int] = 1,
 ) -> Tensor:
     return transposed(
         "conv_transpose1d",
@@ -484,11 +490,11 @@ def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
     groups: int = 1,
-    dilation: Any = 1,
+    dilation: int | Sequence[int] = 1,
 ) -> Tensor:
     return transposed(
         "conv_transpose2d",
@@ -508,11 +514,11 @@ def conv_transpose3d(
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
     groups: int = 1,
-    dilation: Any = 1,
+    dilation: int | Sequence[int] = 1,
 ) -> Tensor:
     return transposed(
         "conv_transpose3d",
@@ -574,7 +580,13 @@ def unfold(
 
 
 @unfold.normaliser
-def _(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1):
+def _(
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
+):
     if input.ndim != 4:
         raise ShapeError(f"unfold: got input of shape {input.shape}; wanted (N, C, H, W)")
     return (
@@ -628,11 +640,11 @@ def fold(
 @fold.normaliser
 def _(
     input: Tensor,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
+    output_size: int | Sequence[int] | Tensor,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
 ):
     if isinstance(output_size, Tensor):
         output_size = output_size.tolist()

@@ -5,7 +5,7 @@ They convert MindSpore's constructor arguments to the attributes of an op.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ..errors import ShapeError
 from ..tensor import Tensor
@@ -29,12 +29,12 @@ class _Conv(Primitive):
     def __init__(
         self,
         out_channel: int,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         mode: int = 1,
         pad_mode: str = "valid",
-        pad: Any = 0,
-        stride: Any = 1,
-        dilation: Any = 1,
+        pad: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
+        dilation: int | Sequence[int] = 1,
         group: int = 1,
         data_format: str | None = None,
     ) -> None:
@@ -53,12 +53,12 @@ class _Conv(Primitive):
             name, pad_mode, pad, self.kernel_size, self.kernel_size, self.stride, self.dilation
         )
 
-    def _pads(self, sizes: Any) -> Any:
+    def _pads(self, sizes: Sequence[int]) -> tuple[tuple[int, int], ...]:
         return mode_padding(
             self.name, self.pad_mode, self.pad, sizes, self.kernel_size, self.stride, self.dilation
         )
 
-    def __call__(self, x: Any, weight: Any) -> Any:
+    def __call__(self, x: Tensor, weight: Tensor) -> Tensor:
         """The convolution of x and weight."""
         last = self.data_format == "NHWC"
         if last:
@@ -98,19 +98,19 @@ class DepthwiseConv2dNative(_Conv):
     def __init__(
         self,
         channel_multiplier: int,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         mode: int = 3,
         pad_mode: str = "valid",
-        pad: Any = 0,
-        stride: Any = 1,
-        dilation: Any = 1,
+        pad: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
+        dilation: int | Sequence[int] = 1,
         group: int = 1,
     ) -> None:
         super().__init__(
             channel_multiplier, kernel_size, mode, pad_mode, pad, stride, dilation, group
         )
 
-    def __call__(self, x: Any, weight: Any) -> Any:
+    def __call__(self, x: Tensor, weight: Tensor) -> Tensor:
         """weight: (channel_multiplier, C, kernel...)."""
         c = x.shape[1]
         m = weight.shape[0]
@@ -139,13 +139,13 @@ class Conv2DBackpropInput(Primitive):
     def __init__(
         self,
         out_channel: int,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         pad_mode: str = "valid",
-        pad: Any = 0,
-        pad_list: Any = None,
+        pad: int | Sequence[int] = 0,
+        pad_list: Sequence[int] | None = None,
         mode: int = 1,
-        stride: Any = 1,
-        dilation: Any = 1,
+        stride: int | Sequence[int] = 1,
+        dilation: int | Sequence[int] = 1,
         group: int = 1,
         data_format: str = "NCHW",
     ) -> None:
@@ -161,7 +161,7 @@ class Conv2DBackpropInput(Primitive):
         self.group = group
         self.data_format = wanted_format(name, data_format, ("NCHW",))
 
-    def __call__(self, dout: Any, weight: Any, input_size: Any) -> Any:
+    def __call__(self, dout: Tensor, weight: Tensor, input_size: Sequence[int] | Tensor) -> Tensor:
         """The input's gradient, of the shape `input_size`."""
         size = tuple(input_size.tolist() if isinstance(input_size, Tensor) else input_size)
         pads = mode_padding(
@@ -194,13 +194,13 @@ class Conv2DBackpropFilter(Primitive):
     def __init__(
         self,
         out_channel: int,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         pad_mode: str = "valid",
-        pad: Any = 0,
-        pad_list: Any = None,
+        pad: int | Sequence[int] = 0,
+        pad_list: Sequence[int] | None = None,
         mode: int = 1,
-        stride: Any = (1, 1),
-        dilation: Any = (1, 1, 1, 1),
+        stride: int | Sequence[int] = (1, 1),
+        dilation: int | Sequence[int] = (1, 1, 1, 1),
         group: int = 1,
         data_format: str = "NCHW",
     ) -> None:
@@ -215,7 +215,7 @@ class Conv2DBackpropFilter(Primitive):
         self.group = group
         self.data_format = wanted_format(self.name, data_format, ("NCHW",))
 
-    def __call__(self, dout: Any, input: Any, weight_size: Any) -> Any:
+    def __call__(self, dout: Tensor, input: Tensor, weight_size: Sequence[int] | Tensor) -> Tensor:
         """The weight's gradient, of the shape `weight_size`."""
         size = tuple(weight_size.tolist() if isinstance(weight_size, Tensor) else weight_size)
         pads = mode_padding(
@@ -243,14 +243,14 @@ class Conv3DTranspose(Primitive):
         self,
         in_channel: int,
         out_channel: int,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         mode: int = 1,
         pad_mode: str = "valid",
-        pad: Any = 0,
-        stride: Any = 1,
-        dilation: Any = 1,
+        pad: int | Sequence[int] = 0,
+        stride: int | Sequence[int] = 1,
+        dilation: int | Sequence[int] = 1,
         group: int = 1,
-        output_padding: Any = 0,
+        output_padding: int | Sequence[int] = 0,
         data_format: str = "NCDHW",
     ) -> None:
         super().__init__()
@@ -266,7 +266,7 @@ class Conv3DTranspose(Primitive):
         self.output_padding = spatial(self.name, "output_padding", output_padding, 3)
         self.data_format = wanted_format(self.name, data_format, ("NCDHW",))
 
-    def __call__(self, dout: Any, weight: Any) -> Any:
+    def __call__(self, dout: Tensor, weight: Tensor) -> Tensor:
         """weight: (in_channel, out_channel / group, kernel...)."""
         if self.pad_mode.lower() == "same":
             sizes = [n * s for n, s in zip(dout.shape[2:], self.stride, strict=True)]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ..dtype import DType, as_dtype
+from ..dtype import DType, DTypeLike, as_dtype
 from ..ir.basic_ops import cast_to as cast_to
 from ..ir.basic_ops import constant as constant
 from ..ir.basic_ops import fill as fill
@@ -39,7 +38,7 @@ def _(shape, axis, dtype):
 
 
 @primitive("Cast", op="cast")
-def cast(input: Any, dtype: Any) -> Tensor:
+def cast(input: object, dtype: DTypeLike) -> Tensor:
     """Convert a tensor, or a number, to another dtype (`mindspore.ops.cast`).
 
     Args:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType, as_dtype, bool_, float32, int32, int64, promote, scalar_dtype
+from ..dtype import DType, DTypeLike, as_dtype, bool_, float32, int32, int64, promote, scalar_dtype
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..ir.builder import GraphTensor
 from ..op import op
 from ..placement import commit
 from ..tensor import Tensor
 from . import powers
-from .arguments import ints_of
+from .arguments import Number, Scalar, ints_of
 from .axes import axis_of
 from .comparison import equal, less
 from .creation import cast, cast_to, iota
@@ -33,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _sizes(name: str, shape: Any) -> tuple[int, ...]:
+def _sizes(name: str, shape: object) -> tuple[int, ...]:
     found = ints_of(name, "shape", shape)
     if min(found, default=0) < 0:
         raise ArgumentValueError(f"{name}: got shape {found}; wanted none negative")
@@ -45,7 +45,7 @@ def _sizes(name: str, shape: Any) -> tuple[int, ...]:
 
 
 @primitive("Ones")
-def ones(shape: Any, dtype: Any = None) -> Tensor:
+def ones(shape: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of ones (`mindspore.ops.ones`).
 
     Args:
@@ -66,12 +66,12 @@ def ones(shape: Any, dtype: Any = None) -> Tensor:
     return fill_by(_sizes("ones", shape), _constant(1, found), found)
 
 
-def _constant(value: int, of: DType) -> Any:
+def _constant(value: int, of: DType) -> bool | int:
     return bool(value) if of is bool_ else value
 
 
 @primitive("Zeros")
-def zeros(size: Any, dtype: Any = None) -> Tensor:
+def zeros(size: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of zeros (`mindspore.ops.zeros`).
 
     Args:
@@ -90,7 +90,7 @@ def zeros(size: Any, dtype: Any = None) -> Tensor:
     return fill_by(_sizes("zeros", size), _constant(0, found), found)
 
 
-def _fit(value: Any, of: DType) -> Any:
+def _fit(value: Any, of: DType) -> Scalar:
     """Convert a number to the Python type of a dtype; integers are truncated."""
     if of is bool_:
         return bool(value)
@@ -104,7 +104,9 @@ def _fit(value: Any, of: DType) -> Any:
     return float(value)
 
 
-def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def empty(
+    *size: int | Sequence[int], dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
     """A tensor with unspecified values, which are zeros.
 
     Examples:
@@ -116,7 +118,12 @@ def empty(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return zeros(spread("empty", "size", size), dtype)
 
 
-def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+def full(
+    size: int | Sequence[int] | Tensor,
+    fill_value: Tensor | Scalar,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """A tensor of one value (`mindspore.ops.full`).
 
     Args:
@@ -137,7 +144,7 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     return fill_by(_sizes("full", size), _fit(value, found), found)
 
 
-def _number(name: str, value: Any) -> tuple[Any, DType]:
+def _number(name: str, value: object) -> tuple[Any, DType]:
     """Return the value and dtype of a number or of a tensor of one element."""
     if isinstance(value, Tensor):
         return value.item(), value.dtype
@@ -149,7 +156,7 @@ def _number(name: str, value: Any) -> tuple[Any, DType]:
 
 
 @op(differentiable=False)
-def full_like(input: Tensor, value: Any, dtype: DType):
+def full_like(input: Tensor, value: object, dtype: DType):
     """A tensor of one value with the shape of another (`mindspore.ops.full_like`).
 
     Args:
@@ -166,13 +173,13 @@ def full_like(input: Tensor, value: Any, dtype: DType):
 
 
 @full_like.normaliser
-def _(input: Tensor, fill_value: Any, *, dtype: Any = None):
+def _(input: Tensor, fill_value: Tensor | Scalar, *, dtype: DTypeLike | None = None):
     found = input.dtype if dtype is None else as_dtype(dtype)
     value = _fit(_number("full_like", fill_value)[0], found)
     return (input, value, found)
 
 
-def _like(input: Any, value: int, dtype: Any) -> Tensor:
+def _like(input: object, value: int, dtype: DTypeLike | None) -> Tensor:
     if not isinstance(input, Tensor):
         input = Tensor(input)
     found = input.dtype if dtype is None else as_dtype(dtype)
@@ -180,7 +187,7 @@ def _like(input: Any, value: int, dtype: Any) -> Tensor:
 
 
 @primitive("OnesLike")
-def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
+def ones_like(input: Tensor, *, dtype: DTypeLike | None = None) -> Tensor:
     """Ones with the shape of another tensor (`mindspore.ops.ones_like`).
 
     Args:
@@ -196,7 +203,7 @@ def ones_like(input: Tensor, *, dtype: Any = None) -> Tensor:
 
 
 @primitive("ZerosLike")
-def zeros_like(input: Tensor, *, dtype: Any = None) -> Tensor:
+def zeros_like(input: Tensor, *, dtype: DTypeLike | None = None) -> Tensor:
     """Zeros with the shape of another tensor (`mindspore.ops.zeros_like`).
 
     Args:
@@ -211,7 +218,9 @@ def zeros_like(input: Tensor, *, dtype: Any = None) -> Tensor:
     return _like(input, 0, dtype)
 
 
-def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty_like(
+    input: Tensor, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
     """A tensor with the shape of another and unspecified values, which are zeros.
 
     Examples:
@@ -224,7 +233,7 @@ def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None) -> Tenso
 
 
 @primitive("Fill", op="fill")
-def fill(type: Any, shape: Any, value: Any) -> Tensor:
+def fill(type: DTypeLike, shape: int | Sequence[int] | Tensor, value: Tensor | Scalar) -> Tensor:
     """A tensor of one value (`mindspore.ops.fill`).
 
     Args:
@@ -241,13 +250,13 @@ def fill(type: Any, shape: Any, value: Any) -> Tensor:
 
 
 @tensor_method("fill", "fills")
-def _tensor_fill(self: Tensor, value: Any) -> Tensor:
+def _tensor_fill(self: Tensor, value: Tensor | Scalar) -> Tensor:
     """A tensor of the same type with every element `value`."""
     return full_like.public(self, value)
 
 
 @primitive("Fills")
-def fills(x: Tensor, value: Any) -> Tensor:
+def fills(x: Tensor, value: Tensor | Scalar) -> Tensor:
     """A tensor of the type of `x` with every element `value` (`mindspore.ops.fills`).
 
     Examples:
@@ -259,36 +268,53 @@ def fills(x: Tensor, value: Any) -> Tensor:
 
 
 @op(name="new_full", differentiable=False)
-def new_full_by(input: Tensor, shape: Sequence[int], value: Any, dtype: DType):
+def new_full_by(input: Tensor, shape: Sequence[int], value: object, dtype: DType):
     """Composite: a tensor of `shape`, on the device of `input`, with every element `value`."""
     return fill_by(shape, value, dtype)
 
 
-def _filled(self: Tensor, name: str, shape: Any, value: Any, dtype: Any) -> Tensor:
+def _filled(
+    self: Tensor, name: str, shape: object, value: Scalar, dtype: DTypeLike | None
+) -> Tensor:
     found = self.dtype if dtype is None else as_dtype(dtype)
     return new_full_by(self, _sizes(name, shape), _fit(value, found), found)
 
 
 @tensor_method("new_zeros")
-def _tensor_new_zeros(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+def _tensor_new_zeros(
+    self: Tensor, *size: int | Sequence[int], dtype: DTypeLike | None = None
+) -> Tensor:
     """Zeros of another shape and the dtype of this tensor."""
     return _filled(self, "new_zeros", spread("new_zeros", "size", size), 0, dtype)
 
 
 @tensor_method("new_ones")
-def _tensor_new_ones(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+def _tensor_new_ones(
+    self: Tensor, *size: int | Sequence[int], dtype: DTypeLike | None = None
+) -> Tensor:
     """Ones of another shape and the dtype of this tensor."""
     return _filled(self, "new_ones", spread("new_ones", "size", size), 1, dtype)
 
 
 @tensor_method("new_full")
-def _tensor_new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+def _tensor_new_full(
+    self: Tensor,
+    size: int | Sequence[int] | Tensor,
+    fill_value: Tensor | Scalar,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """One value with another shape and the dtype of this tensor."""
     return _filled(self, "new_full", size, _number("new_full", fill_value)[0], dtype)
 
 
 @tensor_method("new_empty")
-def _tensor_new_empty(self: Tensor, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def _tensor_new_empty(
+    self: Tensor,
+    *size: int | Sequence[int],
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+) -> Tensor:
     """A tensor of another shape and the dtype of this one, with unspecified values."""
     del device
     return _filled(self, "new_empty", spread("new_empty", "size", size), 0, dtype)
@@ -317,7 +343,7 @@ def eye(n: int, m: int, offset: int, dtype: DType):
 
 
 @eye.normaliser
-def _(n: int, m: int | None = None, dtype: Any = None):
+def _(n: int, m: int | None = None, dtype: DTypeLike | None = None):
     rows, columns = _sizes("eye", (n, n if m is None else m))
     return (rows, columns, 0, float32 if dtype is None else as_dtype(dtype))
 
@@ -326,7 +352,13 @@ def _(n: int, m: int | None = None, dtype: Any = None):
 # ------------------------------------------------------------------------------------------
 
 
-def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
+def arange(
+    start: Tensor | Number = 0,
+    end: Tensor | Number | None = None,
+    step: Tensor | Number = 1,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Numbers from `start` up to, but not including, `end` (`mindspore.ops.arange`).
 
     Args:
@@ -360,7 +392,12 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
     return Tensor(np.arange(float(first), last, by).astype(found.np))
 
 
-def range(start: Any, end: Any = None, step: Any = 1, maxlen: int = 1000000) -> Tensor:
+def range(
+    start: Tensor | Number,
+    end: Tensor | Number | None = None,
+    step: Tensor | Number = 1,
+    maxlen: int = 1000000,
+) -> Tensor:
     """Numbers from `start` up to, but not including, `end`; the dtype is that of the arguments
     (`mindspore.ops.range`).
 
@@ -419,7 +456,7 @@ def linspace(start: Tensor, end: Tensor, steps: int):
 
 
 @linspace.normaliser
-def _(start: Any, end: Any, steps: int):
+def _(start: Tensor | Number, end: Tensor | Number, steps: int):
     (count,) = _sizes("linspace", steps)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         return Tensor(np.linspace(start, end, count).astype(np.float32))
@@ -429,7 +466,14 @@ def _(start: Any, end: Any, steps: int):
     return (first, last, count)
 
 
-def logspace(start: Any, end: Any, steps: int, base: int = 10, *, dtype: Any = float32) -> Tensor:
+def logspace(
+    start: Tensor | Number,
+    end: Tensor | Number,
+    steps: int,
+    base: int = 10,
+    *,
+    dtype: DTypeLike = float32,
+) -> Tensor:
     """`base` to the power of each of `linspace(start, end, steps)` (`mindspore.ops.logspace`).
 
     Examples:
@@ -459,7 +503,7 @@ def one_hot_mask(indices: Tensor, depth: int, axis: int):
 
 
 @op(differentiable=False)
-def one_hot(indices: Tensor, depth: int, axis: int, on: Any, off: Any, dtype: DType):
+def one_hot(indices: Tensor, depth: int, axis: int, on: object, off: object, dtype: DType):
     """`on_value` where the number along a new axis is the index, `off_value` elsewhere
     (`mindspore.ops.one_hot`).
 
@@ -486,7 +530,13 @@ def one_hot(indices: Tensor, depth: int, axis: int, on: Any, off: Any, dtype: DT
 
 
 @one_hot.normaliser
-def _(indices: Tensor, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1):
+def _(
+    indices: Tensor,
+    depth: int,
+    on_value: Tensor | Number = 1,
+    off_value: Tensor | Number = 0,
+    axis: int = -1,
+):
     if not indices.dtype.is_integer:
         raise DTypeError(
             f"one_hot: indices have dtype {indices.dtype.name}; wanted an integer dtype"
@@ -506,7 +556,7 @@ def _zero_d(x: Tensor) -> Tensor:
     return reshape_to(x, ()) if x.shape and x.size == 1 else x
 
 
-def beside(like: Tensor, value: Any) -> Tensor:
+def beside(like: Tensor, value: object) -> Tensor:
     """Create a tensor of `value` on the device of `like`, so that results are on that device."""
     if not isinstance(value, Tensor):
         value = Tensor(value)
@@ -516,7 +566,7 @@ def beside(like: Tensor, value: Any) -> Tensor:
     return value
 
 
-def as_index(indices: Any, like: Tensor | None = None) -> Any:
+def as_index(indices: object, like: Tensor | None = None) -> Tensor:
     """Convert indices to int32 or int64, the dtypes that gather and scatter accept.
 
     Args:
@@ -563,7 +613,7 @@ def sequence_mask(lengths: Tensor, maxlen: int):
 
 
 @sequence_mask.normaliser
-def _(lengths: Any, maxlen: int | None = None):
+def _(lengths: Tensor | Sequence[int], maxlen: int | None = None):
     found = as_index(lengths)
     if maxlen is None:
         maxlen = int(found.asnumpy().max()) if found.size else 0
@@ -572,7 +622,7 @@ def _(lengths: Any, maxlen: int | None = None):
 
 
 def _triangle_indices(
-    name: str, row: int, col: int, offset: int, dtype: Any, lower: bool
+    name: str, row: int, col: int, offset: int, dtype: DTypeLike, lower: bool
 ) -> Tensor:
     rows, columns = _sizes(name, (row, col))
     found = (
@@ -581,7 +631,7 @@ def _triangle_indices(
     return Tensor(np.stack(found).astype(as_dtype(dtype).np))
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64) -> Tensor:
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = int64) -> Tensor:
     """Row and column indices of the lower triangle of a matrix, as two rows
     (`mindspore.ops.tril_indices`).
 
@@ -595,7 +645,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64) -> 
     return _triangle_indices("tril_indices", row, col, offset, dtype, True)
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64) -> Tensor:
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = int64) -> Tensor:
     """Row and column indices of the upper triangle of a matrix, as two rows
     (`mindspore.ops.triu_indices`).
 

@@ -5,12 +5,13 @@ Source: Graves et al., Connectionist Temporal Classification, ICML 2006.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..dtype import bool_, float32, int32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..host_arrays import Array
 from ..ir.values import NeedsValue
 from ..op import op
 from ..runtime_state import staged_builder
@@ -43,7 +44,7 @@ def ctc_alpha(log_probs: Tensor, labels: Tensor, skip: Tensor):
     length = labels.shape[1]
     dtype = log_probs.dtype
     never = fill((batch, 2), _NEVER, dtype)
-    at: Any = None
+    at: Tensor | None = None
     found = []
     for t in range(steps):
         row = reshape_to(
@@ -69,8 +70,8 @@ def ctc_alpha(log_probs: Tensor, labels: Tensor, skip: Tensor):
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
+    input_lengths: Tensor | Array | Sequence[int],
+    target_lengths: Tensor | Array | Sequence[int],
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
@@ -109,7 +110,11 @@ def ctc_loss(
     given = (targets, input_lengths, target_lengths)
     longest = targets.shape[1] if targets.ndim == 2 else None
 
-    def prepare(targets: Any, input_lengths: Any, target_lengths: Any) -> tuple[Any, ...]:
+    def prepare(
+        targets: Tensor,
+        input_lengths: Tensor | Array | Sequence[int],
+        target_lengths: Tensor | Array | Sequence[int],
+    ) -> tuple[Tensor, ...]:
         lengths = [_lengths(name, x, batch) for x in (input_lengths, target_lengths)]
         table = np.asarray(targets.asnumpy())
         size = (steps, batch, classes, longest)
@@ -146,7 +151,7 @@ def ctc_loss(
     return shown, transpose_by(alpha, (1, 0, 2))
 
 
-def _lengths(name: str, value: Any, batch: int) -> Any:
+def _lengths(name: str, value: object, batch: int) -> Array:
     found = np.asarray(value.asnumpy() if isinstance(value, Tensor) else value).reshape(-1)
     if found.dtype.kind not in "iuf":
         raise ArgumentError(f"{name}: got the lengths {value!r}; wanted ints")
@@ -158,14 +163,20 @@ def _lengths(name: str, value: Any, batch: int) -> Any:
 
 
 def _tables(
-    name: str, table: Any, in_len: Any, out_len: Any, size: Any, blank: int, single: bool
-) -> tuple[Any, ...]:
+    name: str,
+    table: Array,
+    in_len: Array,
+    out_len: Array,
+    size: tuple[int, int, int, int | None],
+    blank: int,
+    single: bool,
+) -> tuple[Array, ...]:
     """Return the labels extended with blanks, the steps that may skip a blank, the ends of paths,
     the empty targets, and the divisors of the mean.
     """
     steps, batch, classes, longest = size
     if table.ndim == 1 and not (single and table.size == int(out_len.sum())):
-        pieces = np.split(table, np.cumsum(out_len)[:-1]) if batch else []
+        pieces: list[Array] = np.split(table, np.cumsum(out_len)[:-1]) if batch else []
     else:
         pieces = [row[:n] for row, n in zip(table.reshape(batch, -1), out_len, strict=True)]
     if longest is None:
@@ -191,7 +202,7 @@ def _tables(
     return labels, skip, last, before, out_len == 0, np.maximum(out_len, 1).astype(np.float32)
 
 
-def _ctc_read(alpha: Any, last: Any, before: Any, empty: Any) -> Any:
+def _ctc_read(alpha: Tensor, last: Tensor, before: Tensor, empty: Tensor) -> Tensor:
     """Return -log of the probability of the two final states at each item's length."""
     flat = reshape_to(alpha, (alpha.size,))
     last = gather(flat, last, 0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..errors import ArgumentValueError
@@ -16,7 +14,7 @@ from .shape_primitives import transpose_by
 __all__ = ["DataFormatDimMap"]
 
 
-def wanted_format(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+def wanted_format(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """Return the data format if it is allowed."""
     if value not in allowed:
         raise ArgumentValueError(
@@ -25,17 +23,17 @@ def wanted_format(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def last_to_first(x: Any) -> Any:
+def last_to_first(x: Tensor) -> Tensor:
     """Transpose (N, spatial..., C) to (N, C, spatial...)."""
     return transpose_by(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
 
 
-def first_to_last(x: Any) -> Any:
+def first_to_last(x: Tensor) -> Tensor:
     """Transpose (N, C, spatial...) to (N, spatial..., C)."""
     return transpose_by(x, (0, *range(2, x.ndim), 1))
 
 
-def spatial(name: str, what: str, value: Any, n: int) -> tuple[int, ...]:
+def spatial(name: str, what: str, value: object, n: int) -> tuple[int, ...]:
     """Convert an int, n ints, or the n+2 ints of the older form (1, 1, ...) to n ints."""
     if isinstance(value, (tuple, list)) and len(value) == n + 2:
         value = tuple(value)[2:]
@@ -52,7 +50,7 @@ class DataFormatDimMap(Primitive):
         self.src_format = wanted_format("DataFormatDimMap", src_format, ("NHWC", "NCHW"))
         self.dst_format = wanted_format("DataFormatDimMap", dst_format, ("NHWC", "NCHW"))
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         """The mapped axis numbers."""
         to = np.array([self.dst_format.index(c) for c in self.src_format], x.dtype.np)
         return gather(Tensor(to), x, 0)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -44,18 +43,18 @@ __all__ = [
 ]
 
 
-def _sides(boxes: Any) -> list[Any]:
+def _sides(boxes: Tensor) -> list[Tensor]:
     """Return the four columns of (n, 4)."""
     n = boxes.shape[0]
     return [reshape_to(slice_by(boxes, (0, i), (n, i + 1), (1, 1)), (n,)) for i in range(4)]
 
 
-def _joined(columns: Sequence[Any]) -> Any:
+def _joined(columns: Sequence[Tensor]) -> Tensor:
     n = columns[0].shape[0]
     return concat_by([reshape_to(c, (n, 1)) for c in columns], 1)
 
 
-def _check_boxes(name: str, **boxes: Any) -> None:
+def _check_boxes(name: str, **boxes: Tensor) -> None:
     for what, t in boxes.items():
         if t.ndim != 2 or t.shape[1] != 4:
             raise ShapeError(f"{name}: got {what} of shape {t.shape}; wanted (n, 4)")
@@ -104,7 +103,7 @@ def _(anchor_boxes: Tensor, gt_boxes: Tensor, mode: str = "iou"):
     return (anchor_boxes, gt_boxes, mode == "iof")
 
 
-def _centres(boxes: Any) -> tuple[Any, Any, Any, Any]:
+def _centres(boxes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     x1, y1, x2, y2 = _sides(boxes)
     return (x1 + x2) * 0.5, (y1 + y2) * 0.5, x2 - x1 + 1.0, y2 - y1 + 1.0
 
@@ -135,8 +134,8 @@ def bounding_box_encode(
 def _(
     anchor_box: Tensor,
     groundtruth_box: Tensor,
-    means: Any = (0.0, 0.0, 0.0, 0.0),
-    stds: Any = (1.0, 1.0, 1.0, 1.0),
+    means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
+    stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0),
 ):
     _check_boxes("bounding_box_encode", anchor_box=anchor_box, groundtruth_box=groundtruth_box)
     name = "bounding_box_encode"
@@ -168,7 +167,7 @@ def bounding_box_decode(
     d = [v * s + m for v, m, s in zip(_sides(widened(deltas)), means, stds, strict=True)]
     limit = abs(math.log(wh_ratio_clip))
 
-    def bounded(v: Any, low: float, high: float) -> Any:
+    def bounded(v: Tensor, low: float, high: float) -> Tensor:
         return minimum(maximum(v, fill((), low, v.dtype)), fill((), high, v.dtype))
 
     w = aw * exp(bounded(d[2], -limit, limit))
@@ -186,9 +185,9 @@ def bounding_box_decode(
 def _(
     anchor_box: Tensor,
     deltas: Tensor,
-    max_shape: Any,
-    means: Any = (0.0, 0.0, 0.0, 0.0),
-    stds: Any = (1.0, 1.0, 1.0, 1.0),
+    max_shape: Sequence[int],
+    means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
+    stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0),
     wh_ratio_clip: float = 0.016,
 ):
     _check_boxes("bounding_box_decode", anchor_box=anchor_box, deltas=deltas)
@@ -203,7 +202,7 @@ def _(
     )
 
 
-def _four(name: str, what: str, value: Any) -> tuple[float, ...]:
+def _four(name: str, what: str, value: object) -> tuple[float, ...]:
     if not isinstance(value, (tuple, list)) or len(value) != 4:
         raise ArgumentValueError(f"{name}: got {what}={value!r}; wanted four numbers")
     return tuple(float(v) for v in value)
@@ -261,7 +260,7 @@ def _(bboxes, iou_threshold):
 # ---- sampling -----------------------------------------------------------------------------------
 
 
-def _corners(p: Any, size: int) -> list[tuple[Any, Any]]:
+def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
     """Return the two neighbours of clamped positions along an axis, with their weights."""
     low = stop_gradient(floor(p))
     part = p - low
@@ -270,15 +269,16 @@ def _corners(p: Any, size: int) -> list[tuple[Any, Any]]:
     return [(first, 1.0 - part), (second, part)]
 
 
-def _bilinear(rows: Any, start: Any, y: Any, x: Any, height: int, width: int) -> Any:
+def _bilinear(rows: Tensor, start: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Tensor:
     """Interpolate rows (cells, C) at start + (y, x), positions (n, p, q); the result is (n, p, q, C)."""
-    total = None
+    total: Tensor | None = None
     for iy, wy in _corners(y, height):
         for ix, wx in _corners(x, width):
             value = gather(rows, start + iy * width + ix, 0)
             weight = wy * wx
             value = value * reshape_to(weight, (*weight.shape, 1))
             total = value if total is None else total + value
+    assert total is not None
     return total
 
 
@@ -327,7 +327,7 @@ def roi_align(
     )
     one, zero = fill((), 1.0, x.dtype), fill((), 0.0, x.dtype)
 
-    def line(begin: Any, end: Any, cells: int, size: int) -> tuple[Any, Any]:
+    def line(begin: Tensor, end: Tensor, cells: int, size: int) -> tuple[Tensor, Tensor]:
         begin = begin * spatial_scale
         length = maximum((end + float(roi_end_mode)) * spatial_scale - begin, one)
         steps = (np.arange(cells * sample_num) + 0.5) / (cells * sample_num)
@@ -416,7 +416,7 @@ def crop_and_resize(
     m = boxes.shape[0]
     y1, x1, y2, x2 = (reshape_to(v, (m, 1)) for v in _sides(boxes))
 
-    def line(begin: Any, end: Any, cells: int, size: int) -> tuple[Any, Any]:
+    def line(begin: Tensor, end: Tensor, cells: int, size: int) -> tuple[Tensor, Tensor]:
         steps = np.arange(cells) / (cells - 1) if cells > 1 else np.full(1, 0.5)
         p = (begin + (end - begin) * steps.astype(boxes.dtype.np).reshape(1, -1)) * float(size - 1)
         low, high = fill((), 0.0, p.dtype), fill((), size - 1.0, p.dtype)
@@ -447,7 +447,7 @@ def _(
     image: Tensor,
     boxes: Tensor,
     box_indices: Tensor,
-    crop_size: Any,
+    crop_size: Sequence[int],
     method: str = "bilinear",
     extrapolation_value: float = 0.0,
 ):
@@ -483,11 +483,15 @@ class BoundingBoxEncode(Primitive):
 
     op = bounding_box_encode
 
-    def __init__(self, means: Any = (0.0, 0.0, 0.0, 0.0), stds: Any = (1.0, 1.0, 1.0, 1.0)) -> None:
+    def __init__(
+        self,
+        means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
+        stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0),
+    ) -> None:
         super().__init__()
         self.means, self.stds = means, stds
 
-    def __call__(self, anchor_box: Any, groundtruth_box: Any) -> Any:
+    def __call__(self, anchor_box: Tensor, groundtruth_box: Tensor) -> Tensor:
         """The offsets."""
         return bounding_box_encode.public(anchor_box, groundtruth_box, self.means, self.stds)
 
@@ -499,9 +503,9 @@ class BoundingBoxDecode(Primitive):
 
     def __init__(
         self,
-        max_shape: Any,
-        means: Any = (0.0, 0.0, 0.0, 0.0),
-        stds: Any = (1.0, 1.0, 1.0, 1.0),
+        max_shape: Sequence[int],
+        means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
+        stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0),
         wh_ratio_clip: float = 0.016,
     ) -> None:
         super().__init__()
@@ -512,7 +516,7 @@ class BoundingBoxDecode(Primitive):
             wh_ratio_clip,
         )
 
-    def __call__(self, anchor_box: Any, deltas: Any) -> Any:
+    def __call__(self, anchor_box: Tensor, deltas: Tensor) -> Tensor:
         """The boxes."""
         return bounding_box_decode.public(
             anchor_box, deltas, self.max_shape, self.means, self.stds, self.wh_ratio_clip
@@ -534,7 +538,7 @@ class NMSWithMask(Primitive):
             )
         self.iou_threshold = float(iou_threshold)
 
-    def __call__(self, bboxes: Any) -> Any:
+    def __call__(self, bboxes: Tensor) -> Tensor:
         """(boxes, numbers, mask)."""
         if bboxes.ndim != 2 or bboxes.shape[1] != 5:
             raise ShapeError(f"NMSWithMask: got bboxes of shape {bboxes.shape}; wanted (n, 5)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,14 +10,15 @@ from ..dtype import int32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
+from .arguments import Number
 from .axes import axis_of
 from .comparison import equal, less, less_equal
 from .creation import fill, iota, zeros_of
+from .division import remainder
 from .logic import logical_and, select_by
 from .methods import tensor_method
 from .movement import pad_by
 from .primitive import primitive
-from .rounding import remainder
 from .shape_primitives import dense_strides, reduce_sum, reshape_to, strided_copy
 from .shaping import moveaxis
 
@@ -38,13 +39,13 @@ __all__ = [
 ]
 
 
-def _distance(x: Any) -> Any:
+def _distance(x: Tensor) -> Tensor:
     """Column minus row, of the last two axes of `x`."""
     shape = x.shape[-2:]
     return iota(shape, 1, int32) - iota(shape, 0, int32)
 
 
-def _int(name: str, what: str, value: Any) -> int:
+def _int(name: str, what: str, value: object) -> int:
     if isinstance(value, Tensor) and value.size == 1:
         value = value.item()
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
@@ -52,13 +53,13 @@ def _int(name: str, what: str, value: Any) -> int:
     return int(value)
 
 
-def _last_kept(name: str, x: Any, diagonal: Any) -> int:
+def _last_kept(name: str, x: Tensor, diagonal: object) -> int:
     """A diagonal, brought to the first one outside where it is further out: int32 holds it then."""
     rows, columns = x.shape[-2:]
     return max(-rows, min(columns, _int(name, "diagonal", diagonal)))
 
 
-def _matrix(name: str, x: Any) -> None:
+def _matrix(name: str, x: Tensor) -> None:
     if len(x.shape) < 2:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted at least two axes")
 
@@ -346,17 +347,17 @@ def diagonal_scatter(
     return moveaxis(made, (ndim - 2, ndim - 1), (a, b))
 
 
-def diagonal_length(shape: Any, offset: int) -> int:
+def diagonal_length(shape: Sequence[int], offset: int) -> int:
     """How long a diagonal of the last two axes is."""
     return max(min(shape[-2] - max(-offset, 0), shape[-1] - max(offset, 0)), 0)
 
 
-def _int_or_float(value: Any) -> Any:
+def _int_or_float(value: object) -> object:
     return value.item() if isinstance(value, Tensor) else value
 
 
 @op(primitive='MatrixDiagV3(align="RIGHT_LEFT")')
-def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: Any):
+def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: object):
     """The last axis as diagonal `k` of matrices (`mindspore.ops.matrix_diag`), one diagonal at a
     time.
 
@@ -387,7 +388,7 @@ def _(
     k: int = 0,
     num_rows: int = -1,
     num_cols: int = -1,
-    padding_value: Any = 0,
+    padding_value: Tensor | Number = 0,
     align: str = "RIGHT_LEFT",
 ):
     del align  # of several diagonals only
@@ -408,7 +409,7 @@ def _(
 
 @primitive('MatrixDiagPartV3(align="RIGHT_LEFT")')
 def matrix_diag_part(
-    x: Tensor, k: int = 0, padding_value: Any = 0, align: str = "RIGHT_LEFT"
+    x: Tensor, k: int = 0, padding_value: Tensor | Number = 0, align: str = "RIGHT_LEFT"
 ) -> Tensor:
     """Diagonal `k` of matrices (`mindspore.ops.matrix_diag_part`), one diagonal at a time.
 
@@ -446,7 +447,7 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT
 
 
 @op(primitive="FillDiagonal(fill_value, wrap=False)")
-def fill_diagonal(input: Tensor, value: Any, wrap: bool):
+def fill_diagonal(input: Tensor, value: object, wrap: bool):
     """A matrix with one value on its diagonal; of more, equal axes, where all indices agree.
 
     Args:
@@ -473,7 +474,7 @@ def fill_diagonal(input: Tensor, value: Any, wrap: bool):
 
 
 @fill_diagonal.normaliser
-def _(input: Tensor, fill_value: Any, wrap: bool = False):
+def _(input: Tensor, fill_value: Number, wrap: bool = False):
     shape = input.shape
     _matrix("fill_diagonal", input)
     if len(shape) > 2 and len(set(shape)) > 1:
@@ -482,6 +483,6 @@ def _(input: Tensor, fill_value: Any, wrap: bool = False):
 
 
 @tensor_method("fill_diagonal")
-def _tensor_fill_diagonal(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+def _tensor_fill_diagonal(self: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
     """A copy with one value on the diagonal. See `ops.fill_diagonal`."""
     return fill_diagonal.public(self, fill_value, wrap)

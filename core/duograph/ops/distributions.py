@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from .. import random_state
-from ..dtype import as_dtype, float32
+from ..dtype import DTypeLike, as_dtype, float32
 from ..errors import ArgumentValueError, DTypeError, ShapeError
+from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from ..types import broadcast_shapes, size_of
-from .arguments import number_of
+from .arguments import Number, number_of
 from .comparison import equal, less
 from .creation import cast_to, fill
 from .elementwise import neg
@@ -33,7 +33,7 @@ __all__ = [
 
 
 @op(differentiable=False)
-def random_laplace(state: Tensor, shape: Sequence[int], dtype: Any):
+def random_laplace(state: Tensor, shape: Sequence[int], dtype: object):
     """Laplace numbers of mean 0 and scale 1: a sign times an exponential."""
     bits = random_bits(state, shape)
     positive = equal(bitwise_and(bits, u32(1)), u32(1))
@@ -42,7 +42,7 @@ def random_laplace(state: Tensor, shape: Sequence[int], dtype: Any):
     return found if dtype is float32 else cast_to(found, dtype)
 
 
-def standard_laplace(shape: Any, seed: Any = None) -> Tensor:
+def standard_laplace(shape: int | Sequence[int] | Tensor, seed: int | None = None) -> Tensor:
     """Laplace numbers of mean 0 and scale 1 (`mindspore.ops.standard_laplace`).
 
     Examples:
@@ -53,7 +53,12 @@ def standard_laplace(shape: Any, seed: Any = None) -> Tensor:
     return random_laplace(take_state(seed), shape_of("standard_laplace", shape), float32)
 
 
-def laplace(shape: Any, mean: Any, lambda_param: Any, seed: Any = None) -> Tensor:
+def laplace(
+    shape: int | Sequence[int] | Tensor,
+    mean: Tensor | Number,
+    lambda_param: Tensor | Number,
+    seed: int | None = None,
+) -> Tensor:
     """Laplace numbers (`mindspore.ops.laplace`).
 
     Args:
@@ -91,7 +96,7 @@ def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
     count = size_of(shape)
     words = random_uniform(state, (_GAMMA_ROUNDS * 3 + 1, count), float32)
 
-    def row(i: int) -> Any:
+    def row(i: int) -> Tensor:
         return reshape_to(slice_by(words, (i, 0), (i + 1, count), (1, 1)), tuple(shape))
 
     found, done = d, None
@@ -112,7 +117,12 @@ def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
     return select_by(small, found * boost, found)
 
 
-def gamma(shape: Any, alpha: Any, beta: Any, seed: Any = None) -> Tensor:
+def gamma(
+    shape: int | Sequence[int] | Tensor,
+    alpha: Tensor | Number,
+    beta: Tensor | Number,
+    seed: int | None = None,
+) -> Tensor:
     """Gamma numbers of shape alpha and rate beta (`mindspore.ops.gamma`).
 
     Args:
@@ -140,7 +150,9 @@ def gamma(shape: Any, alpha: Any, beta: Any, seed: Any = None) -> Tensor:
     return random_gamma_by(take_state(seed), a, (*shape_of("gamma", shape), *inner)) / b
 
 
-def random_gamma(shape: Any, alpha: Any, seed: Any = None) -> Tensor:
+def random_gamma(
+    shape: int | Sequence[int] | Tensor, alpha: Tensor | Number, seed: int | None = None
+) -> Tensor:
     """Gamma numbers of rate 1 (`mindspore.ops.random_gamma`).
 
     Examples:
@@ -151,7 +163,12 @@ def random_gamma(shape: Any, alpha: Any, seed: Any = None) -> Tensor:
     return gamma(shape, alpha, 1.0, seed)
 
 
-def random_poisson(shape: Any, rate: Any, seed: Any = None, dtype: Any = float32) -> Tensor:
+def random_poisson(
+    shape: int | Sequence[int] | Tensor,
+    rate: Tensor | Number,
+    seed: int | None = None,
+    dtype: DTypeLike = float32,
+) -> Tensor:
     """Poisson numbers (`mindspore.ops.random_poisson`), drawn on the host.
 
     Args:
@@ -178,7 +195,7 @@ def random_poisson(shape: Any, rate: Any, seed: Any = None, dtype: Any = float32
     return Tensor(_poisson(bits * 2.0**-32, np.broadcast_to(mean, drawn)), as_dtype(dtype))
 
 
-def _poisson(unit: Any, mean: Any) -> Any:
+def _poisson(unit: Array, mean: Array) -> Array:
     """Inverts the distribution function; for large means the normal limit with a continuity term."""
     count = np.zeros(unit.shape)
     term = np.exp(-mean.astype(np.float64))
@@ -195,12 +212,14 @@ def _poisson(unit: Any, mean: Any) -> Any:
         from statistics import NormalDist  # only this rare branch needs it
 
         inverse = NormalDist().inv_cdf
-        z = np.array([inverse(min(max(u, 1e-12), 1 - 1e-12)) for u in unit[big]])
+        z = np.array([inverse(min(max(float(u), 1e-12), 1 - 1e-12)) for u in unit[big]])
         count[big] = np.maximum(np.floor(mean[big] + np.sqrt(mean[big]) * z + 0.5), 0)
     return count
 
 
-def poisson(shape: Any, mean: Any, seed: Any = None) -> Tensor:
+def poisson(
+    shape: int | Sequence[int] | Tensor, mean: Tensor | Number, seed: int | None = None
+) -> Tensor:
     """`random_poisson` in float32 (`mindspore.ops.poisson` of older releases).
 
     Examples:

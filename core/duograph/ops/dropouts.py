@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..dtype import float32
 from ..errors import ShapeError
@@ -47,7 +46,11 @@ def dropout(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
 
 @dropout.normaliser
 def _(
-    input: Tensor, p: float = 0.5, training: bool = True, seed: Any = None, inplace: bool = False
+    input: Tensor,
+    p: float = 0.5,
+    training: bool = True,
+    seed: int | None = None,
+    inplace: bool = False,
 ):
     del inplace
     p = probability_of("dropout", p)
@@ -65,7 +68,7 @@ def dropout_mask_by(input: Tensor, state: Tensor, p: float):
     return select_by(kept, scaled, fill((), 0, input.dtype)), mask
 
 
-def _channels(name: str, input: Tensor, p: Any, training: bool, ndims: Sequence[int]) -> Tensor:
+def _channels(name: str, input: Tensor, p: float, training: bool, ndims: Sequence[int]) -> Tensor:
     p = probability_of(name, p)
     if input.ndim not in ndims:
         raise ShapeError(

@@ -8,13 +8,14 @@ from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
-from .linalg import matmul_of, transposed
+from .linalg import matmul_of
+from .linalg_contractions import transposed
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to, strided_copy
 
 __all__ = ["einsum"]
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
+def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
     """Einstein summation (`mindspore.ops.einsum`).
 
     Args:
@@ -37,7 +38,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         >>> print(ms.ops.einsum("ij->j", x), ms.ops.einsum("ii", x), ms.ops.einsum("ij,j->i", x, x[0]))
         [4. 6.] 5.0 [ 5. 11.]
     """
-    given = (
+    given: Sequence[Any] = (
         operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
     )
     if not isinstance(equation, str):
@@ -54,7 +55,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return transposed(value, [letters.index(c) for c in result])
 
 
-def _einsum_terms(equation: str, operands: Sequence[Any]) -> tuple[list[list[str]], list[str]]:
+def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
     """Parse the equation to axis names of each operand and of the result.
 
     The axes of an ellipsis have numbered names.
@@ -104,7 +105,7 @@ def _einsum_terms(equation: str, operands: Sequence[Any]) -> tuple[list[list[str
     return terms, result
 
 
-def _diagonals(x: Any, term: list[str]) -> tuple[Any, list[str]]:
+def _diagonals(x: Tensor, term: list[str]) -> tuple[Tensor, list[str]]:
     """Replace two axes of one letter by their diagonal, with a strided copy."""
     names = list(dict.fromkeys(term))
     if len(names) == len(term):
@@ -125,7 +126,7 @@ def _diagonals(x: Any, term: list[str]) -> tuple[Any, list[str]]:
     return strided_copy(x, tuple(shape), tuple(merged), 0), names
 
 
-def _summed(x: Any, term: list[str], keep: set[str]) -> tuple[Any, list[str]]:
+def _summed(x: Tensor, term: list[str], keep: set[str]) -> tuple[Tensor, list[str]]:
     axes = tuple(i for i, c in enumerate(term) if c not in keep)
     if not axes:
         return x, term
@@ -133,8 +134,8 @@ def _summed(x: Any, term: list[str], keep: set[str]) -> tuple[Any, list[str]]:
 
 
 def _contract(
-    x: Any, left: list[str], y: Any, right: list[str], later: set[str]
-) -> tuple[Any, list[str]]:
+    x: Tensor, left: list[str], y: Tensor, right: list[str], later: set[str]
+) -> tuple[Tensor, list[str]]:
     """Contract a pair of operands by a batched matmul; `later` are the names needed afterwards."""
     x, left = _summed(x, left, later | set(right))
     y, right = _summed(y, right, later | set(left))
@@ -165,7 +166,7 @@ def _contract(
     return reshape_to(out, shape), [*batch, *own, *other]
 
 
-def _widened(x: Any, term: list[str], name: str, size: int) -> Any:
+def _widened(x: Tensor, term: list[str], name: str, size: int) -> Tensor:
     i = term.index(name)
     if x.shape[i] != 1:
         return x

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..dtype import BOOL, INEXACT, NUMERIC, REAL, bool_
 from ..op import op
 from ..tensor import Tensor
+from .arguments import Number
 from .creation import cast
 from .logic import logical_or, select
 from .methods import tensor_method
@@ -174,13 +173,13 @@ def _(x, y, out, dout):
 
 
 @tensor_method("add")
-def _tensor_add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def _tensor_add(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """``self + alpha * other``."""
     return add(self, other if alpha == 1 else mul(other, alpha))
 
 
 @tensor_method("sub", "subtract")
-def _tensor_sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def _tensor_sub(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """``self - alpha * other``."""
     return sub(self, other if alpha == 1 else mul(other, alpha))
 

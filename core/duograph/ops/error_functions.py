@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..dtype import FLOATING
+from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from .elementwise import abs, mul, neg, true_divide
@@ -40,12 +42,12 @@ _ERFCX = [
 ]  # fmt: skip
 
 
-def _by_math(function: Any, x: Any) -> Any:
+def _by_math(function: Callable[[float], float], x: Array) -> Array:
     """Apply a function of Python's math module to every element."""
     return np.vectorize(function, otypes=[np.float64])(x.astype(np.float64)).astype(x.dtype)
 
 
-def _horner(x: Any, coefficients: list[float]) -> Any:
+def _horner(x: Tensor, coefficients: list[float]) -> Tensor:
     """Evaluate a polynomial with ops; coefficients from the highest power down."""
     out: Any = coefficients[0]
     for c in coefficients[1:]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -19,8 +18,7 @@ def take(module: ModuleType) -> None:
         TypeError: a hook returned a value of another type than `backend.hookspecs` declares, or
             named an unknown op.
     """
-    found: Iterable[Any] = _returned(module, "duograph_ops")
-    for made in found:
+    for made in _returned(module, "duograph_ops"):
         if not isinstance(made, Op):
             raise ArgumentError(f"duograph_ops returned {type(made).__name__}; wanted ops")
         OPS[made.name] = made

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..dtype import int64
 from ..errors import ArgumentValueError
 from ..tensor import Tensor
+from .arguments import Axis, Number
 from .axes import axes_of, axis_of, spelled
 from .creation import fill
 from .elementwise import maximum, minimum
@@ -26,7 +25,9 @@ from .shape_primitives import reduced_shape, reshape_to
 __all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
 
 
-def _extreme_input(name: str, x: Any, initial: Any, where: Any) -> Any:
+def _extreme_input(
+    name: str, x: Tensor, initial: Tensor | Number | None, where: Tensor | bool | None
+) -> Tensor:
     """Replace masked elements of `x` by `initial`, as NumPy's `where` argument does."""
     if where is None or where is True:
         return x
@@ -35,7 +36,7 @@ def _extreme_input(name: str, x: Any, initial: Any, where: Any) -> Any:
     return select_by(where, x, initial)
 
 
-def _initial(out: Any, initial: Any, sign: int) -> Any:
+def _initial(out: Tensor, initial: Tensor | Number | None, sign: int) -> Tensor:
     if initial is None:
         return out
     value = initial if isinstance(initial, Tensor) else fill((), initial, out.dtype)
@@ -69,12 +70,12 @@ def _max_or_min(name, input, axis, keepdims, initial, where, sign, with_index):
 
 def max(
     input: Tensor,
-    axis: Any = None,
-    keepdims: Any = False,
+    axis: Axis = None,
+    keepdims: bool = False,
     *,
-    initial: Any = None,
-    where: Any = None,
-    **dim: Any,
+    initial: Tensor | Number | None = None,
+    where: Tensor | bool | None = None,
+    **dim: object,
 ) -> tuple[Tensor, Tensor]:
     """Largest element along one axis and its index (`mindspore.ops.max`).
 
@@ -103,12 +104,12 @@ def max(
 
 def min(
     input: Tensor,
-    axis: Any = None,
-    keepdims: Any = False,
+    axis: Axis = None,
+    keepdims: bool = False,
     *,
-    initial: Any = None,
-    where: Any = None,
-    **dim: Any,
+    initial: Tensor | Number | None = None,
+    where: Tensor | bool | None = None,
+    **dim: object,
 ) -> tuple[Tensor, Tensor]:
     """Smallest element along one axis and its index (`mindspore.ops.min`).
 
@@ -153,12 +154,12 @@ def _method(name, x, args, initial, where, return_indices, other, sign):
 @tensor_method("max")
 def tensor_max(
     input: Tensor,
-    *args: Any,
-    initial: Any = None,
-    where: Any = None,
+    *args: object,
+    initial: Tensor | Number | None = None,
+    where: Tensor | bool | None = None,
     return_indices: bool = False,
-    **other: Any,
-) -> Any:
+    **other: object,
+) -> Tensor | tuple[Tensor, Tensor]:
     """Largest element (`mindspore.Tensor.max`).
 
     Three forms: `x.max()` over all elements; `x.max(dim, keepdim=False)` returns (values, indices);
@@ -177,12 +178,12 @@ def tensor_max(
 @tensor_method("min")
 def tensor_min(
     input: Tensor,
-    *args: Any,
-    initial: Any = None,
-    where: Any = None,
+    *args: object,
+    initial: Tensor | Number | None = None,
+    where: Tensor | bool | None = None,
     return_indices: bool = False,
-    **other: Any,
-) -> Any:
+    **other: object,
+) -> Tensor | tuple[Tensor, Tensor]:
     """Smallest element (`mindspore.Tensor.min`), in the three forms of `Tensor.max`.
 
     Examples:
@@ -197,12 +198,12 @@ def tensor_min(
 @tensor_method("amax")
 def amax(
     input: Tensor,
-    axis: Any = None,
-    keepdims: Any = False,
+    axis: Axis = None,
+    keepdims: bool = False,
     *,
-    initial: Any = None,
-    where: Any = None,
-    **dim: Any,
+    initial: Tensor | Number | None = None,
+    where: Tensor | bool | None = None,
+    **dim: object,
 ) -> Tensor:
     """Largest element over axes (`mindspore.ops.amax`).
 
@@ -231,12 +232,12 @@ def amax(
 @tensor_method("amin")
 def amin(
     input: Tensor,
-    axis: Any = None,
-    keepdims: Any = False,
+    axis: Axis = None,
+    keepdims: bool = False,
     *,
-    initial: Any = None,
-    where: Any = None,
-    **dim: Any,
+    initial: Tensor | Number | None = None,
+    where: Tensor | bool | None = None,
+    **dim: object,
 ) -> Tensor:
     """Smallest element over axes (`mindspore.ops.amin`).
 
@@ -275,7 +276,7 @@ def _arg(name, input, axis, keepdims, along):
 
 
 @tensor_method("argmax")
-def argmax(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -> Tensor:
+def argmax(input: Tensor, axis: Axis = None, keepdims: bool = False, **dim: object) -> Tensor:
     """Index of the largest element along an axis (`mindspore.ops.argmax`).
 
     Args:
@@ -299,7 +300,7 @@ def argmax(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -
 
 
 @tensor_method("argmin")
-def argmin(input: Tensor, axis: Any = None, keepdims: Any = False, **dim: Any) -> Tensor:
+def argmin(input: Tensor, axis: Axis = None, keepdims: bool = False, **dim: object) -> Tensor:
     """Index of the smallest element along an axis (`mindspore.ops.argmin`).
 
     Args:
