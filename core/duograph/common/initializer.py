@@ -1,20 +1,19 @@
-"""Initial values of Parameters, made on the host so that they are the same on every device.
+"""Initial values of Parameters, computed on the host so that they are the same on every device.
 
-Random ones come from the global random state. Each call of `initializer` takes its next position,
-at the time of the call: values do not depend on when they are made.
+Users and layers call `initializer`. Random values come from the global random state, of which each
+call takes the next position; they must not depend on when the Tensor is filled.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ..dtype import as_dtype, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
-from ..host_arrays import shape_tuple
+from ..host_arrays import Array, shape_tuple
 from ..tensor import Tensor, install_named_initializers
 from ._stream import Stream
 
@@ -24,13 +23,11 @@ __all__ = [
     "Dirac", "VarianceScaling",
 ]  # fmt: skip
 
-Array = np.ndarray[Any, Any]
 _by_name: dict[str, type[Initializer]] = {}
 
 
 class Initializer:
-    """Base class of initial values; a subclass writes `_initialize(arr)`, which fills a NumPy
-    array.
+    """Base class of initial values; a subclass fills a NumPy array in `_initialize(arr)`.
 
     Examples:
         >>> import duograph as ms
@@ -42,14 +39,14 @@ class Initializer:
         [2. 2.]
     """
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: object) -> None:
         self._kwargs = kwargs
         self.stream: Stream | None = None
 
-    def _initialize(self, arr: Array) -> Any:
+    def _initialize(self, arr: Array) -> object:
         raise NotImplementedError(f"{type(self).__name__}: has no _initialize(arr)")
 
-    def __call__(self, arr: Array) -> Any:
+    def __call__(self, arr: Array) -> object:
         return self._initialize(arr)
 
     def __repr__(self) -> str:
@@ -57,19 +54,19 @@ class Initializer:
         return f"{type(self).__name__}({shown})"
 
     def _random(self) -> Stream:
-        """The stream given by `initializer`, or the next one."""
+        """Return the stream set by `initializer`, or a new one."""
         stream = self.__dict__.get("stream")
         return Stream() if stream is None else stream
 
 
 class _Bound:
-    """An Initializer with its place in the random stream, as a Tensor keeps it until its first use."""
+    """An Initializer with its random stream; a Tensor stores it until its first use."""
 
     def __init__(self, init: Initializer, stream: Stream) -> None:
         self.init = init
         self.stream = stream
 
-    def __call__(self, arr: Array) -> Any:
+    def __call__(self, arr: Array) -> object:
         before = self.init.__dict__.get("stream")
         self.stream.rewind()
         self.init.stream = self.stream
@@ -83,6 +80,8 @@ class _Bound:
 
 
 def _named(*names: str) -> Callable[[type[Initializer]], type[Initializer]]:
+    """Register a class under names that `initializer` accepts, besides its own."""
+
     def register(cls: type[Initializer]) -> type[Initializer]:
         for name in (*names, cls.__name__):
             _by_name[name.lower()] = cls
@@ -91,7 +90,7 @@ def _named(*names: str) -> Callable[[type[Initializer]], type[Initializer]]:
     return register
 
 
-def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
+def initializer(init: object, shape: object = None, dtype: object = float32) -> Tensor:
     """A Tensor of initial values (`mindspore.common.initializer.initializer`).
 
     Args:
@@ -134,13 +133,14 @@ def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Tensor:
         init = Constant(init)
     if not isinstance(init, Initializer):
         raise ArgumentError(
-            f"initializer: got {type(init).__name__}; wanted a Tensor, a name, a number or an Initializer"
+            f"initializer: got {type(init).__name__}; wanted a Tensor, a name, a number or an "
+            f"Initializer"
         )
     return Tensor(shape=dims, dtype=as_dtype(dtype), init=_Bound(init, Stream()))
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
-    """Inputs and outputs of one unit, for a weight of (out, in, kernel...)."""
+    """Return the numbers of inputs and outputs of a unit with a weight (out, in, kernel...)."""
     if not shape:
         raise ShapeError("initializer: got a 0-d shape; wanted at least one axis for a fan")
     if len(shape) == 1:
@@ -205,7 +205,7 @@ class Constant(Initializer):
         [3. 3.]
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         super().__init__(value=value)
         self.value = value
 
@@ -422,7 +422,7 @@ class VarianceScaling(Initializer):
 @_named("orthogonal")
 class Orthogonal(Initializer):
     """A (semi-)orthogonal matrix times `gain` (Saxe et al., 2014); the axes after the first are
-    taken as one.
+    merged.
 
     Raises:
         ValueError: when used: fewer than two axes.
@@ -532,8 +532,8 @@ class Dirac(Initializer):
                 arr[(group * per_group + i, i, *middle)] = 1
 
 
-def _of_name(init: object, shape: tuple[int, ...]) -> Callable[[Array], Any]:
-    """The bound initializer that `Tensor(init=...)` takes for a name or a number."""
+def _of_name(init: object, shape: tuple[int, ...]) -> Callable[[Array], object]:
+    """Return the bound initializer that `Tensor(init=...)` uses for a name or a number."""
     return initializer(init, shape)._init
 
 

@@ -1,7 +1,8 @@
 """The seam through which lowering reaches the graph passes.
 
 Passes match op objects, so `duograph.passes` lies above the op families, and lowering below them.
-The package `passes` therefore installs itself here when it is imported. Nothing here may import it.
+The package `duograph` therefore installs a function here that imports them when they are first
+needed. Nothing here may import them.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ class Optimizer(Protocol):
         """Return the cleaned-up body, or decomposition, of an op for operands of these types."""
 
 
-_installed: list[Optimizer] = []
+_loaders: list[Callable[[], Optimizer]] = []
 
 
-def install_optimizer(made: Optimizer) -> None:
-    """Set the passes that `optimizer` returns."""
-    _installed[:] = [made]
+def install_optimizer(load: Callable[[], Optimizer]) -> None:
+    """Set the function that loads the passes; every call must return the same object."""
+    _loaders[:] = [load]
 
 
 def optimizer() -> Optimizer:
-    """Return the installed graph passes."""
-    return _installed[0]
+    """Return the graph passes; the first call imports them."""
+    return _loaders[0]()

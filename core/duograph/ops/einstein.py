@@ -8,7 +8,8 @@ from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
-from .linalg import matmul_of, transposed
+from .linalg import matmul_of
+from .linalg_contractions import transposed
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to, strided_copy
 
 __all__ = ["einsum"]

@@ -1,14 +1,14 @@
-"""Higher-order functions in plain Python: HyperMap, Map, MultitypeFuncGraph, partial, and the
-gradient transforms.
+"""Higher-order functions: HyperMap, Map, MultitypeFuncGraph, partial, and the gradient transforms.
 
-A compiled function unrolls them when it is compiled.
+They are plain Python over users' functions. A compiled function unrolls them during compilation,
+so they must not depend on the values of tensors.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from ..autodiff.bprop_registry import binop_grad_common, bprop_getters
 from ..autodiff.jacobian import jacfwd, jacrev
@@ -25,10 +25,14 @@ __all__ = [
     "partial", "constexpr",
 ]  # fmt: skip
 
+Function: TypeAlias = Callable[..., Any]  # a user's function
+F = TypeVar("F", bound=Function)
+R = TypeVar("R")
+
 
 def constexpr(
-    fn: Callable[..., Any] | None = None, get_instance: bool = True, name: str | None = None
-) -> Callable[..., Any]:
+    fn: Function | None = None, get_instance: bool = True, name: str | None = None
+) -> Function:
     """Mark a Python function to be evaluated at compile time (`mindspore.ops.constexpr`).
 
     Outside compiled code it is called like any function.
@@ -50,7 +54,7 @@ def constexpr(
     return fn
 
 
-def partial(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+def partial(function: Callable[..., R], *args: object, **kwargs: object) -> Callable[..., R]:
     """`function` with its first arguments bound (`mindspore.ops.partial`).
 
     Examples:
@@ -67,13 +71,13 @@ class Partial:
     """Primitive form of `partial`: `Partial()(function, *args)`."""
 
     def __call__(
-        self, function: Callable[..., Any], *args: Any, **kwargs: Any
-    ) -> Callable[..., Any]:
+        self, function: Callable[..., R], *args: object, **kwargs: object
+    ) -> Callable[..., R]:
         return partial(function, *args, **kwargs)
 
 
-# The classes of the type names in `MultitypeFuncGraph.register("Tensor", "Number")`.
-_BY_NAME: dict[str, Callable[[Any], bool]] = {
+# Tests for the type names in `MultitypeFuncGraph.register("Tensor", "Number")`.
+_BY_NAME: dict[str, Callable[[object], bool]] = {
     "Tensor": lambda v: isinstance(v, Tensor),
     "TensorType": lambda v: isinstance(v, Tensor),
     "Parameter": lambda v: isinstance(v, Parameter),
@@ -93,7 +97,7 @@ _BY_NAME: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _accepts(pattern: Any, value: Any) -> bool:
+def _accepts(pattern: object, value: object) -> bool:
     if isinstance(pattern, str):
         known = _BY_NAME.get(pattern)
         return known is not None and known(value)
@@ -131,9 +135,9 @@ class MultitypeFuncGraph:
         if not isinstance(name, str):
             raise ArgumentError(f"MultitypeFuncGraph: got name={name!r}; wanted a string")
         self.name = name
-        self.entries: list[tuple[tuple[Any, ...], Callable[..., Any]]] = []
+        self.entries: list[tuple[tuple[object, ...], Function]] = []
 
-    def register(self, *type_names: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(self, *type_names: object) -> Callable[[F], F]:
         """Decorator: register a function for argument types (names, dtypes or classes)."""
         for pattern in type_names:
             if isinstance(pattern, str) and pattern not in _BY_NAME:
@@ -142,13 +146,13 @@ class MultitypeFuncGraph:
                     f"wanted one of {', '.join(_BY_NAME)}, a dtype or a class"
                 )
 
-        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def decorate(function: F) -> F:
             self.entries.append((type_names, function))
             return function
 
         return decorate
 
-    def find(self, args: Sequence[Any]) -> Callable[..., Any]:
+    def find(self, args: Sequence[object]) -> Function:
         """Return the function registered last for these arguments.
 
         Raises:
@@ -163,11 +167,11 @@ class MultitypeFuncGraph:
             f"{self.name}: got arguments ({got}); registered are: {known or 'none'}"
         )
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         return self.find(args)(*args)
 
 
-def _items(value: Any) -> list[Any]:
+def _items(value: Iterable[object]) -> list[object]:
     return list(value.values()) if isinstance(value, dict) else list(value)
 
 
@@ -186,7 +190,7 @@ class Map:
 
     deep = False
 
-    def __init__(self, ops: Callable[..., Any] | None = None, reverse: bool = False) -> None:
+    def __init__(self, ops: Function | None = None, reverse: bool = False) -> None:
         if ops is not None and not callable(ops):
             raise ArgumentError(
                 f"{type(self).__name__}: got {type(ops).__name__}; wanted a function"
@@ -212,7 +216,7 @@ class Map:
             raise ArgumentError(f"{type(self).__name__}: got {got}; wanted tuples, lists or dicts")
         return self._mapped(function, args)
 
-    def _mapped(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+    def _mapped(self, function: Function, args: Sequence[Any]) -> object:
         lengths = [len(a) for a in args]
         if len(set(lengths)) > 1:
             raise ArgumentError(
@@ -220,7 +224,7 @@ class Map:
             )
         rows = list(zip(*[_items(a) for a in args], strict=True))
         order = range(len(rows))
-        found: list[Any] = [None] * len(rows)
+        found: list[object] = [None] * len(rows)
         for i in reversed(order) if self.reverse else order:
             row = rows[i]
             nested = self.deep and all(isinstance(x, (tuple, list, dict)) for x in row)

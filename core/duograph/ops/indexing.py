@@ -1,8 +1,9 @@
 """`x[index]` and `x[index] = value` in all forms of NumPy's basic and advanced indexing.
 
-Ints, slices, None and Ellipsis are attributes of the op, so that common cases are one lookup of a
-prepared call. Index arrays are operands. A bool mask is converted to index arrays, which reads its
-values, except for `x[mask] = scalar`, which becomes a select.
+The Tensor methods and `inplace_indexing.py` call it. Ints, slices, None and Ellipsis are attributes
+of the op, so that a common index needs one lookup of a prepared call. Index arrays are operands. A
+bool mask is converted to index arrays, which reads its values, except for `x[mask] = scalar`, which
+becomes a select. Nothing here returns a view: a write binds the Tensor to a new buffer.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..dtype import bool_
 from ..errors import ArgumentError, DTypeError, IndexKindError, IndexRangeError, ShapeError
+from ..host_arrays import Array
 from ..ir.builder import GraphTensor
 from ..op import numbers, op
 from ..runtime_state import runtime_state, thread_state
@@ -35,8 +37,11 @@ from .value_sizes import nonzero_by
 
 __all__: list[str] = []
 
-# Placeholders in the `index` attribute for operands: an index array of an axis or, for a bool
-# scalar, of a new axis of size 1.
+# The `index` attribute: ints, slices as tuples, None, Ellipsis, and the placeholders below.
+_Items: TypeAlias = tuple[object, ...]
+
+# Placeholders for operands in the `index` attribute: an index array for one axis or, for a bool
+# scalar, for a new axis of size 1.
 ARRAY, NEW_ARRAY = "array", "new array"
 
 
@@ -48,7 +53,7 @@ class _Plan:
         begin, end, strides: the slice of each axis of the operand.
         middle: shape after ints are dropped and None added.
         axes: axes of `middle` that the index arrays apply to, in order.
-        place: position of the axes of the index arrays among the remaining axes.
+        position: where the axes of the index arrays are inserted among the remaining axes.
     """
 
     begin: tuple[int, ...]
@@ -56,15 +61,16 @@ class _Plan:
     strides: tuple[int, ...]
     middle: tuple[int, ...]
     axes: tuple[int, ...]
-    place: int
+    position: int
 
     def whole(self, shape: Sequence[int]) -> bool:
+        """Return whether the slice selects every element of a tensor of `shape`, in order."""
         return slice_shape(self.begin, self.end, self.strides) == tuple(shape) and all(
             s == 1 for s in self.strides
         )
 
 
-def _consumed(item: Any) -> int:
+def _consumed(item: object) -> int:
     return 0 if item is None or item is Ellipsis or item == NEW_ARRAY else 1
 
 
@@ -121,45 +127,46 @@ def _plan(shape: Sequence[int], index: Sequence[Any]) -> _Plan:
         end.append(e)
         strides.append(s)
         axis += 1
-    place = 0
+    position = 0
     if axes and chosen == list(range(chosen[0], chosen[-1] + 1)):
-        place = sum(1 for item in items[: chosen[0]] if item is None or item.__class__ is tuple)
-    return _Plan(tuple(begin), tuple(end), tuple(strides), tuple(middle), tuple(axes), place)
+        position = sum(1 for item in items[: chosen[0]] if item is None or item.__class__ is tuple)
+    return _Plan(tuple(begin), tuple(end), tuple(strides), tuple(middle), tuple(axes), position)
 
 
-def _slice_of(item: tuple[Any, ...], n: int) -> tuple[int, int, int]:
+def _slice_of(item: tuple[int | None, ...], n: int) -> tuple[int, int, int]:
     if item[2] == 0:
         raise ShapeError("index: got a slice with step 0; wanted another step")
     begin, end, step = slice(*item).indices(n)
     return (begin, end, step) if len(range(begin, end, step)) else (0, 0, 1)
 
 
-def _sliced(x: Any, plan: _Plan) -> Any:
+def _sliced(x: Tensor, plan: _Plan) -> Tensor:
     out = x if plan.whole(x.shape) else slice_by(x, plan.begin, plan.end, plan.strides)
     return out if out.shape == plan.middle else reshape_to(out, plan.middle)
 
 
 def _order(plan: _Plan) -> tuple[int, ...]:
-    """Return the axes of `middle` with the indexed ones together at `place`."""
+    """Return the axes of `middle` with the indexed ones together at `position`."""
     rest = [a for a in range(len(plan.middle)) if a not in plan.axes]
-    return (*rest[: plan.place], *plan.axes, *rest[plan.place :])
+    return (*rest[: plan.position], *plan.axes, *rest[plan.position :])
 
 
-def _merged(x: Any, plan: _Plan) -> Any:
-    """Merge the indexed axes of `x`, of shape `middle`, into one at `place`."""
+def _merged(x: Tensor, plan: _Plan) -> Tensor:
+    """Merge the indexed axes of `x`, of shape `middle`, into one at `position`."""
     order = _order(plan)
     moved = x if order == tuple(range(len(order))) else transpose_by(x, order)
     k = len(plan.axes)
     shape = moved.shape
-    p = plan.place
+    p = plan.position
     return reshape_to(moved, (*shape[:p], size_of(shape[p : p + k]), *shape[p + k :]))
 
 
-def _positions(arrays: Sequence[Any], plan: _Plan) -> Any:
+def _positions(arrays: Sequence[Tensor], plan: _Plan) -> Tensor:
     shape = broadcast_shapes(*(a.shape for a in arrays))
     if shape is None:
         raise IndexRangeError(
-            f"index: got index arrays of shapes {', '.join(str(a.shape) for a in arrays)}; wanted shapes "
+            f"index: got index arrays of shapes {', '.join(str(a.shape) for a in arrays)}; "
+            f"wanted shapes "
             f"that broadcast"
         )
     at = linear_index(arrays, tuple([plan.middle[a] for a in plan.axes]))
@@ -167,29 +174,30 @@ def _positions(arrays: Sequence[Any], plan: _Plan) -> Any:
 
 
 @op(name="getitem")
-def getitem_by(tensors: Sequence[Tensor], index: Any):
-    """Composite: tensors[0] indexed; the others are the index arrays, in the order of their items."""
+def getitem_by(tensors: Sequence[Tensor], index: _Items):
+    """Composite: the indexed part of tensors[0]; the other tensors are the index arrays."""
     x, *arrays = tensors
     plan = _plan(x.shape, index)
     out = _sliced(x, plan)
     if not arrays:
         return identity(out) if out is x else out
-    return gather(_merged(out, plan), _positions(arrays, plan), plan.place)
+    return gather(_merged(out, plan), _positions(arrays, plan), plan.position)
 
 
 @op(name="setitem")
-def setitem_by(tensors: Sequence[Tensor], index: Any, add: bool):
-    """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1]; the rest are
-    the index arrays.
+def setitem_by(tensors: Sequence[Tensor], index: _Items, add: bool):
+    """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1].
 
-    With `add`, the value is added once for every occurrence of an element in the index.
+    The other tensors are the index arrays. With `add`, the value is added once for every
+    occurrence of an element in the index.
     """
     x, value, *arrays = tensors
     plan = _plan(x.shape, index)
     if value.dtype is not x.dtype:
         if value.dtype.is_complex:
             raise DTypeError(
-                f"setitem: got a {value.dtype.name} value for a {x.dtype.name} tensor; wanted a real one"
+                f"setitem: got a {value.dtype.name} value for a {x.dtype.name} tensor; wanted "
+                f"a real one"
             )
         value = cast_to(value, x.dtype)
     part = slice_shape(plan.begin, plan.end, plan.strides)
@@ -197,8 +205,8 @@ def setitem_by(tensors: Sequence[Tensor], index: Any, add: bool):
         inside = _sliced(x, plan)
         merged = _merged(inside, plan)
         at = _positions(arrays, plan)
-        new = _fitted(value, gathered_shape(merged.shape, at.shape, plan.place))
-        out = (scatter_add_by if add else scatter_set_by)(merged, at, new, plan.place)
+        new = _fitted(value, gathered_shape(merged.shape, at.shape, plan.position))
+        out = (scatter_add_by if add else scatter_set_by)(merged, at, new, plan.position)
         order = _order(plan)
         out = reshape_to(out, [plan.middle[a] for a in order])
         if order != tuple(range(len(order))):
@@ -213,8 +221,8 @@ def setitem_by(tensors: Sequence[Tensor], index: Any, add: bool):
     return update_by(x, new, plan.begin, plan.end, plan.strides)
 
 
-def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
-    """Broadcast a value to the indexed part; extra leading axes of size 1 are dropped, as in NumPy."""
+def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Broadcast a value to the indexed part; drop extra leading axes of size 1, as NumPy does."""
     have = value.shape
     while len(have) > len(shape) and have[0] == 1:
         have = have[1:]
@@ -227,8 +235,8 @@ def _fitted(value: Any, shape: tuple[int, ...]) -> Any:
 # ---- parsing of indices -------------------------------------------------------------------------
 
 
-def _simple(item: Any) -> Any:
-    """Return an item as stored in the attribute if it needs no operand; else NotImplemented."""
+def _simple(item: Any) -> object:
+    """Return the attribute form of an item that needs no operand, else NotImplemented."""
     kind = item.__class__
     if kind is int or item is None or item is Ellipsis:
         return item
@@ -243,7 +251,7 @@ def _simple(item: Any) -> Any:
     return NotImplemented
 
 
-def _key(index: Any) -> Any:
+def _key(index: object) -> _Items | None:
     """Return the attribute of an index without index arrays, else None."""
     if index.__class__ is int:
         return (index,)
@@ -265,13 +273,13 @@ def _bound(value: Any) -> int | None:
         ) from None
 
 
-def _parse(index: Any) -> tuple[list[Any], list[Any]]:
-    """Parse an index to items: simple ones, and the Tensors and arrays that index.
+def _parse(index: object) -> tuple[list[object], list[Tensor | Array]]:
+    """Parse an index into its items; return all of them, and the Tensors and arrays among them.
 
     Raises:
         IndexKindError: an item cannot be an index.
     """
-    items: list[Any] = []
+    items: list[object] = []
     for item in index if isinstance(index, tuple) else (index,):
         found = _simple(item)
         if found is not NotImplemented:
@@ -288,13 +296,14 @@ def _parse(index: Any) -> tuple[list[Any], list[Any]]:
             items.append(_host_index(item))
         else:
             raise IndexKindError(
-                f"index: got {item!r}; wanted an int, slice, None, Ellipsis, bool, or an integer or bool "
+                f"index: got {item!r}; wanted an int, slice, None, Ellipsis, bool, or an "
+                f"integer or bool "
                 f"Tensor, array or list"
             )
     return items, [i for i in items if isinstance(i, (Tensor, np.ndarray))]
 
 
-def _host_index(item: Any) -> Any:
+def _host_index(item: object) -> Array:
     if isinstance(item, (list, tuple)):
         item = _values(item)
     array = np.asarray(item)
@@ -305,7 +314,7 @@ def _host_index(item: Any) -> Any:
     return array
 
 
-def _values(item: Any) -> Any:
+def _values(item: object) -> object:
     if isinstance(item, (list, tuple)):
         return [_values(i) for i in item]
     if isinstance(item, Tensor):
@@ -315,12 +324,12 @@ def _values(item: Any) -> Any:
     return item
 
 
-def _arrays(shape: Sequence[int], items: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
+def _arrays(shape: Sequence[int], items: Sequence[object]) -> tuple[_Items, list[Tensor | Array]]:
     """Return the attribute and the index arrays of parsed items; masks become index arrays."""
     used = sum(_axes_of(i) for i in items)
     axis = 0
-    index: list[Any] = []
-    arrays: list[Any] = []
+    index: list[object] = []
+    arrays: list[Tensor | Array] = []
     for item in items:
         if item is Ellipsis:
             axis += max(len(shape) - used, 0)
@@ -340,19 +349,19 @@ def _arrays(shape: Sequence[int], items: Sequence[Any]) -> tuple[tuple[Any, ...]
     return tuple(index), arrays
 
 
-def _axes_of(item: Any) -> int:
+def _axes_of(item: object) -> int:
     if isinstance(item, (Tensor, np.ndarray)):
         return len(item.shape) if _is_mask(item) else 1
     return _consumed(item)
 
 
-def _is_mask(item: Any) -> bool:
+def _is_mask(item: Tensor | Array) -> bool:
     if isinstance(item, Tensor):
         return item.dtype is bool_
     return item.dtype.kind == "b"
 
 
-def _index_array(item: Any, shape: Sequence[int], axis: int) -> Any:
+def _index_array(item: Tensor | Array, shape: Sequence[int], axis: int) -> Tensor | Array:
     if isinstance(item, Tensor):
         if not item.dtype.is_integer:
             raise IndexKindError(
@@ -363,14 +372,15 @@ def _index_array(item: Any, shape: Sequence[int], axis: int) -> Any:
     return normal_indices("index", at, shape[axis], axis) if axis < len(shape) else at
 
 
-def _mask_arrays(mask: Any, shape: Sequence[int], axis: int) -> list[Any]:
-    """Return one index array per axis of a mask; for a 0-d mask, zeros on a new axis."""
+def _mask_arrays(mask: Tensor | Array, shape: Sequence[int], axis: int) -> Sequence[Tensor | Array]:
+    """Return one index array per axis of a mask; for a 0-d mask, 1 or 0 zeros on a new axis."""
     if not mask.shape:
         value = mask if isinstance(mask, np.ndarray) else mask.asnumpy()
         return [np.zeros(1 if value else 0, np.int64)]
     if tuple(mask.shape) != tuple(shape):
         raise IndexRangeError(
-            f"index: got a mask of shape {tuple(mask.shape)} for axes {axis} on of sizes {tuple(shape)}; "
+            f"index: got a mask of shape {tuple(mask.shape)} for axes {axis} on of sizes "
+            f"{tuple(shape)}; "
             f"wanted the same"
         )
     if isinstance(mask, np.ndarray):
@@ -381,15 +391,13 @@ def _mask_arrays(mask: Any, shape: Sequence[int], axis: int) -> list[Any]:
     return [reshape_to(c, (rows.shape[0],)) for c in _columns(rows)]
 
 
-def _columns(rows: Any) -> list[Any]:
+def _columns(rows: Tensor) -> list[Tensor]:
     """Return the columns of a matrix."""
     return [slice_by(rows, (0, k), (rows.shape[0], k + 1), (1, 1)) for k in range(rows.shape[1])]
 
 
-def _explain(shape: Sequence[int], index: Sequence[Any], arrays: Sequence[Any]) -> None:
-    """Raise IndexRangeError with index, axis and size; called after a kernel reported an index out
-    of range.
-    """
+def _explain(shape: Sequence[int], index: _Items, arrays: Sequence[Tensor | Array]) -> None:
+    """Raise IndexRangeError with index, axis and size, after a kernel reported one."""
     axis, k = 0, 0
     used = sum(_consumed(i) for i in index)
     for item in index:
@@ -397,7 +405,8 @@ def _explain(shape: Sequence[int], index: Sequence[Any], arrays: Sequence[Any]) 
             axis += len(shape) - used
         elif item in (ARRAY, NEW_ARRAY):
             if item == ARRAY:
-                values = arrays[k].asnumpy() if isinstance(arrays[k], Tensor) else arrays[k]
+                array = arrays[k]
+                values = array.asnumpy() if isinstance(array, Tensor) else array
                 normal_indices("index", values, shape[axis], axis)
                 axis += 1
             k += 1
@@ -408,8 +417,8 @@ def _explain(shape: Sequence[int], index: Sequence[Any], arrays: Sequence[Any]) 
 _table = getitem_by.table
 _set_table = setitem_by.table
 _ONE_ARRAY = (ARRAY,)
-# With more prepared indices than this, another int is read by gather, which needs no preparation:
-# a loop over the rows of a long tensor, for example.
+# Once more indices than this are prepared, the next int is read by gather, which is prepared once
+# for all ints. A loop over the rows of a long tensor needs it.
 MANY = 256
 
 
@@ -418,7 +427,7 @@ def _runs_now(x: Tensor) -> bool:
 
 
 @tensor_method("__getitem__")
-def _getitem(self: Tensor, index: Any) -> Tensor:
+def _getitem(self: Tensor, index: object) -> Tensor:
     """Return the indexed part, by NumPy's rules."""
     type_ = self._type
     key = _key(index)
@@ -443,7 +452,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     return _read(self, index, None)
 
 
-def _read(self: Tensor, index: Any, key: Any) -> Tensor:
+def _read(self: Tensor, index: object, key: _Items | None) -> Tensor:
     """Return the indexed part, by a call of the op."""
     if key is not None:
         return getitem_by((self,), key)
@@ -458,16 +467,16 @@ def _read(self: Tensor, index: Any, key: Any) -> Tensor:
 
 
 @tensor_method("__setitem__")
-def _setitem(self: Tensor, index: Any, value: Any) -> None:
+def _setitem(self: Tensor, index: object, value: object) -> None:
     """Replace the indexed part, by NumPy's rules: the tensor gets a new buffer."""
     key = _key(index)
     if key is not None and not runtime_state.staging:
-        known: Any
+        known: Tensor | None
         kind = value.__class__
         known = None
-        if kind is Tensor:
+        if isinstance(value, Tensor) and kind is Tensor:
             known = value
-        elif kind is float or kind is int or kind is bool:  # cached if this type was used before
+        elif kind is float or kind is int or kind is bool:  # cached once this type was used
             known = numbers.get((self._type, kind, value))
         if known is not None:
             call = _set_table.get((self._type, known._type, key, False))
@@ -477,7 +486,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     self._rebind(with_item(self, index, value))
 
 
-def with_item(self: Tensor, index: Any, value: Any, add: bool = False) -> Tensor:
+def with_item(self: Tensor, index: object, value: object, add: bool = False) -> Tensor:
     """Return a tensor with the indexed part replaced or, with `add`, increased."""
     if not isinstance(value, (Tensor, int, float, complex, np.generic)):
         if value is None or isinstance(value, (str, bytes, dict, set)):
@@ -518,7 +527,7 @@ def masked_by(tensors: Sequence[Tensor]):
     return select_by(reshape_to(mask, (*mask.shape, *[1] * rest)), value, x)
 
 
-def _masked(x: Tensor, items: Sequence[Any], mask: Tensor, value: Any) -> Tensor | None:
+def _masked(x: Tensor, items: Sequence[object], mask: Tensor, value: object) -> Tensor | None:
     """Compute `x[mask] = value` by a select, if the value is the same for all masked elements."""
     plain = items[0] is mask and all(i is Ellipsis or i == (None, None, None) for i in items[1:])
     if not plain or not mask.shape or mask.shape != x.shape[: len(mask.shape)]:
@@ -536,21 +545,21 @@ def _masked(x: Tensor, items: Sequence[Any], mask: Tensor, value: Any) -> Tensor
 
 
 @tensor_method("__delitem__")
-def _delitem(self: Tensor, index: Any) -> None:
+def _delitem(self: Tensor, index: object) -> None:
     """Raise: the size of a tensor cannot change."""
     raise ArgumentError(
-        f"del: got {index!r}; elements of a tensor cannot be deleted, index those that stay instead"
+        f"del: got {index!r}; elements of a tensor cannot be deleted, index those to keep instead"
     )
 
 
 @tensor_method("__contains__")
-def _contains(self: Tensor, value: Any) -> bool:
+def _contains(self: Tensor, value: object) -> bool:
     """Return whether some element equals the value."""
     return bool(equal(self, value).asnumpy().any())
 
 
 @tensor_method("itemset")
-def _itemset(self: Tensor, *args: Any) -> Tensor:
+def _itemset(self: Tensor, *args: object) -> Tensor:
     """Return a copy with one element replaced.
 
     ``itemset(value)`` of a tensor of one element, ``itemset(index, value)`` with a flat or a full
@@ -575,13 +584,14 @@ def _itemset(self: Tensor, *args: Any) -> Tensor:
 def _tensor_select(
     self: Tensor,
     *args: Any,
-    dim: Any = None,
-    index: Any = None,
-    condition: Any = None,
-    y: Any = None,
+    dim: int | None = None,
+    index: object = None,
+    condition: Tensor | None = None,
+    y: object = None,
 ) -> Tensor:
-    """``x.select(dim, index)``: one slice along an axis, which is dropped; ``x.select(condition, y)``: see
-    `ops.where`.
+    """Select one slice with ``x.select(dim, index)``, or elements with ``x.select(condition, y)``.
+
+    The first form drops the axis; see `ops.where` for the second.
     """
     given = list(args)
     if condition is not None or (

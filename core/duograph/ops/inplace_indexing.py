@@ -1,17 +1,18 @@
-"""In-place writes by index: Tensor methods that end in ``_``, and the functions that update a
-Parameter.
+"""In-place writes by index: Tensor methods ending in ``_``, and functions that update a Parameter.
 
-They bind the Tensor to a new buffer, so residuals saved for a gradient stay valid.
+Users call them. A write never changes a buffer: it binds the Tensor to a new one, so values saved
+for a gradient remain valid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
 from . import shaping
+from .axis_scattering import index_fill, index_write, masked_scatter
 from .creation import cast
 from .creation_functions import as_index
 from .diagonals import fill_diagonal
@@ -20,14 +21,7 @@ from .indexing import with_item
 from .inplace import write
 from .methods import tensor_method
 from .primitive import primitive
-from .scattering import (
-    index_fill,
-    index_write,
-    masked_scatter,
-    scatter_along,
-    scatter_nd_mode,
-    scatter_rows,
-)
+from .scattering import scatter_along, scatter_nd_mode, scatter_rows
 from .shape_primitives import reshape_to
 
 __all__ = [
@@ -37,19 +31,19 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _along(given: Any, dim: Any) -> Any:
-    if given is None and dim is None:
+def _along(given: int | None, dim: int | None) -> int:
+    axis = given if dim is None else dim
+    if axis is None:
         raise ArgumentError("index: got no axis; wanted one")
-    return given if dim is None else dim
+    return axis
 
 
-# ---- along an axis
-# ---------------------------------------------------------------------------------------
+# ---- along an axis ------------------------------------------------------------------------------
 
 
 def index_add(
     x: Tensor,
-    indices: Any,
+    indices: object,
     y: Tensor,
     axis: int,
     use_lock: bool = True,
@@ -82,7 +76,7 @@ def index_add(
 
 
 @primitive("InplaceIndexAdd(axis)")
-def inplace_index_add(var: Tensor, indices: Any, updates: Tensor, axis: int) -> Tensor:
+def inplace_index_add(var: Tensor, indices: object, updates: Tensor, axis: int) -> Tensor:
     """Another name of `index_add` (`mindspore.ops.inplace_index_add`).
 
     Examples:
@@ -95,28 +89,35 @@ def inplace_index_add(var: Tensor, indices: Any, updates: Tensor, axis: int) -> 
 
 
 @tensor_method("index_add")
-def _tensor_index_add(self: Tensor, *args: Any, alpha: Any = 1, **kwargs: Any) -> Tensor:
-    """Return a copy with slices added: ``x.index_add(dim, index, source, alpha=1)``, or
-    ``x.index_add(indices, y, axis)``.
+def _tensor_index_add(
+    self: Tensor, *args: object, alpha: int | float | Tensor = 1, **kwargs: object
+) -> Tensor:
+    """Return a copy with slices added at indices along an axis.
+
+    Called as ``x.index_add(dim, index, source, alpha=1)`` or ``x.index_add(indices, y, axis)``.
     """
-    axis, index, source = _three("index_add", args, kwargs)
+    axis, index, source = _index_add_arguments("index_add", args, kwargs)
     return index_write("index_add", self, axis, index, _scaled(source, alpha), add=True)
 
 
 @tensor_method("index_add_")
-def _tensor_index_add_(self: Tensor, *args: Any, alpha: Any = 1, **kwargs: Any) -> Tensor:
+def _tensor_index_add_(
+    self: Tensor, *args: object, alpha: int | float | Tensor = 1, **kwargs: object
+) -> Tensor:
     """As `index_add`, in place; returns the tensor."""
-    axis, index, source = _three("index_add_", args, kwargs)
+    axis, index, source = _index_add_arguments("index_add_", args, kwargs)
     made = index_write("index_add_", self, axis, index, _scaled(source, alpha), add=True)
     return write(self, made, "index_add_")
 
 
-def _scaled(source: Any, alpha: Any) -> Any:
+def _scaled(source: Tensor, alpha: int | float | Tensor) -> Tensor:
     return source if alpha == 1 else source * alpha
 
 
-def _three(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Return axis, index and source of the arguments (dim, index, source) or (indices, y, axis)."""
+def _index_add_arguments(
+    name: str, args: tuple[object, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any, Any]:
+    """Return axis, index and source from (dim, index, source) or (indices, y, axis)."""
     kwargs.pop("use_lock", None)
     kwargs.pop("check_index_bound", None)
     names = {"dim": 0, "axis": 0, "index": 1, "indices": 1, "source": 2, "y": 2, "tensor": 2}
@@ -126,12 +127,12 @@ def _three(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
             raise ArgumentError(f"{name}: got the unknown argument {key!r}")
         found[names[key]] = value
     order = [1, 2, 0] if args and isinstance(args[0], Tensor) else [0, 1, 2]
-    places = [k for k in order if found[k] is None]
-    if len(args) > len(places):
+    free = [k for k in order if found[k] is None]
+    if len(args) > len(free):
         raise ArgumentError(
-            f"{name}: got {len(args)} positional arguments; wanted at most {len(places)}"
+            f"{name}: got {len(args)} positional arguments; wanted at most {len(free)}"
         )
-    for k, value in zip(places, args):
+    for k, value in zip(free, args):
         found[k] = value
     if None in [f if f is None else 0 for f in found]:
         raise ArgumentError(f"{name}: wanted dim, index and source")
@@ -140,14 +141,19 @@ def _three(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
 
 @tensor_method("index_fill_")
 def _tensor_index_fill_(
-    self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *, dim: Any = None
+    self: Tensor,
+    axis: int | None = None,
+    index: object = None,
+    value: object = None,
+    *,
+    dim: int | None = None,
 ) -> Tensor:
     """As `index_fill`, in place; returns the tensor."""
     return write(self, index_fill(self, _along(axis, dim), index, value), "index_fill_")
 
 
 @tensor_method("index_copy_")
-def _tensor_index_copy_(self: Tensor, dim: int, index: Any, tensor: Tensor) -> Tensor:
+def _tensor_index_copy_(self: Tensor, dim: int, index: object, tensor: Tensor) -> Tensor:
     """Replace the slices of an axis at indices, in place; returns the tensor."""
     return write(self, index_write("index_copy_", self, dim, index, tensor), "index_copy_")
 
@@ -155,12 +161,12 @@ def _tensor_index_copy_(self: Tensor, dim: int, index: Any, tensor: Tensor) -> T
 @tensor_method("scatter_")
 def _tensor_scatter_(
     self: Tensor,
-    axis: Any = None,
-    index: Any = None,
-    src: Any = None,
+    axis: int | None = None,
+    index: object = None,
+    src: object = None,
     *,
-    dim: Any = None,
-    value: Any = None,
+    dim: int | None = None,
+    value: object = None,
     reduce: str | None = None,
 ) -> Tensor:
     """As `scatter`, in place; returns the tensor."""
@@ -172,7 +178,7 @@ def _tensor_scatter_(
 
 
 @tensor_method("scatter_add_")
-def _tensor_scatter_add_(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+def _tensor_scatter_add_(self: Tensor, dim: int, index: object, src: object) -> Tensor:
     """As `scatter_add` along an axis, in place; returns the tensor."""
     return write(self, scatter_along("scatter_add_", self, dim, index, src, True), "scatter_add_")
 
@@ -184,29 +190,29 @@ def _tensor_masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tenso
 
 
 @tensor_method("fill_diagonal_")
-def _tensor_fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+def _tensor_fill_diagonal_(self: Tensor, fill_value: object, wrap: bool = False) -> Tensor:
     """Set the diagonal to one value, in place; returns the tensor."""
     return write(self, fill_diagonal.public(self, fill_value, wrap), "fill_diagonal_")
 
 
 @tensor_method("index_put")
 def _tensor_index_put(
-    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+    self: Tensor, indices: Sequence[object], values: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """Return a copy with ``x[indices] = values``; accumulating, ``+=`` that counts every duplicate."""
+    """Return a copy with ``x[indices] = values`` or, with `accumulate`, the values added."""
     return with_item(self, tuple(indices), values, bool(accumulate))
 
 
 @tensor_method("index_put_")
 def _tensor_index_put_(
-    self: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+    self: Tensor, indices: Sequence[object], values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """As `index_put`, in place; returns the tensor."""
     return write(self, _tensor_index_put(self, indices, values, accumulate), "index_put_")
 
 
 @tensor_method("put_")
-def _tensor_put_(self: Tensor, index: Any, source: Tensor, accumulate: bool = False) -> Tensor:
+def _tensor_put_(self: Tensor, index: object, source: Tensor, accumulate: bool = False) -> Tensor:
     """Replace, or add to, elements of the flattened tensor, in place; returns the tensor."""
     at = as_index(index)
     flat = reshape_to(self, (self.size,))
@@ -225,14 +231,14 @@ def _tensor_unsqueeze_(self: Tensor, dim: int) -> Tensor:
 
 
 @tensor_method("squeeze_")
-def _tensor_squeeze_(self: Tensor, dim: Any = None) -> Tensor:
+def _tensor_squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Remove axes of size 1, in place; returns the tensor."""
     self._rebind(shaping.squeeze(self, dim))
     return self
 
 
 @tensor_method("reshape_")
-def _tensor_reshape_(self: Tensor, *shape: Any) -> Tensor:
+def _tensor_reshape_(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
     """Change the shape, in place; returns the tensor."""
     self._rebind(shaping._tensor_reshape(self, *shape))
     return self
@@ -245,8 +251,7 @@ def _tensor_transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
     return self
 
 
-# ---- functions that update a Parameter
-# ---------------------------------------------------------------------
+# ---- functions that update a Parameter ----------------------------------------------------------
 
 _WORDS = {
     "update": "replaced",
@@ -267,7 +272,9 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
     name = f"scatter_nd_{mode}" if slices else f"scatter_{mode}"
     change = scatter_nd_mode if slices else scatter_rows
 
-    def function(input_x: Tensor, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
+    def function(
+        input_x: Tensor, indices: object, updates: object, use_locking: bool = False
+    ) -> Tensor:
         del use_locking
         return write(input_x, change(name, input_x, as_index(indices), updates, mode), name)
 
@@ -283,7 +290,7 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
     Args:
         input_x: Parameter or Tensor that receives the result.
         indices: integer Tensor.
-        updates: Tensor of shape {shape}; duplicates count one after the other.
+        updates: Tensor of shape {shape}; duplicates are applied one after the other.
 
     Returns:
         `input_x`.
@@ -295,7 +302,8 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
     Examples:
         >>> import duograph as ms
         >>> x = ms.Parameter(ms.Tensor([6.0, 6.0]), name="x")
-        >>> print(ms.ops.{name}(x, ms.Tensor({"[[0], [0]]" if slices else "[0, 0]"}), ms.Tensor([2.0, 3.0])).asnumpy())
+        >>> at = ms.Tensor({"[[0], [0]]" if slices else "[0, 0]"})
+        >>> print(ms.ops.{name}(x, at, ms.Tensor([2.0, 3.0])).asnumpy())
         {_RESULTS[mode]}
     """
     return function

@@ -1,40 +1,45 @@
-"""Matrix products: the primitive `matmul`, and the functions of MindSpore's names made of it."""
+"""Matrix products: the primitive `matmul`, and the functions with MindSpore's names made of it.
+
+Layers, losses and normalisation call it. Backends implement `matmul` and must accumulate 16-bit
+floats in float32; everything else here is made of other ops.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from ..dtype import NUMERIC, float32
-from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..errors import ArgumentError, ShapeError
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes
-from .arguments import ints_of
-from .axes import axis_of
 from .creation import cast_to
 from .methods import tensor_method
 from .pointwise import conjugate
-from .shape_primitives import reduce_sum, reshape_to, transpose_by
+from .shape_primitives import reduce_sum, reshape_to
 
 __all__ = [
-    "matmul", "mm", "bmm", "dot", "outer", "ger", "mv", "vdot", "inner", "addmm", "addbmm",
-    "baddbmm", "addmv", "addr", "tensor_dot", "batch_dot", "kron", "dense", "bias_add",
+    "matmul", "mm", "bmm", "outer", "ger", "mv", "vdot", "addmm", "addbmm", "baddbmm", "addmv",
+    "addr", "dense", "bias_add",
 ]  # fmt: skip
+
+_Factor: TypeAlias = int | float | Tensor
 
 
 @op(name="matmul", dtypes=NUMERIC, promote="common")
 def matmul_of(input: Tensor, other: Tensor, transpose_a: bool = False, transpose_b: bool = False):
-    """Primitive: product of matrices in the last two axes; leading axes broadcast. Both have at
-    least two.
+    """Primitive: product of the matrices in the last two axes; leading axes broadcast.
+
+    Both operands have at least two axes.
     """
 
 
-def _turned(shape: Sequence[int], turn: bool) -> tuple[int, int]:
-    return (shape[-1], shape[-2]) if turn else (shape[-2], shape[-1])
+def _matrix_sizes(shape: Sequence[int], transpose: bool) -> tuple[int, int]:
+    return (shape[-1], shape[-2]) if transpose else (shape[-2], shape[-1])
 
 
 @matmul_of.infer
@@ -43,8 +48,8 @@ def _(x, y, transpose_a, transpose_b):
         raise ShapeError(
             f"matmul: got shapes {x.shape} and {y.shape}; wanted at least two axes each"
         )
-    m, k = _turned(x.shape, transpose_a)
-    k2, n = _turned(y.shape, transpose_b)
+    m, k = _matrix_sizes(x.shape, transpose_a)
+    k2, n = _matrix_sizes(y.shape, transpose_b)
     if k != k2:
         which = ("-2" if transpose_a else "-1", "-1" if transpose_b else "-2")
         raise ShapeError(
@@ -70,7 +75,7 @@ def _(x, y, transpose_a, transpose_b):
     return np.matmul(x, y).astype(dtype)
 
 
-def _fold(grad: Any, shape: Sequence[int]) -> Any:
+def _fold(grad: Tensor, shape: Sequence[int]) -> Tensor:
     """Sum a gradient over the leading axes along which its operand was broadcast."""
     if grad.shape == tuple(shape):
         return grad
@@ -96,7 +101,7 @@ def _(x, y, out, dout, transpose_a, transpose_b):
     return _fold(dx, x.shape), _fold(dy, y.shape)
 
 
-def _as_tensor(name: str, x: Any) -> Any:
+def _as_tensor(name: str, x: object) -> Tensor:
     if isinstance(x, Tensor):
         return x
     if isinstance(x, (np.ndarray, list, tuple)):
@@ -104,7 +109,7 @@ def _as_tensor(name: str, x: Any) -> Any:
     raise ArgumentError(f"{name}: got {type(x).__name__} for an operand; wanted a Tensor")
 
 
-def _want_ndim(name: str, x: Any, what: str, ndim: int) -> None:
+def _want_ndim(name: str, x: Tensor, what: str, ndim: int) -> None:
     if x.ndim != ndim:
         raise ShapeError(f"{name}: got {what} of shape {x.shape}; wanted {ndim} axes")
 
@@ -210,36 +215,9 @@ def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
     return matmul_of(input_x, mat2)
 
 
-@tensor_method("dot")
-def dot(input: Tensor, other: Tensor) -> Tensor:
-    """Sum over the last axis of `input` and the second last of `other`, as `numpy.dot`
-    (`mindspore.ops.dot`).
-
-    Args:
-        input: Tensor of any shape.
-        other: Tensor of any shape; of one axis: its only one.
-
-    Returns:
-        Tensor of shape input.shape[:-1] + other.shape without its second last axis; of 0-d operands
-        the product.
-
-    Raises:
-        ValueError: the sizes of the two axes differ.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.dot(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
-        11.0
-    """
-    if input.ndim == 0 or other.ndim == 0:
-        return input * other
-    axis = 0 if other.ndim == 1 else other.ndim - 2
-    return tensor_dot(input, other, ((input.ndim - 1,), (axis,)))
-
-
 @tensor_method("outer")
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
-    """Every element of one vector times every element of another (`mindspore.ops.outer`).
+    """Outer product of two vectors (`mindspore.ops.outer`).
 
     Args:
         input: Tensor (n,).
@@ -292,23 +270,6 @@ def mv(mat: Tensor, vec: Tensor) -> Tensor:
     return matmul(mat, vec)
 
 
-@tensor_method("inner")
-def inner(input: Tensor, other: Tensor) -> Tensor:
-    """Sum of products over the last axes (`mindspore.ops.inner`).
-
-    Raises:
-        ValueError: the last axes differ in size.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.inner(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
-        11.0
-    """
-    if input.ndim == 0 or other.ndim == 0:
-        return input * other
-    return tensor_dot(input, other, ((input.ndim - 1,), (other.ndim - 1,)))
-
-
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Sum of products of two vectors, the first conjugated.
 
@@ -325,12 +286,14 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return matmul(conjugate(input), other)
 
 
-def _scaled(x: Any, factor: Any) -> Any:
+def _scaled(x: Tensor, factor: _Factor) -> Tensor:
     return x if factor.__class__ in (int, float) and factor == 1 else x * factor
 
 
 @tensor_method("addmm")
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Factor = 1, alpha: _Factor = 1
+) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2) (`mindspore.ops.addmm`).
 
     Args:
@@ -356,7 +319,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
 
 @tensor_method("addbmm")
 def addbmm(
-    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Factor = 1, alpha: _Factor = 1
 ) -> Tensor:
     """beta * input + alpha * (sum over the batch of batch1 @ batch2) (`mindspore.ops.addbmm`).
 
@@ -365,7 +328,8 @@ def addbmm(
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.ops.addbmm(ms.ops.ones((1, 1)), ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))))
+        >>> a, b = ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))
+        >>> print(ms.ops.addbmm(ms.ops.ones((1, 1)), a, b))
         [[7.]]
     """
     product = reduce_sum(bmm(batch1, batch2), (0,), False)
@@ -373,7 +337,9 @@ def addbmm(
 
 
 @tensor_method("baddbmm")
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Factor = 1, alpha: _Factor = 1
+) -> Tensor:
     """beta * input + alpha * (batch1 @ batch2), batch by batch (`mindspore.ops.baddbmm`).
 
     Raises:
@@ -389,7 +355,9 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha:
 
 
 @tensor_method("addmv")
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmv(
+    input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Factor = 1, alpha: _Factor = 1
+) -> Tensor:
     """beta * input + alpha * (mat @ vec) (`mindspore.ops.addmv`).
 
     Raises:
@@ -404,7 +372,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
 
 
 @tensor_method("addr")
-def addr(x: Tensor, vec1: Tensor, vec2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addr(x: Tensor, vec1: Tensor, vec2: Tensor, beta: _Factor = 1, alpha: _Factor = 1) -> Tensor:
     """beta * x + alpha * outer(vec1, vec2) (`mindspore.ops.addr`).
 
     Raises:
@@ -416,137 +384,6 @@ def addr(x: Tensor, vec1: Tensor, vec2: Tensor, beta: Any = 1, alpha: Any = 1) -
         [[3. 4.]]
     """
     return _scaled(x, beta) + _scaled(outer(vec1, vec2), alpha)
-
-
-def tensor_dot(x1: Tensor, x2: Tensor, axes: Any) -> Tensor:
-    """Sum of products over pairs of axes (`mindspore.ops.tensor_dot`).
-
-    Args:
-        x1, x2: Tensors.
-        axes: an int n: the last n axes of `x1` with the first n of `x2`; or two tuples (or ints) of
-            axes.
-
-    Returns:
-        Tensor of the remaining axes of `x1`, then those of `x2`.
-
-    Raises:
-        ValueError: axes out of range, or paired axes of different size.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.tensor_dot(ms.ops.ones((2, 3)), ms.ops.ones((3, 4)), 1).shape)
-        (2, 4)
-    """
-    first, second = _dot_axes(axes, x1, x2)
-    for i, j in zip(first, second, strict=True):
-        if x1.shape[i] != x2.shape[j]:
-            raise ShapeError(
-                f"tensor_dot: got shapes {x1.shape} and {x2.shape} with axes {axes!r}; axis {i} has "
-                f"size {x1.shape[i]} and axis {j} size {x2.shape[j]}, wanted the same"
-            )
-    left = [i for i in range(x1.ndim) if i not in first]
-    right = [j for j in range(x2.ndim) if j not in second]
-    k = _product(x1.shape, first)
-    a = reshape_to(transposed(x1, (*left, *first)), (_product(x1.shape, left), k))
-    b = reshape_to(transposed(x2, (*second, *right)), (k, _product(x2.shape, right)))
-    shape = (*[x1.shape[i] for i in left], *[x2.shape[j] for j in right])
-    return reshape_to(matmul_of(a, b), shape)
-
-
-def _dot_axes(axes: Any, x: Any, y: Any) -> tuple[list[int], list[int]]:
-    if isinstance(axes, int) and not isinstance(axes, bool):
-        if not 0 <= axes <= min(x.ndim, y.ndim):
-            raise ArgumentValueError(
-                f"tensor_dot: got axes={axes} for shapes {x.shape} and {y.shape}; wanted 0 to "
-                f"{min(x.ndim, y.ndim)}"
-            )
-        return list(range(x.ndim - axes, x.ndim)), list(range(axes))
-    if not isinstance(axes, (tuple, list)) or len(axes) != 2:
-        raise ArgumentError(f"tensor_dot: got axes={axes!r}; wanted an int or a pair of axes")
-    a, b = ([v] if isinstance(v, int) else list(v) for v in axes)
-    if len(a) != len(b):
-        raise ArgumentValueError(f"tensor_dot: got axes={axes!r}; wanted as many for each tensor")
-    return [axis_of("tensor_dot", i, x.ndim) for i in a], [
-        axis_of("tensor_dot", j, y.ndim) for j in b
-    ]
-
-
-def _product(shape: Sequence[int], axes: Sequence[int]) -> int:
-    n = 1
-    for i in axes:
-        n *= shape[i]
-    return n
-
-
-def transposed(x: Any, perm: Sequence[int]) -> Any:
-    """Permute the axes; return `x` itself if they have this order already."""
-    return x if tuple(perm) == tuple(range(x.ndim)) else transpose_by(x, tuple(perm))
-
-
-def batch_dot(x1: Tensor, x2: Tensor, axes: Any = None) -> Tensor:
-    """Sum of products over one axis of each, batch by batch along axis 0
-    (`mindspore.ops.batch_dot`).
-
-    Args:
-        x1, x2: Tensors of at least two axes and the same axis 0.
-        axes: int or pair of ints; default the last of `x1` and the second last of `x2` (its last if
-            it has two).
-
-    Returns:
-        Tensor (batch, rest of x1..., rest of x2...); of two matrices (batch, 1).
-
-    Raises:
-        ValueError: the shapes do not match.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.batch_dot(ms.ops.ones((2, 2, 3)), ms.ops.ones((2, 3, 2)), (-1, -2)).shape)
-        (2, 2, 2)
-    """
-    if x1.ndim < 2 or x2.ndim < 2 or x1.shape[0] != x2.shape[0]:
-        raise ShapeError(
-            f"batch_dot: got shapes {x1.shape} and {x2.shape}; wanted at least two axes and the same axis 0"
-        )
-    if axes is None:
-        axes = (x1.ndim - 1, 1 if x2.ndim == 2 else x2.ndim - 2)
-    pair = ints_of("batch_dot", "axes", axes)
-    if len(pair) not in (1, 2):
-        raise ArgumentValueError(f"batch_dot: got axes={axes!r}; wanted one of each tensor")
-    i, j = axis_of("batch_dot", pair[0], x1.ndim), axis_of("batch_dot", pair[-1], x2.ndim)
-    if i == 0 or j == 0 or x1.shape[i] != x2.shape[j]:
-        raise ShapeError(
-            f"batch_dot: got shapes {x1.shape} and {x2.shape} with axes {pair}; wanted axes of one size, not 0"
-        )
-    left = [a for a in range(1, x1.ndim) if a != i]
-    right = [b for b in range(1, x2.ndim) if b != j]
-    n, k = x1.shape[0], x1.shape[i]
-    a = reshape_to(transposed(x1, (0, *left, i)), (n, _product(x1.shape, left), k))
-    b = reshape_to(transposed(x2, (0, j, *right)), (n, k, _product(x2.shape, right)))
-    shape = (n, *[x1.shape[q] for q in left], *[x2.shape[q] for q in right])
-    return reshape_to(matmul_of(a, b), shape if len(shape) > 1 else (n, 1))
-
-
-@tensor_method("kron")
-def kron(input: Tensor, other: Tensor) -> Tensor:
-    """Kronecker product (`mindspore.ops.kron`).
-
-    Args:
-        input, other: Tensors of any shape.
-
-    Returns:
-        Tensor whose axes have the products of the sizes.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.kron(ms.Tensor([1.0, 2.0]), ms.Tensor([3.0, 4.0])))
-        [3. 4. 6. 8.]
-    """
-    n = max(input.ndim, other.ndim)
-    a = (1,) * (n - input.ndim) + input.shape
-    b = (1,) * (n - other.ndim) + other.shape
-    x = reshape_to(input, tuple(d for s in a for d in (s, 1)))
-    y = reshape_to(other, tuple(d for s in b for d in (1, s)))
-    return reshape_to(x * y, tuple(s * t for s, t in zip(a, b, strict=True)))
 
 
 # ---- layers -------------------------------------------------------------------------------------
@@ -594,7 +431,8 @@ def _(input: Tensor, weight: Tensor, bias: Tensor | None = None):
         )
     if bias is not None and bias.shape not in ((weight.shape[0],), (1,), ()):
         raise ShapeError(
-            f"dense: got bias of shape {bias.shape}; wanted {(weight.shape[0],)}, one number per output"
+            f"dense: got bias of shape {bias.shape}; wanted {(weight.shape[0],)}, one number "
+            f"per output"
         )
     return (input, weight, bias)
 
@@ -626,6 +464,6 @@ def bias_add(input_x: Tensor, bias: Tensor):
     return input_x + reshape_to(bias, (bias.shape[0], *[1] * (input_x.ndim - 2)))
 
 
-def widened(x: Any) -> Any:
-    """Convert 16-bit floats to float32, in which composites compute sums; return others unchanged."""
+def widened(x: Tensor) -> Tensor:
+    """Convert 16-bit floats to float32, in which sums are computed; return others unchanged."""
     return cast_to(x, float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x

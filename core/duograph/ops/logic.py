@@ -1,13 +1,17 @@
-"""Logical and bitwise ops, shifts, and selection by a mask."""
+"""Logical and bitwise ops, shifts, and selection by a mask.
+
+Users call them, and rules of other ops use `select_by`. None except the selections has a gradient.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from ..dtype import BOOL, INTEGER, NUMERIC, bool_
 from ..errors import DTypeError
+from ..host_arrays import Array
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
 from ..types import elementwise_type
@@ -35,8 +39,10 @@ __all__ = [
     "where",
 ]
 
+_Operand: TypeAlias = Tensor | int | float | complex | bool
 
-def _bits(x: Any) -> int:
+
+def _bits(x: Tensor | Array) -> int:
     return 8 * int(x.dtype.itemsize)
 
 
@@ -46,7 +52,7 @@ def _bits(x: Any) -> int:
     result=bool_,
 )  # fmt: skip
 def logical_not(input: Tensor):
-    """Whether elements are zero or False (`mindspore.ops.logical_not`).
+    """Logical not: True where an element is zero or False (`mindspore.ops.logical_not`).
 
     Args:
         input: Tensor of any shape and dtype.
@@ -75,7 +81,7 @@ def _(s, x):
     result=bool_,
 )  # fmt: skip
 def logical_and(input: Tensor, other: Tensor):
-    """Whether both elements are true (not zero) (`mindspore.ops.logical_and`).
+    """Logical and: True where both elements are not zero (`mindspore.ops.logical_and`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -113,7 +119,7 @@ def _(x, y):
     result=bool_,
 )  # fmt: skip
 def logical_or(input: Tensor, other: Tensor):
-    """Whether at least one of the elements is true (not zero) (`mindspore.ops.logical_or`).
+    """Logical or: True where at least one element is not zero (`mindspore.ops.logical_or`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -151,7 +157,7 @@ def _(x, y):
     result=bool_,
 )  # fmt: skip
 def logical_xor(input: Tensor, other: Tensor):
-    """Whether exactly one of the elements is true (not zero) (`mindspore.ops.logical_xor`).
+    """Logical xor: True where exactly one element is not zero (`mindspore.ops.logical_xor`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -419,8 +425,9 @@ def invert(x: Tensor) -> Tensor:
 
 @op(name="select", promote="common", promote_from=1, primitive="Select", folds="biufc")
 def select_by(condition: Tensor, input: Tensor, other: Tensor):
-    """Primitive: elements of `input` where the bool `condition` holds, else of `other`; shapes
-    broadcast.
+    """Primitive: elements of `input` where the bool `condition` holds, else of `other`.
+
+    The shapes broadcast.
     """
 
 
@@ -448,13 +455,13 @@ def _(condition, x, y, out, dout):
     )
 
 
-def select(condition: Tensor, input: Any, other: Any) -> Tensor:
+def select(condition: Tensor, input: _Operand, other: _Operand) -> Tensor:
     """Elements of `input` where `condition` holds, else of `other` (`mindspore.ops.select`).
 
     Both operands are computed; the gradient flows to the selected one.
 
     Args:
-        condition: Tensor of bool (another dtype: whether not zero).
+        condition: Tensor of bool; elements of another dtype count as True unless zero.
         input, other: Tensors or numbers; all shapes broadcast, the dtypes are promoted to a common
             one.
 
@@ -474,7 +481,7 @@ def select(condition: Tensor, input: Any, other: Any) -> Tensor:
     return select_by(condition, input, other)
 
 
-def where(condition: Tensor, input: Any, other: Any) -> Tensor:
+def where(condition: Tensor, input: _Operand, other: _Operand) -> Tensor:
     """Elements of `input` where `condition` holds, else of `other` (`mindspore.ops.where`).
 
     Args, returns and errors are those of `select`.
@@ -488,14 +495,14 @@ def where(condition: Tensor, input: Any, other: Any) -> Tensor:
 
 
 @tensor_method("where")
-def _tensor_where(self: Tensor, condition: Tensor, y: Any) -> Tensor:
+def _tensor_where(self: Tensor, condition: Tensor, y: _Operand) -> Tensor:
     """Elements of this tensor where `condition` holds, else of `y`."""
     return select(condition, self, y)
 
 
 @primitive("MaskedFill()(input_x, mask, value)")
 @tensor_method("masked_fill")
-def masked_fill(input_x: Tensor, mask: Tensor, value: Any) -> Tensor:
+def masked_fill(input_x: Tensor, mask: Tensor, value: _Operand) -> Tensor:
     """`input_x` with `value` where `mask` holds (`mindspore.ops.masked_fill`).
 
     Args:

@@ -1,10 +1,12 @@
-"""The LSTM Primitive class, which runs layers and directions with the single steps of `recurrent`."""
+"""The LSTM primitive class: layers and directions, unrolled over `recurrent.lstm_step`.
+
+Users construct it; `nn.LSTM` has its own loop. It must not keep state between calls.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..tensor import Tensor
 from .creation import fill
 from .dropouts import dropout
 from .linalg import matmul_of
@@ -19,12 +21,12 @@ __all__ = ["LSTM"]
 class LSTM(Primitive):
     """`LSTM(input_size, hidden_size, num_layers, has_bias, bidirectional, dropout)(x, h, c, w)`.
 
-    x: (T, N, input_size). h, c: (layers * directions, N, hidden_size). w concatenates, for every layer
-    and direction, the input weights (4 * hidden, inputs), then the hidden weights (4 * hidden,
-    hidden), then, with `has_bias`, the sums of both biases (4 * hidden,); gates in the order i, f,
-    g, o.
+    x: (T, N, input_size). h, c: (layers * directions, N, hidden_size). w concatenates, for every
+    layer and direction, the input weights (4 * hidden, inputs), then the hidden weights (4 *
+    hidden, hidden), then, with `has_bias`, the sums of both biases (4 * hidden,). The gates are in
+    the order i, f, g, o.
 
-    Returns (output (T, N, directions * hidden), h, c, reserve, state); the last two are empty here.
+    Returns (output (T, N, directions * hidden), h, c, reserve, state); the last two are empty.
 
     Raises:
         ValueError: the sizes do not match, or a projection size, which is not supported.
@@ -59,12 +61,12 @@ class LSTM(Primitive):
                 raise ArgumentValueError(f"LSTM: got {key}={value}; wanted at least 1")
         if proj_size:
             raise ArgumentValueError(
-                f"LSTM: got proj_size={proj_size}; wanted 0, projections are not built yet"
+                f"LSTM: got proj_size={proj_size}; wanted 0, projections are not supported"
             )
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.has_bias, self.bidirectional, self.dropout = has_bias, bidirectional, dropout
 
-    def _weights(self, w: Any) -> list[tuple[Any, Any, Any]]:
+    def _weights(self, w: Tensor) -> list[tuple[Tensor, Tensor, Tensor | None]]:
         """Return (input weights, hidden weights, bias or None) of every layer and direction."""
         directions = 2 if self.bidirectional else 1
         hidden = self.hidden_size
@@ -87,13 +89,14 @@ class LSTM(Primitive):
         biases = parts[2 * cells :] if self.has_bias else [None] * cells
         return list(zip(parts[:cells], parts[cells : 2 * cells], biases, strict=True))
 
-    def __call__(self, x: Any, h: Any, c: Any, w: Any) -> Any:
-        """(output, h, c, reserve, state)."""
+    def __call__(self, x: Tensor, h: Tensor, c: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+        """Return (output, h, c, reserve, state)."""
         directions = 2 if self.bidirectional else 1
         state = (self.num_layers * directions, x.shape[1] if x.ndim == 3 else -1, self.hidden_size)
         if x.ndim != 3 or x.shape[2] != self.input_size or h.shape != state or c.shape != state:
             raise ShapeError(
-                f"LSTM: got x of shape {x.shape}, h of shape {h.shape} and c of shape {c.shape}; wanted "
+                f"LSTM: got x of shape {x.shape}, h of shape {h.shape} and c of shape "
+                f"{c.shape}; wanted "
                 f"(T, N, {self.input_size}) and ({state[0]}, N, {self.hidden_size}) twice"
             )
         weights = self._weights(w)
@@ -115,19 +118,25 @@ class LSTM(Primitive):
         return x, _stacked(last_h), _stacked(last_c), empty, empty
 
 
-def _row(x: Any, i: int) -> Any:
+def _row(x: Tensor, i: int) -> Tensor:
     n = x.ndim
     found = slice_by(x, (i, *[0] * (n - 1)), (i + 1, *x.shape[1:]), (1,) * n)
     return reshape_to(found, x.shape[1:])
 
 
-def _stacked(rows: list[Any]) -> Any:
+def _stacked(rows: list[Tensor]) -> Tensor:
     return concat_by([reshape_to(r, (1, *r.shape)) for r in rows], 0)
 
 
 def _run(
-    x: Any, h: Any, c: Any, w_input: Any, w_hidden: Any, bias: Any, reverse: bool
-) -> tuple[Any, Any, Any]:
+    x: Tensor,
+    h: Tensor,
+    c: Tensor,
+    w_input: Tensor,
+    w_hidden: Tensor,
+    bias: Tensor | None,
+    reverse: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Run one layer in one direction; return all outputs and the last h and c."""
     steps, n, size = x.shape
     own = matmul_of(reshape_to(x, (steps * n, size)), w_input, False, True)

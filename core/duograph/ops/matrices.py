@@ -1,17 +1,14 @@
-"""Linear algebra: solving, inverses, determinants, Cholesky factors, powers, singular values.
+"""Linear algebra of square matrices: solve, inverse, determinants, Cholesky factors, powers.
 
-The decompositions unroll over the rows, so preparing a call takes time in proportion to the size of
-the matrix.
+Users call these functions. The bodies for backends without a kernel unroll over the rows, so the
+time to prepare a call grows with the size of the matrix. Nothing here computes on the host.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..autodiff.custom import custom_gradient
-from ..dtype import FLOATING, bool_, float32, int64
+from ..dtype import FLOATING, DType, bool_, float32, int64
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
@@ -29,41 +26,42 @@ from .methods import tensor_method
 from .movement import concat_by, identity, slice_by
 from .powers import sqrt
 from .primitive import Primitive
-from .reduction import argmax_along, reduce_any, reduce_max
+from .reduction import argmax_along, reduce_any
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by
 
 __all__ = [
     "inverse", "inv_ex", "solve", "det", "slogdet", "logdet", "cholesky", "cholesky_inverse",
-    "matrix_power", "cross", "svd", "singular_values", "pinv", "MatrixInverse", ]  # fmt: skip
+    "matrix_power", "cross", "MatrixInverse",
+]  # fmt: skip
 
 
-def _square(name: str, x: Any) -> None:
+def _square(name: str, x: Tensor) -> None:
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(
             f"{name}: got a tensor of shape {x.shape}; wanted square matrices (..., n, n)"
         )
 
 
-def _turned(x: Any) -> Any:
+def _transposed(x: Tensor) -> Tensor:
     return transpose_by(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def _column(x: Any, k: int) -> Any:
-    """x[..., k]."""
+def _column(x: Tensor, k: int) -> Tensor:
+    """Return x[..., k]."""
     begin = (*[0] * (x.ndim - 1), k)
     end = (*x.shape[:-1], k + 1)
     return reshape_to(slice_by(x, begin, end, (1,) * x.ndim), x.shape[:-1])
 
 
-def _eye(n: int, dtype: Any) -> Any:
+def _eye(n: int, dtype: DType) -> Tensor:
     return cast_to(equal(iota((n, n), 0, int64), iota((n, n), 1, int64)), dtype)
 
 
-def _eliminated(a: Any, steps: int) -> tuple[Any, Any, Any]:
-    """Gauss-Jordan elimination with partial pivoting of the first `steps` columns of (..., n, m).
+def _eliminated(a: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Run Gauss-Jordan elimination with partial pivoting on the first `steps` columns.
 
-    Rows stay where they are. Returns the reduced matrix, the pivot row of each column and the
-    pivots.
+    `a` has shape (..., n, m). Rows are not exchanged. Returns the reduced matrix, the pivot row of
+    each column, and the pivots.
     """
     *batch, n, _ = a.shape
     used = fill((*batch, n), False, bool_)
@@ -108,7 +106,7 @@ def _(a, b):
     for i in np.ndindex(a.shape[:-2]):
         try:
             out[i] = np.linalg.solve(a[i].astype(wide), b[i].astype(wide))
-        except np.linalg.LinAlgError:  # singular: not a number
+        except np.linalg.LinAlgError:  # singular: the result remains NaN
             continue
     return out.astype(b.dtype)
 
@@ -131,12 +129,12 @@ def _(a, b):
 
 @solve_by.bprop
 def _(a, b, out, dout):
-    db = solve_by(_turned(a), dout)
+    db = solve_by(_transposed(a), dout)
     return neg(matmul_of(db, out, False, True)), db
 
 
 def solve(A: Tensor, B: Tensor) -> Tensor:
-    """x of A x = B (`mindspore.scipy.linalg` style).
+    """Solve A x = B for x (`mindspore.scipy.linalg` style).
 
     Args:
         A: Tensor (..., n, n), floating.
@@ -164,7 +162,7 @@ def inverse(input: Tensor):
     """Inverse of matrices (`mindspore.ops.inverse`).
 
     Args:
-        input: Tensor (..., n, n); integers are taken as float32.
+        input: Tensor (..., n, n); integers are converted to float32.
 
     Returns:
         Tensor of the shape of `input`; NaN or inf where a matrix is singular.
@@ -190,29 +188,11 @@ def _(input: Tensor):
 
 @inverse.bprop
 def _(x, out, dout):
-    t = _turned(out)
+    t = _transposed(out)
     return (neg(matmul_of(matmul_of(t, dout), t)),)
 
 
 inv_ex = inverse.public
-
-
-def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
-    """Pseudo-inverse of matrices, by their singular values.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.pinv(ms.Tensor([[2.0], [0.0]])).round(decimals=3))
-        [[0.5 0. ]]
-    """
-    s, u, v = svd(x)
-    limit = (
-        max(x.shape[-2:]) * float(np.finfo(x.dtype.np).eps) if rtol is None else rtol
-    ) * reduce_max(s, (s.ndim - 1,), True)
-    one = fill((), 1.0, s.dtype)
-    large = less(limit, s)
-    scaled = select_by(large, 1.0 / select_by(large, s, one), fill((), 0.0, s.dtype))
-    return matmul_of(v * reshape_to(scaled, (*s.shape[:-1], 1, s.shape[-1])), u, False, True)
 
 
 # ---- determinants -------------------------------------------------------------------------------
@@ -220,7 +200,7 @@ def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
 
 @op(method="slogdet", dtypes=FLOATING, primitive="LogMatrixDeterminant")
 def slogdet(input: Tensor):
-    """Sign, and logarithm of the size, of determinants (`mindspore.ops.slogdet`).
+    """Sign and logarithm of the absolute value of determinants (`mindspore.ops.slogdet`).
 
     Raises:
         ValueError: not square.
@@ -233,7 +213,7 @@ def slogdet(input: Tensor):
 
 
 @slogdet.normaliser
-def _(input: Tensor) -> Any:
+def _(input: Tensor) -> tuple[Tensor, ...]:
     _square("slogdet", input)
     return (input,)
 
@@ -252,8 +232,8 @@ def _(x):
     return np.asarray(sign).astype(x.dtype), np.asarray(size).astype(x.dtype)
 
 
-def _signs(rows: Any, pivots: Any) -> Any:
-    """Sign of the permutation of pivot rows times those of the pivots."""
+def _signs(rows: Tensor, pivots: Tensor) -> Tensor:
+    """Return the sign of a determinant: that of the row permutation times those of the pivots."""
     *batch, n = rows.shape
     lead = len(batch)
     before = less(reshape_to(rows, (*batch, 1, n)), reshape_to(rows, (*batch, n, 1)))
@@ -278,7 +258,7 @@ def _(input):
         return fill(batch, 1.0, input.dtype), fill(batch, 0.0, input.dtype)
     wide = cast_to(input, float32) if input.dtype.itemsize == 2 else input
     _, rows, pivots = _eliminated(wide, n)
-    # behind a pivot of 0 stand NaN: the matrix is singular
+    # a pivot of 0 makes the later ones NaN: the matrix is singular, so these count as 0
     clean = select_by(equal(pivots, pivots), pivots, fill((), 0.0, pivots.dtype))
     size = reduce_sum(log(elementwise.abs(clean)), (len(batch),), False)
     sign = _signs(rows, clean)
@@ -290,7 +270,7 @@ def _(input):
 @slogdet.bprop
 def _(x, out, dout):
     share = reshape_to(dout[1], (*dout[1].shape, 1, 1))
-    return (share * _turned(inverse(x)),)
+    return (share * _transposed(inverse(x)),)
 
 
 @op(method="det", dtypes=FLOATING, primitive="MatrixDeterminant")
@@ -340,7 +320,7 @@ def _(input):
 @det.bprop
 def _(x, out, dout):
     share = reshape_to(dout * out, (*out.shape, 1, 1))
-    return (share * _turned(inverse(x)),)
+    return (share * _transposed(inverse(x)),)
 
 
 @tensor_method("logdet")
@@ -365,8 +345,9 @@ def logdet(input: Tensor) -> Tensor:
 
 @op(name="cholesky", dtypes=FLOATING, primitive="Cholesky")
 def cholesky_by(input: Tensor):
-    """Primitive: lower triangular L with L L^T = input, of which the lower triangle is read; NaN
-    without one.
+    """Primitive: lower triangular L with L L^T = input; NaN where there is none.
+
+    Only the lower triangle of `input` is read.
     """
 
 
@@ -384,7 +365,7 @@ def _(x):
         low = np.tril(x[i].astype(wide))
         try:
             out[i] = np.linalg.cholesky(low + np.tril(low, -1).T)
-        except np.linalg.LinAlgError:  # not positive definite
+        except np.linalg.LinAlgError:  # not positive definite: the result remains NaN
             continue
     return out.astype(x.dtype)
 
@@ -422,8 +403,8 @@ def _(x, out, dout):
     inner = matmul_of(out, dout, True, False) * weight
     inv = inverse(out)
     s = matmul_of(matmul_of(inv, inner, True, False), inv)
-    # the forward reads the lower triangle alone: gradients of the mirrored elements go there too
-    both = s + _turned(s)
+    # only the lower triangle is read, so it also receives the gradient of the mirrored elements
+    both = s + _transposed(s)
     return (both * weight,)
 
 
@@ -433,7 +414,7 @@ def cholesky(input_x: Tensor, upper: bool = False) -> Tensor:
 
     Args:
         input_x: Tensor (..., n, n), floating; the lower triangle is read.
-        upper: give the transposed factor.
+        upper: return the transposed factor.
 
     Returns:
         Tensor of the shape of `input_x`; NaN where a matrix is not positive definite.
@@ -449,12 +430,12 @@ def cholesky(input_x: Tensor, upper: bool = False) -> Tensor:
     """
     _square("cholesky", input_x)
     found = cholesky_by(input_x)
-    return _turned(found) if upper else found
+    return _transposed(found) if upper else found
 
 
 @tensor_method("cholesky_inverse")
 def cholesky_inverse(input_x: Tensor, upper: bool = False) -> Tensor:
-    """Inverse of the matrix whose Cholesky factor is given (`mindspore.ops.cholesky_inverse`).
+    """Inverse of a matrix from its Cholesky factor (`mindspore.ops.cholesky_inverse`).
 
     Examples:
         >>> import duograph as ms
@@ -524,65 +505,11 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
             f"cross: got shape {input.shape} and dim={dim}; wanted an axis of size 3"
         )
 
-    def turned(x: Any, order: tuple[int, ...]) -> Any:
+    def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
         return gather(x, np.array(order), axis)
 
     a, b = (1, 2, 0), (2, 0, 1)
-    return turned(input, a) * turned(other, b) - turned(input, b) * turned(other, a)
-
-
-def _svd_on_host(name: str, x: Tensor, **options: bool) -> Any:
-    if x.ndim < 2:
-        raise ShapeError(f"{name}: got shape {x.shape}; wanted matrices (..., M, N)")
-    svd: Any = np.linalg.svd  # what it returns depends on the options
-    try:
-        return svd(x.asnumpy(), **options)
-    except np.linalg.LinAlgError as error:
-        raise ArgumentValueError(
-            f"{name}: {error}; wanted finite values in the tensor of shape {x.shape}"
-        ) from None
-
-
-def singular_values(x: Tensor) -> Tensor:
-    """Singular values of matrices, the largest first; computed on the host.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.singular_values(ms.Tensor([[3.0, 0.0], [0.0, 4.0]])))
-        [4. 3.]
-    """
-
-    def forward(t: Tensor) -> Tensor:
-        return Tensor(_svd_on_host("singular_values", t, compute_uv=False))
-
-    def bprop(t: Tensor, out: Any, dout: Any) -> Any:
-        u, _, vh = np.linalg.svd(t.asnumpy(), full_matrices=False)
-        return (
-            matmul_of(
-                Tensor(u) * reshape_to(dout, (*dout.shape[:-1], 1, dout.shape[-1])), Tensor(vh)
-            ),
-        )
-
-    return custom_gradient(forward, bprop, (x,), "singular_values")
-
-
-def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> Any:
-    """Singular value decomposition (`mindspore.ops.svd`), on the host; gradients flow to the values
-    alone.
-
-    Returns:
-        (s, u, v) with input = u diag(s) v^T, or s.
-
-    Examples:
-        >>> import duograph as ms
-        >>> s, u, v = ms.ops.svd(ms.Tensor([[3.0, 0.0], [0.0, 4.0]]))
-        >>> print(s)
-        [4. 3.]
-    """
-    if not compute_uv:
-        return singular_values(input)
-    u, _, vh = _svd_on_host("svd", input, full_matrices=full_matrices)
-    return singular_values(input), Tensor(u), Tensor(np.ascontiguousarray(np.swapaxes(vh, -1, -2)))
+    return permuted(input, a) * permuted(other, b) - permuted(input, b) * permuted(other, a)
 
 
 # ---- primitive classes --------------------------------------------------------------------------
@@ -597,7 +524,7 @@ class MatrixInverse(Primitive):
         super().__init__()
         self.adjoint = adjoint
 
-    def __call__(self, x: Any) -> Any:
-        """The inverse, transposed when `adjoint`."""
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the inverse, transposed when `adjoint`."""
         out = inverse.public(x)
-        return _turned(out) if self.adjoint else out
+        return _transposed(out) if self.adjoint else out

@@ -1,26 +1,24 @@
-"""Primitive classes of the ops that move, select and make elements, such as
-`ops.Concat(axis)(tensors)`.
+"""Primitive classes of ops that move, select and create elements, such as `ops.Concat(axis)`.
 
-A class is a line of a table: the function that it calls, the op that its gradient rules belong to,
-and what its constructor takes.
+Users construct them. Each class is one call of `_form` below: the function to call, the op whose
+gradient rules apply, and the constructor's arguments with defaults. The functions here only adapt
+arguments; they define no ops.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..dtype import int32, int64
+from ..dtype import DType, int32, int64
 from ..errors import ArgumentError
 from ..op import OPS, Op
 from ..tensor import Tensor
 from . import (
-    creation_functions as creation,
-)
-from . import (
+    axis_scattering,
     creation_ranges,
     diagonals,
     gathering,
@@ -36,24 +34,28 @@ from . import (
     sorting,
     tensor_types,
 )
+from . import (
+    creation_functions as creation,
+)
 from .comparison import less
+from .division import floor_divide, remainder
 from .gather_scatter import gather
 from .logic import logical_and, select_by
 from .primitive import Primitive
-from .rounding import floor_divide, remainder
 
-__all__: list[str] = []  # filled below
+__all__: list[str] = []  # filled by _form
+
+_Number: TypeAlias = Tensor | int | float
+_Function: TypeAlias = Callable[..., Any]  # of any result: a Tensor, a tuple of them, a shape
 
 
 class _Form(Primitive):
-    """Base of the classes below: keeps the constructor's arguments, and passes them on by name with
-    each call.
-    """
+    """Base of the classes below: passes the constructor's arguments on by name with each call."""
 
-    function: Callable[..., Any]
-    defaults: Mapping[str, Any] = {}
+    function: _Function
+    defaults: Mapping[str, object] = {}
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__()
         try:
             bound = type(self).__signature__.bind(*args, **kwargs)  # type: ignore[attr-defined]
@@ -64,16 +66,17 @@ class _Form(Primitive):
         for key, value in self._given.items():
             setattr(self, key, value)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return type(self).function(*args, **self._given, **kwargs)
 
 
 _REQUIRED = inspect.Parameter.empty
 
 
-def _form(name: str, function: Callable[..., Any], op: str | None = None, **defaults: Any) -> None:
-    """Define the class `name`; `defaults` are its constructor's arguments, _REQUIRED where there is
-    no default.
+def _form(name: str, function: _Function, op: str | None = None, **defaults: object) -> None:
+    """Define the class `name`, whose constructor takes the keys of `defaults`.
+
+    The value _REQUIRED marks an argument without a default.
     """
     parameters = [
         inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v)
@@ -90,21 +93,20 @@ def _form(name: str, function: Callable[..., Any], op: str | None = None, **defa
             "defaults": defaults,
             "__signature__": inspect.Signature(parameters),
             "__doc__": f"Primitive form of `ops.{shown}`: the constructor takes "
-            f"{', '.join(defaults) or 'nothing'}, the call what is left.",
+            f"{', '.join(defaults) or 'nothing'}, the call the other arguments.",
             "__module__": __name__,
         },
     )
     __all__.append(name)
 
 
-# ---- arguments in MindSpore's order
-# ------------------------------------------------------------------------
+# ---- arguments in MindSpore's order -------------------------------------------------------------
 
 
-def _tensors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of a sequence that also takes the tensors one by one."""
+def _tensors(function: _Function) -> _Function:
+    """Wrap a function of a sequence of tensors to also take them as separate arguments."""
 
-    def several(*tensors: Any, **attributes: Any) -> Any:
+    def several(*tensors: object, **attributes: object) -> object:
         given = (
             tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
         )
@@ -124,7 +126,7 @@ def _split(input_x: Tensor, axis: int, output_num: int) -> tuple[Tensor, ...]:
 
 
 def _split_v(
-    input_x: Tensor, size_splits: Any, split_dim: int, num_split: int
+    input_x: Tensor, size_splits: Sequence[int], split_dim: int, num_split: int
 ) -> tuple[Tensor, ...]:
     sizes = list(size_splits)
     if -1 in sizes:
@@ -134,11 +136,11 @@ def _split_v(
     return joining.split(input_x, sizes, split_dim)
 
 
-def _top_k(input_x: Tensor, k: Any, sorted: bool) -> tuple[Tensor, Tensor]:
+def _top_k(input_x: Tensor, k: Tensor | int, sorted: bool) -> tuple[Tensor, Tensor]:
     return sorting.topk(input_x, k.item() if isinstance(k, Tensor) else k, sorted=sorted)
 
 
-def _one_hot(indices: Tensor, depth: int, on_value: Any, off_value: Any, axis: int) -> Tensor:
+def _one_hot(indices: Tensor, depth: int, on_value: object, off_value: object, axis: int) -> Tensor:
     return creation.one_hot.public(indices, depth, on_value, off_value, axis)
 
 
@@ -148,18 +150,22 @@ def _unstack(input_x: Tensor, axis: int, num: int | None) -> tuple[Tensor, ...]:
 
 
 def _pad_v3(
-    x: Tensor, paddings: Any, constant_value: Any = None, *, mode: str, paddings_contiguous: bool
+    x: Tensor,
+    paddings: Tensor | Sequence[int],
+    constant_value: int | float | None = None,
+    *,
+    mode: str,
+    paddings_contiguous: bool,
 ) -> Tensor:
-    if isinstance(paddings, Tensor):
-        paddings = paddings.tolist()
+    sizes: list[int] = list(paddings.tolist() if isinstance(paddings, Tensor) else paddings)
     if not paddings_contiguous:
-        half = len(paddings) // 2
-        paddings = [p for pair in zip(paddings[:half], paddings[half:], strict=True) for p in pair]
+        half = len(sizes) // 2
+        sizes = [p for pair in zip(sizes[:half], sizes[half:], strict=True) for p in pair]
     how = {"edge": "replicate"}.get(mode, mode)
-    return padding.pad(x, tuple(paddings), how, constant_value if mode == "constant" else None)
+    return padding.pad(x, tuple(sizes), how, constant_value if mode == "constant" else None)
 
 
-def _cast_scalar(input_x: Any, input_y: Any) -> Any:
+def _cast_scalar(input_x: int | float | bool, input_y: object) -> object:
     return tensor_types.scalar_cast(input_x, input_y)
 
 
@@ -167,36 +173,41 @@ def _flatten(input_x: Tensor) -> Tensor:
     return shaping.flatten(input_x)
 
 
-def _range(start: Any, end: Any, step: Any, maxlen: int) -> Tensor:
+def _range(start: _Number, end: _Number | None, step: _Number, maxlen: int) -> Tensor:
     return creation_ranges.range(start, end, step, maxlen)
 
 
-def _log_space(start: Any, end: Any, steps: int, base: int, dtype: Any) -> Tensor:
+def _log_space(start: _Number, end: _Number, steps: int, base: int, dtype: DType) -> Tensor:
     return creation_ranges.logspace(start, end, steps, base, dtype=dtype)
 
 
 def _searchsorted(
-    sorted_sequence: Tensor, values: Tensor, sorter: Any = None, *, dtype: Any, right: bool
+    sorted_sequence: Tensor,
+    values: Tensor,
+    sorter: Tensor | None = None,
+    *,
+    dtype: DType,
+    right: bool,
 ) -> Tensor:
     return sorting.searchsorted(
         sorted_sequence, values, out_int32=dtype is int32, right=right, sorter=sorter
     )
 
 
-def _bound(sorted_x: Tensor, values: Tensor, out_type: Any, right: bool) -> Tensor:
+def _bound(sorted_x: Tensor, values: Tensor, out_type: DType, right: bool) -> Tensor:
     return sorting.searchsorted(sorted_x, values, out_int32=out_type is int32, right=right)
 
 
-def _lower_bound(sorted_x: Tensor, values: Tensor, out_type: Any) -> Tensor:
+def _lower_bound(sorted_x: Tensor, values: Tensor, out_type: DType) -> Tensor:
     return _bound(sorted_x, values, out_type, False)
 
 
-def _upper_bound(sorted_x: Tensor, values: Tensor, out_type: Any) -> Tensor:
+def _upper_bound(sorted_x: Tensor, values: Tensor, out_type: DType) -> Tensor:
     return _bound(sorted_x, values, out_type, True)
 
 
 def _triangle(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def indices(row: int, col: int, offset: int, dtype: Any) -> Tensor:
+    def indices(row: int, col: int, offset: int, dtype: DType) -> Tensor:
         return function(row, col, offset, dtype=dtype)
 
     indices.__name__ = function.__name__
@@ -204,27 +215,29 @@ def _triangle(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _inplace(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def rows(x: Tensor, v: Tensor, indices: Any) -> Tensor:
+    def rows(x: Tensor, v: Tensor, indices: object) -> Tensor:
         return function(x, v, indices)
 
     rows.__name__ = function.__name__
     return rows
 
 
-def _index_add(x: Tensor, indices: Any, y: Tensor, axis: int, **flags: bool) -> Tensor:
+def _index_add(x: Tensor, indices: object, y: Tensor, axis: int, **flags: bool) -> Tensor:
     return inplace_indexing.index_add(x, indices, y, axis, **flags)
 
 
-def _index_fill(x: Tensor, dim: Any, index: Any, value: Any) -> Tensor:
-    return scattering.index_fill(x, dim.item() if isinstance(dim, Tensor) else dim, index, value)
+def _index_fill(x: Tensor, dim: Tensor | int, index: object, value: object) -> Tensor:
+    return axis_scattering.index_fill(
+        x, dim.item() if isinstance(dim, Tensor) else dim, index, value
+    )
 
 
-def _index_put(x1: Tensor, x2: Tensor, indices: Any, accumulate: int) -> Tensor:
+def _index_put(x1: Tensor, x2: Tensor, indices: Sequence[object], accumulate: int) -> Tensor:
     return indexing.with_item(x1, tuple(indices), x2, bool(accumulate))
 
 
-def _embedding_lookup(input_params: Tensor, input_indices: Any, offset: int) -> Tensor:
-    """Rows from `offset` on; an index outside gives zeros."""
+def _embedding_lookup(input_params: Tensor, input_indices: object, offset: int) -> Tensor:
+    """Return rows of a table at indices less `offset`, and zeros for an index out of range."""
     indices = creation.as_index(input_indices) - offset
     n = input_params.shape[0]
     inside = logical_and(less(-1, indices), less(indices, n))
@@ -233,11 +246,11 @@ def _embedding_lookup(input_params: Tensor, input_indices: Any, offset: int) -> 
     return select_by(shaping.reshape(inside, shape), rows, 0)
 
 
-def _gather_v2(input_params: Tensor, input_indices: Any, axis: int) -> Tensor:
+def _gather_v2(input_params: Tensor, input_indices: object, axis: int) -> Tensor:
     return gathering.gather.public(input_params, input_indices, axis)
 
 
-def _invert_permutation(input_x: Any) -> Any:
+def _invert_permutation(input_x: Tensor | Sequence[int]) -> Tensor | tuple[int, ...]:
     order = [int(i) for i in (input_x.tolist() if isinstance(input_x, Tensor) else input_x)]
     if sorted(order) != list(range(len(order))):
         raise ArgumentError(f"InvertPermutation: got {input_x}; wanted each of 0 to n - 1 once")
@@ -245,7 +258,7 @@ def _invert_permutation(input_x: Any) -> Any:
     return Tensor(list(found), input_x.dtype) if isinstance(input_x, Tensor) else found
 
 
-def _list_diff(x: Tensor, y: Tensor, out_idx: Any) -> tuple[Tensor, Tensor]:
+def _list_diff(x: Tensor, y: Tensor, out_idx: DType) -> tuple[Tensor, Tensor]:
     values = x.asnumpy()
     at = np.flatnonzero(~np.isin(values, y.asnumpy()))
     return Tensor(values[at]), Tensor(at.astype(out_idx.np))
@@ -259,8 +272,8 @@ def _unravel_index(indices: Tensor, dims: Tensor) -> Tensor:
     return joining.stack(out[::-1], 0)
 
 
-def identity_n(x: Any) -> tuple[Tensor, ...]:
-    """Each of the tensors."""
+def identity_n(x: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return the identity of each tensor, as a tuple."""
     return tuple(movement.identity(t) for t in x)
 
 
@@ -334,10 +347,10 @@ _form("ScatterNonAliasingAdd", scattering.tensor_scatter_add)
 _form("IndexAdd", _index_add, axis=_REQUIRED, use_lock=True, check_index_bound=True)
 _form("IndexFill", _index_fill)
 _form("IndexPut", _index_put, accumulate=0)
-_form("InplaceUpdate", _inplace(scattering.inplace_update), indices=_REQUIRED)
-_form("InplaceUpdateV2", lambda x, indices, v: scattering.inplace_update(x, v, indices))
-_form("InplaceAdd", _inplace(scattering.inplace_add), indices=_REQUIRED)
-_form("InplaceSub", _inplace(scattering.inplace_sub), indices=_REQUIRED)
+_form("InplaceUpdate", _inplace(axis_scattering.inplace_update), indices=_REQUIRED)
+_form("InplaceUpdateV2", lambda x, indices, v: axis_scattering.inplace_update(x, v, indices))
+_form("InplaceAdd", _inplace(axis_scattering.inplace_add), indices=_REQUIRED)
+_form("InplaceSub", _inplace(axis_scattering.inplace_sub), indices=_REQUIRED)
 for _mode in ("sum", "max", "min", "prod"):
     _form(f"UnsortedSegment{_mode.capitalize()}", getattr(segments, f"unsorted_segment_{_mode}"))
 _form("TopK", _top_k, "topk", sorted=True)

@@ -1,18 +1,24 @@
-"""Resizing, sampling and embedding."""
+"""Resizing and sampling of images, and embedding.
+
+Users and layers call them. Sizes and coordinates that do not depend on values are computed with
+NumPy when a call is prepared. Only `embedding` with `max_norm` writes to an operand.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..dtype import FLOATING, int64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
+from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from . import elementwise
+from .adaptive_pooling import adaptive_avg
 from .arguments import ints_of
 from .axes import tuple_of
 from .comparison import equal, less, not_equal
@@ -22,12 +28,11 @@ from .gather_scatter import gather, gather_elements_by, scatter_add_by, scatter_
 from .linalg import matmul_of, widened
 from .logic import logical_and, logical_not, select_by
 from .movement import slice_by, stop_gradient
-from .pooling import adaptive_avg
+from .norms import vector_norm
 from .primitive import Primitive, primitive
 from .rounding import floor, round_half_even
 from .shape_primitives import broadcast_to, reshape_to
 from .state import assign
-from .statistics import vector_norm
 
 __all__ = [
     "interpolate",
@@ -43,11 +48,16 @@ __all__ = [
 ]
 
 
+_Size: TypeAlias = int | Sequence[int] | Tensor
+# Index into the flattened image, weight (None for 1), and whether the cell is inside the image.
+_Corner: TypeAlias = tuple[Tensor, Tensor | None, Tensor]
+
+
 # ---- resizing -----------------------------------------------------------------------------------
 
 
-def _sources(n: int, out: int, rule: str, scale: float | None) -> Any:
-    """float64 input coordinate of every output cell along one axis."""
+def _sources(n: int, out: int, rule: str, scale: float | None) -> Array:
+    """Return the float64 input coordinate of every output cell along one axis."""
     i = np.arange(out, dtype=np.float64)
     if rule == "corners":
         return i * ((n - 1) / (out - 1)) if out > 1 else np.zeros(out)
@@ -55,8 +65,13 @@ def _sources(n: int, out: int, rule: str, scale: float | None) -> Any:
     return (i + 0.5) * step - 0.5 if rule == "half" else i * step
 
 
-def _taps(mode: str, n: int, out: int, rule: str, scale: float | None) -> list[tuple[Any, Any]]:
-    """(indices, weights) of the inputs that each output cell is made of."""
+def _taps(
+    mode: str, n: int, out: int, rule: str, scale: float | None
+) -> list[tuple[Array, Array | None]]:
+    """Return (indices, weights) of each input that is summed for an output cell.
+
+    The weights are None where the value is copied.
+    """
     if mode == "nearest":
         if rule == "corners":  # halves away from zero
             index = np.floor(_sources(n, out, rule, scale) + 0.5).astype(np.int64)
@@ -76,14 +91,14 @@ def _taps(mode: str, n: int, out: int, rule: str, scale: float | None) -> list[t
         return [(low, 1.0 - part), (np.minimum(low + 1, n - 1), part)]
     low = np.floor(source).astype(np.int64)
     t = source - low
-    # Keys, 1981. As in MindSpore, cells that cover the same area take the other constant and leave
-    # out what lies outside, where the others repeat the edge.
+    # Keys, 1981. As in MindSpore, the rule "half" uses the constant -0.5 and ignores cells outside
+    # the input; the other rules use -0.75 and repeat the edge.
     a = -0.5 if rule == "half" else -0.75
 
-    def near(x: Any) -> Any:
+    def near(x: Array) -> Array:
         return ((a + 2) * x - (a + 3)) * x * x + 1
 
-    def far(x: Any) -> Any:
+    def far(x: Array) -> Array:
         return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
     weights = [far(t + 1), near(t), near(1 - t), far(2 - t)]
@@ -99,11 +114,12 @@ def _taps(mode: str, n: int, out: int, rule: str, scale: float | None) -> list[t
 def resize_by(
     input: Tensor, size: Sequence[int], mode: str, rule: str, scales: Sequence[float | None]
 ):
-    """Spatial axes of (N, C, spatial...) resampled one after the other.
+    """Resample the spatial axes of (N, C, spatial...), one after the other.
 
-    mode: nearest, linear, cubic. rule: corners (the corner cells' centres meet), half (cells cover
-        the same area),
-    plain (the first cells' centres meet).
+    Args:
+        mode: nearest, linear or cubic.
+        rule: alignment of input and output: corners (centres of the corner cells coincide), half
+            (both cover the same area), or plain (centres of the first cells coincide).
     """
     x = widened(input)
     for i, (out, scale) in enumerate(zip(size, scales, strict=True)):
@@ -111,13 +127,14 @@ def resize_by(
         n = x.shape[axis]
         if n == out and scale is None and mode != "cubic":
             continue
-        total = None
+        total: Tensor | None = None
         for index, weight in _taps(mode, n, out, rule, scale):
             part = gather(x, index, axis)
             if weight is not None:
                 tail = (out, *[1] * (x.ndim - 1 - axis))
                 part = part * weight.astype(x.dtype.np).reshape(tail)
             total = part if total is None else total + part
+        assert total is not None
         x = total
     return x if x.dtype is input.dtype else cast_to(x, input.dtype)
 
@@ -136,11 +153,11 @@ _MODES = {
 @primitive("UpsampleNearest3D()(x, output_size=None, scales=None)", op="resize")
 def interpolate(
     input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: _Size | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
-    align_corners: Any = None,
-    recompute_scale_factor: Any = None,
+    align_corners: bool | None = None,
+    recompute_scale_factor: float | Sequence[float] | None = None,
 ) -> Tensor:
     """Resample the spatial axes of (N, C, spatial...) (`mindspore.ops.interpolate`).
 
@@ -194,17 +211,21 @@ def interpolate(
             )
         sizes = tuple_of("interpolate", "size", size, n)
     else:
-        factors = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * n
+        factors: list[Any] = (
+            list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * n
+        )
         if len(factors) != n or not all(isinstance(f, (int, float)) and f > 0 for f in factors):
             raise ArgumentValueError(
-                f"interpolate: got scale_factor={scale_factor!r}; wanted a positive number, or {n} of them"
+                f"interpolate: got scale_factor={scale_factor!r}; wanted a positive number, or "
+                f"{n} of them"
             )
         sizes = tuple(math.floor(d * f) for d, f in zip(input.shape[2:], factors, strict=True))
         if not recompute_scale_factor:
             scales = tuple(float(f) for f in factors)
     if any(s < 1 for s in sizes) or 0 in input.shape[2:]:
         raise ArgumentValueError(
-            f"interpolate: got input of shape {input.shape} and the size {sizes}; wanted positive sizes"
+            f"interpolate: got input of shape {input.shape} and the size {sizes}; wanted "
+            f"positive sizes"
         )
     if mode == "area":
         return adaptive_avg(input, sizes)
@@ -217,11 +238,11 @@ def interpolate(
 
 def upsample(
     input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: _Size | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
-    align_corners: Any = None,
-    recompute_scale_factor: Any = None,
+    align_corners: bool | None = None,
+    recompute_scale_factor: float | Sequence[float] | None = None,
 ) -> Tensor:
     """`interpolate` under its older name (`mindspore.ops.upsample`).
 
@@ -236,12 +257,13 @@ def upsample(
 def _rule(name: str, align_corners: bool, half_pixel_centers: bool) -> str:
     if align_corners and half_pixel_centers:
         raise ArgumentValueError(
-            f"{name}: got align_corners=True and half_pixel_centers=True; wanted at most one of them"
+            f"{name}: got align_corners=True and half_pixel_centers=True; wanted at most one "
+            f"of them"
         )
     return "corners" if align_corners else "half" if half_pixel_centers else "plain"
 
 
-def _image_size(name: str, x: Any, size: Any) -> tuple[int, ...]:
+def _image_size(name: str, x: Tensor, size: _Size) -> tuple[int, ...]:
     if isinstance(size, Tensor):
         size = size.tolist()
     if x.ndim != 4:
@@ -261,8 +283,8 @@ class _Resize(Primitive):
         self.half_pixel_centers = half_pixel_centers
         self._coordinates = _rule(self.name, align_corners, half_pixel_centers)
 
-    def __call__(self, image: Any, size: Any) -> Any:
-        """The image in the size wanted."""
+    def __call__(self, image: Tensor, size: _Size) -> Tensor:
+        """Return the resized image."""
         sizes = _image_size(self.name, image, size)
         return resize_by(image, sizes, self._kind, self._coordinates, (None, None))
 
@@ -284,15 +306,16 @@ class ResizeBicubic(_Resize):
 
 
 class ResizeBilinear(Primitive):
-    """`ResizeBilinear(size, align_corners=False, half_pixel_centers=False)(image)`, the form of
-    MindSpore 1.x.
+    """`ResizeBilinear(size, align_corners=False, half_pixel_centers=False)(image)`.
+
+    This is the form of MindSpore 1.x.
     """
 
     op = resize_by
     _kind = "linear"
 
     def __init__(
-        self, size: Any, align_corners: bool = False, half_pixel_centers: bool = False
+        self, size: _Size, align_corners: bool = False, half_pixel_centers: bool = False
     ) -> None:
         super().__init__()
         self.size = size
@@ -300,8 +323,8 @@ class ResizeBilinear(Primitive):
         self.half_pixel_centers = half_pixel_centers
         self._coordinates = _rule(self.name, align_corners, half_pixel_centers)
 
-    def __call__(self, image: Any) -> Any:
-        """The image in the size wanted."""
+    def __call__(self, image: Tensor) -> Tensor:
+        """Return the resized image."""
         sizes = _image_size(self.name, image, self.size)
         return resize_by(image, sizes, self._kind, self._coordinates, (None, None))
 
@@ -315,8 +338,8 @@ class ResizeNearestNeighbor(ResizeBilinear):
 # ---- sampling -----------------------------------------------------------------------------------
 
 
-def _reflected(x: Any, low2: int, high2: int) -> Any:
-    """x mirrored into [low2 / 2, high2 / 2]."""
+def _reflected(x: Tensor, low2: int, high2: int) -> Tensor:
+    """Mirror positions at the bounds of [low2 / 2, high2 / 2] until they are inside."""
     if low2 == high2:
         return x * 0.0
     low, span = low2 / 2, (high2 - low2) / 2
@@ -353,28 +376,48 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align
     x, g = widened(input), widened(grid)
     g = g if g.dtype is x.dtype else cast_to(g, x.dtype)
     n, c, *sizes = x.shape
-    k = len(sizes)
     out = g.shape[1:-1]
-    count = 1
-    for d in out:
-        count *= d
+    count = math.prod(out)
     flat = reshape_to(x, (n, c, math.prod(sizes)))
-    places = reshape_to(g, (n, count, k))
-    coordinates = []
-    for axis, size in enumerate(sizes):
-        at = k - 1 - axis  # the grid names the last axis first
-        p = reshape_to(slice_by(places, (0, 0, at), (n, count, at + 1), (1, 1, 1)), (n, count))
-        p = (p + 1.0) * ((size - 1) / 2) if align_corners else ((p + 1.0) * size - 1.0) * 0.5
-        if padding_mode == "reflection":
-            p = (
-                _reflected(p, 0, 2 * (size - 1))
-                if align_corners
-                else _reflected(p, -1, 2 * size - 1)
-            )
-        if padding_mode != "zeros":
-            p = minimum(maximum(p, fill((), 0.0, p.dtype)), fill((), float(size - 1), p.dtype))
-        coordinates.append(p)
-    corners: list[tuple[Any, Any, Any]] = [(None, None, None)]  # index, weight, whether inside
+    points = reshape_to(g, (n, count, len(sizes)))
+    coordinates = [
+        _coordinate(points, axis, size, padding_mode, align_corners)
+        for axis, size in enumerate(sizes)
+    ]
+    total = None
+    for index, weight, inside in _corners(sizes, coordinates, mode):
+        wide = broadcast_to(reshape_to(index, (n, 1, count)), (n, c, count))
+        value = gather_elements_by(flat, wide, 2)
+        if weight is not None:
+            value = value * reshape_to(weight, (n, 1, count))
+        value = select_by(reshape_to(inside, (n, 1, count)), value, fill((), 0.0, value.dtype))
+        total = value if total is None else total + value
+    found = reshape_to(total, (n, c, *out))
+    return found if found.dtype is input.dtype else cast_to(found, input.dtype)
+
+
+def _coordinate(
+    points: Tensor, axis: int, size: int, padding_mode: str, align_corners: bool
+) -> Tensor:
+    """Return the position of each point (N, count, k) along one axis of the image, in cells.
+
+    The grid lists the last axis of the image first.
+    """
+    n, count, k = points.shape
+    at = k - 1 - axis
+    p = reshape_to(slice_by(points, (0, 0, at), (n, count, at + 1), (1, 1, 1)), (n, count))
+    p = (p + 1.0) * ((size - 1) / 2) if align_corners else ((p + 1.0) * size - 1.0) * 0.5
+    if padding_mode == "reflection":
+        low2, high2 = (0, 2 * (size - 1)) if align_corners else (-1, 2 * size - 1)
+        p = _reflected(p, low2, high2)
+    if padding_mode != "zeros":
+        p = minimum(maximum(p, fill((), 0.0, p.dtype)), fill((), float(size - 1), p.dtype))
+    return p
+
+
+def _corners(sizes: Sequence[int], coordinates: Sequence[Tensor], mode: str) -> list[_Corner]:
+    """Return the cells that contribute to each point: one for "nearest", else 2 ** axes."""
+    corners: list[tuple[Any, Any, Any]] = [(None, None, None)]
     step = 1
     for size, p in zip(reversed(sizes), reversed(coordinates), strict=True):
         if mode == "nearest":
@@ -400,16 +443,7 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align
                 ))  # fmt: skip
         corners = grown
         step *= size
-    total = None
-    for index, weight, inside in corners:
-        spread = broadcast_to(reshape_to(index, (n, 1, count)), (n, c, count))
-        value = gather_elements_by(flat, spread, 2)
-        if weight is not None:
-            value = value * reshape_to(weight, (n, 1, count))
-        value = select_by(reshape_to(inside, (n, 1, count)), value, fill((), 0.0, value.dtype))
-        total = value if total is None else total + value
-    found = reshape_to(total, (n, c, *out))
-    return found if found.dtype is input.dtype else cast_to(found, input.dtype)
+    return corners
 
 
 @grid_sample.normaliser
@@ -418,7 +452,7 @@ def _(
     grid: Tensor,
     mode: str = "bilinear",
     padding_mode: str = "zeros",
-    align_corners: Any = False,
+    align_corners: object = False,
 ):
     if (
         input.ndim not in (4, 5)
@@ -432,14 +466,15 @@ def _(
         )
     if mode not in ("bilinear", "nearest") or padding_mode not in ("zeros", "border", "reflection"):
         raise ArgumentValueError(
-            f"grid_sample: got mode={mode!r} and padding_mode={padding_mode!r}; wanted 'bilinear' or "
+            f"grid_sample: got mode={mode!r} and padding_mode={padding_mode!r}; wanted "
+            f"'bilinear' or "
             f"'nearest', and 'zeros', 'border' or 'reflection'"
         )
     return (input, grid, mode, padding_mode, bool(align_corners))
 
 
-def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor:
-    """Positions for `grid_sample` of an affine map (`mindspore.ops.affine_grid`).
+def affine_grid(theta: Tensor, size: _Size, align_corners: bool = False) -> Tensor:
+    """Sampling positions of an affine map, for `grid_sample` (`mindspore.ops.affine_grid`).
 
     Args:
         theta: Tensor (N, 2, 3) or (N, 3, 4).
@@ -461,7 +496,8 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
     k = len(size) - 2
     if k not in (2, 3) or theta.shape != (size[0], k, k + 1):
         raise ShapeError(
-            f"affine_grid: got theta of shape {theta.shape} and size={size}; wanted (N, {k}, {k + 1}) for "
+            f"affine_grid: got theta of shape {theta.shape} and size={size}; wanted (N, {k}, "
+            f"{k + 1}) for "
             f"two or three spatial axes"
         )
     lines = []
@@ -483,7 +519,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
 
 @op()
 def embedding(input: Tensor, weight: Tensor, padding_idx: int, by_frequency: bool):
-    """Rows of a table (`mindspore.ops.embedding`).
+    """Look up rows of a table (`mindspore.ops.embedding`).
 
     Args:
         input: Tensor of integers, any shape.
@@ -549,12 +585,13 @@ def _(
 
 
 class EmbeddingLookup(Primitive):
-    """Rows of a table, 0 where the index minus `offset` is outside: `EmbeddingLookup()(params,
-    indices, offset)`.
+    """Rows of a table: `EmbeddingLookup()(params, indices, offset)`.
+
+    A row is 0 where the index minus `offset` is out of range.
     """
 
-    def __call__(self, input_params: Any, input_indices: Any, offset: Any) -> Any:
-        """The rows."""
+    def __call__(self, input_params: Tensor, input_indices: Tensor, offset: Tensor | int) -> Tensor:
+        """Return the rows."""
         rows = input_params.shape[0]
         index = input_indices - offset
         inside = logical_and(

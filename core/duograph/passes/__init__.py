@@ -14,9 +14,9 @@ from collections.abc import Collection, Hashable
 from .. import context as settings_of
 from ..backend import registry
 from ..ir.builder import expand
-from ..ir.control import SUBGRAPH_OPS
+from ..ir.control import is_single_op
 from ..ir.graph import Attributes, Graph
-from ..ir.optimizer import Watch, install_optimizer
+from ..ir.optimizer import Optimizer, Watch
 from ..ir.verify import verify
 from ..op import Op
 from ..types import Device, TensorType
@@ -36,7 +36,17 @@ from .simplify import simplify
 from .split_reductions import split_reductions
 from .subgraphs import ops_of
 
-__all__ = ["CLEANUP", "PIPELINE", "Pass", "PassContext", "Watch", "body_of", "clean_up", "run"]
+__all__ = [
+    "CLEANUP",
+    "INSTALLED",
+    "PIPELINE",
+    "Pass",
+    "PassContext",
+    "Watch",
+    "body_of",
+    "clean_up",
+    "run",
+]
 
 # What every graph goes through, and what rewritten graphs go through again.
 CLEANUP = (
@@ -51,7 +61,7 @@ def clean_up(graph: Graph, context: PassContext) -> Graph:
 
     A graph of one node is returned as it is: eager mode prepares each op as such a graph.
     """
-    if len(graph.nodes) < 2 and not any(node.op in SUBGRAPH_OPS for node in graph.nodes):
+    if is_single_op(graph):
         return graph
     watched = _is_watched(context)
     for step in CLEANUP:
@@ -180,4 +190,4 @@ class _Installed:
         return run(graph, made)
 
 
-install_optimizer(_Installed())
+INSTALLED: Optimizer = _Installed()

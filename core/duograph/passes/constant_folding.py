@@ -53,7 +53,7 @@ def fold_constants(
         array = g.array(i, MAX_ELEMENTS)
         if i is None or array is None:
             return None
-        type_ = g.builder.types[i]
+        type_ = g.types[i]
         assert isinstance(type_, TensorType)
         if type_.dtype.kind not in op.traits.folds:
             return None

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Sequence
 
 from ..ir.control import SUBGRAPH_OPS
 from ..ir.graph import Graph, GraphNode
-from ..ir.loops import gathers_long_runs, is_elementwise, is_reduction, is_view
+from ..ir.loops import gathers_long_runs, is_elementwise
 from ..types import HostType, TensorType, ValueType
 from .context import PassContext
 from .subgraphs import Done, mapped
@@ -88,7 +88,7 @@ class _Decomposition:
         op = node.op
         if op.body is None and op.decompose_rule is None:
             return True
-        if is_reduction(op) or is_view(op) or op.graph_only:
+        if op.is_reduction or op.is_view or op.graph_only:
             return True
         types = [t for t in kinds if isinstance(t, TensorType)]
         if op.scalar_rule is not None and node.single and len(types) == len(kinds):

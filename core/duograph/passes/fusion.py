@@ -38,7 +38,6 @@ from typing import TypeAlias
 
 from ..ir.control import SUBGRAPH_OPS
 from ..ir.graph import Graph, GraphNode
-from ..ir.loops import is_view
 from .context import PLAIN, PassContext
 from .fusion_ends import add_column_ends
 from .fusion_groups import Group, Grouping
@@ -103,7 +102,7 @@ def _kernels(grouping: Grouping, group: Group) -> int:
         node.op.traits.scatter is not None and node.operands[0] in grouping.literals
         for node in nodes
     )
-    return sum(not is_view(node.op) for node in nodes) + filled
+    return sum(not node.op.is_view for node in nodes) + filled
 
 
 def _used_outside(grouping: Grouping, member: dict[int, Group]) -> set[int]:

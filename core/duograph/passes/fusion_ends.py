@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..ir.graph import Graph
-from ..ir.loops import Columns, columns_of, fits_column_loop, is_reduction, scatter_columns
+from ..ir.loops import Columns, columns_of, fits_column_loop, scatter_columns
 from .fusion_groups import Group, Grouping
 
 __all__ = ["add_column_ends"]
@@ -55,7 +55,7 @@ def _reductions_near(grouping: Grouping, group: Group) -> dict[Columns, list[int
     for value in sorted(i for i in near if i is not None and i not in grouping.literals):
         for at in dict.fromkeys(grouping.readers.get(value, ())):
             node = graph.nodes[at]
-            if at in grouping.home or not is_reduction(node.op):
+            if at in grouping.home or not node.op.is_reduction:
                 continue
             type_ = grouping.tensor(value)
             # at a lower level, the group may need the result
@@ -108,7 +108,7 @@ def _can_end_in_scatter(grouping: Grouping, group: Group, waits: int, at: int) -
     if group.row or waits >= group.level or grouping.epilogue_producer(group) is not None:
         return False
     ops = {grouping.graph.nodes[k].op for k in group.nodes}
-    if any(op.traits.scatter or is_reduction(op) for op in ops):
+    if any(op.traits.scatter or op.is_reduction for op in ops):
         return False
     return _fits(grouping, [*group.nodes, at])
 

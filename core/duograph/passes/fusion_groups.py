@@ -16,9 +16,7 @@ from ..ir.liveness import live_nodes
 from ..ir.loops import (
     gathers_long_runs,
     is_elementwise,
-    is_reduction,
     is_row_value,
-    is_view,
     row_length,
 )
 from ..types import TensorType, ValueType
@@ -111,7 +109,7 @@ class Grouping:
     def loop_of(self, node: GraphNode) -> tuple[int, int] | None:
         """The elements and the row length of a loop that can compute the node, if there is one."""
         limits = self.limits
-        if is_reduction(node.op):
+        if node.op.is_reduction:
             source, result = self.tensor(node.operands[0]), self.tensor(node.results[0])
             row = row_length(node, source)
             if source.dtype.is_complex or result.dtype.is_complex:
@@ -127,7 +125,7 @@ class Grouping:
             fits = self.literals.isdisjoint(node.operands) and gathers_long_runs(
                 node, [self.tensor(i) for i in node.operands], type_, limits.min_run
             )
-        elif is_view(node.op):
+        elif node.op.is_view:
             fits = not type_.dtype.is_complex
         else:
             fits = is_elementwise(node, self.graph.types)

@@ -46,7 +46,7 @@ def inline_call(g: Rewriter, xs: Values, target: NamedGraph) -> Found | None:
     found = g.done.get(key)
     if found is None:
         found = g.done[key] = is_recursive(target)
-    if found or len(g.builder.nodes) > MAX_NODES:
+    if found or len(g.nodes) > MAX_NODES:
         return None
     assert target.graph is not None
     return inlined(g, target.graph, xs)

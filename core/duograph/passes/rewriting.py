@@ -15,7 +15,7 @@ from ..ir.builder import GraphBuilder, GraphValue
 from ..ir.control import SUBGRAPH_OPS
 from ..ir.graph import Attributes, Graph, GraphNode, SourceSpan
 from ..op import Op
-from ..types import TensorType
+from ..types import TensorType, ValueType
 from .matched_ops import constant, fill
 from .patterns import Bindings, Rule, Rules, Value, known_value
 from .subgraphs import Done, mapped
@@ -36,41 +36,52 @@ class Rewriter:
     Functions of rules receive it first, then the bound values as graph values.
 
     Attributes:
-        builder: holds the new graph.
+        types, nodes: of the new graph.
+        span: the source location that new nodes get.
         producers: nodes of the new graph by the ids of their results.
         done: results for graphs that were rewritten before.
     """
 
     def __init__(self, rules: RewriteRules, fold: Fold, done: Done) -> None:
-        self.builder = GraphBuilder()
+        self.types: list[ValueType] = []
+        self.nodes: list[GraphNode] = []
+        self.span: SourceSpan | None = None
+        self._builder: GraphBuilder | None = None
         self.producers: dict[int | None, GraphNode] = {}
         self.rules = rules
         self.fold = fold
         self.done = done
 
+    @property
+    def builder(self) -> GraphBuilder:
+        """The builder of the new graph, which shares `types` and `nodes`; made at first use."""
+        made = self._builder
+        if made is None:
+            made = self._builder = GraphBuilder()
+            made.types, made.nodes = self.types, self.nodes
+        made.span = self.span
+        return made
+
     # ---- the walk -----------------------------------------------------------------------------
 
     def graph(self, graph: Graph) -> Graph:
         """Return the graph with every call through the rules, and so its sub-graphs."""
-        made = self.builder
-        made.types.extend(graph.types[: graph.n_params])
-        made.n_params = graph.n_params
+        self.types.extend(graph.types[: graph.n_params])
         outputs = self.replay(graph, range(graph.n_params))
-        return Graph(graph.n_params, made.types, made.nodes, tuple(outputs), graph.single)
+        return Graph(graph.n_params, self.types, self.nodes, tuple(outputs), graph.single)
 
     def replay(self, graph: Graph, ids: Sequence[int | None]) -> list[int]:
         """Append the nodes of a graph, with these values for its parameters; the output ids."""
-        builder, producers = self.builder, self.producers
-        types, nodes = builder.types, builder.nodes
+        types, nodes, producers = self.types, self.nodes, self.producers
         old_types = graph.types
         new_ids: dict[int | None, Any] = dict(enumerate(ids))
         new_ids[None] = None
-        outer = builder.span
+        outer = self.span
         for node in graph.nodes:
             operands = tuple([new_ids[i] for i in node.operands])
             op = node.op
             if op.traits.folds or op in self.rules.by_op:
-                builder.span = node.span or outer
+                self.span = node.span or outer
                 found = self.rewritten(op, operands, node.attributes)
                 if found is not None:
                     results = (found,) if node.single else found
@@ -83,7 +94,7 @@ class Rewriter:
             for old, r in zip(node.results, made.results):
                 new_ids[old] = r
                 producers[r] = made
-        builder.span = outer
+        self.span = outer
         return [new_ids[i] for i in graph.outputs]
 
     def copied(
@@ -145,7 +156,7 @@ class Rewriter:
     def append(self, op: Op, operands: Sequence[GraphValue | None], attributes: Attributes) -> Any:
         """The result of a call that no rule replaces."""
         made = self.builder.append(op, tuple(operands), attributes)
-        node = self.builder.nodes[-1]
+        node = self.nodes[-1]
         for i in node.results:
             self.producers[i] = node
         return made
@@ -171,7 +182,7 @@ class Rewriter:
         node = self.producers.get(i)
         if i is None or node is None or (node.op is not constant and node.op is not fill):
             return None
-        type_ = self.builder.types[i]
+        type_ = self.types[i]
         if not isinstance(type_, TensorType) or type_.size > limit:
             return None
         if node.op is constant:

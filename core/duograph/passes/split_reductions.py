@@ -15,7 +15,7 @@ import math
 
 from ..dtype import float32, float64, int32, int64
 from ..ir.graph import Graph, GraphNode
-from ..ir.loops import is_elementwise, is_reduction, reduced_axes
+from ..ir.loops import is_elementwise, reduced_axes
 from ..types import TensorType, ValueType
 from .context import PassContext
 from .subgraphs import everywhere
@@ -33,7 +33,7 @@ def split_reductions(graph: Graph, context: PassContext) -> Graph:
     elementwise: set[int | None] = set()  # values
     nodes: list[GraphNode] = []
     for node in graph.nodes:
-        if is_reduction(node.op) and node.operands[0] in elementwise:
+        if node.op.is_reduction and node.operands[0] in elementwise:
             first = _trailing(node, types, context.costs.fusion.min_split)
             if first is not None:
                 nodes.append(first)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -47,8 +47,7 @@ _PYTHON: dict[HostType, Callable[[Any], Any]] = {INT: int, FLOAT: float, BOOL: b
 _PARTIAL = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift", "int", "float", "round"}
 
 
-@dataclasses.dataclass(frozen=True)
-class ControlNode:
+class ControlNode(NamedTuple):
     """A node of an op of `ir.control`, as a rule of this module sees it.
 
     Attributes:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import registry
 from ..backend.prepared import Handle, HandleFunction, PreparedCall, as_prepared
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 from ..backend.protocol import Backend
@@ -52,6 +51,7 @@ class Lowering:
     """Collects the instructions of one graph.
 
     Args:
+        backend: of the device.
         device: where the graph will run.
         regions: calls of fused regions; the nodes of other regions run one by one.
         level: "O0", "O1" or "O2".
@@ -70,6 +70,7 @@ class Lowering:
 
     def __init__(
         self,
+        backend: Backend,
         device: Device,
         regions: RegionCalls,
         level: str,
@@ -79,7 +80,7 @@ class Lowering:
         self.regions = regions
         self.level = level
         self.lower_subgraph = lower_subgraph
-        self.backend = registry.backend(device.name)
+        self.backend = backend
         self.steps: list[Instruction] = []
         self.constants: dict[int, Handle] = {}
         self.sizes: list[int] = []
@@ -100,6 +101,10 @@ class Lowering:
         if type_ not in _HOST_BYTES:
             self.python = self.python or "a Python object"
         return slot
+
+    def parameters(self, graph: Graph) -> list[int]:
+        """Return new slots for the parameters of a graph."""
+        return [self.slot(type_) for type_ in graph.types[: graph.n_params]]
 
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
         """Lower the nodes of `graph` on parameter slots; return the slots of its outputs."""
@@ -133,7 +138,7 @@ class Lowering:
             call = self.regions.get(body)
             if call is None:
                 return self.graph(body, operands, set(), is_result)
-            return self.step(node, call, operands, results, True)
+            return self.step(node, as_prepared(call), operands, results, True)
         if op.name == "custom_call" and self.level != "O0":
             return self.graph(node.attributes["graph"], operands, set(), is_result)
         if self.level == "O2" and op.name in _HOST_OPS:
@@ -163,7 +168,7 @@ class Lowering:
             call = with_source_span(call, node.span)
         if name != "random_state" or self.depth:
             self.python = self.python or name
-        return self.step(node, call, operands, results)
+        return self.step(node, PreparedCall(call), operands, results)
 
     def op(
         self,
@@ -210,16 +215,15 @@ class Lowering:
     def step(
         self,
         node: GraphNode,
-        call: PreparedCall | HandleFunction,
+        call: PreparedCall,
         operands: Sequence[int],
         results: Sequence[ValueType],
         pure: bool = False,
     ) -> list[int]:
         """Append a call; return the slots of its results."""
         slots = [self.slot(t) for t in results]
-        made = as_prepared(call)
         self.steps.append(
-            Step(made, tuple(operands), tuple(slots), node.single, node.op.name, pure)
+            Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure)
         )
         return slots
 

@@ -1,0 +1,96 @@
+"""Singular values of matrices: svd, singular_values, and the pseudo-inverse made of them.
+
+Users call them, and `statistics.py` for matrix norms. NumPy computes the decompositions on the
+host, so these functions need concrete values; no backend has a kernel for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..autodiff.custom import custom_gradient
+from ..errors import ArgumentValueError, ShapeError
+from ..tensor import Tensor
+from .comparison import less
+from .creation import fill
+from .linalg import matmul_of
+from .logic import select_by
+from .reduction import reduce_max
+from .shape_primitives import reshape_to
+
+__all__ = ["svd", "singular_values", "pinv"]
+
+
+def _svd_on_host(name: str, x: Tensor, **options: bool) -> Any:
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: got shape {x.shape}; wanted matrices (..., M, N)")
+    svd: Any = np.linalg.svd  # the type of the result depends on the options
+    try:
+        return svd(x.asnumpy(), **options)
+    except np.linalg.LinAlgError as error:
+        raise ArgumentValueError(
+            f"{name}: {error}; wanted finite values in the tensor of shape {x.shape}"
+        ) from None
+
+
+def singular_values(x: Tensor) -> Tensor:
+    """Singular values of matrices, the largest first; computed on the host.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.singular_values(ms.Tensor([[3.0, 0.0], [0.0, 4.0]])))
+        [4. 3.]
+    """
+
+    def forward(t: Tensor) -> Tensor:
+        return Tensor(_svd_on_host("singular_values", t, compute_uv=False))
+
+    def bprop(t: Tensor, out: Tensor, dout: Tensor) -> tuple[Tensor]:
+        u, _, vh = np.linalg.svd(t.asnumpy(), full_matrices=False)
+        return (
+            matmul_of(
+                Tensor(u) * reshape_to(dout, (*dout.shape[:-1], 1, dout.shape[-1])), Tensor(vh)
+            ),
+        )
+
+    return custom_gradient(forward, bprop, (x,), "singular_values")
+
+
+def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> Any:
+    """Singular value decomposition, computed on the host (`mindspore.ops.svd`).
+
+    Only the singular values have a gradient.
+
+    Returns:
+        (s, u, v) with input = u diag(s) v^T, or s.
+
+    Examples:
+        >>> import duograph as ms
+        >>> s, u, v = ms.ops.svd(ms.Tensor([[3.0, 0.0], [0.0, 4.0]]))
+        >>> print(s)
+        [4. 3.]
+    """
+    if not compute_uv:
+        return singular_values(input)
+    u, _, vh = _svd_on_host("svd", input, full_matrices=full_matrices)
+    return singular_values(input), Tensor(u), Tensor(np.ascontiguousarray(np.swapaxes(vh, -1, -2)))
+
+
+def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
+    """Pseudo-inverse of matrices, by their singular values.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.pinv(ms.Tensor([[2.0], [0.0]])).round(decimals=3))
+        [[0.5 0. ]]
+    """
+    s, u, v = svd(x)
+    limit = (
+        max(x.shape[-2:]) * float(np.finfo(x.dtype.np).eps) if rtol is None else rtol
+    ) * reduce_max(s, (s.ndim - 1,), True)
+    one = fill((), 1.0, s.dtype)
+    large = less(limit, s)
+    scaled = select_by(large, 1.0 / select_by(large, s, one), fill((), 0.0, s.dtype))
+    return matmul_of(v * reshape_to(scaled, (*s.shape[:-1], 1, s.shape[-1])), u, False, True)
