@@ -65,8 +65,8 @@ def flash_attention_score(
         drop_mask: None, or a uint8 Tensor (B, N, queries, keys / 8) when keep_prob < 1: bit i % 8
             of byte i // 8 is 1 where the weight of key i is kept. Without it weights are drawn.
         attn_mask: None, or a bool or uint8 Tensor (B, N, queries, keys), any of these 1, or
-            (queries, keys): not 0 where a key is not seen. In the modes 2 to 4 it is what the mode
-            says, and its content is not read.
+            (queries, keys): not 0 where a key is hidden. In the modes 2 to 4 the mode defines the
+            mask, and its content is not read.
         keep_prob: probability with which a weight is kept, in (0, 1]; those kept are divided by it.
             Below 1 the matrix of weights is made.
         scalar_value: factor of the scores, most often D ** -0.5.

@@ -136,7 +136,7 @@ def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Number = 1):
     exact = any(
         isinstance(t, Tensor) and not t.dtype.is_floating for t in (input, tensor1, tensor2)
     )
-    if isinstance(value, Tensor) or exact:  # the kernel takes a floating scalar
+    if isinstance(value, Tensor) or exact:  # the kernel accepts a floating scalar only
         return input + tensor1 * tensor2 * value
     return (input, tensor1, tensor2, number_of("addcmul", "value", value))
 

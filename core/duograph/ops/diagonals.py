@@ -257,7 +257,7 @@ tensor_method("diag_embed")(diag_embed)
 
 @primitive("Diag")
 def diag(input: Tensor) -> Tensor:
-    """The elements on the diagonal of zeros; a tensor of n axes gives one of 2n
+    """The elements on the diagonal of zeros; a tensor of n axes becomes one of 2n
     (`mindspore.ops.diag`).
 
     Examples:
@@ -366,7 +366,7 @@ def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: object
         x: Tensor of at least one axis.
         k: 0 the main diagonal, positive ones above it.
         num_rows, num_cols: sizes of the matrices; -1: as small as can be, both: square.
-        padding_value: what stands elsewhere.
+        padding_value: value of all other elements.
 
     Raises:
         ValueError: sizes for which the diagonal is of another length.
