@@ -13,9 +13,9 @@ from ...ops import attention as attention_ops
 from ...ops.attention import (
     attention_grad,
     attention_of,
-    flash_attention_score,
     self_attention_grad,
 )
+from ...ops.attention_functions import flash_attention_score
 from ..case import Array, Bad, Make, OpCase, Sample
 from .windows import wide
 
