@@ -10,18 +10,18 @@ __all__ = ["LossScaleManager", "FixedLossScaleManager", "DynamicLossScaleManager
 
 
 class LossScaleManager:
-    """Base class (`mindspore.amp.LossScaleManager`)."""
+    """Base class of objects that hold a loss scale for `Model` (`mindspore.amp.LossScaleManager`)."""
 
     def get_loss_scale(self) -> float:
-        """Return the current scale."""
+        """Return the current loss scale."""
         raise NotImplementedError(f"{type(self).__name__}: has no get_loss_scale()")
 
     def update_loss_scale(self, overflow: bool) -> None:
-        """Adjust the scale after a step; `overflow` says whether a gradient was not finite."""
+        """Adjust the loss scale after a step; `overflow` is true if a gradient was not finite."""
         raise NotImplementedError(f"{type(self).__name__}: has no update_loss_scale(overflow)")
 
     def get_update_cell(self) -> Cell | None:
-        """Return the Cell that updates the scale, or None."""
+        """Return the Cell that updates the loss scale during training, or None."""
         raise NotImplementedError(f"{type(self).__name__}: has no get_update_cell()")
 
 
@@ -53,11 +53,11 @@ class FixedLossScaleManager(LossScaleManager):
         return self._loss_scale
 
     def get_drop_overflow_update(self) -> bool:
-        """Return whether updates are skipped on overflow."""
+        """Return whether weight updates are skipped when a scaled gradient overflows."""
         return self._drop_overflow_update
 
     def update_loss_scale(self, overflow: bool) -> None:
-        """Do nothing: the scale is constant."""
+        """Do nothing: the loss scale is constant."""
 
     def get_update_cell(self) -> Cell | None:
         return FixedLossScaleUpdateCell(self._loss_scale) if self._drop_overflow_update else None
@@ -107,7 +107,7 @@ class DynamicLossScaleManager(LossScaleManager):
         self.cur_iter += 1
 
     def get_drop_overflow_update(self) -> bool:
-        """Return True: updates are skipped on overflow."""
+        """Return True: weight updates are always skipped when a scaled gradient overflows."""
         return True
 
     def get_update_cell(self) -> Cell | None:

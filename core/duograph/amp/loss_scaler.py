@@ -18,7 +18,7 @@ __all__ = ["LossScaler", "StaticLossScaler", "DynamicLossScaler", "all_finite", 
 
 
 def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """Apply `function` to the Tensors of nested tuples and lists."""
+    """Return a copy of nested tuples and lists with `function` applied to each Tensor."""
     if isinstance(value, (tuple, list)):
         return type(value)(_mapped(v, function) for v in value)
     return function(value)
@@ -52,7 +52,7 @@ def all_finite(inputs: Any) -> Tensor:
 
 
 def init_status() -> Tensor:
-    """Return the status that older scripts pass to `all_finite`; it has no effect
+    """Return a status Tensor of zeros for older MindSpore scripts; overflow checks do not use it
     (`mindspore.amp.init_status`).
     """
     return Tensor([0.0] * 8, float32)
@@ -64,15 +64,15 @@ class LossScaler:
     scale_value: Parameter
 
     def scale(self, inputs: Any) -> Any:
-        """Multiply a Tensor, or nested Tensors, by the scale."""
+        """Multiply a Tensor, or nested Tensors, by the loss scale."""
         return _mapped(inputs, lambda t: t * ops.cast(self.scale_value, t.dtype))
 
     def unscale(self, inputs: Any) -> Any:
-        """Divide a Tensor, or nested Tensors, by the scale."""
+        """Divide a Tensor, or nested Tensors, by the loss scale."""
         return _mapped(inputs, lambda t: t * ops.cast(1.0 / self.scale_value, t.dtype))
 
     def adjust(self, grads_finite: Tensor | bool) -> bool:
-        """Adjust the scale after a step; return whether it may have changed."""
+        """Adjust the loss scale after a training step; return whether the scale may have changed."""
         raise NotImplementedError(f"{type(self).__name__}: has no adjust(grads_finite)")
 
 

@@ -78,14 +78,14 @@ def get_black_list() -> list[type[Cell]]:
 
 
 def _cast_cells(network: Cell, chosen: tuple[type[Cell], ...], dtype: DType) -> None:
-    """Cast the Cells of these classes, unless they are cast already."""
+    """Make the Cells of the chosen classes compute in `dtype`, except those with a float type set."""
     for _, cell in network.cells_and_names():
         if isinstance(cell, chosen) and cell._float_type is None:
             cell.to_float(dtype)
 
 
 def _cast_all_but(network: Cell, kept: tuple[type[Cell], ...], dtype: DType) -> None:
-    """Cast all Cells but those of these classes, which run in float32."""
+    """Make a network compute in `dtype`, except Cells of the `kept` classes, which use float32."""
     network.to_float(dtype)
     for _, cell in network.cells_and_names():
         if isinstance(cell, kept):

@@ -17,7 +17,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand and return the exit status."""
+    """Run one subcommand of the `duograph` command line and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="duograph", description="Show and manage the devices and plugins of this installation."
     )

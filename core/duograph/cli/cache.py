@@ -10,7 +10,7 @@ __all__ = ["clear", "info"]
 
 
 def info() -> str:
-    """Return path, number of entries, size and limit as text."""
+    """Return the path, number of entries, size and limit of the disk cache as text."""
     found = _info()
     lines = [
         f"path     {found.path}",
@@ -24,7 +24,7 @@ def info() -> str:
 
 
 def clear() -> str:
-    """Remove all entries and return a message.
+    """Remove all entries of the disk cache of compiled code and return a message.
 
     Raises:
         OSError: the directory is not usable, or an entry cannot be removed.

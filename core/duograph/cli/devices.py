@@ -14,7 +14,7 @@ __all__ = ["as_json", "as_text", "facts"]
 
 
 def facts() -> list[dict[str, Any]]:
-    """Return one record for each backend, the default backend first."""
+    """Return one record of properties for each registered backend, the default backend first."""
     found = []
     for name, entry in list(registry.entries().items()):
         record: dict[str, Any] = {"name": name, "origin": entry.origin}
@@ -49,12 +49,12 @@ def _default() -> str | None:
 
 
 def as_json() -> str:
-    """Return the facts as JSON."""
+    """Return the properties of all backends as JSON, for `duograph devices`."""
     return json.dumps({"seam": ".".join(map(str, SEAM_VERSION)), "backends": facts()}, indent=1)
 
 
 def as_text() -> str:
-    """Return the facts as text."""
+    """Return the properties of all backends as text, for `duograph devices`."""
     records = facts()
     if not records:
         return (

@@ -51,7 +51,7 @@ copies to and from the host, which is all that a backend needs.
 
 
 def package_files(name: str = "Template") -> dict[str, str]:
-    """Return the files of the package for a device called `name`: path -> content.
+    """Return the files of a new backend package for a device called `name`: path -> content.
 
     Raises:
         ValueError: the name is not letters and digits.
@@ -73,7 +73,8 @@ def package_files(name: str = "Template") -> dict[str, str]:
 
 
 def write(name: str, folder: str | None = None) -> pathlib.Path:
-    """Write the package into `folder` (default ``duograph-<name>``), which must not exist.
+    """Write a new backend package into `folder` (default ``duograph-<name>``), which must not
+    exist.
 
     Raises:
         ValueError: the name is not letters and digits.

@@ -32,7 +32,7 @@ def tune(name: str | None) -> int:
 
 
 def _chosen(name: str | None) -> list[tuple[str, int]]:
-    """Return the chosen devices as (backend, index)."""
+    """Return the devices that `duograph tune` was asked to tune, as (backend, index)."""
     if name is not None and ":" in name:
         device = device_of(name)
         return [(device.name, device.index)]

@@ -18,14 +18,14 @@ __all__ = ["Stream"]
 
 
 class Stream:
-    """Random numbers from one state; each draw continues after the previous one."""
+    """Random number stream with one seed state; each draw continues after the previous draw."""
 
     def __init__(self) -> None:
         self._state = tuple(int(word) for word in random_state.next_state())
         self._drawn = 0
 
     def rewind(self) -> None:
-        """Restart the stream, so that it repeats the same numbers."""
+        """Restart the random stream, so that it repeats the same numbers."""
         self._drawn = 0
 
     def _words(self, n: int) -> Array:
@@ -34,12 +34,12 @@ class Stream:
         return words
 
     def uniform(self, shape: Sequence[int], low: float, high: float) -> Array:
-        """Return float64 numbers in [low, high), with 32 random bits each."""
+        """Return uniform random float64 numbers in [low, high), with 32 random bits each."""
         n = math.prod(shape)
         return (low + (high - low) * (self._words(n) * 2.0**-32)).reshape(tuple(shape))
 
     def normal(self, shape: Sequence[int]) -> Array:
-        """Return standard normal float64 numbers (Box and Muller, 1958), two words per pair."""
+        """Return standard normal random float64 numbers by the method of Box and Muller (1958)."""
         n = math.prod(shape)
         half = (n + 1) // 2
         words = self._words(2 * half)

@@ -54,13 +54,15 @@ class Initializer:
         return f"{type(self).__name__}({shown})"
 
     def _random(self) -> Stream:
-        """Return the stream set by `initializer`, or a new one."""
+        """Return the random stream that `initializer` set for these initial values, or a new
+        stream.
+        """
         stream = self.__dict__.get("stream")
         return Stream() if stream is None else stream
 
 
 class _Bound:
-    """An Initializer with its random stream; a Tensor stores it until its first use."""
+    """An Initializer with its random stream; a Tensor keeps the pair until its values are needed."""
 
     def __init__(self, init: Initializer, stream: Stream) -> None:
         self.init = init
@@ -140,7 +142,7 @@ def initializer(init: object, shape: object = None, dtype: object = float32) -> 
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
-    """Return the numbers of inputs and outputs of a unit with a weight (out, in, kernel...)."""
+    """Return the numbers of inputs and outputs (fans) of a weight of shape (out, in, kernel...)."""
     if not shape:
         raise ShapeError("initializer: got a 0-d shape; wanted at least one axis for a fan")
     if len(shape) == 1:

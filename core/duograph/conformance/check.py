@@ -45,7 +45,7 @@ def substitute(value: Any, function: Callable[[Array], Any]) -> Any:
 
 
 def arrays_of(value: Any) -> Iterator[Array]:
-    """Yield the arrays in nested containers, in order."""
+    """Yield the NumPy arrays in nested containers, in order."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -57,7 +57,7 @@ def arrays_of(value: Any) -> Iterator[Array]:
 
 
 def to_tensor(array: Array, kind: str) -> Tensor:
-    """Create a Tensor from an array.
+    """Create a Tensor from a NumPy array for a test sample of the given kind.
 
     For samples of kind noncontiguous, the array is copied flat and reshaped on the device.
     """
@@ -74,7 +74,7 @@ def run(case: OpCase, sample: Sample) -> Any:
 
 
 def results_of(value: Any) -> list[Array]:
-    """Return the tensors and numbers of a nested result as a flat list of arrays."""
+    """Return the tensors and numbers of a nested test result as a flat list of arrays."""
     if isinstance(value, Tensor):
         return [value.asnumpy()]
     if isinstance(value, (list, tuple)):
@@ -161,7 +161,7 @@ def _short(array: Array) -> str:
 
 
 def call_text(case: OpCase, sample: Sample) -> str:
-    """Format a call; arrays are shown by dtype and shape, small ones by value."""
+    """Format a test call as text; arrays appear by dtype and shape, small ones by value."""
     parts = [_value_text(v) for v in sample.args]
     parts += [f"{k}={_value_text(v)}" for k, v in sample.kwargs.items()]
     kind = sample.name or sample.kind

@@ -56,7 +56,7 @@ class Problem:
         return tuple(t for t in found if t.dtype.kind in "fc")
 
     def results(self, inputs: Sequence[Array]) -> list[Array]:
-        """Evaluate the function or, for second derivatives, its gradient."""
+        """Evaluate the tested function or, for second derivatives, its gradient."""
         if self.order == 1:
             return [t.asnumpy() for t in self.function(*map(Tensor, inputs))]
         return self._pulled(inputs, self._seeds_for(inputs))
@@ -113,7 +113,7 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 def _dot(a: Sequence[Array], b: Sequence[Array]) -> float:
-    """Return the real inner product, with complex numbers as pairs."""
+    """Return the real inner product of two arrays; complex numbers count as pairs of reals."""
     return float(sum(np.sum((np.conj(x) * y).real) for x, y in zip(a, b, strict=True)))
 
 
@@ -147,7 +147,7 @@ def against_differences(problem: Problem, gradients: Sequence[Array]) -> str | N
 def _first_element(
     problem: Problem, gradients: Sequence[Array], derivative: Callable[[Sequence[Array]], float]
 ) -> str | None:
-    """Describe the first element whose gradient disagrees with differences, or return None."""
+    """Describe the first element whose gradient disagrees with finite differences, or return None."""
     for k, array in enumerate(problem.inputs):
         if array.size > 200:
             continue

@@ -26,7 +26,7 @@ NAME = "Oracle"
 
 
 class Oracle(Backend):
-    """Runs reference rules; `seen` collects the dtypes of all operands and results."""
+    """Backend that runs NumPy reference rules; `seen` collects the dtypes of operands and results."""
 
     name = NAME
 
@@ -84,7 +84,7 @@ def _as_inferred(op: Op, value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
 
 
 def install() -> None:
-    """Register the oracle as a backend, once."""
+    """Register the NumPy reference backend (the oracle), once per process."""
     if NAME not in registry.entries():
         spec = BackendSpec(NAME, Oracle, priority=None)
         registry.register(spec, "duograph.conformance")

@@ -174,7 +174,7 @@ class _Runs:
         return slots
 
     def _restore(self) -> None:
-        """Restore tensors, captured objects and the random state."""
+        """Restore the tensors, captured objects and random state from before a compared run."""
         for tensor, type_, buffer in self.tensors:
             tensor._type, tensor._buf = type_, buffer
         runtime_state.bindings_version = object()
@@ -214,12 +214,12 @@ class _Runs:
         return found
 
     def eager(self) -> _Outcome:
-        """Run the function line by line."""
+        """Run the compared function line by line, without compilation, and return its outcome."""
         with _line_by_line():
             return self._outcome(lambda args, kwargs: self.fn(*args, **kwargs))
 
     def compiled(self) -> _Outcome:
-        """Run the compiled program as `jit` does."""
+        """Run the compared function compiled, as `jit` does, and return the outcome."""
 
         def call(args: Any, kwargs: Any) -> Any:
             slots = self._slots(args, kwargs)
@@ -342,12 +342,12 @@ def _users_line() -> Span | None:
 
 
 def _frozen(tensor: Tensor) -> Tensor:
-    """Return a new Tensor that keeps the current value of a tensor."""
+    """Return a new Tensor that keeps the current value of a tensor that may be mutated later."""
     return Tensor._make(tensor._type, tensor._buf)
 
 
 def _lines_of(graph: Graph) -> set[tuple[str, int]]:
-    """Return the source lines of the nodes of a graph."""
+    """Return the source lines of the nodes of a compiled graph."""
     found: set[tuple[str, int]] = set()
     for node in graph.nodes:
         if node.span is not None:

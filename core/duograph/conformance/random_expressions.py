@@ -57,7 +57,7 @@ class Scope:
         self.main = False
 
     def inner(self, **changes: Any) -> Scope:
-        """Copy the scope for an inner block, with some attributes changed."""
+        """Copy a Scope of visible names for an inner block, with some attributes changed."""
         made = Scope(self.returns)
         made.__dict__.update(self.__dict__)
         made.names = {k: list(v) for k, v in self.names.items()}
@@ -104,7 +104,7 @@ class ExpressionWriter:
         return f"{prefix}{self.count}"
 
     def expr(self, kind: str, scope: Scope, depth: int = 2) -> str:
-        """Draw an expression of a kind that a method call or an operator may follow."""
+        """Draw a random source expression of a kind that a method call or an operator may follow."""
         if kind == "n":
             return self.number(scope)
         if kind == "q":
@@ -139,7 +139,7 @@ class ExpressionWriter:
         return self.fill(self.pick(options), scope, depth - 1)
 
     def special(self, scope: Scope, depth: int) -> str:
-        """Draw a vector expression that uses an optional feature, or return an empty string."""
+        """Draw a random vector expression that uses an optional feature, or return an empty string."""
         choice = self.choose(9)
         if choice == 0 and (self.helpers or scope.functions):
             f = self.pick([*self.helpers, *scope.functions])
@@ -164,7 +164,7 @@ class ExpressionWriter:
         return ""
 
     def fill(self, template: str, scope: Scope, depth: int = 1) -> str:
-        """Replace the holes of a template by expressions of their kinds."""
+        """Replace the holes of a program template by random expressions of the right kinds."""
         text = HOLE.sub(lambda m: self.expr(m[1], scope, depth), template)
         return text.replace("{{", "{").replace("}}", "}")
 

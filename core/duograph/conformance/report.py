@@ -118,7 +118,7 @@ def worst(states: Iterable[str]) -> str:
 
 
 def terminal(summary: Summary, colour: bool) -> list[str]:
-    """Format the matrix, three ops per line, and the figures as lines of text."""
+    """Format the matrix of conformance results, three ops per line, and the figures as text lines."""
 
     def paint(text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if colour and text.strip() else text
@@ -167,7 +167,7 @@ def _level_text(name: str, passed: int, run: int) -> str:
 
 
 def write_json(summary: Summary, path: str) -> None:
-    """Write all results as JSON, sorted by address, so that two files can be compared."""
+    """Write all conformance results as JSON, sorted by address, so that two files can be compared."""
     content = {
         "format": 1,
         "duograph": __version__,
@@ -187,7 +187,7 @@ def write_json(summary: Summary, path: str) -> None:
 
 
 def write_html(summary: Summary, path: str) -> None:
-    """Write a self-contained web page with the matrix of each family and details on hover."""
+    """Write the conformance results as a self-contained web page with one matrix per family."""
     template = importlib.resources.files(__package__).joinpath("report.html")
     text = template.read_text("utf-8").replace("/*DATA*/null", _safe_json(_page_data(summary)))
     pathlib.Path(path).write_text(text, encoding="utf-8")

@@ -66,7 +66,7 @@ class Session:
         )
 
     def begin(self) -> None:
-        """Prepare a test: select the device, and start counting host fallbacks."""
+        """Prepare one conformance test: select the device, and start counting host fallbacks."""
         if context.settings.device_target != self.name:
             context.set_context(device_target=self.name, device_id=0, debug=True)
         self._before = sum(fallback_counts.values())
@@ -81,14 +81,14 @@ class Session:
     # ---- selection of tests ---------------------------------------------------------------------
 
     def dtypes_of(self, case: OpCase) -> list[DType]:
-        """Return the dtypes of a case that the device supports."""
+        """Return the dtypes of a conformance test case that the device supports."""
         takes = [d for d in case.takes if d in self.dtypes]
         if self.quick:
             return [d for d in takes if d in QUICK] or takes[:1]
         return takes
 
     def gradient_dtypes(self, case: OpCase) -> list[DType]:
-        """Return the floating and complex dtypes to test gradients in."""
+        """Return the floating and complex dtypes in which a conformance test case tests gradients."""
         if not case.differentiable:
             return []
         takes = [d for d in case.takes if d in self.dtypes and d.kind in "fc"]

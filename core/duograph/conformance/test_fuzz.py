@@ -111,7 +111,9 @@ def test_fuzz(program):
 
 @over(programs)
 def test_fuzz_compiled(program):
-    """Straight-line programs compiled without code generation have the bits of eager execution."""
+    """Test that compiled straight-line programs (no code generation) equal eager results to the
+    bit.
+    """
     ms.set_context(jit_level="O0")
     try:
         compiled = ms.jit(program.__call__)

@@ -70,7 +70,7 @@ def test_a_tensor_outlives_its_array():
 
 
 def test_an_array_that_is_written_to_later():
-    """Writing to an array from `asnumpy` does not change tensors computed before."""
+    """Test that writing to an array from `asnumpy` does not change tensors computed before."""
     x = ms.Tensor(np.ones(100, np.float32))
     y = x + 1
     z = y * 3

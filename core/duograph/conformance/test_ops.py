@@ -62,7 +62,7 @@ def _expected(case: OpCase, sample: Sample):
 
 @over(Session.forward)
 def test_forward(case, dtype, session, record_property):
-    """Every op against the NumPy reference, within a published tolerance per dtype.
+    """Test every op against the NumPy reference, within a published tolerance per dtype.
 
     A45, H06, I03: over dtypes, shapes and kinds of values.
     """
@@ -111,7 +111,7 @@ def _gradients(found: list[str], case: OpCase, sample: Sample, order: int, sessi
 
 @over(Session.gradient)
 def test_gradient(case, dtype, session):
-    """The gradient equals that of the oracle and, in double precision, finite differences.
+    """Test that gradients equal those of the oracle and, in float64, finite differences.
 
     I04: per op by finite differences and against the shared rule.
     """
@@ -193,7 +193,7 @@ def _names(exceptions) -> str:
 
 
 def _lacks(case: OpCase, bad: Bad, session: Session) -> bool:
-    """Return whether a failing call first needs a dtype that the device lacks."""
+    """Return whether a failing test call needs a dtype that the tested device lacks."""
     kinds = bad.exception if isinstance(bad.exception, tuple) else (bad.exception,)
     with on_oracle() as seen, contextlib.suppress(*kinds):
         case.function(*substitute(bad.args, Tensor), **substitute(dict(bad.kwargs), Tensor))
@@ -201,7 +201,7 @@ def _lacks(case: OpCase, bad: Bad, session: Session) -> bool:
 
 
 def test_composite_rules(session):
-    """A composite's own bprop agrees with the gradient of its body, on the oracle."""
+    """Test on the oracle that a composite op's own backward rule equals its body's gradient."""
     if session.quick:
         pytest.skip("independent of the device")
     found: list[str] = []

@@ -24,7 +24,7 @@ def _same(got, want):
 
 @pytest.fixture
 def mul_rule():
-    """The op mul; its bprop is restored after the test."""
+    """Fixture with the op mul, whose backward rule (bprop) is restored after the test."""
     op = OPS["mul"]
     rule = op.bprop_rule
     yield op
@@ -79,7 +79,7 @@ def test_vjp_and_jvp():
 
 
 def test_a_value_overwritten_after_use():
-    """The gradient is that of the value that was used, although its name is rebound later."""
+    """Test that a gradient uses the value at the time of use, although its name is rebound later."""
 
     def f(x):
         y = x * 1
@@ -158,7 +158,7 @@ def test_integers_and_untouched_inputs_have_zero_gradient():
 
 
 def test_discarded_results_die():
-    """Results without references are freed while the derivative runs."""
+    """Test that tensors without references are freed while a derivative runs."""
     alive = []
 
     def f(x):

@@ -45,7 +45,7 @@ def test_one_tensor_used_by_all():
 
 
 def test_a_gradient_inside_a_hook():
-    """A hook of a backward pass can start another backward pass."""
+    """Test that a hook of a backward pass can start another backward pass."""
     inner = []
 
     def hook(grad):

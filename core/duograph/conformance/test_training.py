@@ -109,7 +109,7 @@ def test_training(network, optimiser, session):
 
 
 def test_training_by_hand(session):
-    """A hand-written loop of value_and_grad and an optimizer trains as on the oracle."""
+    """Test that a hand-written loop of value_and_grad and an optimizer trains as on the oracle."""
 
     def run() -> list[float]:
         ms.set_seed(5)

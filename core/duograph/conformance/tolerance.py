@@ -54,14 +54,14 @@ STEP = 1e-6
 
 
 def forward_tolerance(dtype: DType, own: float | None = None) -> Tolerance:
-    """Return the tolerance of a result; `own` overrides both parts."""
+    """Return the tolerance of an op's result in a dtype; `own` overrides both parts."""
     if own is not None:
         return Tolerance(own, own)
     return FORWARD.get(dtype, EXACT)
 
 
 def gradient_tolerance(dtype: DType, own: float | None = None) -> Tolerance:
-    """Return the tolerance of a gradient; `own` overrides both parts."""
+    """Return the tolerance of a gradient in a dtype; `own` overrides both parts."""
     if own is not None:
         return Tolerance(own, own)
     base = FORWARD.get(dtype, EXACT)

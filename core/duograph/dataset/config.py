@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclasses.dataclass
 class _Settings:
-    """The settings; `passes` counts the random passes since the seed was set."""
+    """The settings of datasets; `passes` counts the random passes since the seed was set."""
 
     seed: int | None = None
     workers: int = 1
@@ -47,7 +47,7 @@ def set_seed(seed: int) -> None:
 
 
 def get_seed() -> int:
-    """Return the seed set here, else the global seed, else 5489."""
+    """Return the dataset seed: the one from `set_seed`, else mindspore's global seed, else 5489."""
     if _settings.seed is not None:
         return _settings.seed
     found = _global_seed()
@@ -68,7 +68,7 @@ random_state.on_seed.append(_on_global_seed)
 
 
 def random_numbers() -> np.random.Generator:
-    """Return the generator of one pass, seeded with the seed and the number of earlier passes.
+    """Return the random generator of one dataset pass, seeded with the seed and the pass number.
 
     Without any seed the generator is seeded by the system.
     """
@@ -79,7 +79,7 @@ def random_numbers() -> np.random.Generator:
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Record a number of workers; rows are always produced in the calling thread."""
+    """Record a number of dataset workers; rows are always produced in the calling thread."""
     _settings.workers = num
 
 
@@ -89,7 +89,7 @@ def get_num_parallel_workers() -> int:
 
 
 def set_prefetch_size(size: int) -> None:
-    """Record a prefetch size; rows are never prefetched."""
+    """Record a dataset prefetch size; rows are never prefetched."""
     _settings.prefetch = size
 
 
@@ -99,8 +99,8 @@ def get_prefetch_size() -> int:
 
 
 def set_auto_num_workers(enable: bool) -> None:
-    """Accept and ignore an option of MindSpore."""
+    """Do nothing: accepted for MindSpore scripts that set automatic numbers of dataset workers."""
 
 
 def set_enable_shared_mem(enable: bool) -> None:
-    """Accept and ignore an option of MindSpore."""
+    """Do nothing: accepted for MindSpore scripts that let dataset workers share memory."""

@@ -58,15 +58,15 @@ class Dataset:
     # ---- implemented by each step ---------------------------------------------------------------
 
     def _generate(self) -> Iterator[Row]:
-        """Yield the rows of one pass."""
+        """Yield the rows of one pass over the dataset; every subclass overrides this method."""
         raise NotImplementedError(f"{type(self).__name__}: has no rows")
 
     def _size(self) -> int | None:
-        """Return the number of rows in a pass, or None if it is unknown before the pass."""
+        """Return the number of dataset rows in a pass, or None if it is unknown before the pass."""
         return None
 
     def rows(self) -> Iterator[Row]:
-        """Start a pass over the rows, which are tuples of NumPy arrays."""
+        """Start a pass over the dataset's rows, which are tuples of NumPy arrays."""
         self._epoch += 1
         return self._generate()
 
@@ -101,37 +101,43 @@ class Dataset:
         return self.get_dataset_size()
 
     def get_dataset_size(self) -> int:
-        """Return the number of rows (or batches) in a pass; runs a pass if it is unknown."""
+        """Return the number of rows (or batches) in a dataset pass; counts them in a pass if
+        unknown.
+        """
         known = self._size()
         return sum(1 for _ in self.rows()) if known is None else known
 
     def get_col_names(self) -> list[str]:
-        """Return the names of the columns."""
+        """Return the names of the dataset's columns."""
         return list(self._columns)
 
     def get_batch_size(self) -> int:
-        """Return the number of rows in a batch; 1 without `batch`."""
+        """Return the number of rows in a batch of the dataset; 1 without `batch`."""
         return self._parents[0].get_batch_size() if self._parents else 1
 
     def get_repeat_count(self) -> int:
-        """Return the count of `repeat`; 1 without it."""
+        """Return how often `repeat` repeats the dataset; 1 without `repeat`."""
         return self._parents[0].get_repeat_count() if self._parents else 1
 
     def output_shapes(self, estimate: bool = False) -> list[list[int]]:
-        """Return the shape of every column of the first row."""
+        """Return the shape of every column of the dataset's first row."""
         del estimate
         return [list(a.shape) for a in next(self.rows())]
 
     def output_types(self) -> list[np.dtype[Any]]:
-        """Return the NumPy dtype of every column of the first row."""
+        """Return the NumPy dtype of every column of the dataset's first row."""
         return [a.dtype for a in next(self.rows())]
 
     def num_classes(self) -> int | None:
-        """Return the number of classes, or None if the source does not know it."""
+        """Return the number of classes of the dataset, or None if the source does not know the
+        number.
+        """
         return self._parents[0].num_classes() if self._parents else None
 
     def reset(self) -> None:
-        """Accept and ignore a reset: every pass starts at the first row."""
+        """Do nothing: accepted for MindSpore scripts, since every dataset pass starts at the first
+        row.
+        """
 
     # ---- steps ----------------------------------------------------------------------------------
 
@@ -145,7 +151,7 @@ class Dataset:
         output_columns: Columns = None,
         **kwargs: Any,
     ) -> Dataset:
-        """Stack rows into batches.
+        """Return a dataset that stacks consecutive rows into batches.
 
         Args:
             batch_size: number of rows in a batch, or a function from BatchInfo to it.
@@ -168,7 +174,7 @@ class Dataset:
         num_parallel_workers: int | None = None,
         pad_info: dict[str, Any] | None = None,
     ) -> Dataset:
-        """Pad rows to one shape and stack them.
+        """Return a dataset that pads rows to one shape and stacks the rows into batches.
 
         `pad_info` maps columns to (shape, value); None in a shape is the longest of the batch.
         """
@@ -176,7 +182,7 @@ class Dataset:
         return _Batch(self, batch_size, drop_remainder, None, None, None, pad_info or {})
 
     def shuffle(self, buffer_size: int) -> Dataset:
-        """Draw each row at random from a buffer of the next `buffer_size` rows.
+        """Return a dataset that draws each row at random from a buffer of `buffer_size` rows.
 
         Raises:
             ValueError: `buffer_size` is below 2.
@@ -205,7 +211,7 @@ class Dataset:
         num_parallel_workers: int | None = None,
         **kwargs: Any,
     ) -> Dataset:
-        """Apply functions to columns.
+        """Return a dataset that applies functions to columns of each row.
 
         Args:
             operations: a function of one array per input column, or a list of functions, each
@@ -227,37 +233,37 @@ class Dataset:
         input_columns: Columns = None,
         num_parallel_workers: int | None = None,
     ) -> Dataset:
-        """Keep the rows for which `predicate` of the input columns is true."""
+        """Return a dataset of the rows for which `predicate` of the input columns is true."""
         del num_parallel_workers
         return _Filter(self, predicate, _names(self, input_columns))
 
     def skip(self, count: int) -> Dataset:
-        """Skip the first rows."""
+        """Return a dataset without the first `count` rows."""
         return _Slice(self, count, None)
 
     def take(self, count: int = -1) -> Dataset:
-        """Keep the first rows; -1 keeps all."""
+        """Return a dataset of the first `count` rows; -1 keeps all rows."""
         return self if count == -1 else _Slice(self, 0, count)
 
     def zip(self, datasets: Datasets) -> Dataset:
-        """Combine rows side by side, up to the length of the shortest dataset."""
+        """Return a dataset that combines rows side by side, up to the shortest dataset's length."""
         others = datasets if isinstance(datasets, (tuple, list)) else (datasets,)
         return _Zip((self, *others))
 
     def concat(self, datasets: Datasets) -> Dataset:
-        """Append the rows of other datasets."""
+        """Return a dataset with the rows of this dataset, followed by the rows of other datasets."""
         others = datasets if isinstance(datasets, (tuple, list)) else (datasets,)
         return _Concat((self, *others))
 
     __add__ = concat
 
     def project(self, columns: Columns) -> Dataset:
-        """Keep these columns, in this order."""
+        """Return a dataset with only the listed columns, in the listed order."""
         names = _names(self, columns)
         return _Project(self, names, names)
 
     def rename(self, input_columns: Columns, output_columns: str | Sequence[str]) -> Dataset:
-        """Rename columns."""
+        """Return a dataset with columns `input_columns` renamed to `output_columns`."""
         old, new = _names(self, input_columns), _listed(output_columns)
         if len(old) != len(new):
             raise ArgumentValueError(f"rename: got {len(old)} columns and {len(new)} names")
@@ -265,7 +271,7 @@ class Dataset:
         return _Project(self, self._columns, [table.get(c, c) for c in self._columns])
 
     def split(self, sizes: Sequence[Any], randomize: bool = True) -> list[Dataset]:
-        """Split into parts.
+        """Split the dataset's rows into several datasets of the given sizes.
 
         Args:
             sizes: numbers of rows, or fractions that sum to 1.
@@ -289,7 +295,7 @@ class Dataset:
         return [_Pick(self, order[a:b].tolist()) for a, b in itertools.pairwise(edges)]
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """Return `apply_func(self)`."""
+        """Return the dataset that the function `apply_func` makes from this dataset."""
         return apply_func(self)
 
 
@@ -298,7 +304,7 @@ def _listed(names: str | Sequence[str]) -> list[str]:
 
 
 def _names(dataset: Dataset, columns: Columns) -> list[str]:
-    """Return columns as a checked list; None means all."""
+    """Return a `columns` argument as a list of existing dataset columns; None means all columns."""
     own = dataset.get_col_names()
     if columns is None:
         return own
@@ -310,7 +316,7 @@ def _names(dataset: Dataset, columns: Columns) -> list[str]:
 
 
 class _Batch(Dataset):
-    """Stacks rows into batches; `pad` is the `pad_info` of `padded_batch`."""
+    """Dataset step that stacks rows into batches; `pad` is the `pad_info` of `padded_batch`."""
 
     def __init__(
         self,
@@ -383,7 +389,9 @@ class _Batch(Dataset):
         return tuple(self._stacked(c, columns[c]) for c in self._columns)
 
     def _stacked(self, name: str, values: Array | Sequence[object]) -> Array:
-        """Stack the values of a column, padded if asked for."""
+        """Stack the values of a dataset column into one batch array, padded if `pad_info` asks for
+        it.
+        """
         arrays = list(values) if isinstance(values, np.ndarray) else [as_array(v) for v in values]
         if self.pad is not None and (not self.pad or name in self.pad):
             arrays = padded(arrays, *self.pad.get(name, (None, 0)))
@@ -398,7 +406,7 @@ class _Batch(Dataset):
 
 
 class _Shuffle(Dataset):
-    """Draws rows at random from a buffer."""
+    """Dataset step that draws rows at random from a buffer of rows."""
 
     def __init__(self, parent: Dataset, size: int) -> None:
         super().__init__(parent.get_col_names(), (parent,))
@@ -420,7 +428,7 @@ class _Shuffle(Dataset):
 
 
 class _Repeat(Dataset):
-    """Runs several passes over its parent."""
+    """Dataset step that runs several passes over its parent dataset."""
 
     def __init__(self, parent: Dataset, count: int) -> None:
         super().__init__(parent.get_col_names(), (parent,))
@@ -439,7 +447,7 @@ class _Repeat(Dataset):
 
 
 class _Map(Dataset):
-    """Applies functions to columns."""
+    """Dataset step that applies functions to columns of each row."""
 
     def __init__(
         self,
@@ -486,7 +494,7 @@ class _Map(Dataset):
 
 
 class _Filter(Dataset):
-    """Keeps the rows that satisfy a predicate."""
+    """Dataset step that keeps the rows that satisfy a predicate."""
 
     def __init__(self, parent: Dataset, predicate: Operation, inputs: list[str]) -> None:
         super().__init__(parent.get_col_names(), (parent,))
@@ -500,7 +508,7 @@ class _Filter(Dataset):
 
 
 class _Slice(Dataset):
-    """Keeps `count` rows from row `start`."""
+    """Dataset step that keeps `count` rows from row number `start`."""
 
     def __init__(self, parent: Dataset, start: int, count: int | None) -> None:
         super().__init__(parent.get_col_names(), (parent,))
@@ -522,7 +530,7 @@ class _Slice(Dataset):
 
 
 class _Pick(Dataset):
-    """Reads the rows of its parent with these numbers, in this order; holds them all in memory."""
+    """Dataset step that yields its parent's rows with the listed numbers; keeps all rows in memory."""
 
     def __init__(self, parent: Dataset, numbers: list[int]) -> None:
         super().__init__(parent.get_col_names(), (parent,))
@@ -538,7 +546,7 @@ class _Pick(Dataset):
 
 
 class _Zip(Dataset):
-    """Combines rows side by side."""
+    """Dataset step that joins the rows of several datasets side by side."""
 
     def __init__(self, parents: Sequence[Dataset]) -> None:
         columns = [c for p in parents for c in p.get_col_names()]
@@ -557,7 +565,7 @@ class _Zip(Dataset):
 
 
 class _Concat(Dataset):
-    """Reads its parents one after the other."""
+    """Dataset step that yields the rows of several datasets one after the other."""
 
     def __init__(self, parents: Sequence[Dataset]) -> None:
         for p in parents[1:]:
@@ -576,7 +584,7 @@ class _Concat(Dataset):
 
 
 class _Project(Dataset):
-    """Selects, orders and renames columns."""
+    """Dataset step that selects, reorders and renames columns."""
 
     def __init__(self, parent: Dataset, old: list[str], new: list[str]) -> None:
         super().__init__(new, (parent,))

@@ -29,7 +29,7 @@ Row: TypeAlias = tuple[Array, ...]
 
 
 class DatasetError(DuographError, RuntimeError):
-    """An error while rows are produced."""
+    """Error while a dataset produces rows."""
 
 
 def as_array(value: object) -> Array:
@@ -48,11 +48,11 @@ class BatchInfo:
         self._batch, self._epoch = batch, epoch
 
     def get_batch_num(self) -> int:
-        """Return the number of the batch in its epoch, from 0."""
+        """Return the number of the batch in its epoch, from 0, for `per_batch_map` functions."""
         return self._batch
 
     def get_epoch_num(self) -> int:
-        """Return the number of the epoch, from 0."""
+        """Return the number of the epoch, from 0, for `per_batch_map` functions."""
         return self._epoch
 
 
@@ -100,22 +100,22 @@ class RowIterator:
         return Tensor(array)
 
     def get_next(self) -> Any:
-        """Return the next row."""
+        """Return the next row of the dataset."""
         return next(self)
 
     def release(self) -> None:
-        """End the iteration; later calls find no rows."""
+        """End the iteration over the dataset; later calls find no rows."""
         self._left, self._rows = 0, iter(())
 
 
 class BatchShapeError(DatasetError, ShapeError):
-    """Rows of different shapes in one batch."""
+    """Error for dataset rows of different shapes that cannot be stacked into one batch."""
 
 
 def padded(
     arrays: Sequence[Array], shape: Sequence[int | None] | None, value: float | None
 ) -> list[Array]:
-    """Pad arrays with `value` to `shape`; None, or an axis of None, is the longest of them."""
+    """Pad arrays with `value` to one shape; a size of None means the longest array on that axis."""
     largest = tuple(max(sizes) for sizes in zip(*[a.shape for a in arrays]))
     if shape is not None:
         largest = tuple(big if n is None else n for n, big in zip(shape, largest))

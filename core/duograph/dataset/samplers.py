@@ -17,7 +17,7 @@ __all__ = [
 
 
 class Sampler:
-    """Base class of samplers (`mindspore.dataset.Sampler`).
+    """Base class of samplers, which choose the rows of a dataset (`mindspore.dataset.Sampler`).
 
     A subclass implements `__iter__`, which yields row numbers; `dataset_size` is set before it.
     """
@@ -30,7 +30,9 @@ class Sampler:
         raise NotImplementedError(f"{type(self).__name__}: has no __iter__")
 
     def indices(self, size: int) -> list[int]:
-        """Return the row numbers of one pass over `size` rows."""
+        """Return the row numbers that the sampler chooses in one pass over a dataset of `size`
+        rows.
+        """
         self.dataset_size = size
         found = [int(i) for i in self]
         limit = getattr(self, "num_samples", None)
@@ -195,7 +197,7 @@ def as_sampler(value: Any) -> Any:
 
 
 class _IterableSampler(Sampler):
-    """A sampler over any iterable of row numbers."""
+    """A dataset sampler that takes its row numbers from any iterable."""
 
     def __init__(self, rows: Iterable[int]) -> None:
         super().__init__()

@@ -31,7 +31,7 @@ __all__ = [
 
 
 class _Source(Dataset):
-    """Base of the sources with numbered rows, which a sampler selects.
+    """Base class of dataset sources with numbered rows, of which a sampler selects rows.
 
     A subclass implements `_count` and `_row`.
     """
@@ -82,7 +82,7 @@ class _Source(Dataset):
             yield self._row(i)
 
     def rows_in_order(self) -> Iterator[Row]:
-        """Return all rows in order, without the sampler."""
+        """Return all rows of the dataset source in order, without using the sampler."""
         return (self._row(i) for i in range(self._count()))
 
 
@@ -275,7 +275,7 @@ class NumpySlicesDataset(_Source):
 
 
 def _folder(owner: str, path: str | os.PathLike[str]) -> pathlib.Path:
-    """Return a folder that exists."""
+    """Return `path` as a pathlib.Path; raise ArgumentValueError if the folder does not exist."""
     found = pathlib.Path(os.fspath(path))
     if not found.is_dir():
         raise ArgumentValueError(
@@ -448,7 +448,7 @@ class Cifar10Dataset(_Source):
 
 
 def _cifar(folder: pathlib.Path, stem: str) -> tuple[Array, Array] | None:
-    """Read images and labels of one file, binary or pickled, or None if there is none."""
+    """Read the images and labels of one CIFAR file, binary or pickled; return None if missing."""
     binary = folder / f"{stem}.bin"
     if binary.is_file():
         rows = np.fromfile(binary, np.uint8).reshape(-1, 3073)
@@ -462,7 +462,7 @@ def _cifar(folder: pathlib.Path, stem: str) -> tuple[Array, Array] | None:
 
 
 class ImageFolderDataset(_Source):
-    """Images in one folder per class (`mindspore.dataset.ImageFolderDataset`).
+    """Dataset of images in one folder per class (`mindspore.dataset.ImageFolderDataset`).
 
     Columns: image, uint8: the bytes of the file, or (H, W, 3) with `decode`, which needs Pillow;
         label, int32 ().

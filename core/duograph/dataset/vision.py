@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Inter(enum.IntEnum):
-    """The interpolation of `Resize`."""
+    """Interpolation methods of the image transform `Resize`."""
 
     NEAREST = 0
     ANTIALIAS = 1
@@ -61,7 +61,7 @@ class Border(str, enum.Enum):
 
 
 def _image(owner: str, image: ArrayLike) -> Array:
-    """Return an image as an array of two or three axes."""
+    """Check that an image transform's input has two or three axes and return it as an array."""
     array = np.asarray(image)
     if array.ndim not in (2, 3):
         raise ShapeError(
@@ -228,7 +228,7 @@ class Resize:
 
 
 def _linear(array: Array, out: int, axis: int) -> Array:
-    """Interpolate linearly along one axis to the length `out`."""
+    """Resize an array along one axis to the length `out` by linear interpolation."""
     n = array.shape[axis]
     at = np.clip((np.arange(out) + 0.5) * (n / out) - 0.5, 0, n - 1)
     low = np.floor(at).astype(np.int64)
@@ -240,7 +240,7 @@ def _linear(array: Array, out: int, axis: int) -> Array:
 
 
 def _sides(owner: str, padding: Ints) -> tuple[int, int, int, int]:
-    """Return a padding of 1, 2 or 4 ints as (left, top, right, bottom)."""
+    """Return an image padding of 1, 2 or 4 ints as (left, top, right, bottom)."""
     several = (padding,) if isinstance(padding, int) else tuple(padding)
     if len(several) not in (1, 2, 4) or any(p < 0 for p in several):
         raise ArgumentValueError(f"{owner}: got padding={padding!r}; wanted 1, 2 or 4 ints")
@@ -278,7 +278,7 @@ class Pad:
 
 
 def _pair(owner: str, size: Ints) -> tuple[int, int]:
-    """Return a size as (height, width)."""
+    """Return an image size argument as (height, width)."""
     several = (size, size) if isinstance(size, int) else tuple(size)
     if len(several) != 2 or any(isinstance(n, bool) or n < 1 for n in several):
         raise ArgumentValueError(f"{owner}: got size={size!r}; wanted an int or two, above 0")
@@ -383,7 +383,7 @@ class VerticalFlip:
 
 
 class _RandomFlip:
-    """Base of the random flips."""
+    """Base class of the transforms that mirror an image at random, with probability `prob`."""
 
     _flip: type[HorizontalFlip] | type[VerticalFlip] = HorizontalFlip
 

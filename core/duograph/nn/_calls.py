@@ -24,7 +24,7 @@ __all__ = ["call", "cast_floating"]
 
 
 def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `cell` in the mode in force, with everything that wraps its `construct`.
+    """Call a Cell with the casts, hooks, checkpointing or compilation that wrap its `construct`.
 
     The wrappers apply from the inside out: `bprop`, recomputation, the cast of `to_float`, hooks.
     """

@@ -44,7 +44,7 @@ class HookHandle:
         self.handle_id = next(_numbers)
 
     def remove(self) -> None:
-        """Unregister the hook; a second call does nothing."""
+        """Unregister the hook of a Cell; a second call does nothing."""
         runtime_state.cells_version += 1
         self._hooks.pop(self.handle_id, None)
 
@@ -56,7 +56,7 @@ class HookHandle:
 
 
 def add_hook(hooks: Hooks, entry: Any, prepend: bool = False) -> HookHandle:
-    """Add `entry` to `hooks`, at the end or, with `prepend`, at the front."""
+    """Add a hook entry to a Cell's dictionary `hooks`, at the end or, with `prepend`, at the front."""
     handle = HookHandle(hooks)
     runtime_state.cells_version += 1
     if prepend:
@@ -93,7 +93,7 @@ def _intercept_cotangents(values: Values, rule: Callable[[Values], Values]) -> V
 def call_with_hooks(
     cell: Cell, args: Values, kwargs: dict[str, Any], run: Callable[..., Any]
 ) -> Any:
-    """Call `run` between the forward hooks of `cell` and attach its backward hooks."""
+    """Call `run` between the forward hooks of a Cell and attach the Cell's backward hooks."""
     for hook, with_kwargs in list(cell._forward_pre_hooks.values()):
         if with_kwargs:
             changed = hook(cell, args, kwargs)

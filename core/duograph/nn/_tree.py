@@ -36,7 +36,7 @@ IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_k
 
 
 def walk_cells(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
-    """Yield (path, Cell) over a tree, parents first; a shared Cell comes once."""
+    """Yield (path, Cell) over a tree of Cells, parents first; a shared Cell comes once."""
     seen: set[int] = set()
 
     def walk(own: Cell, path: str) -> Iterator[tuple[str, Cell]]:
@@ -54,7 +54,7 @@ def walk_cells(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
 def walk_parameters(
     cell: Cell, prefix: str = "", expand: bool = True
 ) -> Iterator[tuple[str, Parameter]]:
-    """Yield (path, Parameter) over a tree; a shared Parameter comes once."""
+    """Yield (path, Parameter) over a tree of Cells; a shared Parameter comes once."""
     seen: set[int] = set()
     cells = walk_cells(cell, prefix) if expand else iter([(prefix, cell)])
     for path, own in cells:
@@ -82,7 +82,7 @@ def state_dict(
     prefix: str = "",
     keep_vars: bool = False,
 ) -> OrderedDict[str, Tensor]:
-    """Return the Parameters and persistent buffers of a tree by path."""
+    """Return the Parameters and persistent buffers of a tree of Cells by path."""
     found: OrderedDict[str, Tensor] = OrderedDict() if destination is None else destination
     for path, own in walk_every_cell(cell):
         head = f"{prefix}{path}." if path else prefix
@@ -96,7 +96,7 @@ def state_dict(
 
 
 def walk_every_cell(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
-    """Yield (path, Cell) over a tree; a shared Cell comes once for each of its paths."""
+    """Yield (path, Cell) over a tree of Cells; a shared Cell comes once for each of its paths."""
     yield prefix, cell
     for name, child in cell._cells.items():
         if child is not None:
@@ -104,7 +104,7 @@ def walk_every_cell(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
 
 
 def load_state_dict(cell: Cell, values: Mapping[str, Tensor], strict: bool) -> IncompatibleKeys:
-    """Copy `values` into the tree; all names and shapes are checked before the first write."""
+    """Copy `values` into a tree of Cells; all names and shapes are checked before the first write."""
     if not isinstance(values, Mapping):
         raise ArgumentError(
             f"{type(cell).__name__}.load_state_dict: got {type(values).__name__}; wanted a mapping "

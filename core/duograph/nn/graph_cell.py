@@ -26,7 +26,7 @@ class LoadedGraph(Protocol):
         """
 
     def run(self, weights: Sequence[Parameter], inputs: Sequence[Any]) -> Any:
-        """Run the graph on weights and inputs."""
+        """Run the loaded graph on its weights and the given inputs."""
 
 
 class GraphCell(Cell):

@@ -50,7 +50,7 @@ def recompute(
 def run_again(
     block: Callable[..., Any], *args: Any, weights: Sequence[Parameter], **kwargs: Any
 ) -> Any:
-    """Call `block(*args)` as one node of the tape whose bprop runs the block again."""
+    """Call `block(*args)` as one node of the autodiff tape whose backward runs the block again."""
     n = len(args)
     state = get_rng_state()
 

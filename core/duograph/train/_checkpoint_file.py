@@ -40,7 +40,7 @@ Entry: TypeAlias = "Array | str"  # a tensor, or a string
 
 
 def write(path: str, entries: Mapping[str, Entry], crc: bool) -> None:
-    """Write arrays and strings atomically: a reader sees the old file or the complete new one."""
+    """Write a checkpoint file of arrays and strings atomically: old or complete new content."""
     header: dict[str, Any] = {}
     chunks: list[bytes] = []
     offset = 0
@@ -78,7 +78,7 @@ def write(path: str, entries: Mapping[str, Entry], crc: bool) -> None:
 
 
 def _replace_file(path: str, chunks: list[bytes]) -> None:
-    """Write a temporary file, flush it to disk, and rename it to `path`."""
+    """Replace the file `path` atomically by writing a temporary file, flushing and renaming it."""
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
@@ -98,7 +98,7 @@ def _replace_file(path: str, chunks: list[bytes]) -> None:
 
 
 def read(path: str, check_crc: bool) -> dict[str, Entry]:
-    """Read all entries of a file in the order in which they were saved.
+    """Read all entries of a checkpoint file in the order in which they were saved.
 
     Raises:
         CheckpointError: the file does not exist, is truncated, or has another format.
@@ -195,11 +195,11 @@ _BY_DISPLAY: dict[str, DType] = {str(d).lower(): d for d in ALL}
 
 
 class _Malformed(Exception):
-    """The bytes are not a protocol buffer message."""
+    """Internal error: the bytes of a checkpoint file are not a valid protocol buffer message."""
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Decode a base-128 integer at offset `at`; return it and the offset after it."""
+    """Decode a protocol buffer varint at offset `at`; return the integer and the next offset."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -213,7 +213,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield (number, value) of the fields of a message: varints as int, the others as bytes."""
+    """Yield (number, value) of each protocol buffer field: varints as int, other kinds as bytes."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -232,7 +232,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 class _TensorMessage(NamedTuple):
-    """A `Tensor` message. MindSpore splits a large tensor over several messages of one tag."""
+    """Decoded `Tensor` message of a MindSpore checkpoint; large tensors span several messages."""
 
     dims: tuple[int, ...]
     dtype: str
@@ -261,7 +261,7 @@ def _tensor_message(data: bytes) -> _TensorMessage:
 
 
 def _messages(data: bytes) -> dict[str, list[_TensorMessage]]:
-    """Return the `Tensor` messages of a `Checkpoint` message by tag."""
+    """Return the `Tensor` messages of a MindSpore `Checkpoint` message, grouped by tag (name)."""
     found: dict[str, list[_TensorMessage]] = {}
     for number, value in _fields(data):
         if number != 1 or not isinstance(value, bytes):
@@ -280,7 +280,7 @@ def _messages(data: bytes) -> dict[str, list[_TensorMessage]]:
 
 
 def _read_mindspore(data: bytes) -> dict[str, Entry] | None:
-    """Return the entries of a file in MindSpore's format, or None if it has another format."""
+    """Return the entries of a MindSpore checkpoint's bytes, or None if the format is another."""
     try:
         messages = _messages(data)
     except (_Malformed, UnicodeDecodeError):

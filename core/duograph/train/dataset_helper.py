@@ -47,22 +47,24 @@ class DatasetHelper:
         return 1
 
     def stop_send(self) -> None:
-        """Accepted and ignored: no data is being sent."""
+        """Do nothing: accepted for MindSpore scripts that stop sending data to a device."""
 
     def dynamic_min_max_shapes(self) -> None:
-        """Return None: shapes are not bounded."""
+        """Return None: the dataset declares no minimum and maximum shapes."""
 
     def types_shapes(self) -> tuple[Any, Any]:
-        """Return the dtypes and the shapes of the columns."""
+        """Return the dtypes and the shapes of the dataset's columns."""
         return self.dataset.output_types(), self.dataset.output_shapes()
 
     def get_dataset_size(self) -> int:
-        """Return the number of batches in an epoch."""
+        """Return the number of batches in an epoch of the dataset."""
         return batch_count(self.dataset)
 
 
 def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -> Cell:
-    """Return the network unchanged (`mindspore.train.connect_network_with_dataset`)."""
+    """Return the network unchanged: datasets need no connection
+    (`mindspore.train.connect_network_with_dataset`).
+    """
     del dataset_helper
     return network
 

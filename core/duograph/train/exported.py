@@ -37,7 +37,7 @@ _VERSION = 1
 
 
 class ExportedGraph:
-    """A graph read by `load`; pass it to `nn.GraphCell` to run it.
+    """A compiled graph with weights, read by `load`; `nn.GraphCell` runs the graph.
 
     Attributes:
         graph: the graph.
@@ -51,7 +51,7 @@ class ExportedGraph:
         self._run = JitFunction(self.replayed, JitConfig(), True, target=self.replayed)
 
     def run(self, weights: Sequence[Parameter], inputs: Sequence[Any]) -> Any:
-        """Check the inputs and run the compiled graph on weights and inputs."""
+        """Check the inputs and run the loaded graph, compiled, on the given weights and inputs."""
         wanted = [
             self.graph.types[i] for i, (kind, _) in enumerate(self._form["order"]) if kind == "arg"
         ]
@@ -72,7 +72,9 @@ class ExportedGraph:
         return self._run(tuple(weights), tuple(inputs))
 
     def replayed(self, weights: tuple[Any, ...], inputs: tuple[Any, ...]) -> Any:
-        """Interpret the nodes of the graph or, inside jit, append them to the graph being built."""
+        """Interpret the loaded graph's nodes eagerly or, inside jit, append copies to the outer
+        graph.
+        """
         values = [(inputs if kind == "arg" else weights)[k] for kind, k in self._form["order"]]
         builder: Any = staged_builder()
         if builder is None:
@@ -163,7 +165,7 @@ def export(
 
 
 def load(file_name: str, **kwargs: Any) -> ExportedGraph:
-    """Read a graph written by `export` (`mindspore.load`); run it with `nn.GraphCell`.
+    """Read a graph file written by `export` (`mindspore.load`); run the result with `nn.GraphCell`.
 
     Raises:
         ValueError: the file does not exist or has another format.
@@ -229,7 +231,7 @@ def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[
 
 
 def _encoded(template: Any) -> dict[str, Any]:
-    """Encode the pytree of results as JSON."""
+    """Encode the structure of a network's results (nested containers) as JSON."""
     if type(template) in (Out, Argument):
         return {"result" if type(template) is Out else "input": template.index}
     if type(template) in (tuple, list):
@@ -245,7 +247,7 @@ def _encoded(template: Any) -> dict[str, Any]:
 
 
 def _decoded(encoded: dict[str, Any], results: Sequence[Any]) -> Any:
-    """Build the pytree of results from its JSON form."""
+    """Rebuild nested result containers from the JSON description of their structure."""
     ((kind, inner),) = encoded.items()
     if kind == "result":
         return results[inner]
@@ -259,7 +261,7 @@ def _decoded(encoded: dict[str, Any], results: Sequence[Any]) -> Any:
 
 
 def _nodes(graph: Graph, seen: set[int]) -> Iterator[GraphNode]:
-    """Yield the nodes of a graph and of its subgraphs, except those that only run subgraphs."""
+    """Yield the nodes of a graph and its subgraphs, without the nodes that only call subgraphs."""
     if id(graph) in seen:
         return
     seen.add(id(graph))
@@ -275,7 +277,7 @@ def _nodes(graph: Graph, seen: set[int]) -> Iterator[GraphNode]:
 
 
 def _location(node: GraphNode) -> str:
-    """Return the source location of a node as ``file.py:12``."""
+    """Return the source location of a graph node as ``file.py:12``."""
     if node.span is None:
         return "an unknown line"
     return f"{os.path.basename(node.span.file)}:{node.span.line}"

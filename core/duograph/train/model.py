@@ -118,17 +118,17 @@ class Model:
 
     @property
     def train_network(self) -> Cell | None:
-        """The Cell that runs a training step."""
+        """Return the Cell that runs one training step of this Model."""
         return self._train_network
 
     @property
     def predict_network(self) -> Cell:
-        """The Cell that predicts."""
+        """Return the Cell that `Model.predict` runs."""
         return self._predict_network
 
     @property
     def eval_network(self) -> Cell | None:
-        """The Cell that evaluates."""
+        """Return the Cell that `Model.eval` runs, or None if there is none."""
         return self._eval_network
 
     def train(
@@ -337,7 +337,7 @@ class Model:
                 metric.update(outputs[indexes[1]], outputs[indexes[2]])
 
     def predict(self, *predict_data: Any, backend: object = None, config: object = None) -> Any:
-        """Run the network on one batch in evaluation mode."""
+        """Run the prediction network on one batch in evaluation mode; return its output."""
         del backend, config
         was_training = self._predict_network.training
         self._predict_network.set_train(False)
@@ -347,11 +347,11 @@ class Model:
             self._predict_network.set_train(was_training)
 
     def build(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted and ignored: training needs no build step."""
+        """Do nothing: accepted for MindSpore scripts, since training needs no build step."""
 
 
 def batch_count(dataset: Any) -> int:
-    """Return the number of batches in an epoch, or 1 if it is unknown."""
+    """Return the number of batches in an epoch of a dataset, or 1 if the number is unknown."""
     size = getattr(dataset, "get_dataset_size", None)
     if size is not None:
         return int(size())
@@ -373,7 +373,9 @@ def batches_of(dataset: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _is_due(epoch: int, frequency: int | Sequence[int]) -> bool:
-    """Return whether to evaluate after this epoch."""
+    """Return whether `fit` evaluates after this epoch, by `valid_frequency` (int or list of
+    epochs).
+    """
     if isinstance(frequency, int):
         return epoch % frequency == 0
     return epoch in frequency

@@ -114,7 +114,7 @@ def _with_suffix(name: object, format: str) -> str:
 
 
 def _entries(save_obj: object) -> list[tuple[str, Any]]:
-    """Return (name, value) of the argument `save_obj`."""
+    """Return the (name, value) pairs to save from the `save_obj` argument of `save_checkpoint`."""
     if isinstance(save_obj, Cell):
         save_obj.check_names()
         found = [(p.name, p) for p in save_obj.get_parameters()]
@@ -137,7 +137,7 @@ def _entries(save_obj: object) -> list[tuple[str, Any]]:
 
 
 def _appended(append_dict: object) -> list[tuple[str, Any]]:
-    """Return (name, value) of the argument `append_dict`."""
+    """Return the (name, value) pairs to save from the `append_dict` argument of `save_checkpoint`."""
     if append_dict is None:
         return []
     if isinstance(append_dict, Cell):
@@ -150,7 +150,7 @@ def _appended(append_dict: object) -> list[tuple[str, Any]]:
 
 
 def _saved(name: object, value: object) -> _checkpoint_file.Entry:
-    """Convert a value to an array or a string."""
+    """Convert a value to the array or string that a checkpoint file stores."""
     if not isinstance(name, str) or not name:
         raise ArgumentError(f"save_checkpoint: got the name {name!r}; wanted a string")
     if isinstance(value, str):
@@ -226,7 +226,7 @@ def load_checkpoint(
 
 
 def _prefixes(argument: str, value: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Check a prefix argument and return it as a tuple."""
+    """Check a parameter-name prefix argument of `load_checkpoint` and return it as a tuple."""
     if value is None:
         return ()
     several = (value,) if isinstance(value, str) else value
@@ -309,7 +309,7 @@ def load_param_into_net(
 def _without_prefix(
     missing: Sequence[str], values: Mapping[str, Any], matched: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Find values for all missing names under one common prefix; return {} if there is none."""
+    """Match missing Parameters to checkpoint names with one common prefix; return {} if none fits."""
     if not missing:
         return {}
     free = [n for n in values if n not in matched and isinstance(values[n], Parameter)]
@@ -323,7 +323,7 @@ def _without_prefix(
 
 
 def _problem(name: str, target: Tensor, value: object, strict: bool) -> str | None:
-    """Return why `value` cannot be loaded into `target`, or None."""
+    """Return the reason why a value cannot be loaded into the Parameter `target`, or None."""
     if not isinstance(value, Tensor):
         return f"{name} is a text in the dictionary; wanted a Parameter"
     if value.shape != target.shape:

@@ -27,7 +27,8 @@ Array = Any
 
 
 class Memory:
-    """Device memory: a handle. duograph stores it, passes it back and never looks inside.
+    """Handle of a block of device memory. duograph stores it, passes it back and never looks
+    inside.
 
     Free the memory in `__del__` (or `weakref.finalize`), which runs with the last reference.
     """
@@ -41,7 +42,7 @@ class Memory:
             raise DeviceMemoryError(f"Template: got a request for {nbytes} bytes") from None
 
     def array(self, type_: TensorType) -> Array:
-        """Return the contents as an array.
+        """Return the content of the device memory as a NumPy array.
 
         The type is an argument, because the result of a reshape shares the handle of its operand.
         """
@@ -49,7 +50,7 @@ class Memory:
 
 
 class Template(Backend):
-    """The backend. `duograph.backend.protocol.Backend` has defaults for all other methods."""
+    """The example backend; `duograph.backend.protocol.Backend` has defaults for all other methods."""
 
     name = "Template"
     # Other dtypes raise an error that names these. These five are required.
@@ -63,15 +64,15 @@ class Template(Backend):
     conformance_expected_failures: Mapping[str, str] = {}
 
     def available(self) -> str | None:
-        """Return None, or the reason why the device cannot be used; `duograph devices` prints it."""
+        """Return None if the device can be used, or the reason why not for `duograph devices`."""
         return None
 
     def devices(self) -> list[DeviceInfo]:
-        """Return one entry per device; users choose one with device_id."""
+        """Return the information of each device of this backend; users choose one with device_id."""
         return [DeviceInfo(0, "template", "NumPy, playing a device", memory_bytes=0)]
 
     def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Memory:
-        """Copy to the device; `array` is C-contiguous and may be 0-d or empty."""
+        """Copy a NumPy array to the device; the array is C-contiguous and may be 0-d or empty."""
         memory = Memory(array.nbytes)
         memory.data[:] = array.reshape(-1).view(np.uint8)
         return memory
@@ -79,11 +80,13 @@ class Template(Backend):
     def copy_out(
         self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        """Copy to the host, after every kernel that writes `handle` has finished."""
+        """Copy device memory to a NumPy array, after all kernels that write the memory have
+        finished.
+        """
         return np.array(handle.data).view(dtype).reshape(shape)
 
     def synchronize(self, device_id: int) -> None:
-        """Wait for all launched kernels. Launches may be asynchronous; here they are not."""
+        """Wait for all launched kernels of a device; a no-op, since kernels here run synchronously."""
 
     def prepare(
         self,
@@ -92,7 +95,8 @@ class Template(Backend):
         attributes: Mapping[str, Any],
         device_id: int,
     ) -> Callable[..., Any] | None:
-        """Return a call for this op and these operand types, or None: duograph then decomposes it.
+        """Return a kernel call for an op and its operand types, or None: duograph then decomposes
+        the op.
 
         duograph asks once per op, types and attributes and caches the call, so compile, choose a
         kernel and compute launch sizes here. The call receives handles, allocates its results and
@@ -120,7 +124,7 @@ class Template(Backend):
 
 
 def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a kernel of operands that have one dtype (except for select) and broadcast."""
+    """Return an elementwise kernel for broadcasting operands, made from a NumPy function."""
     return lambda *operands, result: function(*operands)
 
 

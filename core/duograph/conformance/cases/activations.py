@@ -1,4 +1,4 @@
-"""Activation functions and their gradients."""
+"""Conformance test cases of activation functions and their gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that create tensors: constants, ranges, one-hot rows, sequence masks."""
+"""Conformance test cases of ops that create tensors: constants, ranges, one-hot rows, masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triangles, bands and diagonals of matrices."""
+"""Conformance test cases of triangles, bands and diagonals of matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Elementary functions: exponentials, logarithms, powers, trigonometric and hyperbolic functions."""
+"""Conformance test cases of exponentials, logarithms, powers, trigonometric and hyperbolic
+functions.
+"""
 
 from __future__ import annotations
 

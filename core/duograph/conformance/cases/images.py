@@ -1,4 +1,4 @@
-"""Images and tables: resampling, embedding, boxes."""
+"""Conformance test cases of image resampling, embedding lookup and bounding boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that read and write by index."""
+"""Conformance test cases of ops that read and write by index."""
 
 from __future__ import annotations
 

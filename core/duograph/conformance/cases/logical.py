@@ -1,4 +1,4 @@
-"""Comparisons, logical and bitwise ops, and selection."""
+"""Conformance test cases of comparisons, logical and bitwise ops, and selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses over distances, classes and likelihoods."""
+"""Conformance test cases of losses over distances, classes and likelihoods."""
 
 from __future__ import annotations
 

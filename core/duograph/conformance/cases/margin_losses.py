@@ -1,4 +1,4 @@
-"""Losses with a margin: ranking, hinge, cosine, triplet and multi-class."""
+"""Conformance test cases of losses with a margin: ranking, hinge, cosine, triplet, multi-class."""
 
 from __future__ import annotations
 

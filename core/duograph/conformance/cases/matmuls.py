@@ -1,4 +1,4 @@
-"""Matrix products and linear algebra."""
+"""Conformance test cases of matrix products and linear algebra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that move and repeat elements: shapes, slices, concatenation, transposition, tiling."""
+"""Conformance test cases of ops that move and repeat elements: slices, concatenation, tiling."""
 
 from __future__ import annotations
 

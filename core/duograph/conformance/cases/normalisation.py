@@ -1,4 +1,4 @@
-"""Normalisation of layers, batches, groups and vectors."""
+"""Conformance test cases of normalisation of layers, batches, groups and vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Padding, and the exchange of pixels and channels."""
+"""Conformance test cases of padding, and of ops that exchange pixels and channels."""
 
 from __future__ import annotations
 

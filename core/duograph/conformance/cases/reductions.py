@@ -1,4 +1,4 @@
-"""Reductions, running sums, softmax and what is made of them."""
+"""Conformance test cases of reductions, running sums, softmax and functions built on reductions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that sort, search and select by value."""
+"""Conformance test cases of ops that sort, search and select by value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sliding windows: convolution, pooling, unfold and fold."""
+"""Conformance test cases of sliding windows: convolution, pooling, unfold and fold."""
 
 from __future__ import annotations
 

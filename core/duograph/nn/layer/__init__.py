@@ -1,4 +1,4 @@
-"""The layers of `nn`, one family in each module. `nn/__init__.py` re-exports them."""
+"""The layers of `nn`, one family in each module; `nn/__init__.py` re-exports all of the layers."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ __all__ = [
 
 
 def _take(x: Tensor, axis: int, indices: Array) -> Tensor:
-    """Gather along `axis` by indices that are known now."""
+    """Gather elements of a tensor along `axis` by indices in a NumPy array."""
     return ops.gather(x, Tensor(indices.astype(np.int64)), axis)
 
 
@@ -52,7 +52,7 @@ def pad_axis(owner: str, x: Tensor, axis: int, low: int, high: int, mode: PadMod
 
 
 def pad_constant(x: Tensor, widths: Sequence[tuple[int, int]], value: float) -> Tensor:
-    """Pad every axis by its (low, high) with `value`; negative widths crop."""
+    """Pad every axis of a tensor by its (low, high) with `value`; negative widths crop."""
     for axis, (low, high) in enumerate(widths):
         if low < 0 or high < 0:
             x = _take(x, axis, np.arange(max(-low, 0), x.shape[axis] - max(-high, 0)))
@@ -104,7 +104,7 @@ class Pad(Cell):
 
 
 class _SpatialPad(Cell):
-    """Base of the layers that pad the last axes.
+    """Base class of the layers that pad the last one to three axes of a tensor.
 
     `padding` lists (low, high) from the last axis backwards: (left, right, top, bottom, ...).
     """

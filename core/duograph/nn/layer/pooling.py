@@ -406,7 +406,7 @@ class LPPool1d(LPPool2d):
 
 
 def _windows(n: int, out: int) -> list[range]:
-    """Return the `out` windows that cover an axis of length `n` as evenly as possible."""
+    """Return (start, end) of the `out` adaptive pooling windows over an axis of length `n`."""
     return [range(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
 
 
@@ -438,7 +438,7 @@ class _Adaptive(Cell):
         self._sizes = tuple(several)
 
     def _sizes_for(self, x: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the spatial lengths of the input and of the output."""
+        """Return the spatial lengths of an adaptive pooling's input and output."""
         _check.rank(type(self).__name__, x, self._axes + 1, self._axes + 2)
         size = x.shape[-self._axes :]
         return size, tuple(n if o is None else o for n, o in zip(size, self._sizes, strict=True))

@@ -260,14 +260,14 @@ class MultiheadAttention(Cell):
 
 
 def _additive(mask: Tensor, dtype: DTypeLike) -> Tensor:
-    """Convert a bool mask to 0 and -inf; cast another mask."""
+    """Convert a bool attention mask to 0 and -inf for addition to the scores; cast another mask."""
     if mask.dtype.kind == "b":
         return ops.where(mask, Tensor(float("-inf"), dtype), Tensor(0.0, dtype))
     return ops.cast(mask, dtype)
 
 
 def _activation(value: Activation) -> Callable[[Tensor], Tensor]:
-    """Return the function of an `activation` argument; "gelu" is the exact form."""
+    """Return the activation function that a Transformer layer's `activation` argument names."""
     if value == "gelu":
         return lambda x: ops.gelu(x, "none")
     if isinstance(value, str):

@@ -52,7 +52,7 @@ class Metric:
         return self
 
     def _convert_data(self, data: object) -> Array:
-        """Return a Tensor, list, number or array as an array."""
+        """Return a metric's input (a Tensor, list, number or array) as a NumPy array."""
         if isinstance(data, Tensor):
             return data.asnumpy()
         if isinstance(data, (list, tuple, np.ndarray, int, float, np.generic)):
@@ -62,7 +62,7 @@ class Metric:
         )
 
     def _inputs(self, inputs: Sequence[object], n: int) -> list[Array]:
-        """Return the `n` selected inputs of `update` as arrays."""
+        """Return the `n` selected inputs of the metric's `update` as NumPy arrays."""
         chosen = inputs if self.indexes is None else [inputs[i] for i in self.indexes]
         if len(chosen) != n:
             raise ArgumentValueError(

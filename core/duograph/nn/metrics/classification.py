@@ -108,7 +108,7 @@ class _Counts(EvaluationBase):
         self._actual += actual.sum(0)
 
     def _ratio(self, total: Array, average: bool) -> Array | float:
-        """Return true positives over `total` for each class, or the mean over classes."""
+        """Return true positives divided by `total` for each class, or the mean over the classes."""
         if not self._true.size:
             raise no_batches_error(type(self).__name__)
         found = self._true / np.maximum(total, 1e-20)

@@ -30,7 +30,7 @@ DecayNow: TypeAlias = "float | Tensor | tuple[float | Tensor, ...]"  # the decay
 
 
 class _GroupEntry(NamedTuple):
-    """A Parameter of a group with the group's settings."""
+    """One Parameter of an optimiser's parameter group with the settings of the group."""
 
     parameter: Parameter
     rate: Parameter | LearningRateSchedule
@@ -241,7 +241,9 @@ class Optimizer(Cell):
         entries: list[_GroupEntry],
         common_rate: Parameter | LearningRateSchedule,
     ) -> None:
-        """Set the attributes that hold one entry for each Parameter of the groups."""
+        """Set the optimiser's learning rate, decay and other lists with one entry for each
+        Parameter.
+        """
         self.parameters = _unique(owner, [e.parameter for e in entries])
         if self.is_group_lr:
             object.__setattr__(self, "learning_rate", tuple(e.rate for e in entries))
@@ -262,7 +264,7 @@ class Optimizer(Cell):
     # ---- for subclasses -------------------------------------------------------------------------
 
     def get_lr(self) -> Any:
-        """Return the rate of this step: a Tensor, or a tuple of one for each Parameter."""
+        """Return the learning rate of this step: a Tensor, or a tuple with one for each Parameter."""
         if self.is_group_lr:
             return tuple(r(self.global_step) if isinstance(r, Cell) else r for r in self._rates())
         rate = self.learning_rate
@@ -286,7 +288,7 @@ class Optimizer(Cell):
         raise ArgumentValueError(f"get_lr_parameter: {param.name!r} is not among the parameters")
 
     def get_weight_decay(self) -> DecayNow:
-        """Return the decay of this step: a number or Tensor, or a tuple of one per Parameter."""
+        """Return the weight decay of this step: a number or Tensor, or a tuple, one per Parameter."""
         decay = self.weight_decay
         if isinstance(decay, tuple):
             return tuple(d(self.global_step) if isinstance(d, Cell) else d for d in decay)
@@ -322,17 +324,17 @@ class Optimizer(Cell):
         )
 
     def flatten_gradients(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """Return the gradients unchanged; this implementation does not flatten weights."""
+        """Return the gradients unchanged; this optimiser does not flatten weights."""
         return gradients
 
     def assignadd(self, target: Parameter, value: Tensor) -> Parameter:
-        """Add `value` to a Parameter in place."""
+        """Add `value` to the Parameter `target` in place; return the Parameter."""
         return target.set_data(target + value)
 
     # ---- the step -------------------------------------------------------------------------------
 
     def construct(self, gradients: Gradients) -> bool:
-        """Update every Parameter; return True.
+        """Run one optimiser step: update every Parameter from its gradient; return True.
 
         Raises:
             ValueError: another number of gradients than Parameters, or a gradient of another shape.
@@ -360,12 +362,12 @@ class Optimizer(Cell):
         return True
 
     def begin_step(self) -> None:
-        """Run once per step before the first update; subclasses may override it."""
+        """Prepare an optimiser step, before the first Parameter update; subclasses may override it."""
 
     def update(
         self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
     ) -> None:
-        """Write the new value of Parameter number `i`.
+        """Compute and write the new value of the optimiser's Parameter number `i`.
 
         Every subclass that does not override `construct` implements it. The gradient is still
         multiplied by the loss scale; `scale` is its reciprocal.
@@ -395,7 +397,9 @@ class Optimizer(Cell):
                 )
 
     def _state(self, prefix: str, init: Init = "zeros") -> ParameterTuple:
-        """Create a state Parameter for each Parameter, named ``prefix.name``, of its type."""
+        """Create an optimiser state Parameter ``prefix.name`` for each Parameter, of its shape and
+        dtype.
+        """
         found = []
         for p in self.parameters:
             made = Parameter(initializer(init, p.shape, p.dtype), name=f"{prefix}.{p.name}")
@@ -404,12 +408,12 @@ class Optimizer(Cell):
 
     @property
     def unique(self) -> bool:
-        """Always True: gradients are dense."""
+        """Return True (MindSpore's flag of unique sparse indices); all gradients here are dense."""
         return True
 
     @property
     def target(self) -> str:
-        """The device that the updates run on."""
+        """Return the name of the device that runs the optimiser's updates."""
         return str(get_context("device_target"))
 
 
@@ -425,7 +429,7 @@ def _check_group(owner: str, group: object) -> None:
 
 
 def _listed(owner: str, parameters: object) -> list[Any]:
-    """Return `parameters` as a list that is not empty; its items are not checked."""
+    """Return an optimiser's `parameters` argument as a non-empty list; items are not checked."""
     if isinstance(parameters, (Parameter, Tensor, str, dict)) or not isinstance(
         parameters, Iterable
     ):
@@ -439,7 +443,7 @@ def _listed(owner: str, parameters: object) -> list[Any]:
 
 
 def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
-    """Return a ParameterTuple; raise if two Parameters have the same name."""
+    """Return a ParameterTuple of the Parameters; raise if two of the Parameters have the same name."""
     names: set[str] = set()
     for p in parameters:
         if p.name in names:
@@ -451,7 +455,9 @@ def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
 
 
 def _decay(owner: str, value: object) -> Decay:
-    """Check a weight decay argument."""
+    """Return the `weight_decay` argument of an optimiser; raise unless a number of 0 or more, or a
+    Cell.
+    """
     if isinstance(value, Cell):
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):

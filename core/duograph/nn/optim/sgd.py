@@ -1,4 +1,4 @@
-"""Stochastic gradient descent with and without momentum; each update is one fused op."""
+"""The optimisers SGD and Momentum; each Parameter update is one fused op."""
 
 from __future__ import annotations
 

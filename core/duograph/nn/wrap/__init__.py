@@ -1,4 +1,4 @@
-"""Cells that wrap networks: loss, training step, loss scaling."""
+"""Cells that wrap a network with a loss, a training step or loss scaling."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class WithLossCell(Cell):
 
     @property
     def backbone_network(self) -> Cell:
-        """The network."""
+        """Return the wrapped network without its loss function."""
         return self._backbone
 
 

@@ -65,7 +65,7 @@ class DynamicLossScaleUpdateCell(Cell):
         )
 
     def get_loss_scale(self) -> float:
-        """Return the initial scale."""
+        """Return the initial value of the dynamic loss scale."""
         return self.loss_scale_value
 
     def construct(self, loss_scale: Parameter, overflow: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ class FixedLossScaleUpdateCell(Cell):
         )
 
     def get_loss_scale(self) -> float:
-        """Return the scale."""
+        """Return the constant loss scale."""
         return self.loss_scale_value
 
     def construct(self, _: object, overflow: Tensor) -> Tensor:
@@ -170,12 +170,12 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return loss, overflow, self.scale_sense.value()
 
     def _scaled(self, scale: Tensor, *inputs: Any) -> tuple[Tensor, Tensor]:
-        """Return the scaled and the plain loss."""
+        """Return the loss multiplied by the loss scale, and the plain loss."""
         loss = self.network(*inputs)
         return loss * scale.astype(loss.dtype), loss
 
     def set_sense_scale(self, sens: Tensor) -> None:
-        """Set the scale.
+        """Set the loss scale of this training step to the value of a one-element Tensor.
 
         Raises:
             TypeError: `sens` is not a Tensor.
@@ -201,7 +201,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         return Tensor(False) if found is None else found
 
     def process_loss_scale(self, overflow: Tensor) -> Tensor:
-        """Update the scale, if a Cell does so; return the overflow flag."""
+        """Update the loss scale with the update Cell, if one is set; return the overflow flag."""
         if self.loss_scaling_manager is not None:
             return self.loss_scaling_manager(self.scale_sense, overflow)
         return overflow

@@ -53,15 +53,15 @@ class RunContext:
         self._stop_requested = False
 
     def original_args(self) -> RunParameters:
-        """Return the state of the run."""
+        """Return the state of the training or evaluation run, such as epoch and step numbers."""
         return self._original_args
 
     def request_stop(self) -> None:
-        """Request the end of the run after this step."""
+        """Request that the training or evaluation run ends after this step."""
         self._stop_requested = True
 
     def get_stop_requested(self) -> bool:
-        """Return whether a callback requested the end of the run."""
+        """Return whether a callback requested the end of the training or evaluation run."""
         return self._stop_requested
 
 
@@ -87,74 +87,78 @@ class Callback:
         return None
 
     def begin(self, run_context: RunContext) -> None:
-        """Before the run."""
+        """Callback hook that `Model` runs before training or evaluation; does nothing by default."""
 
     def epoch_begin(self, run_context: RunContext) -> None:
-        """Before an epoch."""
+        """Callback hook that `Model` runs before an epoch; does nothing by default."""
 
     def epoch_end(self, run_context: RunContext) -> None:
-        """After an epoch."""
+        """Callback hook that `Model` runs after an epoch; does nothing by default."""
 
     def step_begin(self, run_context: RunContext) -> None:
-        """Before a step."""
+        """Callback hook that `Model` runs before a step; does nothing by default."""
 
     def step_end(self, run_context: RunContext) -> None:
-        """After a step."""
+        """Callback hook that `Model` runs after a step; does nothing by default."""
 
     def end(self, run_context: RunContext) -> None:
-        """After the run."""
+        """Callback hook that `Model` runs after training or evaluation; does nothing by default."""
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Before training."""
+        """Callback hook that `Model` runs before training; calls `begin` by default."""
         self.begin(run_context)
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
-        """Before an epoch of training."""
+        """Callback hook that `Model` runs before a training epoch; calls `epoch_begin` by default."""
         self.epoch_begin(run_context)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """After an epoch of training."""
+        """Callback hook that `Model` runs after a training epoch; calls `epoch_end` by default."""
         self.epoch_end(run_context)
 
     def on_train_step_begin(self, run_context: RunContext) -> None:
-        """Before a step of training."""
+        """Callback hook that `Model` runs before a training step; calls `step_begin` by default."""
         self.step_begin(run_context)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """After a step of training."""
+        """Callback hook that `Model` runs after a training step; calls `step_end` by default."""
         self.step_end(run_context)
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """After training."""
+        """Callback hook that `Model` runs after training; calls `end` by default."""
         self.end(run_context)
 
     def on_eval_begin(self, run_context: RunContext) -> None:
-        """Before evaluation."""
+        """Callback hook that `Model` runs before evaluation; calls `begin` by default."""
         self.begin(run_context)
 
     def on_eval_epoch_begin(self, run_context: RunContext) -> None:
-        """Before the epoch of evaluation."""
+        """Callback hook that `Model` runs before the epoch of evaluation; calls `epoch_begin` by
+        default.
+        """
         self.epoch_begin(run_context)
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        """After the epoch of evaluation."""
+        """Callback hook that `Model` runs after the epoch of evaluation; calls `epoch_end` by
+        default.
+        """
         self.epoch_end(run_context)
 
     def on_eval_step_begin(self, run_context: RunContext) -> None:
-        """Before a step of evaluation."""
+        """Callback hook that `Model` runs before an evaluation step; calls `step_begin` by default."""
         self.step_begin(run_context)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """After a step of evaluation."""
+        """Callback hook that `Model` runs after an evaluation step; calls `step_end` by default."""
         self.step_end(run_context)
 
     def on_eval_end(self, run_context: RunContext) -> None:
-        """After evaluation."""
+        """Callback hook that `Model` runs after evaluation; calls `end` by default."""
         self.end(run_context)
 
 
 class CallbackList(Callback):
-    """Calls several callbacks in order."""
+    """A callback that forwards each training and evaluation hook to several callbacks in order."""
 
     def __init__(self, callbacks: Callback | Iterable[Callback] | None) -> None:
         if callbacks is None:
@@ -176,7 +180,7 @@ class CallbackList(Callback):
         return iter(self.callbacks)
 
     def for_eval(self) -> CallbackList:
-        """Return the callbacks for an evaluation inside `fit`: those with an `on_eval_` method."""
+        """Return the callbacks with an `on_eval_` method, which `fit` runs during its evaluations."""
         return CallbackList([
             cb for cb in self.callbacks
             if any(
@@ -186,6 +190,6 @@ class CallbackList(Callback):
         ])  # fmt: skip
 
     def call(self, method: str, run_context: RunContext) -> None:
-        """Call the method of this name of every callback."""
+        """Call the method named `method` of every callback in the list."""
         for cb in self.callbacks:
             getattr(cb, method)(run_context)

@@ -141,7 +141,7 @@ class ModelCheckpoint(Callback):
 
     @property
     def latest_ckpt_file_name(self) -> str:
-        """Path of the newest file."""
+        """Return the path of the newest checkpoint file that this callback wrote."""
         return self._latest
 
     def begin(self, run_context: RunContext) -> None:
@@ -177,12 +177,12 @@ class ModelCheckpoint(Callback):
         return None
 
     def save_after_exception(self, p: RunParameters) -> None:
-        """Save, if the configuration asks for it, when training ended with an exception."""
+        """Save a checkpoint after training raised an exception, if `exception_save` is configured."""
         if self._config.exception_save:
             self._save(p)
 
     def _save(self, p: RunParameters) -> None:
-        """Write a file for the current step and remove old files."""
+        """Write a checkpoint file for the current step and remove old checkpoint files."""
         config = self._config
         prefix = self._prefix(p) if callable(self._prefix) else self._prefix
         folder = self._directory(p) if callable(self._directory) else self._directory
@@ -202,7 +202,7 @@ class ModelCheckpoint(Callback):
         self._forget_old(path)
 
     def _more(self, p: RunParameters) -> dict[str, Any]:
-        """Return the entries of `append_info`."""
+        """Return the extra checkpoint entries that the configuration's `append_info` asks for."""
         found: dict[str, Any] = {}
         for item in self._config.append_info or []:
             if isinstance(item, dict):

@@ -31,7 +31,7 @@ class LossNotFinite(DuographError, ValueError):
 
 
 def _loss(cb_params: RunParameters) -> Any:
-    """Return the loss of the last step as a number or array, or None."""
+    """Return the loss of the last training step as a number or array, or None."""
     found = cb_params.get("net_outputs")
     if isinstance(found, (tuple, list)) and found:
         found = found[0]
@@ -145,11 +145,11 @@ class _Watcher(Callback):
         self.best = -np.inf * self._sign
 
     def _better(self, value: float, than: float) -> bool:
-        """Return whether `value` improves on `than` by more than `min_delta`."""
+        """Return whether a monitored value improves on `than` by more than `min_delta`."""
         return self._sign * (value - than) > self.min_delta
 
     def _value(self, run_context: RunContext) -> float | None:
-        """Return the monitored value of this epoch, or None if there was no evaluation."""
+        """Return the monitored loss or metric of this epoch, or None if no evaluation ran."""
         p = run_context.original_args()
         if self.monitor == "loss":
             return _loss(p)
@@ -288,7 +288,7 @@ class ReduceLROnPlateau(_Watcher):
                 self.cooldown_counter, self.wait = self.cooldown, 0
 
     def _lower(self, p: RunParameters) -> None:
-        """Multiply the rates by `factor`, down to `min_lr`."""
+        """Multiply the optimiser's learning rates by `factor`, but not below `min_lr`."""
         for rate in _rates("ReduceLROnPlateau", p.optimizer):
             old = float(rate.asnumpy())
             new = max(old * self.factor, self.min_lr)
@@ -299,7 +299,7 @@ class ReduceLROnPlateau(_Watcher):
 
 
 def _rates(owner: str, optimizer: Optimizer) -> list[Parameter]:
-    """Return the distinct rates of an optimiser; raise if one is a schedule."""
+    """Return the distinct learning rate Parameters of an optimiser; raise if one is a schedule."""
     rate = optimizer.learning_rate
     found: list[Parameter] = []
     for r in rate if isinstance(rate, tuple) else (rate,):
