@@ -18,6 +18,7 @@ from . import (
     adaptive_pooling,
     aliases,
     attention,
+    attention_functions,
     axis_scattering,
     channels_last,
     collective,
@@ -25,9 +26,11 @@ from . import (
     comparison,
     complex_numbers,
     convolution,
+    convolution_functions,
     convolution_primitives,
     creation,
     creation_functions,
+    creation_ranges,
     ctc,
     data_formats,
     detection,
@@ -138,6 +141,7 @@ FAMILIES = (
     dropouts,
     distributions,
     convolution,
+    convolution_functions,
     pooling,
     adaptive_pooling,
     channels_last,
@@ -159,6 +163,7 @@ FAMILIES = (
     shaping,
     joining,
     creation_functions,
+    creation_ranges,
     diagonals,
     padding,
     sorting,
@@ -179,6 +184,7 @@ FAMILIES = (
     segments,
     slicing,
     attention,
+    attention_functions,
 )
 
 for _family in FAMILIES:

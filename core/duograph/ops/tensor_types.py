@@ -14,7 +14,7 @@ from ..dtype import DType, DTypeLike, as_dtype, float32, int32, int64
 from ..errors import ArgumentError
 from ..tensor import Tensor
 from .creation import cast
-from .creation_functions import _fit, _number
+from .creation_functions import converted_number, number_and_dtype
 from .methods import tensor_method
 from .movement import identity
 from .primitive import primitive
@@ -53,7 +53,7 @@ def scalar_to_tensor(input_x: bool | int | float | complex, dtype: DTypeLike = f
         >>> ms.ops.scalar_to_tensor(1, ms.int32)
         Tensor(shape=[], dtype=Int32, value= 1)
     """
-    return Tensor(_number("scalar_to_tensor", input_x)[0], dtype)
+    return Tensor(number_and_dtype("scalar_to_tensor", input_x)[0], dtype)
 
 
 @primitive("ScalarToArray")
@@ -76,7 +76,7 @@ def scalar_cast(input_x: object, input_y: object) -> bool | int | float | comple
         >>> ms.ops.scalar_cast(1.7, ms.int32)
         1
     """
-    return _fit(_number("scalar_cast", input_x)[0], as_dtype(input_y))
+    return converted_number(number_and_dtype("scalar_cast", input_x)[0], as_dtype(input_y))
 
 
 # ---- the type of a tensor ------------------------------------------------------------------------
