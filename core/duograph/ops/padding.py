@@ -1,13 +1,17 @@
-"""Padding: constants, reflections, edges and the other side; and what rearranges blocks of pixels."""
+"""Padding of axes (constant, reflect, edge, circular) and block rearrangements of images.
+
+Layers, primitive classes and users call these functions. Paddings must be checked here: the
+primitives `pad_by` and `pad_index` expect valid ones.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from .arguments import ints_of
@@ -24,7 +28,7 @@ __all__ = [
 
 @op(name="pad_index")
 def pad_index(input: Tensor, low: Sequence[int], high: Sequence[int], mode: str):
-    """Composite: axes lengthened (or cut, where negative) by elements of `input` as `mode` says."""
+    """Composite: extend axes with elements of `input` chosen by `mode`; negative padding crops."""
     out = input
     for axis, (a, b) in enumerate(zip(low, high, strict=True)):
         if a or b:
@@ -32,8 +36,8 @@ def pad_index(input: Tensor, low: Sequence[int], high: Sequence[int], mode: str)
     return out
 
 
-def padded_positions(n: int, low: int, high: int, mode: str) -> Any:
-    """Which of `n` elements stands at each place of a padded axis."""
+def padded_positions(n: int, low: int, high: int, mode: str) -> Array:
+    """Return the int64 source index of each element of a padded axis of size `n`."""
     at = np.arange(-low, n + high)
     if mode == "replicate":
         at = at.clip(0, max(n - 1, 0))
@@ -42,14 +46,19 @@ def padded_positions(n: int, low: int, high: int, mode: str) -> Any:
     elif mode == "symmetric":
         at = at % (2 * n) if n else at
         at = np.where(at >= n, 2 * n - 1 - at, at)
-    else:  # reflect: the edge itself is not repeated
+    else:  # reflect: the edge element is not repeated
         period = max(2 * (n - 1), 1)
         at = at % period
         at = np.where(at >= n, period - at, at)
     return at.astype(np.int64)
 
 
-def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
+def pad(
+    input_x: Tensor,
+    padding: int | Sequence[int],
+    mode: str = "constant",
+    value: Tensor | int | float | None = None,
+) -> Tensor:
     """Axes lengthened before and after (`mindspore.ops.pad`).
 
     Args:
@@ -76,7 +85,8 @@ def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None
     shape = input_x.shape
     if len(numbers) % 2 or len(numbers) > 2 * len(shape):
         raise ArgumentValueError(
-            f"pad: got padding={numbers} for shape {shape}; wanted two numbers an axis, from the last on"
+            f"pad: got padding={numbers} for shape {shape}; wanted two numbers an axis, from the "
+            "last on"
         )
     pairs = [(numbers[i], numbers[i + 1]) for i in range(0, len(numbers), 2)]
     pairs = [(0, 0)] * (len(shape) - len(pairs)) + pairs[::-1]
@@ -94,7 +104,7 @@ def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None
     return pad_index(input_x, low, high, mode)
 
 
-def _check_sizes(name: str, shape: Any, low: Any, high: Any) -> None:
+def _check_sizes(name: str, shape: Sequence[int], low: Sequence[int], high: Sequence[int]) -> None:
     if any(
         n + a + b < 0 or n + a < 0 or n + b < 0 for n, a, b in zip(shape, low, high, strict=True)
     ):
@@ -103,18 +113,21 @@ def _check_sizes(name: str, shape: Any, low: Any, high: Any) -> None:
         )
 
 
-def _check_room(name: str, shape: Any, low: Any, high: Any, mode: str) -> None:
+def _check_room(
+    name: str, shape: Sequence[int], low: Sequence[int], high: Sequence[int], mode: str
+) -> None:
     for axis, (n, a, b) in enumerate(zip(shape, low, high, strict=True)):
         room = n - 1 if mode == "reflect" else n
         most = max(a, b)
         if most > (room if mode in ("reflect", "symmetric", "circular") else (most if n else 0)):
             raise ShapeError(
-                f"{name}: got {a} and {b} for axis {axis} of size {n}; mode {mode!r} has at most {room} to give"
+                f"{name}: got {a} and {b} for axis {axis} of size {n}; mode {mode!r} has at most "
+                f"{room} to give"
             )
 
 
-def pad_with(input: Tensor, low: Sequence[int], high: Sequence[int], value: Any) -> Tensor:
-    """Constant padding; negative numbers cut."""
+def pad_with(input: Tensor, low: Sequence[int], high: Sequence[int], value: object) -> Tensor:
+    """Pad with a constant; negative padding crops."""
     if isinstance(value, Tensor):
         value = value.item()
     out = input
@@ -129,7 +142,7 @@ def pad_with(input: Tensor, low: Sequence[int], high: Sequence[int], value: Any)
 
 
 def _pairs(
-    name: str, paddings: Any, ndim: int | None = None
+    name: str, paddings: object, ndim: int | None = None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if isinstance(paddings, Tensor):
         paddings = paddings.tolist()
@@ -145,15 +158,17 @@ def _pairs(
 
 
 @primitive("Pad(paddings)")
-def pad_pairs(input: Tensor, paddings: Any, name: str = "Pad") -> Tensor:
-    """Zeros before and after each axis, a pair an axis from the first on."""
+def pad_pairs(
+    input: Tensor, paddings: Tensor | Sequence[Sequence[int]], name: str = "Pad"
+) -> Tensor:
+    """Pad with zeros; `paddings` has one (before, after) pair per axis, from the first axis on."""
     low, high = _pairs(name, paddings, len(input.shape))
     _check_sizes(name, input.shape, low, high)
     return pad_with(input, low, high, 0)
 
 
 @primitive('MirrorPad(mode="REFLECT")')
-def mirror_pad(input_x: Tensor, paddings: Any, mode: str) -> Tensor:
+def mirror_pad(input_x: Tensor, paddings: Tensor | Sequence[Sequence[int]], mode: str) -> Tensor:
     """Axes lengthened by their mirror image (`mindspore.ops.mirror_pad`).
 
     Args:
@@ -195,17 +210,17 @@ def padding(x: Tensor, pad_dim_size: int = 8) -> Tensor:
     """
     if len(x.shape) < 2 or x.shape[-1] != 1 or pad_dim_size < 1:
         raise ShapeError(
-            f"padding: got shape {x.shape}, pad_dim_size={pad_dim_size}; wanted a last axis of size 1"
+            f"padding: got shape {x.shape}, pad_dim_size={pad_dim_size}; wanted a last axis of "
+            "size 1"
         )
     lead = (0,) * (len(x.shape) - 1)
     return pad_with(x, (*lead, 0), (*lead, pad_dim_size - 1), 0)
 
 
-# ---- blocks
-# ------------------------------------------------------------------------------------------
+# ---- blocks --------------------------------------------------------------------------------------
 
 
-def _positive(name: str, what: str, value: Any) -> int:
+def _positive(name: str, what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ArgumentError(f"{name}: got {what}={value!r}; wanted an int")
     if value < 1:
@@ -291,7 +306,7 @@ def channel_shuffle(x: Tensor, groups: int):
     return reshape_to(moved, x.shape)
 
 
-def _four(name: str, x: Any) -> None:
+def _four(name: str, x: Tensor) -> None:
     if len(x.shape) != 4:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted four axes (N, C, H, W)")
 
@@ -348,7 +363,9 @@ def space_to_depth(x: Tensor, block_size: int):
 
 
 @primitive("SpaceToBatch(block_size, paddings)")
-def space_to_batch_nd(input_x: Tensor, block_size: Any, paddings: Any) -> Tensor:
+def space_to_batch_nd(
+    input_x: Tensor, block_size: int | Sequence[int], paddings: Tensor | Sequence[Sequence[int]]
+) -> Tensor:
     """Blocks of the last axes moved into the batch axis, after zero padding
     (`mindspore.ops.space_to_batch_nd`).
 
@@ -384,7 +401,7 @@ def space_to_batch_nd(input_x: Tensor, block_size: Any, paddings: Any) -> Tensor
     return reshape_to(moved, (area * x.shape[0], *x.shape[1:k], *[split[i] for i in outer]))
 
 
-def _blocks(name: str, block: Any, count: int, ndim: int) -> tuple[int, ...]:
+def _blocks(name: str, block: int | Sequence[int], count: int, ndim: int) -> tuple[int, ...]:
     sizes = ints_of(name, "block", block)
     sizes = sizes * count if len(sizes) == 1 else sizes
     if len(sizes) != count or min(sizes) < 1 or count >= ndim:
@@ -393,7 +410,9 @@ def _blocks(name: str, block: Any, count: int, ndim: int) -> tuple[int, ...]:
 
 
 @primitive("BatchToSpaceND(block_shape, crops)")
-def batch_to_space_nd(input_x: Tensor, block_shape: Any, crops: Any) -> Tensor:
+def batch_to_space_nd(
+    input_x: Tensor, block_shape: int | Sequence[int], crops: Tensor | Sequence[Sequence[int]]
+) -> Tensor:
     """The inverse of `space_to_batch_nd`, with the edges cut off
     (`mindspore.ops.batch_to_space_nd`).
 

@@ -1,8 +1,9 @@
-"""Powers and roots."""
+"""Powers and roots: sqrt, rsqrt, pow, hypot and float_power.
+
+Every family may use these element-wise ops. Integer powers must wrap around as NumPy's do.
+"""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -139,7 +140,9 @@ def _(s, x, y):
 def _(x, y, out, dout):
     x_, y_ = conjugate(x), conjugate(y)
     dx = mul(dout, select(y == 0, 0, y_ * pow(x_, y_ - 1)))
-    base = select(x == 0, 1, x_)  # 0 to a positive power does not change with the power
+    base = select(
+        x == 0, 1, x_
+    )  # log(0) is avoided: 0**y is constant in y > 0, so its derivative is 0
     dy = mul(dout, mul(conjugate(out), log(base)))
     return unbroadcast(dx, x), unbroadcast(dy, y)
 
@@ -214,7 +217,7 @@ def _(x, y):
 
 
 @tensor_method("float_power")
-def float_power(input: Any, exponent: Any) -> Tensor:
+def float_power(input: Tensor | int | float, exponent: Tensor | int | float) -> Tensor:
     """`input` to the power of `exponent`, computed in float64 (`mindspore.ops.float_power`).
 
     Args:

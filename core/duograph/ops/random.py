@@ -1,30 +1,32 @@
-"""Random numbers: the primitive `random_bits`, and the functions of MindSpore's names made of it.
+"""Random numbers: the primitive `random_bits`, and MindSpore's functions that use it.
 
-Each call takes one position of the random state (duograph.random_state). A uniform number is made
-of the top 24 bits of a word, so that float32 holds it exactly and all backends agree.
+Each call consumes one position of the random state (duograph.random_state). A uniform number uses
+the top 24 bits of a word, which float32 holds exactly, so that all backends agree.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from .. import random_state
 from ..backend import registry
-from ..dtype import as_dtype, float32, int32, int64, uint32
+from ..dtype import DType, DTypeLike, as_dtype, float32, int32, int64, uint32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
 from ..ir.control import random_state as state_op
 from ..op import op
 from ..placement import commit
+from ..random_state import Generator
 from ..runtime_state import staged_builder, thread_state
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
 from .comparison import less
 from .creation import cast_to, fill, iota
+from .division import remainder
 from .elementwise import add, minimum, mul, neg
 from .exponential import log
 from .gather_scatter import gather
@@ -33,7 +35,6 @@ from .methods import tensor_method
 from .movement import concat_by, slice_by
 from .powers import sqrt
 from .reduction import argmax_along
-from .rounding import remainder
 from .scan import scan_sum
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to
 from .sorting import sort_by, topk_by
@@ -43,6 +44,10 @@ __all__ = [
     "random_bits", "rand", "randn", "rand_like", "randn_like", "randint", "randint_like",
     "randperm", "standard_normal", "normal", "uniform", "bernoulli", "multinomial", "shuffle",
 ]  # fmt: skip
+
+
+Number: TypeAlias = Tensor | int | float
+Size: TypeAlias = int | Sequence[int]
 
 
 @op(differentiable=False)
@@ -66,12 +71,12 @@ def _(state, shape):
     return random_state.philox(state, size_of(shape)).reshape(shape)
 
 
-def u32(value: int) -> Any:
+def u32(value: int) -> Tensor:
     return fill((), value, uint32)
 
 
-def _multiplied(a: Any, factor: int) -> tuple[Any, Any]:
-    """High and low word of a * factor: from 16-bit halves, for backends without 64-bit integers."""
+def _multiplied(a: Tensor, factor: int) -> tuple[Tensor, Tensor]:
+    """Return the high and low word of a * factor, from 16-bit halves: no 64-bit integers needed."""
     mask, half = u32(0xFFFF), u32(16)
     a0, a1 = bitwise_and(a, mask), shift_right(a, half)
     f0, f1 = u32(factor & 0xFFFF), u32(factor >> 16)
@@ -102,24 +107,24 @@ def _(state, shape):
     return reshape_to(slice_by(words, (0,), (count,), (1,)), tuple(shape))
 
 
-# ---- composites on a state ----------------------------------------------------------------------
+# ---- composites on a state -----------------------------------------------------------------------
 
 
-def fraction(bits: Any) -> Any:
-    """float32 in [0, 1) from the top 24 bits."""
+def fraction(bits: Tensor) -> Tensor:
+    """Convert the top 24 bits of uint32 words to float32 in [0, 1)."""
     return cast_to(shift_right(bits, u32(8)), float32) * 2.0**-24
 
 
 @op(differentiable=False)
-def random_uniform(state: Tensor, shape: Sequence[int], dtype: Any):
-    """[0, 1), every element from one word."""
+def random_uniform(state: Tensor, shape: Sequence[int], dtype: object):
+    """Uniform numbers in [0, 1), one random word per element."""
     found = fraction(random_bits(state, shape))
     return found if dtype is float32 else cast_to(found, dtype)
 
 
 @op(differentiable=False)
-def random_normal(state: Tensor, shape: Sequence[int], dtype: Any):
-    """Standard normal, in pairs (Box and Muller, 1958)."""
+def random_normal(state: Tensor, shape: Sequence[int], dtype: object):
+    """Standard normal numbers, by pairs (Box and Muller, 1958)."""
     count = size_of(shape)
     half = (count + 1) // 2
     unit = fraction(random_bits(state, (2 * half,)))
@@ -134,10 +139,13 @@ def random_normal(state: Tensor, shape: Sequence[int], dtype: Any):
 
 
 @op(differentiable=False)
-def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dtype: Any):
-    """Integers in [low, high): a word modulo the span, two words when the span needs them."""
+def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dtype: object):
+    """Uniform integers in [low, high): random words modulo the span.
+
+    A span over 2**16 takes two words per element, to keep the bias of the modulus negligible.
+    """
     span = high - low
-    if span <= 2**16:  # the bias of the modulus is at most 2^-16 of a probability
+    if span <= 2**16:  # the modulus changes a probability by a factor of at most 1 + 2^-16
         bits = random_bits(state, shape)
         value = cast_to(remainder(bits, u32(span)), int64)
     else:
@@ -145,7 +153,7 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
         rest = (1,) * (len(shape) + 1)
         upper = slice_by(bits, (0,) * len(rest), (1, *shape), rest)
         lower = slice_by(bits, (1, *[0] * len(shape)), (2, *shape), rest)
-        # 62 bits: positive in int64
+        # 62 bits are never negative in int64
         wide = bitwise_or(
             shift_left(shift_right(upper, fill((), 2, int64)), fill((), 32, int64)), lower
         )
@@ -155,10 +163,10 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
 
 
 @op(differentiable=False)
-def permutation(state: Tensor, n: int, dtype: Any):
-    """The numbers 0 to n - 1 in random order: sorted by random words."""
+def permutation(state: Tensor, n: int, dtype: object):
+    """The numbers 0 to n - 1 in random order, by sorting random words."""
     bits = random_bits(state, (2 * n,))
-    # by two words, so that equal ones are rarer than 2^-50 for a million elements
+    # keys of two words, so that equal keys are improbable
     high = bitwise_and(cast_to(bits, int64), fill((), 0x7FFFFFFF, int64))
     high = slice_by(high, (0,), (n,), (1,))
     low = cast_to(slice_by(bits, (n,), (2 * n,), (1,)), int64)
@@ -167,19 +175,21 @@ def permutation(state: Tensor, n: int, dtype: Any):
     return order if dtype is int64 else cast_to(order, dtype)
 
 
-# ---- public functions ---------------------------------------------------------------------------
+# ---- public functions ----------------------------------------------------------------------------
 
 
 _STATE = TensorType.of((4,), uint32)
 
 
-def _taker(seed: Any, generator: Any) -> HostCall:
-    """What a compiled function does for a state, each time it runs."""
+def _taker(seed: object, generator: Generator | None) -> HostCall:
+    """Return the host call by which a compiled function draws a state each time it runs."""
     return HostCall(lambda: random_state.next_state(seed, generator), "take_state")
 
 
-def take_state(seed: Any = None, generator: Any = None, like: Tensor | None = None) -> Tensor:
-    """The state of the next random op, as a Tensor; the random state has moved on.
+def take_state(
+    seed: object = None, generator: Generator | None = None, like: Tensor | None = None
+) -> Tensor:
+    """Return the state of the next random op as a Tensor, and advance the random state.
 
     Args:
         seed, generator: as of `random_state.next_state`.
@@ -195,8 +205,8 @@ def take_state(seed: Any = None, generator: Any = None, like: Tensor | None = No
     return made
 
 
-def shape_of(name: str, size: Any) -> tuple[int, ...]:
-    """A shape from ints, or from one tuple, list or Tensor of them."""
+def shape_of(name: str, size: object) -> tuple[int, ...]:
+    """Return a shape from ints, or from one tuple, list or Tensor of ints."""
     if isinstance(size, Tensor):
         size = size.tolist()
     if isinstance(size, (int, np.integer)) and not isinstance(size, bool):
@@ -213,8 +223,8 @@ def shape_of(name: str, size: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in size)
 
 
-def probability_of(name: str, p: Any) -> float:
-    """A number from 0 to 1."""
+def probability_of(name: str, p: object) -> float:
+    """Return a number in [0, 1] as a float, or raise."""
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise ArgumentError(f"{name}: got p={p!r}; wanted a number")
     if not 0 <= p <= 1:
@@ -222,14 +232,19 @@ def probability_of(name: str, p: Any) -> float:
     return float(p)
 
 
-def _float_dtype(name: str, dtype: Any) -> Any:
+def _float_dtype(name: str, dtype: DTypeLike | None) -> DType:
     found = float32 if dtype is None else as_dtype(dtype)
     if not found.is_floating:
         raise DTypeError(f"{name}: got dtype {found.name}; wanted a floating one")
     return found
 
 
-def rand(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None) -> Tensor:
+def rand(
+    *size: Size,
+    dtype: DTypeLike | None = None,
+    seed: object = None,
+    generator: Generator | None = None,
+) -> Tensor:
     """Uniform numbers in [0, 1) (`mindspore.ops.rand`).
 
     Args:
@@ -254,7 +269,12 @@ def rand(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None)
     )
 
 
-def randn(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None) -> Tensor:
+def randn(
+    *size: Size,
+    dtype: DTypeLike | None = None,
+    seed: object = None,
+    generator: Generator | None = None,
+) -> Tensor:
     """Standard normal numbers (`mindspore.ops.randn`).
 
     Args:
@@ -278,7 +298,7 @@ def randn(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None
     )
 
 
-def rand_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
+def rand_like(input: Tensor, seed: object = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Uniform numbers in [0, 1), in the shape and (unless given) dtype of `input`
     (`mindspore.ops.rand_like`).
 
@@ -290,7 +310,7 @@ def rand_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
     return rand(input.shape, dtype=input.dtype if dtype is None else dtype, seed=seed)
 
 
-def randn_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
+def randn_like(input: Tensor, seed: object = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Standard normal numbers, in the shape and (unless given) dtype of `input`
     (`mindspore.ops.randn_like`).
 
@@ -302,7 +322,7 @@ def randn_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
     return randn(input.shape, dtype=input.dtype if dtype is None else dtype, seed=seed)
 
 
-def _bounds(name: str, low: Any, high: Any) -> tuple[int, int]:
+def _bounds(name: str, low: Number, high: Number) -> tuple[int, int]:
     low, high = (v.item() if isinstance(v, Tensor) else v for v in (low, high))
     for v in (low, high):
         if isinstance(v, bool) or not isinstance(v, (int, np.integer)):
@@ -312,14 +332,21 @@ def _bounds(name: str, low: Any, high: Any) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def _int_dtype(name: str, dtype: Any) -> Any:
+def _int_dtype(name: str, dtype: DTypeLike | None) -> DType:
     found = int64 if dtype is None else as_dtype(dtype)
     if not found.is_integer:
         raise DTypeError(f"{name}: got dtype {found.name}; wanted an integer one")
     return found
 
 
-def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
+def randint(
+    low: Tensor | int,
+    high: Tensor | int,
+    size: Size,
+    seed: object = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Integers in [low, high) (`mindspore.ops.randint`).
 
     Args:
@@ -348,7 +375,12 @@ def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = No
 
 
 def randint_like(
-    input: Tensor, low: Any, high: Any, seed: Any = None, *, dtype: Any = None
+    input: Tensor,
+    low: Tensor | int,
+    high: Tensor | int,
+    seed: object = None,
+    *,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Integers in [low, high), in the shape and (unless given) dtype of `input`
     (`mindspore.ops.randint_like`).
@@ -361,7 +393,9 @@ def randint_like(
     return randint(low, high, input.shape, seed, dtype=input.dtype if dtype is None else dtype)
 
 
-def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = int64) -> Tensor:
+def randperm(
+    n: Tensor | int, seed: object = 0, offset: int = 0, dtype: DTypeLike = int64
+) -> Tensor:
     """The numbers 0 to n - 1 in random order (`mindspore.ops.randperm`).
 
     Args:
@@ -386,7 +420,7 @@ def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = int64) -> Tens
     return permutation(take_state(seed or None), count, as_dtype(dtype))
 
 
-def shuffle(x: Tensor, seed: Any = None) -> Tensor:
+def shuffle(x: Tensor, seed: object = None) -> Tensor:
     """`x` with its items along axis 0 in random order (`mindspore.ops.shuffle`).
 
     Examples:
@@ -399,7 +433,7 @@ def shuffle(x: Tensor, seed: Any = None) -> Tensor:
     return gather(x, permutation(take_state(seed or None, like=x), x.shape[0], int64), 0)
 
 
-def standard_normal(shape: Any, seed: Any = None) -> Tensor:
+def standard_normal(shape: Size, seed: object = None) -> Tensor:
     """Standard normal float32 (`mindspore.ops.standard_normal`).
 
     Examples:
@@ -410,19 +444,20 @@ def standard_normal(shape: Any, seed: Any = None) -> Tensor:
     return random_normal(take_state(seed), shape_of("standard_normal", shape), float32)
 
 
-def drawn_shape(name: str, shape: Any, *params: Any) -> tuple[int, ...]:
-    """`shape` broadcast with the shapes of the parameters."""
+def drawn_shape(name: str, shape: object, *params: object) -> tuple[int, ...]:
+    """Return `shape` broadcast with the shapes of the distribution's parameters."""
     wanted = shape_of(name, shape)
     given = [p.shape for p in params if isinstance(p, Tensor)]
     found = broadcast_shapes(wanted, *given)
     if found is None:
         raise ShapeError(
-            f"{name}: got shape {wanted} and parameters of shapes {given}; wanted ones that broadcast"
+            f"{name}: got shape {wanted} and parameters of shapes {given}; wanted ones that "
+            "broadcast"
         )
     return found
 
 
-def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
+def normal(shape: Size, mean: Number, stddev: Number, seed: object = None) -> Tensor:
     """Normal numbers (`mindspore.ops.normal`).
 
     Args:
@@ -445,7 +480,9 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
     return unit * stddev + mean
 
 
-def uniform(shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any = float32) -> Tensor:
+def uniform(
+    shape: Size, minval: Number, maxval: Number, seed: object = None, dtype: DTypeLike = float32
+) -> Tensor:
     """Uniform numbers in [minval, maxval) (`mindspore.ops.uniform`).
 
     Args:
@@ -479,7 +516,7 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any =
 
 
 @tensor_method("bernoulli")
-def bernoulli(input: Tensor, p: Any = 0.5, seed: Any = None) -> Tensor:
+def bernoulli(input: Tensor, p: Number = 0.5, seed: object = None) -> Tensor:
     """1 with probability p, else 0 (`mindspore.ops.bernoulli`).
 
     Args:
@@ -506,7 +543,7 @@ def bernoulli(input: Tensor, p: Any = 0.5, seed: Any = None) -> Tensor:
 
 @op(name="multinomial", differentiable=False)
 def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: bool):
-    """Indices drawn with the probabilities of the rows of (n, k)."""
+    """Indices drawn with the probabilities in the rows of an (n, k) tensor."""
     n, k = input.shape
     x = cast_to(input, float32)
     if replacement:
@@ -516,11 +553,11 @@ def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: 
         below = logical_not(
             less(reshape_to(draw, (n, num_samples, 1)), reshape_to(total, (n, 1, k)))
         )
-        # a draw rounded up to the total takes the last index that has a probability
+        # a draw that rounds up to the total takes the last index of nonzero probability
         allowed = argmax_along(mul(iota((n, k), 1, float32), cast_to(less(0.0, x), float32)), 1)
         found = reduce_sum(cast_to(below, int64), (2,), False)
         return minimum(found, reshape_to(allowed, (n, 1)))
-    # the largest of log(p) + Gumbel noise are a sample without replacement (Efraimidis and
+    # the top elements of log(p) + Gumbel noise are a sample without replacement (Efraimidis and
     # Spirakis, 2006)
     unit = random_uniform(state, (n, k), float32)
     noise = log(x) - log(neg(log(1.0 - unit)))
@@ -529,7 +566,7 @@ def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: 
 
 @tensor_method("multinomial")
 def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = True, seed: Any = None
+    input: Tensor, num_samples: int, replacement: bool = True, seed: object = None
 ) -> Tensor:
     """Indices drawn with given probabilities (`mindspore.ops.multinomial`).
 
@@ -555,7 +592,8 @@ def multinomial(
     if num_samples < 1 or (not replacement and num_samples > input.shape[-1]):
         raise ArgumentValueError(
             f"multinomial: got num_samples={num_samples} of {input.shape[-1]} with replacement="
-            f"{replacement}; wanted at least 1, and without replacement at most the number of indices"
+            f"{replacement}; wanted at least 1, and without replacement at most the number of "
+            "indices"
         )
     x = reshape_to(input, (1, input.shape[0])) if input.ndim == 1 else input
     found = cast_to(

@@ -1,13 +1,17 @@
-"""Primitive classes of random numbers: how MindSpore's seeds and shapes become a random state."""
+"""Primitive classes of random numbers.
+
+They convert MindSpore's seeds and shapes to a random state. `ops` exports them. No class may
+keep a random state of its own.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from .. import random_state
-from ..dtype import as_dtype, bool_, float32, int32
+from ..dtype import DTypeLike, as_dtype, bool_, float32, int32
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
 from . import distributions, dropouts, random
@@ -45,14 +49,14 @@ class Dropout(Primitive):
         self.keep_prob = float(keep_prob)
         self.seed0, self.seed1 = Seed0, Seed1
 
-    def __call__(self, x: Any) -> Any:
-        """(result, mask)."""
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (result, mask)."""
         state = random.take_state(_seed(self.seed0, self.seed1), like=x)
         return dropouts.dropout_mask_by(x, state, 1.0 - self.keep_prob)
 
 
 def _seed(seed: int, seed2: int = 0) -> int | None:
-    """Two seeds of the older form as one; (0, 0) is none."""
+    """Combine two seeds of a primitive into one; None when both are 0."""
     return None if not seed and not seed2 else (int(seed) << 32) ^ int(seed2)
 
 
@@ -63,8 +67,8 @@ class _ChannelDropout(Primitive):
         super().__init__()
         self.keep_prob = float(keep_prob)
 
-    def __call__(self, x: Any) -> Any:
-        """(result, bool mask)."""
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (result, bool mask)."""
         shape = (*x.shape[:2], *[1] * (x.ndim - 2))
         kept = dropouts.dropout(
             fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape
@@ -73,15 +77,15 @@ class _ChannelDropout(Primitive):
 
 
 class Dropout2D(_ChannelDropout):
-    """Whole channels of (N, C, H, W): `Dropout2D(keep_prob=0.5)(x)` -> (result, mask)."""
+    """Drop whole channels of (N, C, H, W): `Dropout2D(keep_prob=0.5)(x)` -> (result, mask)."""
 
 
 class Dropout3D(_ChannelDropout):
-    """Whole channels of (N, C, D, H, W): `Dropout3D(keep_prob=0.5)(x)` -> (result, mask)."""
+    """Drop whole channels of (N, C, D, H, W): `Dropout3D(keep_prob=0.5)(x)` -> (result, mask)."""
 
 
 class _Seeded(Primitive):
-    """Base of the random primitives: `Op(seed=0, seed2=0)`."""
+    """Base of the random primitives that have two seeds: `Op(seed=0, seed2=0)`."""
 
     def __init__(self, seed: int = 0, seed2: int = 0) -> None:
         super().__init__()
@@ -89,55 +93,59 @@ class _Seeded(Primitive):
 
     @property
     def own_seed(self) -> int | None:
-        """The seed for the random functions, None when none was given."""
+        """Return the seed for the random functions, or None when both seeds are 0."""
         return _seed(self.seed, self.seed2)
 
 
 class UniformReal(_Seeded):
-    """Uniform in [0, 1): `UniformReal(seed=0, seed2=0)(shape)`."""
+    """Uniform numbers in [0, 1): `UniformReal(seed=0, seed2=0)(shape)`."""
 
-    def __call__(self, shape: Any) -> Any:
-        """The numbers."""
+    def __call__(self, shape: int | Sequence[int]) -> Tensor:
+        """Return float32 numbers of `shape`."""
         return random.rand(shape, seed=self.own_seed)
 
 
 class UniformInt(_Seeded):
-    """Integers in [minval, maxval): `UniformInt(seed=0, seed2=0)(shape, minval, maxval)`, int32."""
+    """int32 numbers in [minval, maxval): `UniformInt(seed=0, seed2=0)(shape, minval, maxval)`."""
 
-    def __call__(self, shape: Any, minval: Any, maxval: Any) -> Any:
-        """The numbers."""
+    def __call__(
+        self, shape: int | Sequence[int], minval: Tensor | int, maxval: Tensor | int
+    ) -> Tensor:
+        """Return int32 numbers of `shape`."""
         return random.randint(minval, maxval, shape, self.own_seed, dtype=int32)
 
 
 class StandardNormal(_Seeded):
-    """Standard normal: `StandardNormal(seed=0, seed2=0)(shape)`."""
+    """Standard normal numbers: `StandardNormal(seed=0, seed2=0)(shape)`."""
 
-    def __call__(self, shape: Any) -> Any:
-        """The numbers."""
+    def __call__(self, shape: int | Sequence[int]) -> Tensor:
+        """Return float32 numbers of `shape`."""
         return random.standard_normal(shape, self.own_seed)
 
 
 class StandardLaplace(_Seeded):
-    """Laplace of mean 0 and scale 1: `StandardLaplace(seed=0, seed2=0)(shape)`."""
+    """Laplace numbers of mean 0 and scale 1: `StandardLaplace(seed=0, seed2=0)(shape)`."""
 
-    def __call__(self, shape: Any) -> Any:
-        """The numbers."""
+    def __call__(self, shape: int | Sequence[int]) -> Tensor:
+        """Return float32 numbers of `shape`."""
         return distributions.standard_laplace(shape, self.own_seed)
 
 
 class Gamma(_Seeded):
-    """Gamma: `Gamma(seed=0, seed2=0)(shape, alpha, beta)`."""
+    """Gamma numbers: `Gamma(seed=0, seed2=0)(shape, alpha, beta)`."""
 
-    def __call__(self, shape: Any, alpha: Any, beta: Any) -> Any:
-        """The numbers."""
+    def __call__(
+        self, shape: int | Sequence[int], alpha: Tensor | int | float, beta: Tensor | int | float
+    ) -> Tensor:
+        """Return numbers of `shape`, broadcast with the parameters."""
         return distributions.gamma(shape, alpha, beta, self.own_seed)
 
 
 class Poisson(_Seeded):
-    """Poisson: `Poisson(seed=0, seed2=0)(shape, mean)`, int32."""
+    """Poisson numbers, int32: `Poisson(seed=0, seed2=0)(shape, mean)`."""
 
-    def __call__(self, shape: Any, mean: Any) -> Any:
-        """The numbers."""
+    def __call__(self, shape: int | Sequence[int], mean: Tensor | int | float) -> Tensor:
+        """Return numbers of `shape`, broadcast with the means."""
         return distributions.random_poisson(shape, mean, self.own_seed, int32)
 
 
@@ -148,20 +156,23 @@ class Bernoulli(Primitive):
         super().__init__()
         self.seed, self.offset = seed, offset
 
-    def __call__(self, x: Any, p: Any = 0.5) -> Any:
-        """The numbers."""
+    def __call__(self, x: Tensor, p: Tensor | int | float = 0.5) -> Tensor:
+        """Return ones and zeros of the shape and dtype of `x`."""
         return random.bernoulli(x, p, None if self.seed == -1 else self.seed)
 
 
 class Multinomial(Primitive):
-    """Indices drawn with replacement: `Multinomial(seed=0, seed2=0, dtype=int32)(x, num_samples)`."""
+    """Indices drawn with replacement.
 
-    def __init__(self, seed: int = 0, seed2: int = 0, dtype: Any = int32) -> None:
+    `Multinomial(seed=0, seed2=0, dtype=int32)(x, num_samples)`
+    """
+
+    def __init__(self, seed: int = 0, seed2: int = 0, dtype: DTypeLike = int32) -> None:
         super().__init__()
         self.seed, self.seed2, self.dtype = seed, seed2, as_dtype(dtype)
 
-    def __call__(self, x: Any, num_samples: int) -> Any:
-        """The indices."""
+    def __call__(self, x: Tensor, num_samples: int) -> Tensor:
+        """Return the drawn indices."""
         found = random.multinomial(x, num_samples, True, _seed(self.seed, self.seed2))
         return cast_to(found, self.dtype)
 
@@ -169,22 +180,23 @@ class Multinomial(Primitive):
 class RandomShuffle(_Seeded):
     """Items along axis 0 in random order: `RandomShuffle(seed=0, seed2=0)(x)`."""
 
-    def __call__(self, x: Any) -> Any:
-        """The shuffled tensor."""
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the shuffled tensor."""
         return random.shuffle(x, self.own_seed)
 
 
 class Randperm(Primitive):
-    """The numbers 0 to n - 1 in random order, padded: `Randperm(max_length=1, pad=-1,
-    dtype=int32)(n)`.
+    """Random permutation of 0 to n - 1, padded to `max_length`.
+
+    `Randperm(max_length=1, pad=-1, dtype=int32)(n)`
     """
 
-    def __init__(self, max_length: int = 1, pad: int = -1, dtype: Any = int32) -> None:
+    def __init__(self, max_length: int = 1, pad: int = -1, dtype: DTypeLike = int32) -> None:
         super().__init__()
         self.max_length, self.pad, self.dtype = max_length, pad, as_dtype(dtype)
 
-    def __call__(self, n: Any) -> Any:
-        """The permutation, then padding."""
+    def __call__(self, n: Tensor | int) -> Tensor:
+        """Return the permutation followed by the padding."""
         count = int(n.item() if isinstance(n, Tensor) else n)
         if count > self.max_length:
             raise ArgumentValueError(
@@ -208,8 +220,8 @@ class RandomChoiceWithMask(Primitive):
             raise ArgumentValueError(f"RandomChoiceWithMask: got count={count}; wanted at least 1")
         self.count, self.seed, self.seed2 = count, seed, seed2
 
-    def __call__(self, input_x: Any) -> Any:
-        """(coordinates, mask)."""
+    def __call__(self, input_x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (coordinates, mask)."""
         found = np.argwhere(input_x.asnumpy())
         words = random_state.philox(
             random_state.next_state(_seed(self.seed, self.seed2)), len(found)

@@ -1,4 +1,8 @@
-"""Reductions over axes: the primitives, and the functions of MindSpore's names made of them."""
+"""Reductions over axes: the primitives, and MindSpore's functions that use them.
+
+Every family may use the primitives; they expect a tuple of non-negative axes and must not receive
+user input unchecked.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import BOOL, NUMERIC, REAL, DType, as_dtype, bool_, float32, int32, int64
+from ..dtype import BOOL, NUMERIC, REAL, DType, DTypeLike, as_dtype, bool_, float32, int32, int64
 from ..errors import ArgumentValueError, DTypeError
+from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
@@ -16,13 +21,13 @@ from . import elementwise
 from .axes import axes_of, spelled
 from .comparison import equal, less
 from .creation import cast_to, fill, iota
+from .division import floor_divide
 from .elementwise import mul, neg
 from .gather_scatter import gather_elements_by
 from .logic import bitwise_xor, logical_not, logical_or, select_by
 from .methods import tensor_method
 from .movement import concat_by, slice_by
 from .pointwise import conjugate
-from .rounding import floor_divide
 from .scan import scan_prod
 from .shape_primitives import reduce_sum, reduced_shape, reshape_to, spread, transpose_by
 
@@ -38,7 +43,7 @@ def _count(shape: Sequence[int], axis: Axes) -> int:
     return size_of([shape[i] for i in axis])
 
 
-# ---- primitives ---------------------------------------------------------------------------------
+# ---- primitives ----------------------------------------------------------------------------------
 
 
 def _not_empty(name: str, x: TensorType, axis: Axes) -> None:
@@ -50,8 +55,8 @@ def _not_empty(name: str, x: TensorType, axis: Axes) -> None:
             )
 
 
-def _even_share(x: Any, out: Any, dout: Any, axis: Axes, keepdims: bool) -> tuple[Any]:
-    """Gradient of max and min: elements that equal the result share it evenly, as in MindSpore."""
+def _even_share(x: Tensor, out: Tensor, dout: Tensor, axis: Axes, keepdims: bool) -> tuple[Tensor]:
+    """Gradient of max and min: elements equal to the result share it evenly, as in MindSpore."""
     kept = reduced_shape(x.shape, axis, True)
     if not keepdims:
         out, dout = reshape_to(out, kept), reshape_to(dout, kept)
@@ -59,7 +64,7 @@ def _even_share(x: Any, out: Any, dout: Any, axis: Axes, keepdims: bool) -> tupl
     found = mask * (dout / reduce_sum(mask, axis, True))
     return (
         found if found.dtype is x.dtype else cast_to(found, x.dtype),
-    )  # a quotient of integers is none
+    )  # integer operands: the quotient is floating
 
 
 @op(dtypes=BOOL + REAL, folds="biu", reduction="max")
@@ -99,8 +104,8 @@ def _(x, axis, keepdims):
     return np.min(x, axis=tuple(axis), keepdims=keepdims)
 
 
-def mirrored(x: Any) -> Any:
-    """An order-reversing map that is its own inverse and overflows for no integer."""
+def mirrored(x: Tensor) -> Tensor:
+    """Reverse the order of elements by a map that is its own inverse and never overflows."""
     if x.dtype is bool_:
         return logical_not(x)
     if x.dtype.is_integer:
@@ -135,8 +140,8 @@ def _(x, axis, keepdims):
     return np.prod(x, axis=tuple(axis), keepdims=keepdims, dtype=wide).astype(x.dtype)
 
 
-def _axes_last(x: Any, axis: Axes) -> Any:
-    """`x` with the reduced axes moved to the end and made one."""
+def _axes_last(x: Tensor, axis: Axes) -> Tensor:
+    """Move the reduced axes to the end and merge them into one."""
     rest = [i for i in range(x.ndim) if i not in axis]
     moved = transpose_by(x, (*rest, *axis)) if list(axis) != list(range(len(rest), x.ndim)) else x
     return reshape_to(moved, (*[x.shape[i] for i in rest], _count(x.shape, axis)))
@@ -148,7 +153,7 @@ def _(input, axis, keepdims):
     n = x.shape[-1]
     if n == 0:
         return fill(reduced_shape(input.shape, axis, keepdims), 1, input.dtype)
-    while n > 1:  # halve: the first half times the second, an odd last one carried along
+    while n > 1:  # multiply the first half by the second; an odd last element is appended unchanged
         half = n // 2
         lower = slice_by(x, *_last_axis(x.shape, 0, half))
         upper = slice_by(x, *_last_axis(x.shape, half, 2 * half))
@@ -179,12 +184,12 @@ def _(x, out, dout, axis, keepdims):
 
 @op(differentiable=False, folds="biu", reduction="and")
 def reduce_all(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive: whether all elements over `axis` are true (not 0); True of nothing."""
+    """Primitive: logical and of the elements over `axis` (nonzero is true); True if empty."""
 
 
 @op(differentiable=False, folds="biu", reduction="or")
 def reduce_any(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive: whether any element over `axis` is true (not 0); False of nothing."""
+    """Primitive: logical or of the elements over `axis` (nonzero is true); False if empty."""
 
 
 def _bool_reduced(x, axis, keepdims):
@@ -220,14 +225,12 @@ def _(input, axis, keepdims):
 # the primitives `argmax` and `argmin`; the public functions below take the names in this module
 @op(name="argmax", dtypes=BOOL + REAL, differentiable=False)
 def argmax_along(input: Tensor, axis: int):
-    """Primitive: int64 index of the first largest element along `axis`, which is removed; NaN wins."""
+    """Primitive: int64 index of the first maximum along `axis`, which is removed; NaN wins."""
 
 
 @op(name="argmin", dtypes=BOOL + REAL, differentiable=False)
 def argmin_along(input: Tensor, axis: int):
-    """Primitive: int64 index of the first smallest element along `axis`, which is removed; NaN
-    wins.
-    """
+    """Primitive: int64 index of the first minimum along `axis`, which is removed; NaN wins."""
 
 
 @argmax_along.infer
@@ -252,8 +255,8 @@ def _(x, axis):
     return np.argmin(_no_bfloat(x), axis=axis)
 
 
-def _no_bfloat(x: Any) -> Any:
-    """NumPy's argmax of bfloat16 does not let NaN win."""
+def _no_bfloat(x: Array) -> Array:
+    """Convert bfloat16 to float32, because NumPy's argmax of bfloat16 ignores NaN."""
     return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
 
 
@@ -277,14 +280,12 @@ def _(input, axis):
     return argmax_along(mirrored(x), axis)
 
 
-# ---- composites ---------------------------------------------------------------------------------
+# ---- composites ----------------------------------------------------------------------------------
 
 
 @op(dtypes=NUMERIC)
 def reduce_mean(input: Tensor, axis: Axes, keepdims: bool):
-    """Mean over `axis`, a tuple of non-negative ints. Integers are divided as such, rounding to
-    zero.
-    """
+    """Mean over `axis`, a tuple of non-negative ints; integer means round towards zero."""
     n = _count(input.shape, axis)
     dtype = input.dtype
     if dtype.is_integer:
@@ -309,22 +310,22 @@ def min_with_index(input: Tensor, axis: int, keepdims: bool):
     return _picked(input, argmin_along(input, axis), axis, keepdims)
 
 
-def _picked(x: Any, index: Any, axis: int, keepdims: bool) -> tuple[Any, Any]:
+def _picked(x: Tensor, index: Tensor, axis: int, keepdims: bool) -> tuple[Tensor, Tensor]:
     kept = reshape_to(index, reduced_shape(x.shape, (axis,), True))
     values = gather_elements_by(x, kept, axis)
     return (values, kept) if keepdims else (reshape_to(values, index.shape), index)
 
 
-# ---- public functions ---------------------------------------------------------------------------
+# ---- public functions ----------------------------------------------------------------------------
 
 
-def _cast(x: Any, dtype: Any) -> Any:
+def _cast(x: Tensor, dtype: DTypeLike) -> Tensor:
     target = as_dtype(dtype)
     return x if x.dtype is target else cast_to(x, target)
 
 
-def wanted_tensor(name: str, x: Any) -> Any:
-    """A Tensor as it is, an array or a number as one."""
+def wanted_tensor(name: str, x: object) -> Tensor:
+    """Return a Tensor unchanged and convert an array or a number; refuse anything else."""
     if isinstance(x, Tensor):
         return x
     if isinstance(x, (bool, int, float, complex, np.ndarray, np.generic)):
@@ -332,8 +333,8 @@ def wanted_tensor(name: str, x: Any) -> Any:
     raise DTypeError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
 
 
-def _dtype_second(keepdims: Any, dtype: Any, initial: Any) -> tuple[Any, Any, Any]:
-    """The older positional order (axis, dtype, keepdims, initial) as (keepdims, dtype, initial)."""
+def _dtype_second(keepdims: object, dtype: object, initial: object) -> tuple[object, Any, object]:
+    """Reorder the arguments of the older call (axis, dtype, keepdims, initial)."""
     if keepdims is None or isinstance(keepdims, (DType, str, type, np.dtype)):
         return (dtype if isinstance(dtype, bool) else False), keepdims, initial
     return keepdims, dtype, initial
@@ -342,11 +343,11 @@ def _dtype_second(keepdims: Any, dtype: Any, initial: Any) -> tuple[Any, Any, An
 @tensor_method("sum")
 def sum(
     input: Tensor,
-    axis: Any = None,
-    keepdims: Any = False,
-    dtype: Any = None,
-    initial: Any = None,
-    **dim: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: object = False,
+    dtype: DTypeLike | None = None,
+    initial: object = None,
+    **dim: object,
 ) -> Tensor:
     """Sum of the elements over axes (`mindspore.ops.sum`).
 
@@ -385,7 +386,11 @@ def sum(
 
 @tensor_method("mean")
 def mean(
-    input: Tensor, axis: Any = None, keepdims: Any = False, dtype: Any = None, **dim: Any
+    input: Tensor,
+    axis: int | Sequence[int] | None = None,
+    keepdims: object = False,
+    dtype: DTypeLike | None = None,
+    **dim: object,
 ) -> Tensor:
     """Mean of the elements over axes (`mindspore.ops.mean`).
 
@@ -418,7 +423,11 @@ def mean(
 
 @tensor_method("prod")
 def prod(
-    input: Tensor, axis: Any = None, keepdims: Any = False, dtype: Any = None, **dim: Any
+    input: Tensor,
+    axis: int | Sequence[int] | None = None,
+    keepdims: object = False,
+    dtype: DTypeLike | None = None,
+    **dim: object,
 ) -> Tensor:
     """Product of the elements over axes (`mindspore.ops.prod`).
 
@@ -453,7 +462,9 @@ def prod(
 
 
 @tensor_method("all")
-def all(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> Tensor:
+def all(
+    input: Tensor, axis: int | Sequence[int] | None = None, keep_dims: object = False, **dim: object
+) -> Tensor:
     """Whether all elements over axes are true (`mindspore.ops.all`).
 
     Args:
@@ -478,7 +489,9 @@ def all(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> 
 
 
 @tensor_method("any")
-def any(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> Tensor:
+def any(
+    input: Tensor, axis: int | Sequence[int] | None = None, keep_dims: object = False, **dim: object
+) -> Tensor:
     """Whether any element over axes is true (`mindspore.ops.any`).
 
     Args:
@@ -504,7 +517,11 @@ def any(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> 
 
 @tensor_method("count_nonzero")
 def count_nonzero(
-    x: Tensor, axis: Any = None, keep_dims: Any = False, dtype: Any = int32, **dim: Any
+    x: Tensor,
+    axis: int | Sequence[int] | None = None,
+    keep_dims: object = False,
+    dtype: DTypeLike = int32,
+    **dim: object,
 ) -> Tensor:
     """How many elements over axes are not 0 (`mindspore.ops.count_nonzero`).
 
@@ -533,7 +550,12 @@ def count_nonzero(
 
 @tensor_method("nansum")
 def nansum(
-    input: Tensor, axis: Any = None, keepdims: Any = False, *, dtype: Any = None, **dim: Any
+    input: Tensor,
+    axis: int | Sequence[int] | None = None,
+    keepdims: object = False,
+    *,
+    dtype: DTypeLike | None = None,
+    **dim: object,
 ) -> Tensor:
     """Sum that counts NaN as 0 (`mindspore.ops.nansum`).
 

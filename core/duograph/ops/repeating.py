@@ -1,10 +1,12 @@
-"""Functions that repeat: tile, repeat, broadcast, grids and all combinations."""
+"""Functions that repeat elements: tile, repeat, broadcast, grids and combinations.
+
+Users and other families call them. Sizes are checked here; the ops expect valid ones.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -32,8 +34,10 @@ __all__ = [
 
 
 @tensor_method("tile")
-def _tensor_tile(self: Tensor, *dims: Any, reps: Any = None) -> Tensor:
-    """The tensor repeated as a whole along each axis. See `ops.tile`."""
+def _tensor_tile(
+    self: Tensor, *dims: int | Sequence[int], reps: int | Sequence[int] | None = None
+) -> Tensor:
+    """Repeat the whole tensor along each axis. See `ops.tile`."""
     return tile.public(self, spread("tile", "dims", dims) if reps is None else reps)
 
 
@@ -65,7 +69,7 @@ def tile(input: Tensor, shape: Sequence[int], counts: Sequence[int]):
 
 
 @tile.normaliser
-def _(input: Tensor, dims: Any):
+def _(input: Tensor, dims: int | Sequence[int]):
     counts = ints_of("tile", "dims", dims)
     if min(counts, default=1) < 0:
         raise ArgumentValueError(f"tile: got dims={counts}; wanted none negative")
@@ -78,9 +82,15 @@ def _(input: Tensor, dims: Any):
 
 
 @tensor_method("repeat")
-def _tensor_repeat(self: Tensor, *repeats: Any, axis: Any = None, **other: Any) -> Tensor:
-    """Repeated as a whole along each axis, as `tile`; with `axis`, each slice of it, as
-    `repeat_interleave`.
+def _tensor_repeat(
+    self: Tensor,
+    *repeats: int | Sequence[int],
+    axis: int | Sequence[int] | None = None,
+    **other: int | Sequence[int],
+) -> Tensor:
+    """Repeat the whole tensor along each axis like `tile`, or with `axis` each slice of that axis.
+
+    See `ops.repeat_interleave` for the second form.
     """
     if other:
         if set(other) != {"repeats"} or repeats:
@@ -112,9 +122,14 @@ def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
 
 @tensor_method("repeat_interleave")
 def _tensor_repeat_interleave(
-    self: Tensor, repeats: Any, axis: Any = None, *, dim: Any = None, output_size: Any = None
+    self: Tensor,
+    repeats: int | Sequence[int],
+    axis: int | Sequence[int] | None = None,
+    *,
+    dim: int | Sequence[int] | None = None,
+    output_size: object = None,
 ) -> Tensor:
-    """Every slice of an axis several times in a row. See `ops.repeat_interleave`."""
+    """Repeat each slice of an axis several times in a row. See `ops.repeat_interleave`."""
     del output_size
     return repeat_interleave.public(self, repeats, axis if dim is None else dim)
 
@@ -146,7 +161,7 @@ def repeat_interleave(input: Tensor, repeats: int, axis: int):
 
 
 @repeat_interleave.normaliser
-def _(input: Tensor, repeats: Any, axis: Any = None):
+def _(input: Tensor, repeats: int | Sequence[int], axis: int | Sequence[int] | None = None):
     if axis is None:
         input, axis = reshape_to(input, (input.size,)), 0
     at = _cut_axis("repeat_interleave", input, axis)
@@ -154,7 +169,8 @@ def _(input: Tensor, repeats: Any, axis: Any = None):
     n = input.shape[at]
     if min(counts, default=0) < 0 or len(counts) not in (1, n):
         raise ArgumentValueError(
-            f"repeat_interleave: got repeats={counts} for axis {at} of size {n}; wanted one number, "
+            f"repeat_interleave: got repeats={counts} for axis {at} of size {n}; wanted one "
+            "number, "
             f"or one a slice, none negative"
         )
     if len(counts) == 1:
@@ -162,18 +178,17 @@ def _(input: Tensor, repeats: Any, axis: Any = None):
     return gather(input, np.repeat(np.arange(n), counts), at)
 
 
-# ---- broadcast
-# ---------------------------------------------------------------------------------------
+# ---- broadcast -----------------------------------------------------------------------------------
 
 
 @tensor_method("broadcast_to", "expand")
-def _tensor_broadcast_to(self: Tensor, *shape: Any) -> Tensor:
-    """Repeated to a shape by NumPy's broadcasting; -1 keeps a size. See `ops.broadcast_to`."""
+def _tensor_broadcast_to(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
+    """Broadcast to a shape by NumPy's rules; -1 keeps a size. See `ops.broadcast_to`."""
     return broadcast_to.public(self, spread("broadcast_to", "shape", shape))
 
 
 @broadcast_to.normaliser
-def _(input: Tensor, shape: Any):
+def _(input: Tensor, shape: int | Sequence[int]):
     wanted = ints_of("broadcast_to", "shape", shape)
     have = input.shape
     if wanted == have:
@@ -182,7 +197,8 @@ def _(input: Tensor, shape: Any):
     if min(wanted, default=0) < 0:
         if lead < 0 or any(n < -1 or (n == -1 and i < lead) for i, n in enumerate(wanted)):
             raise ShapeError(
-                f"broadcast_to: got shape {have} and the wanted shape {wanted}; wanted no negative size "
+                f"broadcast_to: got shape {have} and the wanted shape {wanted}; wanted no "
+                "negative size "
                 f"but -1, and that only for an axis that is there"
             )
         wanted = tuple(have[i - lead] if n == -1 else n for i, n in enumerate(wanted))
@@ -190,7 +206,7 @@ def _(input: Tensor, shape: Any):
 
 
 @primitive("Expand", op="broadcast_to")
-def expand(input_x: Tensor, size: Any) -> Tensor:
+def expand(input_x: Tensor, size: int | Sequence[int]) -> Tensor:
     """`broadcast_to` under its other name (`mindspore.ops.expand`).
 
     Examples:
@@ -236,7 +252,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(broadcast_to.public(x, shape) for x in parts)
 
 
-def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+def meshgrid(*inputs: Tensor | Sequence[Tensor], indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate tensors of a grid, one an input (`mindspore.ops.meshgrid`).
 
     Args:
@@ -320,8 +336,8 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 
 @tensor_method("sum_to_size")
-def _tensor_sum_to_size(self: Tensor, *size: Any) -> Tensor:
-    """Summed over axes so that the shape is `size`, which broadcasts to that of the tensor."""
+def _tensor_sum_to_size(self: Tensor, *size: int | Sequence[int]) -> Tensor:
+    """Sum over axes so that the result has shape `size`, which must broadcast to the tensor's."""
     shape = spread("sum_to_size", "size", size)
     have = self.shape
     lead = len(have) - len(shape)
@@ -334,7 +350,13 @@ def _tensor_sum_to_size(self: Tensor, *size: Any) -> Tensor:
 
 
 @tensor_method("diff")
-def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+def diff(
+    x: Tensor,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
     """The n-th differences of neighbours along an axis (`mindspore.ops.diff`).
 
     Args:

@@ -1,9 +1,11 @@
-"""Functions that reverse, roll and rotate."""
+"""Functions that flip, roll and rotate tensors along axes.
+
+Users and other families call them; axes may be negative.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,12 +26,12 @@ __all__ = [
 
 
 @tensor_method("flip")
-def _tensor_flip(self: Tensor, *dims: Any) -> Tensor:
-    """The order of the elements reversed along axes. See `ops.flip`."""
+def _tensor_flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
+    """Reverse the order of the elements along axes. See `ops.flip`."""
     return flip(self, spread("flip", "dims", dims))
 
 
-def flip(input: Tensor, dims: Any) -> Tensor:
+def flip(input: Tensor, dims: int | Sequence[int]) -> Tensor:
     """The order of the elements reversed along axes (`mindspore.ops.flip`).
 
     Args:
@@ -83,7 +85,7 @@ tensor_method("flipud")(flipud)
 
 @primitive("ReverseV2(axis)", op="flip")
 @tensor_method("reverse")
-def reverse(x: Tensor, axis: Any) -> Tensor:
+def reverse(x: Tensor, axis: int | Sequence[int]) -> Tensor:
     """The order of the elements reversed along axes (`mindspore.ops.reverse`).
 
     Raises:
@@ -99,7 +101,9 @@ def reverse(x: Tensor, axis: Any) -> Tensor:
 
 @primitive("Roll(shifts, dims=None)", op="roll")
 @tensor_method("roll")
-def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+def roll(
+    input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None
+) -> Tensor:
     """Elements moved along axes, those that leave at one end come in at the other
     (`mindspore.ops.roll`).
 
@@ -131,7 +135,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 
 @op(name="roll")
 def roll_by(input: Tensor, shifts: Sequence[int], axes: Sequence[int]):
-    """Composite: `input` rolled by one shift an axis."""
+    """Composite: roll `input` along axes, one shift per axis."""
     out = input
     for shift, axis in zip(shifts, axes, strict=True):
         n = input.shape[axis] if input.shape else 1
@@ -142,7 +146,7 @@ def roll_by(input: Tensor, shifts: Sequence[int], axes: Sequence[int]):
 
 
 @tensor_method("rot90")
-def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+def rot90(input: Tensor, k: int = 1, dims: int | Sequence[int] = (0, 1)) -> Tensor:
     """Rotated `k` quarter turns in the plane of two axes, from the first towards the second
     (`mindspore.ops.rot90`).
 

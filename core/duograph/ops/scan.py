@@ -1,14 +1,19 @@
-"""Running sums, products and extremes along an axis."""
+"""Cumulative sums, products, extremes and logsumexp along an axis.
+
+Users call the functions, other families the primitives. Exclusive and reverse scans must work on
+every backend.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..dtype import BOOL, FLOATING, NUMERIC, REAL, as_dtype, int32, int64
+from ..dtype import BOOL, FLOATING, NUMERIC, REAL, DTypeLike, as_dtype, int32, int64
 from ..errors import ArgumentError
+from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType
@@ -31,19 +36,20 @@ from .shape_primitives import reduce_sum, reshape_to
 __all__ = ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "trapz"]
 
 
-# ---- sums and products --------------------------------------------------------------------------
+# ---- sums and products ---------------------------------------------------------------------------
 
 
 @op(name="cumsum", dtypes=NUMERIC)
 def scan_sum(input: Tensor, axis: int, exclusive: bool, reverse: bool):
-    """Primitive: running sum along one axis, from the end when `reverse`; `exclusive` leaves the
-    element itself out.
+    """Primitive: cumulative sum along one axis, from the end if `reverse`.
+
+    `exclusive` leaves each element out of its own sum.
     """
 
 
 @op(name="cumprod", dtypes=NUMERIC)
 def scan_prod(input: Tensor, axis: int, exclusive: bool, reverse: bool):
-    """Primitive: running product along one axis; `exclusive` and `reverse` as of cumsum."""
+    """Primitive: cumulative product along one axis; `exclusive` and `reverse` as in cumsum."""
 
 
 def _same(x, axis, exclusive, reverse):
@@ -55,8 +61,13 @@ scan_prod.infer(_same)
 
 
 def _scanned(
-    accumulate: Any, x: Any, axis: int, exclusive: bool, reverse: bool, neutral: int
-) -> Any:
+    accumulate: Callable[..., Array],
+    x: Array,
+    axis: int,
+    exclusive: bool,
+    reverse: bool,
+    neutral: int,
+) -> Array:
     dtype = x.dtype
     if dtype.itemsize == 2 and dtype.kind in "fV":
         x = x.astype(np.float32)
@@ -79,8 +90,8 @@ def _(x, axis, exclusive, reverse):
     return _scanned(np.cumprod, x, axis, exclusive, reverse, 1)
 
 
-def _moved(x: Any, axis: int, by: int, reverse: bool, fill: Any) -> Any:
-    """`x` moved along an axis by `by` places (back when `reverse`), `fill` coming in."""
+def _moved(x: Tensor, axis: int, by: int, reverse: bool, fill: object) -> Tensor:
+    """Shift `x` by `by` elements along an axis (backwards if `reverse`), filling with `fill`."""
     n = x.shape[axis]
     begin, end = [0] * x.ndim, list(x.shape)
     if reverse:
@@ -94,16 +105,14 @@ def _moved(x: Any, axis: int, by: int, reverse: bool, fill: Any) -> Any:
 
 
 def _doubling(
-    combine: Callable[[Any, Any], Any],
-    x: Any,
+    combine: Callable[[Tensor, Tensor], Tensor],
+    x: Tensor,
     axis: int,
     exclusive: bool,
     reverse: bool,
-    neutral: Any,
-) -> Any:
-    """A scan in log2(n) rounds, each combining with what stands 1, 2, 4, ... places before (Hillis,
-    Steele 1986).
-    """
+    neutral: object,
+) -> Tensor:
+    """Scan in log2(n) rounds; round k combines elements at distance 2**k (Hillis, Steele 1986)."""
     n = x.shape[axis]
     if exclusive and n:
         x = _moved(x, axis, 1, reverse, neutral)
@@ -135,8 +144,8 @@ def _(x, out, dout, axis, exclusive, reverse):
 
 @scan_prod.bprop
 def _(x, out, dout, axis, exclusive, reverse):
-    # away from zeros: sum of dout * out from here on, over x. At the first zero: the same with that
-    # zero as 1, for behind a second zero every product that holds the first is 0 anyway.
+    # Nonzero elements: the sum of dout * out from here on, divided by x. At the first zero: the
+    # same sum of products in which that zero is 1. At later zeros all products are 0.
     zero, one = creation.fill((), 0, x.dtype), creation.fill((), 1, x.dtype)
     is_zero = equal(x, zero)
     count = scan_sum(cast_to(is_zero, int32), axis, False, reverse)
@@ -149,20 +158,20 @@ def _(x, out, dout, axis, exclusive, reverse):
     return (select_by(first, at_zero, select_by(is_zero, zero, elsewhere)),)
 
 
-# ---- extremes -----------------------------------------------------------------------------------
+# ---- extremes ------------------------------------------------------------------------------------
 
 
 @op(name="cummax", dtypes=BOOL + REAL)
 def scan_max(input: Tensor, axis: int):
-    """Primitive: largest element so far along one axis, and its int64 index; NaN wins, of equals
-    the later.
+    """Primitive: cumulative maximum along one axis and its int64 index; NaN wins, ties take the
+    later.
     """
 
 
 @op(name="cummin", dtypes=BOOL + REAL)
 def scan_min(input: Tensor, axis: int):
-    """Primitive: smallest element so far along one axis, and its int64 index; NaN wins, of equals
-    the later.
+    """Primitive: cumulative minimum along one axis and its int64 index; NaN wins, ties take the
+    later.
     """
 
 
@@ -174,12 +183,12 @@ scan_max.infer(_with_index)
 scan_min.infer(_with_index)
 
 
-def _extremes(x: Any, axis: int, better: Any) -> tuple[Any, Any]:
+def _extremes(x: Array, axis: int, better: Callable[[Array, Array], Array]) -> tuple[Array, Array]:
     values, index = np.array(x), np.zeros(x.shape, np.int64)
     v, i = np.moveaxis(values, axis, 0), np.moveaxis(index, axis, 0)
     for k in range(1, v.shape[0]):
         before, now = v[k - 1], v[k]
-        # of NaN and a number NaN wins, of two NaN the later
+        # NaN wins over a number; of two NaN the later wins
         take = (now != now) | (better(now, before) & (before == before))
         v[k] = np.where(take, now, before)
         i[k] = np.where(take, k, i[k - 1])
@@ -196,17 +205,15 @@ def _(x, axis):
     return _extremes(x, axis, np.less_equal)
 
 
-def _pairwise(x: Any, axis: int, largest: bool) -> tuple[Any, Any]:
-    """The doubling scan on (value, index); a place before the beginning has index -1 and never
-    wins.
-    """
+def _pairwise(x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
+    """Doubling scan on (value, index) pairs; index -1 marks padding, which never wins."""
     n = x.shape[axis]
     index = iota(x.shape, axis, int64)
     by = 1
     while by < n:
         before = _moved(x, axis, by, False, 0)
         before_index = _moved(index, axis, by, False, -1)
-        # keep what stands here (the later) unless the earlier is better
+        # keep the later element unless the earlier one is better
         worse = less(x, before) if largest else less(before, x)
         if x.dtype.is_floating:
             numbers = logical_and(equal(x, x), equal(before, before))
@@ -238,12 +245,12 @@ scan_max.bprop(_to_source)
 scan_min.bprop(_to_source)
 
 
-# ---- public functions ---------------------------------------------------------------------------
+# ---- public functions ----------------------------------------------------------------------------
 
 
 def _arguments(
-    name: str, x: Any, axis: Any, dtype: Any, dim: dict[str, Any]
-) -> tuple[Any, int | None]:
+    name: str, x: object, axis: object, dtype: DTypeLike | None, dim: Mapping[str, object]
+) -> tuple[Tensor, int | None]:
     if not isinstance(x, Tensor):
         raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
     for key, value in dim.items():
@@ -256,10 +263,8 @@ def _arguments(
     return x, None if axis is None else axis_of(name, axis, x.ndim)
 
 
-def _line(x: Any, axis: int | None, run: Callable[[Any, int], Any]) -> Any:
-    """Run along an axis; None means along the flattened tensor, and a 0-d one is one of one
-    element.
-    """
+def _line(x: Tensor, axis: int | None, run: Callable[[Tensor, int], Any]) -> Any:
+    """Run a scan along an axis, or along the flattened tensor for None; 0-d is one element."""
     if axis is None:
         return run(reshape_to(x, (x.size,)), 0)
     if x.ndim == 0:
@@ -273,7 +278,12 @@ def _line(x: Any, axis: int | None, run: Callable[[Any, int], Any]) -> Any:
 
 
 @tensor_method("cumsum")
-def cumsum(x: Tensor, axis: Any = None, dtype: Any = None, **dim: Any) -> Tensor:
+def cumsum(
+    x: Tensor,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    **dim: object,
+) -> Tensor:
     """Running sum along an axis (`mindspore.ops.cumsum`).
 
     Args:
@@ -299,7 +309,12 @@ def cumsum(x: Tensor, axis: Any = None, dtype: Any = None, **dim: Any) -> Tensor
 
 
 @tensor_method("cumprod")
-def cumprod(input: Tensor, dim: Any = None, dtype: Any = None, **axis: Any) -> Tensor:
+def cumprod(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    **axis: object,
+) -> Tensor:
     """Running product along an axis (`mindspore.ops.cumprod`).
 
     Args:
@@ -326,7 +341,7 @@ def cumprod(input: Tensor, dim: Any = None, dtype: Any = None, **axis: Any) -> T
 
 @primitive("Cummax(axis)(x)", op="cummax")
 @tensor_method("cummax")
-def cummax(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
+def cummax(input: Tensor, axis: int | Sequence[int] = 0, **dim: object) -> tuple[Tensor, Tensor]:
     """Largest element so far along an axis, and its index (`mindspore.ops.cummax`).
 
     Args:
@@ -350,7 +365,7 @@ def cummax(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
 
 @primitive("Cummin(axis)(x)", op="cummin")
 @tensor_method("cummin")
-def cummin(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
+def cummin(input: Tensor, axis: int | Sequence[int] = 0, **dim: object) -> tuple[Tensor, Tensor]:
     """Smallest element so far along an axis, and its index (`mindspore.ops.cummin`).
 
     Args:
@@ -372,8 +387,8 @@ def cummin(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
     return _line(x, along, scan_min)
 
 
-def _log_sum(x: Any, y: Any) -> Any:
-    """log(exp(x) + exp(y)), also of infinities."""
+def _log_sum(x: Tensor, y: Tensor) -> Tensor:
+    """Return log(exp(x) + exp(y)) without overflow, also for infinities."""
     high, low = maximum(x, y), minimum(x, y)
     apart = select_by(equal(low, high), creation.fill((), 0.0, x.dtype), low - high)
     return high + log1p(exp(apart))
@@ -381,7 +396,7 @@ def _log_sum(x: Any, y: Any) -> Any:
 
 @op(name="logcumsumexp", dtypes=FLOATING)
 def scan_logsumexp(input: Tensor, axis: int, reverse: bool):
-    """log of the running sum of exp along one axis, from the end when `reverse`."""
+    """Logarithm of the cumulative sum of exp along one axis, from the end if `reverse`."""
     x = widened(input)
     out = _doubling(_log_sum, x, axis, False, reverse, float("-inf"))
     return out if out.dtype is input.dtype else cast_to(out, input.dtype)
@@ -394,7 +409,7 @@ def _(x, axis, reverse):
 
 @scan_logsumexp.bprop
 def _(x, out, dout, axis, reverse):
-    # the sum over k of dout[k] * exp(x - out[k]), by logarithms so that nothing overflows
+    # the sum over k of dout[k] * exp(x - out[k]), computed by logarithms to avoid overflow
     never = creation.fill((), float("-inf"), x.dtype)
     parts = []
     for share in (dout, neg(dout)):
@@ -418,7 +433,7 @@ def logcumsumexp(input: Tensor, axis: int) -> Tensor:
     return _line(x, along, lambda t, i: scan_logsumexp(t, i, False))
 
 
-def trapz(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+def trapz(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """Integral by the trapezoidal rule (`mindspore.ops.trapz`).
 
     Examples:
@@ -429,7 +444,7 @@ def trapz(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor
     axis = axis_of("trapz", dim, y.ndim)
     n = y.shape[axis]
 
-    def part(t: Any, begin: int, end: int, along: int) -> Any:
+    def part(t: Tensor, begin: int, end: int, along: int) -> Tensor:
         low, high = [0] * t.ndim, list(t.shape)
         low[along], high[along] = begin, end
         return slice_by(t, tuple(low), tuple(high), (1,) * t.ndim)

@@ -1,8 +1,11 @@
-"""Rows combined by segment."""
+"""Reductions of rows by segment: sum, product, maximum and minimum.
+
+Users call the functions. Rows with a negative segment id must not contribute.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,7 +27,12 @@ __all__ = [
 
 
 def _segments(
-    name: str, x: Tensor, segment_ids: Any, num_segments: Any, mode: str, start: Any
+    name: str,
+    x: Tensor,
+    segment_ids: Tensor | Sequence[int] | int,
+    num_segments: Tensor | int,
+    mode: str,
+    start: int | float,
 ) -> Tensor:
     ids = as_index(segment_ids, x)
     if isinstance(num_segments, Tensor):
@@ -32,21 +40,20 @@ def _segments(
     k = len(ids.shape)
     if x.shape[:k] != ids.shape or num_segments < 1:
         raise ShapeError(
-            f"{name}: got shape {x.shape}, segment_ids of shape {ids.shape}, num_segments={num_segments}; wanted "
+            f"{name}: got shape {x.shape}, segment_ids of shape {ids.shape}, "
+            f"num_segments={num_segments}; wanted "
             f"equal leading axes and at least one segment"
         )
     return segments_by(x, ids, int(num_segments), mode, start)
 
 
 @op(name="unsorted_segment")
-def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start: Any):
-    """Composite: rows combined by segment; a negative id belongs to none, an empty segment is
-    `start`.
-    """
+def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start: object):
+    """Composite: combine rows by segment; negative ids are ignored, empty segments are `start`."""
     ids = segment_ids
     rest = input.shape[len(ids.shape) :]
     m = ids.size
-    # rows of no segment go to an extra one that is cut off
+    # rows without a segment go to an extra segment, which is removed at the end
     flat = reshape_to(ids, (m,))
     flat = select_by(less(flat, 0), count, flat)
     rows = reshape_to(input, (m, *rest))
@@ -55,7 +62,7 @@ def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start
     return slice_axis(out, 0, 0, count)
 
 
-def _lowest(x: Tensor, lowest: bool) -> Any:
+def _lowest(x: Tensor, lowest: bool) -> int | float:
     if x.dtype.is_floating:
         top = (
             3.3895313892515355e38 if x.dtype.name == "bfloat16" else float(np.finfo(x.dtype.np).max)
@@ -65,7 +72,9 @@ def _lowest(x: Tensor, lowest: bool) -> Any:
     return int(info.min if lowest else info.max)
 
 
-def unsorted_segment_sum(input_x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
+def unsorted_segment_sum(
+    input_x: Tensor, segment_ids: Tensor | Sequence[int] | int, num_segments: int
+) -> Tensor:
     """The rows of each segment summed (`mindspore.ops.unsorted_segment_sum`).
 
     Args:
@@ -89,7 +98,9 @@ def unsorted_segment_sum(input_x: Tensor, segment_ids: Any, num_segments: int) -
     return _segments("unsorted_segment_sum", input_x, segment_ids, num_segments, "add", 0)
 
 
-def unsorted_segment_max(x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
+def unsorted_segment_max(
+    x: Tensor, segment_ids: Tensor | Sequence[int] | int, num_segments: int
+) -> Tensor:
     """The largest of each segment; the lowest number where it is empty
     (`mindspore.ops.unsorted_segment_max`).
 
@@ -101,7 +112,9 @@ def unsorted_segment_max(x: Tensor, segment_ids: Any, num_segments: int) -> Tens
     return _segments("unsorted_segment_max", x, segment_ids, num_segments, "max", _lowest(x, True))
 
 
-def unsorted_segment_min(x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
+def unsorted_segment_min(
+    x: Tensor, segment_ids: Tensor | Sequence[int] | int, num_segments: int
+) -> Tensor:
     """The smallest of each segment; the highest number where it is empty
     (`mindspore.ops.unsorted_segment_min`).
 
@@ -113,7 +126,9 @@ def unsorted_segment_min(x: Tensor, segment_ids: Any, num_segments: int) -> Tens
     return _segments("unsorted_segment_min", x, segment_ids, num_segments, "min", _lowest(x, False))
 
 
-def unsorted_segment_prod(x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
+def unsorted_segment_prod(
+    x: Tensor, segment_ids: Tensor | Sequence[int] | int, num_segments: int
+) -> Tensor:
     """The product of each segment; 1 where it is empty (`mindspore.ops.unsorted_segment_prod`).
 
     Examples:

@@ -1,14 +1,16 @@
-"""Functions that arrange the same elements anew: reshape, permute, squeeze, flatten, flip, roll,
-rotate.
+"""Functions that change shape or axis order: reshape, permute, squeeze, flatten, transpose.
+
+Users and other families call them. They move no data where a view suffices, and must check user
+shapes before they call a primitive.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..dtype import as_dtype
+from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from ..types import size_of
@@ -27,27 +29,26 @@ __all__ = [
 ]  # fmt: skip
 
 
-def spread(name: str, what: str, args: Sequence[Any]) -> tuple[int, ...]:
-    """Ints given one by one or as one sequence: ``f(2, 3)`` and ``f((2, 3))``."""
+def spread(name: str, what: str, args: Sequence[object]) -> tuple[int, ...]:
+    """Return ints that were passed one by one or as one sequence: ``f(2, 3)``, ``f((2, 3))``."""
     if len(args) == 1:
         return ints_of(name, what, args[0])
     return ints_of(name, what, tuple(args))
 
 
-# ---- reshape
-# -----------------------------------------------------------------------------------------
+# ---- reshape -------------------------------------------------------------------------------------
 
 
 @tensor_method("reshape")
 def _tensor_reshape(self: Tensor, *shape: Any) -> Tensor:
-    """The same elements under another shape; one size may be -1. See `ops.reshape`."""
+    """Reshape to sizes of which one may be -1. See `ops.reshape`."""
     if len(shape) == 1 and shape[0].__class__ is not int:
         return reshape(self, shape[0])
     return reshape(self, shape)
 
 
 @tensor_method("view")
-def _tensor_view(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
+def _tensor_view(self: Tensor, *shape: Any, dtype: DTypeLike | None = None) -> Tensor:
     """As `reshape`; given a dtype, the same bytes taken as elements of that dtype (no gradient).
 
     Examples:
@@ -86,7 +87,7 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @tensor_method("resize")
-def _tensor_resize(self: Tensor, *new_shape: Any) -> Tensor:
+def _tensor_resize(self: Tensor, *new_shape: int | Sequence[int]) -> Tensor:
     """The elements in row-major order under another shape, cut off, or filled up with zeros.
 
     Examples:
@@ -110,7 +111,7 @@ def _tensor_resize(self: Tensor, *new_shape: Any) -> Tensor:
 
 @tensor_method("expand_dims", "unsqueeze")
 def _tensor_expand_dims(self: Tensor, axis: Any = None, *, dim: Any = None) -> Tensor:
-    """A new axis of size 1 at `axis`. See `ops.expand_dims`."""
+    """Insert an axis of size 1 at `axis`. See `ops.expand_dims`."""
     return expand_dims(self, dim if axis is None else axis)
 
 
@@ -150,8 +151,10 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 
 @tensor_method("squeeze")
-def _tensor_squeeze(self: Tensor, *axis: Any, dim: Any = None, **other: Any) -> Tensor:
-    """Without the axes of size 1, or without those named. See `ops.squeeze`."""
+def _tensor_squeeze(
+    self: Tensor, *axis: Any, dim: int | Sequence[int] | None = None, **other: int | Sequence[int]
+) -> Tensor:
+    """Remove all axes of size 1, or those named. See `ops.squeeze`."""
     if other:
         axis = (other.pop("axis"),) if set(other) == {"axis"} else axis
     if other:
@@ -161,7 +164,7 @@ def _tensor_squeeze(self: Tensor, *axis: Any, dim: Any = None, **other: Any) -> 
     return squeeze(self, axis[0] if len(axis) == 1 else axis)
 
 
-def squeeze(input: Tensor, axis: Any = None) -> Tensor:
+def squeeze(input: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     """Without the axes of size 1 (`mindspore.ops.squeeze`).
 
     Args:
@@ -188,9 +191,7 @@ def squeeze(input: Tensor, axis: Any = None) -> Tensor:
 def _tensor_flatten(
     self: Tensor, start_dim: Any = 0, end_dim: int = -1, *, order: str = "C"
 ) -> Tensor:
-    """One axis in place of those from `start_dim` to `end_dim`, by default of all. See
-    `ops.flatten`.
-    """
+    """Merge the axes from `start_dim` to `end_dim`, by default all. See `ops.flatten`."""
     if isinstance(start_dim, str):
         start_dim, order = 0, start_dim
     return flatten(self, order, start_dim=start_dim, end_dim=end_dim)
@@ -244,7 +245,9 @@ def ravel(input: Tensor) -> Tensor:
     return reshape_to(input, (input.size,))
 
 
-def _atleast(name: str, inputs: Any, grow: Any) -> Any:
+def _atleast(
+    name: str, inputs: object, grow: Callable[[tuple[int, ...]], tuple[int, ...]]
+) -> Tensor | tuple[Tensor, ...]:
     if isinstance(inputs, (tuple, list)):
         return tuple(reshape(_as_tensor(x), grow(_as_tensor(x).shape)) for x in inputs)
     if not isinstance(inputs, Tensor):
@@ -252,11 +255,11 @@ def _atleast(name: str, inputs: Any, grow: Any) -> Any:
     return reshape(inputs, grow(inputs.shape))
 
 
-def _as_tensor(x: Any) -> Tensor:
+def _as_tensor(x: object) -> Tensor:
     return x if isinstance(x, Tensor) else Tensor(x)
 
 
-def atleast_1d(inputs: Any) -> Any:
+def atleast_1d(inputs: Tensor | Sequence[Tensor]) -> Any:
     """A tensor, or each of a tuple of them, with at least one axis (`mindspore.ops.atleast_1d`).
 
     Examples:
@@ -267,7 +270,7 @@ def atleast_1d(inputs: Any) -> Any:
     return _atleast("atleast_1d", inputs, lambda s: s or (1,))
 
 
-def atleast_2d(inputs: Any) -> Any:
+def atleast_2d(inputs: Tensor | Sequence[Tensor]) -> Any:
     """A tensor, or each of a tuple of them, with at least two axes (`mindspore.ops.atleast_2d`).
 
     Examples:
@@ -278,7 +281,7 @@ def atleast_2d(inputs: Any) -> Any:
     return _atleast("atleast_2d", inputs, lambda s: (1,) * (2 - len(s)) + s)
 
 
-def atleast_3d(inputs: Any) -> Any:
+def atleast_3d(inputs: Tensor | Sequence[Tensor]) -> Any:
     """A tensor, or each of a tuple of them, with at least three axes (`mindspore.ops.atleast_3d`).
 
     Examples:
@@ -293,12 +296,15 @@ def atleast_3d(inputs: Any) -> Any:
     return _atleast("atleast_3d", inputs, grow)
 
 
-# ---- permute
-# -----------------------------------------------------------------------------------------
+# ---- permute -------------------------------------------------------------------------------------
 
 
 @primitive("Transpose", "TransposeView", op="transpose")
-def transpose(input: Tensor, dims: Any = None, input_perm: Any = None) -> Tensor:
+def transpose(
+    input: Tensor,
+    dims: int | Sequence[int] | None = None,
+    input_perm: int | Sequence[int] | None = None,
+) -> Tensor:
     """The axes in another order (`mindspore.ops.transpose`).
 
     Args:
@@ -342,7 +348,7 @@ _IN_ORDER = _Orders()
 
 @functools.lru_cache(1024)
 def _normal_perm(ndim: int, perm: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The permutation with negative axes counted from 0, or None when it is none."""
+    """Return the permutation with non-negative axes, or None if it is not a permutation."""
     found = tuple([p + ndim if p < 0 else p for p in perm])
     return found if sorted(found) == list(range(ndim)) else None
 
@@ -354,10 +360,9 @@ def _reversed(input: Tensor) -> Tensor:
 
 @tensor_method("transpose")
 def _tensor_transpose(
-    self: Tensor, *axes: Any, dim0: Any = None, dim1: Any = None, **other: Any
+    self: Tensor, *axes: Any, dim0: int | None = None, dim1: int | None = None, **other: object
 ) -> Tensor:
-    """The axes in another order: all of them given (one by one or as a tuple), two to be swapped,
-    or none: reversed.
+    """Permute the axes: all given (one by one or as a tuple), two to swap, or none to reverse.
 
     Two ints swap those two axes, also of a 2-D tensor: ``x.transpose(0, 1)`` is ``x.T`` there.
     """
@@ -379,12 +384,14 @@ def _tensor_transpose(
 
 
 @tensor_method("permute")
-def _tensor_permute(self: Tensor, *axis: Any, dims: Any = None) -> Tensor:
-    """The axes in another order, given one by one or as a tuple. See `ops.permute`."""
+def _tensor_permute(
+    self: Tensor, *axis: int | Sequence[int], dims: int | Sequence[int] | None = None
+) -> Tensor:
+    """Permute the axes, given one by one or as a tuple. See `ops.permute`."""
     return permute(self, spread("permute", "axis", axis) if dims is None else dims)
 
 
-def permute(input: Tensor, axis: Any) -> Tensor:
+def permute(input: Tensor, axis: int | Sequence[int]) -> Tensor:
     """The axes in another order (`mindspore.ops.permute`).
 
     Args:
@@ -443,7 +450,7 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 @tensor_method("moveaxis", "movedim")
-def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
+def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Axes moved to new places, the others in their order (`mindspore.ops.moveaxis`).
 
     Args:
@@ -476,7 +483,7 @@ def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
     return _permuted("moveaxis", x, tuple(perm))
 
 
-def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
+def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """`moveaxis` under its other name (`mindspore.ops.movedim`).
 
     Examples:
@@ -506,13 +513,13 @@ def t(input: Tensor) -> Tensor:
 
 @tensor_property("T")
 def _tensor_T(self: Tensor) -> Tensor:
-    """All axes in reverse order."""
+    """Return the tensor with all axes in reverse order."""
     return _reversed(self)
 
 
 @tensor_property("mT")
 def _tensor_mT(self: Tensor) -> Tensor:
-    """The last two axes swapped."""
+    """Return the tensor with its last two axes swapped."""
     if len(self.shape) < 2:
         raise ShapeError(f"mT: got shape {self.shape}; wanted at least two axes")
     return swapaxes(self, -1, -2)
@@ -520,13 +527,13 @@ def _tensor_mT(self: Tensor) -> Tensor:
 
 @tensor_property("mH")
 def _tensor_mH(self: Tensor) -> Tensor:
-    """The last two axes swapped, complex elements conjugated."""
+    """Return the conjugate transpose of the last two axes."""
     return adjoint(self)
 
 
 @tensor_property("H")
 def _tensor_H(self: Tensor) -> Tensor:
-    """A matrix transposed, complex elements conjugated."""
+    """Return the conjugate transpose of a matrix."""
     if len(self.shape) not in (0, 2):
         raise ShapeError(f"H: got shape {self.shape}; wanted a matrix")
     return adjoint(self) if self.shape else self

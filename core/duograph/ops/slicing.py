@@ -1,7 +1,11 @@
-"""The op forms of slices: slice and strided_slice."""
+"""The functions `slice` and `strided_slice` of MindSpore.
+
+Users call them; Python's indexing syntax is in `indexing`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ShapeError
@@ -15,7 +19,7 @@ __all__ = ["tensor_slice", "slice", "strided_slice"]
 
 
 @primitive("Slice")
-def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
+def slice(input_x: Tensor, begin: int | Sequence[int], size: int | Sequence[int]) -> Tensor:
     """`size` elements from `begin` on along each axis (`mindspore.ops.slice`).
 
     Args:
@@ -55,9 +59,9 @@ tensor_slice = slice
 )
 def strided_slice(
     input_x: Tensor,
-    begin: Any,
-    end: Any,
-    strides: Any,
+    begin: int | Sequence[int],
+    end: int | Sequence[int],
+    strides: int | Sequence[int],
     begin_mask: int = 0,
     end_mask: int = 0,
     ellipsis_mask: int = 0,

@@ -1,10 +1,14 @@
-"""Writing tensors, ordering, printing, hooks, and Python functions as ops."""
+"""Side effects: assignment, ordering, printing, gradient hooks, and Python functions as ops.
+
+Users and optimizers call these. Inside a compiled function an effect must be recorded in the graph,
+not executed.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,17 +33,19 @@ from .movement import identity
 from .primitive import Primitive, primitive
 from .shape_primitives import broadcast_to
 
+V = TypeVar("V")
+
 __all__ = [
     "assign", "assign_add", "assign_sub", "depend", "print_", "Print", "HookBackward",
     "InsertGradientOf", "Custom", "Load", "UpdateState",
 ]  # fmt: skip
 
 
-# ---- writing ------------------------------------------------------------------------------------
+# ---- writing -------------------------------------------------------------------------------------
 
 
-def _written(name: str, variable: Any, value: Any) -> Tensor:
-    """Give `variable` another value of its own shape and dtype."""
+def _written(name: str, variable: object, value: object) -> Tensor:
+    """Write a value to `variable`, broadcast to its shape and converted to its dtype."""
     if not isinstance(variable, Tensor):
         raise ArgumentError(
             f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor"
@@ -49,7 +55,8 @@ def _written(name: str, variable: Any, value: Any) -> Tensor:
     if value.shape != variable.shape:
         if broadcast_shapes(value.shape, variable.shape) != variable.shape:
             raise ShapeError(
-                f"{name}: got a value of shape {value.shape} for a variable of shape {variable.shape}; "
+                f"{name}: got a value of shape {value.shape} for a variable of shape "
+                f"{variable.shape}; "
                 f"wanted that shape, or one that broadcasts to it"
             )
         value = broadcast_to(value, variable.shape)
@@ -60,14 +67,14 @@ def _written(name: str, variable: Any, value: Any) -> Tensor:
         return variable
     device = variable._type.device or registry.current_device()
     if value._type.device is None:
-        value = Tensor(value)  # a private copy: host data may change later
+        value = Tensor(value)  # a private copy: the caller may change the host data later
         commit(value, device)
     variable._rebind(value)
     return variable
 
 
 @primitive("Assign()(variable, value)")
-def assign(variable: Tensor, value: Any) -> Tensor:
+def assign(variable: Tensor, value: Tensor | int | float | Sequence[float]) -> Tensor:
     """Write `value` to a Parameter or Tensor (`mindspore.ops.assign`).
 
     Args:
@@ -91,7 +98,7 @@ def assign(variable: Tensor, value: Any) -> Tensor:
 
 
 @primitive("AssignAdd()(variable, value)")
-def assign_add(variable: Tensor, value: Any) -> Tensor:
+def assign_add(variable: Tensor, value: Tensor | int | float) -> Tensor:
     """Add `value` to a Parameter or Tensor in place (`mindspore.ops.assign_add`).
 
     Args:
@@ -115,7 +122,7 @@ def assign_add(variable: Tensor, value: Any) -> Tensor:
 
 
 @primitive("AssignSub()(variable, value)")
-def assign_sub(variable: Tensor, value: Any) -> Tensor:
+def assign_sub(variable: Tensor, value: Tensor | int | float) -> Tensor:
     """Subtract `value` from a Parameter or Tensor in place (`mindspore.ops.assign_sub`).
 
     Args:
@@ -138,7 +145,7 @@ def assign_sub(variable: Tensor, value: Any) -> Tensor:
     return _written("assign_sub", variable, _number_like(variable, value, "assign_sub", -1))
 
 
-def _number_like(variable: Any, value: Any, name: str, sign: int) -> Tensor:
+def _number_like(variable: object, value: Tensor | int | float, name: str, sign: int) -> Tensor:
     if not isinstance(variable, Tensor):
         raise ArgumentError(
             f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor"
@@ -146,11 +153,11 @@ def _number_like(variable: Any, value: Any, name: str, sign: int) -> Tensor:
     return add(variable, value) if sign > 0 else sub(variable, value)
 
 
-# ---- order and output ---------------------------------------------------------------------------
+# ---- order and output ----------------------------------------------------------------------------
 
 
 @primitive("Depend()(value, expr)")
-def depend(value: Any, expr: Any) -> Any:
+def depend(value: V, expr: object) -> V:
     """`value`; what `expr` did came before (`mindspore.ops.depend`).
 
     Line by line this holds anyway; in a compiled function it is an edge of the order of effects.
@@ -164,7 +171,7 @@ def depend(value: Any, expr: Any) -> Any:
     return value
 
 
-def print_(*input_x: Any) -> None:
+def print_(*input_x: object) -> None:
     """Print tensors and other values, one a line (`mindspore.ops.print_`).
 
     Examples:
@@ -182,43 +189,43 @@ def print_(*input_x: Any) -> None:
         sys.stdout.write(text + "\n")
 
 
-# ---- primitive classes --------------------------------------------------------------------------
+# ---- primitive classes ---------------------------------------------------------------------------
 
 
 class Load(Primitive):
-    """The present value of a Parameter: `Load()(variable, state)`."""
+    """Read the current value of a Parameter: `Load()(variable, state)`."""
 
-    def __call__(self, variable: Any, state: Any = None) -> Any:
-        """The value as a Tensor."""
+    def __call__(self, variable: Tensor, state: object = None) -> Tensor:
+        """Return the value as a Tensor."""
         return identity(variable)
 
 
 class UpdateState(Primitive):
-    """An edge of the order of effects: `UpdateState()(state, *exprs)`."""
+    """Ordering edge between effects: `UpdateState()(state, *exprs)`."""
 
-    def __call__(self, state: Any, *exprs: Any) -> Any:
-        """The state."""
+    def __call__(self, state: object, *exprs: object) -> object:
+        """Return the state."""
         return state
 
 
 class Print(Primitive):
     """Primitive form of `print_`: `Print()("x:", x)`."""
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> None:
         """Print the arguments."""
         print_(*args)
 
 
-# ---- hooks --------------------------------------------------------------------------------------
+# ---- hooks ---------------------------------------------------------------------------------------
 
 
-def _hooked(args: tuple[Any, ...], on_gradient: Callable[..., Any], name: str) -> Any:
-    """The arguments unchanged, their cotangents through `on_gradient(douts) -> douts`."""
+def _hooked(args: tuple[object, ...], on_gradient: Callable[..., Any], name: str) -> Any:
+    """Return the arguments; their cotangents pass through `on_gradient(douts) -> douts`."""
 
-    def forward(*values: Any) -> Any:
+    def forward(*values: object) -> object:
         return values[0] if len(values) == 1 else tuple(values)
 
-    def bprop(*found: Any) -> Any:
+    def bprop(*found: Any) -> object:
         dout = found[-1]
         return on_gradient(dout if isinstance(dout, tuple) else (dout,))
 
@@ -229,7 +236,8 @@ def refuse_when_compiled(name: str) -> None:
     """Raise RefusedError while Python source is being compiled: hooks run line by line only."""
     if staged_builder() is not None:
         raise RefusedError(
-            f"{name}: got a hook inside jit; a compiled function has no place where a hook could run. Remove it, or "
+            f"{name}: got a hook inside jit; a compiled function has no place where a hook could "
+            "run. Remove it, or "
             f"run the function line by line"
         )
 
@@ -261,11 +269,11 @@ class HookBackward(Primitive):
         self.hook_fn = hook_fn
         self.cell_id = cell_id
 
-    def __call__(self, *inputs: Any) -> Any:
-        """The inputs."""
+    def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """Return the inputs."""
         refuse_when_compiled("HookBackward")
 
-        def run(douts: tuple[Any, ...]) -> Any:
+        def run(douts: tuple[object, ...]) -> tuple[object, ...]:
             found = self.hook_fn(douts)
             if found is None:
                 return douts
@@ -295,8 +303,8 @@ class InsertGradientOf(Primitive):
             )
         self.f = f
 
-    def __call__(self, x: Any) -> Any:
-        """The input."""
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the input."""
         return _hooked((x,), lambda douts: (self.f(douts[0]),), "InsertGradientOf")
 
 
@@ -326,7 +334,7 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> Any:
     return add_hook(self, hook)
 
 
-# ---- Python functions as ops --------------------------------------------------------------------
+# ---- Python functions as ops ---------------------------------------------------------------------
 
 
 class Custom(Primitive):
@@ -354,17 +362,18 @@ class Custom(Primitive):
 
     def __init__(
         self,
-        func: Any,
+        func: Callable[..., object],
         out_shape: Any = None,
         out_dtype: Any = None,
         func_type: str = "pyfunc",
-        bprop: Any = None,
-        reg_info: Any = None,
+        bprop: Callable[..., object] | None = None,
+        reg_info: object = None,
     ) -> None:
         super().__init__()
         if func_type not in ("pyfunc", "hybrid"):
             raise ArgumentValueError(
-                f"Custom: got func_type={func_type!r}; wanted 'pyfunc' or 'hybrid' (a kernel for hardware is "
+                f"Custom: got func_type={func_type!r}; wanted 'pyfunc' or 'hybrid' (a kernel for "
+                "hardware is "
                 f"a backend plugin's)"
             )
         if not callable(func):
@@ -378,9 +387,9 @@ class Custom(Primitive):
         self.bprop = bprop
         self.reg_info = reg_info
 
-    def _run(self, *inputs: Any) -> Any:
+    def _run(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
         arrays = [np.array(x.asnumpy()) if isinstance(x, Tensor) else x for x in inputs]
-        found = self.func(*arrays)
+        found: Any = self.func(*arrays)
         several = isinstance(found, (tuple, list))
         outs = [np.asarray(a) for a in (found if several else (found,))]
         shapes = _wanted(
@@ -397,10 +406,10 @@ class Custom(Primitive):
             made.append(Tensor(a, None if dtype is None else as_dtype(dtype)))
         return tuple(made) if several else made[0]
 
-    def __call__(self, *inputs: Any) -> Any:
-        """The function's result as Tensors."""
+    def __call__(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
+        """Return the function's result as Tensors."""
 
-        def bprop(*args: Any) -> Any:
+        def bprop(*args: object) -> object:
             if self.bprop is None:
                 raise GradientError(
                     "Custom: the op has no bprop; give one, or wrap its inputs in stop_gradient"
@@ -411,7 +420,7 @@ class Custom(Primitive):
 
 
 def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
-    """What out_shape or out_dtype says, one item per result."""
+    """Evaluate `out_shape` or `out_dtype`; return one item per result."""
     if rule is None:
         return [None] * count
     found = rule(*given) if callable(rule) and not isinstance(rule, type) else rule

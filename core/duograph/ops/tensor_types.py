@@ -1,4 +1,7 @@
-"""What a tensor is, and what it is made from: shape, size, dtype, conversions, Python numbers."""
+"""Queries and conversions of tensors: shape, size, dtype, and Python numbers.
+
+Users and primitive classes call these functions. Queries must not read the values of a tensor.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType, as_dtype, float32, int32, int64
+from ..dtype import DType, DTypeLike, as_dtype, float32, int32, int64
 from ..errors import ArgumentError
 from ..tensor import Tensor
 from .creation import cast
-from .creation_functions import _fit, _number
+from .creation_functions import converted_number, number_and_dtype
 from .methods import tensor_method
 from .movement import identity
 from .primitive import primitive
@@ -25,7 +28,7 @@ __all__ = [
 
 
 @primitive("TupleToArray")
-def tuple_to_array(input_x: Sequence[Any]) -> Tensor:
+def tuple_to_array(input_x: Sequence[bool | int | float]) -> Tensor:
     """Numbers as a 1-d tensor: int32 or float32 (`mindspore.ops.tuple_to_array`).
 
     Examples:
@@ -42,7 +45,7 @@ def tuple_to_array(input_x: Sequence[Any]) -> Tensor:
 
 
 @primitive("ScalarToTensor")
-def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Tensor:
+def scalar_to_tensor(input_x: bool | int | float | complex, dtype: DTypeLike = float32) -> Tensor:
     """A number as a 0-d tensor (`mindspore.ops.scalar_to_tensor`).
 
     Examples:
@@ -50,11 +53,11 @@ def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Tensor:
         >>> ms.ops.scalar_to_tensor(1, ms.int32)
         Tensor(shape=[], dtype=Int32, value= 1)
     """
-    return Tensor(_number("scalar_to_tensor", input_x)[0], dtype)
+    return Tensor(number_and_dtype("scalar_to_tensor", input_x)[0], dtype)
 
 
 @primitive("ScalarToArray")
-def scalar_to_array(input_x: Any) -> Tensor:
+def scalar_to_array(input_x: bool | int | float | complex) -> Tensor:
     """A number as a 0-d tensor of its own dtype (`mindspore.ops.scalar_to_array`).
 
     Examples:
@@ -65,7 +68,7 @@ def scalar_to_array(input_x: Any) -> Tensor:
     return Tensor(input_x)
 
 
-def scalar_cast(input_x: Any, input_y: Any) -> Any:
+def scalar_cast(input_x: object, input_y: object) -> bool | int | float | complex:
     """A number as a Python number of the kind of a dtype (`mindspore.ops.scalar_cast`).
 
     Examples:
@@ -73,14 +76,13 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
         >>> ms.ops.scalar_cast(1.7, ms.int32)
         1
     """
-    return _fit(_number("scalar_cast", input_x)[0], as_dtype(input_y))
+    return converted_number(number_and_dtype("scalar_cast", input_x)[0], as_dtype(input_y))
 
 
-# ---- the type of a tensor
-# ----------------------------------------------------------------------------
+# ---- the type of a tensor ------------------------------------------------------------------------
 
 
-def _tensor(name: str, x: Any) -> Tensor:
+def _tensor(name: str, x: object) -> Tensor:
     if not isinstance(x, Tensor):
         raise ArgumentError(f"{name}: got {type(x).__name__}; wanted a Tensor")
     return x
@@ -160,7 +162,7 @@ def dtype(x: Tensor) -> DType:
     return _tensor("dtype", x).dtype
 
 
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: object) -> bool:
     """Whether `obj` is a Tensor (`mindspore.ops.is_tensor`).
 
     Examples:
@@ -206,15 +208,15 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @tensor_method("astype")
-def _tensor_astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
-    """Every element converted to `dtype`. See `ops.cast`."""
-    del copy  # buffers are immutable: sharing one is as good as a copy
+def _tensor_astype(self: Tensor, dtype: DTypeLike, copy: bool = True) -> Tensor:
+    """Convert every element to `dtype`. See `ops.cast`."""
+    del copy  # buffers are immutable: the result may share one
     return cast(self, dtype)
 
 
 @tensor_method("type")
-def _tensor_type(self: Tensor, dtype: Any = None) -> Any:
-    """The name of the dtype, or the tensor converted to another one."""
+def _tensor_type(self: Tensor, dtype: DTypeLike | None = None) -> str | Tensor:
+    """Return the name of the dtype, or convert the tensor to another dtype."""
     return str(self.dtype) if dtype is None else cast(self, dtype)
 
 
@@ -222,13 +224,14 @@ def _tensor_type(self: Tensor, dtype: Any = None) -> Any:
 def _tensor_to(
     self: Tensor,
     *args: Any,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
     non_blocking: bool = False,
     copy: bool = False,
 ) -> Tensor:
-    """Converted to a dtype, moved to a device, or both: ``x.to(ms.float16)``, ``x.to("CPU")``,
-    ``x.to(other)``.
+    """Convert to a dtype, move to a device, or both.
+
+    ``x.to(ms.float16)``, ``x.to("CPU")``, or ``x.to(other)`` for the dtype and device of a tensor.
     """
     del non_blocking, copy
     for value in args:
@@ -279,33 +282,33 @@ for _name, _dtype_name in {
 
 
 @tensor_method("set_dtype")
-def _tensor_set_dtype(self: Tensor, dtype: Any) -> Tensor:
-    """Every element converted to `dtype`, in place. Returns the tensor."""
+def _tensor_set_dtype(self: Tensor, dtype: DTypeLike) -> Tensor:
+    """Convert every element to `dtype`, in place. Returns the tensor."""
     self._rebind(cast(self, dtype))
     return self
 
 
 @tensor_method("clone")
 def _tensor_clone(self: Tensor) -> Tensor:
-    """A tensor of the same value; gradients flow through it."""
+    """Return a tensor of the same value; gradients flow through it."""
     return identity(self)
 
 
 @tensor_method("data_sync")
 def _tensor_data_sync(self: Tensor, blocking: bool = True) -> None:
-    """Wait for the values (`asnumpy` does by itself)."""
+    """Wait until the values are computed; `asnumpy` also waits."""
     del blocking
     self.asnumpy()
 
 
 @tensor_method("stride")
-def _tensor_stride(self: Tensor, dim: int | None = None) -> Any:
-    """Elements from one to the next along each axis, or along one."""
+def _tensor_stride(self: Tensor, dim: int | None = None) -> int | tuple[int, ...]:
+    """Return the stride, in elements, of each axis or of one."""
     steps = dense_strides(self.shape)
     return steps if dim is None else steps[dim]
 
 
 @tensor_method("storage_offset")
 def _tensor_storage_offset(self: Tensor) -> int:
-    """0: every buffer begins with its tensor."""
+    """Return 0: every buffer begins with its tensor."""
     return 0

@@ -1,8 +1,12 @@
-"""Ops whose size depends on values: nonzero, unique, masked_select. They run on the host."""
+"""Ops whose result size depends on values: nonzero, unique, masked_select.
+
+They run on the host. In a graph under construction they must raise, because their shape is unknown.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import NoReturn
 
 import numpy as np
 
@@ -28,15 +32,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _needs_values(name: str) -> Any:
-    def infer(*types: TensorType, **attributes: Any) -> Any:
-        if staged_builder() is not None:  # Python runs it when the graph runs
+def _needs_values(name: str) -> Callable[..., NoReturn]:
+    def infer(*types: TensorType, **attributes: object) -> NoReturn:
+        if staged_builder() is not None:  # the compiled function then calls Python for this op
             raise NeedsValue(
-                f"{name}: the size of its result is known only when the compiled function runs; use a mask "
+                f"{name}: the size of its result is known only when the compiled function runs; "
+                "use a mask "
                 f"with ops.select"
             )
         raise UnsupportedOpError(
-            f"{name}: the size of its result depends on values, which a graph under construction does "
+            f"{name}: the size of its result depends on values, which a graph under construction "
+            "does "
             f"not have; call it outside, or use a mask with ops.select"
         )
 
@@ -45,7 +51,7 @@ def _needs_values(name: str) -> Any:
 
 @op(name="nonzero", composite=False, differentiable=False, host=True)
 def nonzero_by(input: Tensor):
-    """Primitive, on the host: indices of the elements that are not 0, as rows of int64."""
+    """Primitive, on the host: int64 coordinates of the nonzero elements, one row per element."""
 
 
 nonzero_by.infer(_needs_values("nonzero"))
@@ -56,7 +62,7 @@ def _(x):
     return np.argwhere(x).astype(np.int64)
 
 
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Where the elements are not zero (`mindspore.ops.nonzero`).
 
     Args:
@@ -135,9 +141,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
 @op(name="unique", composite=False, differentiable=False, host=True)
 def unique_by(input: Tensor, sorted: bool, axis: int | None):
-    """Primitive, on the host: (distinct elements or slices, index of each in them, how often each
-    is there).
-    """
+    """Primitive, on the host: (distinct elements or slices, indices into them, their counts)."""
 
 
 unique_by.infer(_needs_values("unique"))
@@ -146,7 +150,7 @@ unique_by.infer(_needs_values("unique"))
 @unique_by.reference
 def _unique(x, sorted, axis):
     shape = x.shape
-    if x.dtype.kind == "V":  # bfloat16: NumPy cannot sort it
+    if x.dtype.kind == "V":  # NumPy cannot sort bfloat16
         values, *rest = _unique(x.astype(np.float32), sorted, axis)
         return (values.astype(x.dtype), *rest)
     flat = x.reshape(-1) if axis is None else x
@@ -190,7 +194,7 @@ def _tensor_unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The distinct elements, in order; with which of them each element is, and how often each
     occurs.
 
@@ -209,7 +213,7 @@ def _tensor_unique(
 
 @op(name="unique_consecutive", composite=False, differentiable=False, host=True)
 def unique_consecutive_by(input: Tensor, axis: int | None):
-    """Primitive, on the host: as `unique`, of neighbours alone."""
+    """Primitive, on the host: like `unique`, but merges only adjacent equal elements."""
 
 
 unique_consecutive_by.infer(_needs_values("unique_consecutive"))
@@ -236,7 +240,7 @@ def _(x, axis):
 @tensor_method("unique_consecutive")
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The elements without those that equal the one before (`mindspore.ops.unique_consecutive`).
 
     Args:
@@ -260,7 +264,7 @@ def unique_consecutive(
 
 @primitive("UniqueWithPad")
 @tensor_method("unique_with_pad")
-def unique_with_pad(x: Tensor, pad_num: Any) -> tuple[Tensor, Tensor]:
+def unique_with_pad(x: Tensor, pad_num: Tensor | int | float) -> tuple[Tensor, Tensor]:
     """As `unique`, the values filled up with a number to the size of `x`
     (`mindspore.ops.unique_with_pad`).
 

@@ -87,7 +87,7 @@ class Gathered(NamedTuple):
 
 
 class Access(NamedTuple):
-    """One way to read an operand in the loop nest.
+    """One way in which a kernel's loop nest reads an operand: strides, or an index per element.
 
     Attributes:
         operand: which operand of the region.
@@ -103,7 +103,7 @@ class Access(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """A value of the region, as an expression over names of operands and of other values.
+    """A value of a fused region, as an expression over names of operands and other values.
 
     Attributes:
         name: such as ``exp_3``.
@@ -212,7 +212,7 @@ _AccessKey: TypeAlias = tuple[int, bool, tuple[tuple[int, int], ...], Gathered |
 
 
 class _Planner:
-    """Builds the plan of one region, node by node.
+    """Builds the kernel plan of one fused region, node by node.
 
     Attributes:
         accesses: (operand, row, strides, gathered) -> (label, operand, row, strides).
@@ -251,11 +251,11 @@ class _Planner:
         self.n = max(sizes)
 
     def is_row(self, type_: TensorType) -> bool:
-        """Return whether a value of this type is a row value."""
+        """Return whether a type has one element per row of the region's loop nest."""
         return self.row != 0 and type_.size != self.n
 
     def read(self, i: int, shape: tuple[int, ...], row: bool) -> tuple[Expr, str | None]:
-        """Value i, read by a value of this shape; its name if the region computes it."""
+        """Return the name under which a value of a given shape reads value `i` of the region."""
         literal = self.literals.get(i)
         if literal is not None:
             return literal, None
@@ -274,7 +274,7 @@ class _Planner:
     def access(
         self, i: int, row: bool, steps: list[tuple[int, int]], gathered: Gathered | None = None
     ) -> str:
-        """The label of operand i, read with these strides."""
+        """Return the label for reading operand `i` of the region with given strides."""
         key = (i, row, tuple(steps), gathered)
         found = self.accesses.get(key)
         if found is None:
@@ -376,7 +376,7 @@ class _Planner:
         self.names[node.results[0]] = name
 
     def enter(self, made: Computed | Reduction) -> None:
-        """Append a planned value."""
+        """Append a computed value to the plan of the region."""
         self.values.append(made)
         self.known[made.name] = made
 
@@ -403,7 +403,7 @@ class _Planner:
         return tuple(big // small for big, small in itertools.pairwise(ordered)) or (1,)
 
     def plan(self) -> RegionPlan:
-        """Plan all nodes."""
+        """Plan all nodes of the fused region and return the plan."""
         for node in self.graph.nodes:
             self.add(node)
         axes = self.axes()
@@ -426,7 +426,9 @@ class _Planner:
     def nest_strides(
         self, axes: tuple[int, ...], steps: list[tuple[int, int]], row: bool
     ) -> tuple[int, ...]:
-        """Strides along the axes of the nest for an access with (size, stride) axes of its own."""
+        """Return an operand's strides along the axes of the loop nest, from its own (size, stride)
+        axes.
+        """
         found = []
         unit = self.n
         for size in axes:
@@ -446,7 +448,7 @@ class _Planner:
 
 
 def plan_region(graph: Graph) -> RegionPlan | None:
-    """Plan a region.
+    """Plan the loop nest, operand accesses and expressions of a fused region.
 
     Returns None when its operands do not fit one loop nest or an op has no scalar form.
     """

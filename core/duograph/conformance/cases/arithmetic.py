@@ -35,6 +35,7 @@ from ...ops.combinations import (
 )
 from ...ops.complex_numbers import imag, real
 from ...ops.creation import cast_to
+from ...ops.division import floor_divide, fmod, remainder, truncate_div
 from ...ops.elementwise import (
     fmax,
     fmin,
@@ -49,19 +50,7 @@ from ...ops.elementwise import (
     true_divide,
 )
 from ...ops.pointwise import conj
-from ...ops.rounding import (
-    ceil,
-    copysign,
-    floor,
-    floor_divide,
-    fmod,
-    heaviside,
-    nan_to_num,
-    remainder,
-    round_half_even,
-    trunc,
-    truncate_div,
-)
+from ...ops.rounding import ceil, copysign, floor, heaviside, nan_to_num, round_half_even, trunc
 from ..case import FOUR, ROWS, Array, Bad, Make, OpCase, Oracle, Sample, binary, ternary, unary
 
 IMAGINARY = np.ones(3, np.complex64)
@@ -71,12 +60,12 @@ KINKS = (0.25, 2.0)  # a range in which functions with steps and kinks are smoot
 
 
 def no_complex(count: int, name: str) -> Bad:
-    """A call with complex elements, which the op does not take."""
+    """Return a failing test call: complex operands for an op that rejects complex numbers."""
     return Bad((IMAGINARY,) * count, TypeError, rf"{name}: .*complex64")
 
 
 def distinct_pairs(make: Make) -> Iterator[Sample]:
-    """Two tensors without ties, at which extremes have no derivative."""
+    """Yield test samples of two tensors without ties, which break derivatives of max and min."""
     for sample in binary(scalar=1)(make):
         if sample.kind not in ("normal", "broadcast", "odd", "zero_d") or make.dtype is bool_:
             yield sample
@@ -89,7 +78,7 @@ def distinct_pairs(make: Make) -> Iterator[Sample]:
 
 
 def division(make: Make) -> Iterator[Sample]:
-    """Both signs in both operands, and zero as a divisor."""
+    """Yield test samples of a division, with both signs and with zero as a divisor."""
     yield from binary(0.3, 2.0, scalar=2)(make)
     if make.dtype is bool_:
         return
@@ -105,7 +94,7 @@ def division(make: Make) -> Iterator[Sample]:
 
 
 def sums(make: Make) -> Iterator[Sample]:
-    """Sums and products, and for integers those that wrap around."""
+    """Yield test samples of a sum or product; integer dtypes get a sample that overflows."""
     yield from binary()(make)
     if make.dtype.is_integer:
         most = np.full(2, np.iinfo(make.dtype.np).max, make.dtype.np)
@@ -113,7 +102,7 @@ def sums(make: Make) -> Iterator[Sample]:
 
 
 def limits(make: Make) -> Iterator[Sample]:
-    """Numbers, tensors and nothing as limits."""
+    """Yield test samples of a clipping op whose limits are numbers, tensors or None."""
     for low, high in ((-1, 1), (None, 1), (0, None)):
         if make.dtype.kind == "u" and low == -1:
             low = 0
