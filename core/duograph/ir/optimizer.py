@@ -1,4 +1,4 @@
-"""The seam through which lowering reaches the graph passes.
+"""The interface through which lowering calls the graph passes.
 
 Passes match op objects, so `duograph.passes` lies above the op families, and lowering below them.
 The package `passes` therefore installs itself here when it is imported. Nothing here may import it.
@@ -20,7 +20,7 @@ Watch: TypeAlias = Callable[[str, Graph], None]
 
 
 class Optimizer(Protocol):
-    """The graph passes as lowering calls them."""
+    """Interface of the graph passes that lowering calls."""
 
     def optimize(
         self,
@@ -40,17 +40,17 @@ class Optimizer(Protocol):
     def body_of(
         self, op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
     ) -> Graph:
-        """Return the cleaned-up body, or decomposition, of an op for operands of these types."""
+        """Return the optimised body, or decomposition, of an op for operands of given types."""
 
 
 _installed: list[Optimizer] = []
 
 
 def install_optimizer(made: Optimizer) -> None:
-    """Set the passes that `optimizer` returns."""
+    """Set the graph passes that lowering uses."""
     _installed[:] = [made]
 
 
 def optimizer() -> Optimizer:
-    """Return the installed graph passes."""
+    """Return the graph passes that lowering uses."""
     return _installed[0]
