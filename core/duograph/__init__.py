@@ -12,10 +12,11 @@ from typing import Any
 
 from . import compat as _compat
 from . import context, dtype, ops
-from . import passes as _passes  # installs the graph passes
 from .autodiff.transforms import grad, jvp, value_and_grad, vjp
 from .context import *  # noqa: F403  (the names of context.__all__)
 from .dtype import *  # noqa: F403  (the names of dtype.__all__)
+from .ir.optimizer import Optimizer as _Optimizer
+from .ir.optimizer import install_optimizer as _install_optimizer
 from .parameter import Parameter, ParameterTuple
 from .runtime.device import (
     empty_cache,
@@ -40,12 +41,19 @@ def _load_compiler() -> Any:
     return importlib.import_module(f"{__name__}.compiler")
 
 
+@functools.cache
+def _load_passes() -> _Optimizer:
+    installed: _Optimizer = importlib.import_module(f"{__name__}.passes").INSTALLED
+    return installed
+
+
 runtime_state.load_compiler = _load_compiler
+_install_optimizer(_load_passes)
 
 # Sub-modules imported at their first use, so that `import duograph` stays fast.
 _MODULES = (
     "amp", "common", "communication", "dataset", "log", "nn", "numpy", "runtime", "train", "compat",
-    "autodiff", "backend", "errors",
+    "autodiff", "backend", "errors", "passes",
 )  # fmt: skip
 _NAMES = {
     "Model": "train",

@@ -17,7 +17,7 @@ from .dtype import DType, float32, promote
 from .errors import ArgumentError, DTypeError, UnsupportedOpError
 from .op_signature import documented, freeze, has_body, parameters_of, plain_call, values_of
 from .runtime_state import runtime_state, thread_state
-from .traits import NO_TRAITS, Traits
+from .traits import ACCUMULATED, NO_TRAITS, Traits
 from .types import TensorType, elementwise_type
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ class Op:
         graph_only: True for ops that exist only in graphs (control flow, host values): they have no
             name in `ops` and no kernels.
         traits: facts that graph passes and code generators rely on.
+        is_reduction: generated loops can accumulate this reduction.
+        is_view: every element of the result is an unchanged element of the operand.
         real_attributes: names of the attributes annotated `float`; kernels take them as numbers.
     """
 
@@ -143,6 +145,8 @@ class Op:
         self.alias = alias
         self.graph_only = graph_only
         self.traits = traits
+        self.is_reduction = traits.reduction in ACCUMULATED
+        self.is_view = alias or traits.broadcasts
         self.is_composite = composite
         self.body: Function | None = function if composite else None
         self.table: dict[Hashable, Function] = {}

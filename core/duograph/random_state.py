@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ._locks import new_lock
 from .dtype import uint8
@@ -20,6 +19,9 @@ from .errors import ArgumentError, ArgumentValueError
 from .ir.values import NeedsValue
 from .runtime_state import runtime_state, staged_builder
 from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "Generator",

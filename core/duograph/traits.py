@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-__all__ = ["NO_TRAITS", "Traits"]
+__all__ = ["ACCUMULATED", "NO_TRAITS", "Traits"]
+
+# Reductions that a generated loop over rows or columns can accumulate.
+ACCUMULATED = frozenset({"+", "max"})
 
 
 class Traits(NamedTuple):

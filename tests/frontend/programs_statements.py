@@ -382,3 +382,142 @@ def match_on_shape(x):
         case (n, m):
             y = x.sum() * n * m
     return y
+
+
+# ---- patterns on Tensors
+
+
+@case("15.12", "S", [(f(1),), (f(2),), (f(3),), (f(-1),)], grad=0)
+def match_alternatives_on_a_tensor(x):
+    match x:
+        case 1 | 2:
+            y = x * 2
+        case 3 | 4 | 5:
+            y = x * x
+        case _:
+            y = -x
+    return y
+
+
+@case("15.12", "S", [(f(1),), (f(2),), (f(7),)])
+def match_alternatives_on_a_number(x):
+    match int(x):
+        case 1 | 2:
+            return x + 10
+        case 3:
+            return x
+    return -x
+
+
+@case("15.12", "S", [(f(1), f(1)), (f(2), f(5)), (f(3), f(1)), (f(9), f(9))], grad=(0, 1))
+def match_as_on_a_tensor(x, y):
+    match x:
+        case (1 | 2) as n:
+            y = y * n
+        case 3 as n:
+            y = y - n
+        case n:
+            y = y + n
+    return y, n
+
+
+@case("15.12", "S", [(f(1), f(1)), (f(1), f(5)), (f(2), f(1)), (f(2), f(5))])
+def match_guard_on_a_tensor(x, y):
+    match x:
+        case 1 if y > 2:
+            return x + 10
+        case n if n > 1 and y < 2:
+            return n + 20
+        case 1 | 2 as n if (m := n + y) > 3:
+            return m * 30
+    return -x
+
+
+@case("15.12", "S", [(f(1), f(1)), (f(1), f(5)), (f(2), f(1)), (f(2), f(5))])
+def match_sequence_of_tensors(x, y):
+    match [x, y, 4]:
+        case [1, 1, 3]:
+            return x
+        case [1, 1, _]:
+            return x + 10
+        case [1, *rest]:
+            return rest[0] + rest[1] + 20
+        case [a, 1 | 3, b]:
+            return a * b + 30
+    return -x
+
+
+class Kept:
+    __match_args__ = ("value", "kind")
+
+    def __init__(self, value, kind):
+        self.value = value
+        self.kind = kind
+
+
+@case("15.12", "L", [(f(1), f(1)), (f(1), f(5)), (f(2), f(1)), (f(2), f(5))])
+def match_mapping_and_class_of_tensors(x, y):
+    match {"a": x, "b": Kept(y, "k")}:
+        case {"a": 1, "b": Kept(5, kind="k")}:
+            return x
+        case {"a": 1, **rest}:
+            return rest["b"].value + 10
+        case {"b": Kept(1 as n, kind)}:
+            return n + len(kind)
+    return -x
+
+
+@case("15.12", "S", [(f(1),), (f(-1),)])
+def match_singleton_on_a_condition(x):
+    match bool(x > 0):
+        case True:
+            return x
+        case False:
+            return -x
+    return x * 100
+
+
+@case("15.12", "S", [(f(1),), (f(2),)])
+def match_binds_only_what_fits(x):
+    a = x * 0
+    match (x, 2):
+        case (a, 3):
+            pass
+        case (1, b):
+            a = a + b
+    return a
+
+
+@case("15.12", "L", [(f(1, 2),), (f(3, 4),)], line_by_line=True)
+def match_sequence_of_python(x):
+    match x.tolist():
+        case [1, n]:
+            return x * n
+    return x
+
+
+@case("15.12", "L", [(f(1), f(2)), (f(3), f(1)), (f(3), f(4))], line_by_line=True)
+def match_alternatives_that_bind_differently(x, y):
+    match (x, y):
+        case (1, n) | (n, 1):
+            return n * 10
+    return x
+
+
+@case("15.12", "S", [(f(1),), (f(2),)])
+def match_rest_is_changed(x):
+    match [x, 1, 2]:
+        case [1, *rest]:
+            rest.append(5)
+            return x * sum(rest)
+    return x
+
+
+@case("15.12", "S", [(f(1), f(1)), (f(1), f(3)), (f(2), f(3))])
+def match_guard_rebinds(x, y):
+    match [x, y, 7]:
+        case [1, n, *rest] if (n := n + 1) > 3:
+            return n * rest[0]
+        case [_, n, _] if (n := n + 2) > 4:
+            return n
+    return x

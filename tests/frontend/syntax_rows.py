@@ -152,4 +152,5 @@ ROWS = {
     "15.9": "import inside a function",
     "15.10": "match on constants",
     "15.11": "inline lambdas, exec and REPL sources",
+    "15.12": "match on Tensors: values, alternatives, guards, `as`, inside larger patterns",
 }

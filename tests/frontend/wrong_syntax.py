@@ -93,6 +93,14 @@ def class_in_the_body(x):
     return Pair(x).a
 
 
+@wrong(RuntimeError, r"Match: got alternatives .* bind a name to different", F(2), falls_back=True)
+def alternatives_that_bind_differently(x):
+    match (x[0], x[1]):  # <- here
+        case (1, n) | (n, 1):
+            x = x * n
+    return x
+
+
 @wrong(RuntimeError, r"Unsupported statement 'Try'", F(2), falls_back=True)
 def catching_what_depends_on_a_tensor(x):
     try:  # <- here

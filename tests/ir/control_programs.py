@@ -11,11 +11,11 @@ from duograph.ir.graph import NamedGraph
 from duograph.ops.activation import sigmoid, tanhshrink
 from duograph.ops.combinations import lerp
 from duograph.ops.comparison import equal, greater, less
+from duograph.ops.division import remainder
 from duograph.ops.elementwise import add, sub
 from duograph.ops.exponential import exp, logaddexp
 from duograph.ops.hyperbolic import tanh
 from duograph.ops.powers import sqrt
-from duograph.ops.rounding import remainder
 from duograph.ops.trigonometry import cos, sin
 from duograph.types import INT, TensorType
 from ir.graphs import branch, here, host, invoke, loop, number, write

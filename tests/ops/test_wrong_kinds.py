@@ -87,7 +87,7 @@ def test_arguments_of_wrong_kinds(name: str) -> None:
         (lambda: ops.addcmul(X, X, X, None), "addcmul: got value=None; wanted a number"),
         (
             lambda: ops.tensor_split(X, 10**9),
-            "tensor_split: got 1000000000 pieces of an axis of size 2",
+            "tensor_split: got 1000000000 parts of an axis of size 2",
         ),
         (lambda: ops.cov(X, fweights="a"), "cov: got str for a weight; wanted a Tensor"),
     ],

@@ -6,13 +6,12 @@ the backend. The defaults were measured on x86-64 CPUs. This module holds data a
 
 from __future__ import annotations
 
-import dataclasses
+from typing import NamedTuple
 
 __all__ = ["DEFAULT_COSTS", "Costs", "FusionLimits", "LayoutCosts"]
 
 
-@dataclasses.dataclass(frozen=True)
-class FusionLimits:
+class FusionLimits(NamedTuple):
     """Limits within which a fused region compiles to one efficient kernel.
 
     Attributes:
@@ -42,8 +41,7 @@ class FusionLimits:
     min_split: int = 16
 
 
-@dataclasses.dataclass(frozen=True)
-class LayoutCosts:
+class LayoutCosts(NamedTuple):
     """When a cluster of convolutions is worth converting to the channels-last layout.
 
     Attributes:
@@ -56,8 +54,7 @@ class LayoutCosts:
     min_channels: int = 16
 
 
-@dataclasses.dataclass(frozen=True)
-class Costs:
+class Costs(NamedTuple):
     """Everything that graph passes ask a backend about costs.
 
     Attributes:

@@ -62,7 +62,7 @@ _numbers = itertools.count()
 
 
 class Info(NamedTuple):
-    """What is stored, and why nothing is when `problem` says so."""
+    """Statistics of the disk cache, or the problem that disables it."""
 
     path: str
     entries: int
@@ -92,9 +92,7 @@ def _checksum(data: bytes) -> str:
 
 
 class _Store:
-    """One directory of entries. Its methods raise OSError; what that costs is for the callers
-    below.
-    """
+    """One directory of disk cache entries. Its methods raise OSError, which the callers handle."""
 
     def __init__(self, root: str, limit: int | None) -> None:
         self.root = root
@@ -104,7 +102,7 @@ class _Store:
         return os.path.join(self.root, key[:2])
 
     def load(self, key: str, suffix: str) -> tuple[str, bytes] | None:
-        """Path and content of an entry; one that is not what its name says is removed."""
+        """Return path and content of a cache entry; delete an entry whose checksum does not match."""
         shard = self.shard(key)
         try:
             names = os.listdir(shard)
@@ -139,7 +137,7 @@ class _Store:
         return os.path.join(self.root, f"{_SCRATCH}{os.getpid()}-{next(_numbers)}{suffix}")
 
     def store(self, key: str, suffix: str, data: bytes, whole: str | None) -> str:
-        """Make an entry of this content, or of the file that holds it already."""
+        """Create a cache entry from bytes, or by moving an existing file into the cache."""
         shard = self.shard(key)
         try:
             os.mkdir(shard, 0o700)
@@ -174,7 +172,7 @@ class _Store:
             raise
 
     def account(self, kept: str, size: int) -> None:
-        """Count what was stored, and evict when the sum passes the limit.
+        """Add the size of a new entry to the total, and evict old entries beyond the limit.
 
         The sum over all processes is the length of a file, one byte for each block: adding is an
         append, looking is a stat, and no process lists the whole store for its few entries. It
@@ -213,7 +211,7 @@ class _Store:
         return left
 
     def entries(self) -> list[tuple[str, os.stat_result]]:
-        """Paths and facts of all entries, and of nothing that was not stored here."""
+        """Yield path and file status of every cache entry, ignoring foreign files."""
         found = []
         for shard in self.shards():
             try:
@@ -270,7 +268,7 @@ def _remove(path: str) -> None:
 
 
 class _Place:
-    """The directory that the environment names, and what is wrong with it if something is."""
+    """The cache directory named by the environment, and why it is unusable if it is."""
 
     def __init__(self, directory: str | None, limit: int) -> None:
         self.directory = directory
@@ -279,7 +277,7 @@ class _Place:
         self.problem: str | None = None
 
     def open(self) -> None:
-        """Look at the directory, once."""
+        """Check the cache directory once and create the store, or record the problem."""
         if self.limit == 0:
             self.problem = "DUOGRAPH_CACHE_LIMIT is 0"
         elif self.directory is None:
@@ -292,7 +290,7 @@ class _Place:
                 self.distrust(reason)
 
     def distrust(self, reason: str) -> None:
-        """Store nothing there from now on."""
+        """Stop using the cache directory for the rest of the process."""
         if self.problem is None:
             self.problem = reason
             where = self.directory or "the cache of compiled code"
@@ -312,7 +310,9 @@ def _warn(text: str) -> None:
 
 
 def _make(directory: str) -> str | None:
-    """Make sure that the directory is there and ours alone; else what is wrong with it."""
+    """Create the cache directory if necessary; return a problem unless only the user can write to
+    it.
+    """
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
         facts = os.stat(directory)
@@ -335,7 +335,7 @@ _private: dict[int, _Store] = {}
 
 
 def _temporary() -> _Store:
-    """The private folder of this process, which goes when it ends."""
+    """Return the temporary cache folder of the process, deleted at exit."""
     pid = os.getpid()  # a forked child makes its own
     with _lock:
         found = _private.get(pid)
@@ -377,7 +377,7 @@ def _directory(chosen: str | None, xdg: str | None) -> str | None:
 
 
 def _limit(text: str | None) -> tuple[int, str | None]:
-    """The limit, and what to say about it."""
+    """Return the size limit of the cache in bytes, and a problem if the setting is invalid."""
     if not text:
         return DEFAULT_LIMIT, None
     if text.isdecimal():
@@ -392,13 +392,13 @@ def _limit(text: str | None) -> tuple[int, str | None]:
 
 
 def load(key: str, suffix: str) -> Path | None:
-    """The file stored under this key, or None; a damaged one is removed and counts as none."""
+    """Return the path of the file cached under a key, or None; delete a damaged file."""
     found = _find(key, suffix)
     return None if found is None else Path(found[0])
 
 
 def read(key: str, suffix: str) -> bytes | None:
-    """The content stored under this key, or None."""
+    """Return the bytes cached under a key, or None."""
     found = _find(key, suffix)
     return None if found is None else found[1]
 
@@ -412,7 +412,7 @@ def _find(key: str, suffix: str) -> tuple[str, bytes] | None:
 
 
 def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:
-    """Store bytes, or the content of a file, under this key; the path of the entry.
+    """Cache bytes, or the content of a file, under a key; return the path of the entry.
 
     Args:
         key: of `key_of`.
@@ -438,13 +438,13 @@ def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:
 
 
 def keeps() -> bool:
-    """Whether a later process finds what this one stores."""
+    """Return whether cache entries survive the process."""
     place = _place()
     return place.disk is not None and place.problem is None
 
 
 def scratch(suffix: str) -> Path:
-    """The path of a new file beside the entries, for a program that writes what will be stored.
+    """Return the path for a new file on the cache's file system, to be stored later.
 
     Raises:
         OSError: the temporary folder that stands in for an unusable cache cannot be made.
@@ -453,7 +453,7 @@ def scratch(suffix: str) -> Path:
 
 
 def distrust(error: OSError | str) -> bool:
-    """Go on without the directory, since writing to it failed; whether that changes anything."""
+    """Disable the cache directory after a failed write; return whether it was in use."""
     place = _place()
     changes = keeps()
     reason = (error.strerror or str(error)) if isinstance(error, OSError) else error
@@ -463,7 +463,7 @@ def distrust(error: OSError | str) -> bool:
 
 
 def info() -> Info:
-    """Where the entries are, how many there are, their bytes, and the limit."""
+    """Return directory, entry count, bytes and limit of the disk cache."""
     place = _place()
     found = place.disk.entries() if place.disk is not None else []
     size = sum(s.st_size for _, s in found)
@@ -471,7 +471,7 @@ def info() -> Info:
 
 
 def clear() -> int:
-    """Remove every entry; how many there were.
+    """Delete all cache entries and return how many there were.
 
     Raises:
         OSError: one could not be removed.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 __all__ = [
     "FuseConsumer",
@@ -34,7 +34,7 @@ FuseConsumer: TypeAlias = "Callable[[PreparedCall, int], PreparedCall | None]"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PreparedCall:
-    """One kernel call for fixed operand types.
+    """A kernel call prepared for fixed operand types, with the properties that a planner may use.
 
     Attributes:
         run: computes the results from operand handles; it allocates the results.
@@ -54,7 +54,7 @@ class PreparedCall:
     fuse_consumer: FuseConsumer | None = None
 
     def __call__(self, *handles: Handle) -> Any:
-        """Run on these operand handles."""
+        """Run the prepared kernel on operand handles."""
         return self.run(*handles)
 
 
@@ -77,9 +77,8 @@ class Packing:
     layout: Hashable
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class LinkedProgram:
-    """One call for a whole program (`Backend.link`).
+class LinkedProgram(NamedTuple):
+    """A whole lowered program as one call, made by a backend (`Backend.link`).
 
     Attributes:
         run: `run(handles, donated=())` computes the results from the parameter handles. `donated`

@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One prepared call.
+    """One instruction of a lowered graph: a prepared kernel call on numbered slots.
 
     Attributes:
         call: the call.
@@ -53,7 +53,7 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class HostStep:
-    """One op of `ir.control` on Python numbers or stacks of residuals.
+    """One instruction of a lowered graph that computes with Python numbers or residual stacks.
 
     Attributes:
         name: "scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop" or

@@ -67,7 +67,7 @@ class BackendSpec:
 
 
 class Backend:
-    """Base class of backends.
+    """Base class of backends: a device type, its memory, its kernels and its compiler.
 
     A subclass sets `name` and implements `devices`, `copy_in`, `copy_out` and `prepare`. All other
     methods are optional.

@@ -40,7 +40,7 @@ GROUP = "duograph"
 
 @dataclasses.dataclass
 class Entry:
-    """One registered backend and its state.
+    """One registered backend: its spec, its package, and the backend object or its problem.
 
     Attributes:
         problem: the reason why it cannot run here.
@@ -57,7 +57,7 @@ class Entry:
 
     @property
     def origin(self) -> str:
-        """The package that registered it. Reading the package metadata is slow."""
+        """The package that registered the backend. Reading package metadata is slow."""
         if isinstance(self.source, str):
             return self.source
         dist = self.source.dist

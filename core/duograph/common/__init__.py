@@ -1,3 +1,4 @@
-"""MindSpore's home of initializers; dtypes, Tensor and Parameter are served here by their old paths
-too.
+"""The package `mindspore.common`: initializers, and the older paths of dtypes, Tensor, Parameter.
+
+Users import from it. It contains the initializers; `compat` resolves the older paths.
 """

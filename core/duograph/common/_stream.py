@@ -1,5 +1,7 @@
-"""The random numbers of one initial value: as many as it wants, from one position of the random
-state.
+"""A stream of random numbers from one position of the global random state.
+
+Each initial value draws from its own stream, so `initializer.py` can create it at any later time.
+A stream must not advance the global state after it is created.
 """
 
 from __future__ import annotations
@@ -16,14 +18,14 @@ __all__ = ["Stream"]
 
 
 class Stream:
-    """Numbers from one state: every draw goes on where the last one ended."""
+    """Random numbers from one state; each draw continues after the previous one."""
 
     def __init__(self) -> None:
         self._state = tuple(int(word) for word in random_state.next_state())
         self._drawn = 0
 
     def rewind(self) -> None:
-        """Start over: the same numbers come again."""
+        """Restart the stream, so that it repeats the same numbers."""
         self._drawn = 0
 
     def _words(self, n: int) -> Array:
@@ -32,12 +34,12 @@ class Stream:
         return words
 
     def uniform(self, shape: Sequence[int], low: float, high: float) -> Array:
-        """float64 in [low, high), 32 random bits each."""
+        """Return float64 numbers in [low, high), with 32 random bits each."""
         n = math.prod(shape)
         return (low + (high - low) * (self._words(n) * 2.0**-32)).reshape(tuple(shape))
 
     def normal(self, shape: Sequence[int]) -> Array:
-        """Standard normal float64 (Box and Muller, 1958), two words each pair."""
+        """Return standard normal float64 numbers (Box and Muller, 1958), two words per pair."""
         n = math.prod(shape)
         half = (n + 1) // 2
         words = self._words(2 * half)

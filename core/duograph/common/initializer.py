@@ -1,7 +1,7 @@
-"""Initial values of Parameters, made on the host so that they are the same on every device.
+"""Initial values of Parameters, computed on the host so that they are the same on every device.
 
-Random ones come from the global random state. Each call of `initializer` takes its next position,
-at the time of the call: values do not depend on when they are made.
+Users and layers call `initializer`. Random values come from the global random state, of which each
+call takes the next position; they must not depend on when the Tensor is filled.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ _by_name: dict[str, type[Initializer]] = {}
 
 
 class Initializer:
-    """Base class of initial values; a subclass writes `_initialize(arr)`, which fills a NumPy
-    array.
+    """Base class of initial values; a subclass fills a NumPy array in `_initialize(arr)`.
 
     Examples:
         >>> import duograph as ms
@@ -55,13 +54,13 @@ class Initializer:
         return f"{type(self).__name__}({shown})"
 
     def _random(self) -> Stream:
-        """The stream given by `initializer`, or the next one."""
+        """Return the stream set by `initializer`, or a new one."""
         stream = self.__dict__.get("stream")
         return Stream() if stream is None else stream
 
 
 class _Bound:
-    """An Initializer with its place in the random stream, as a Tensor keeps it until its first use."""
+    """An Initializer with its random stream; a Tensor stores it until its first use."""
 
     def __init__(self, init: Initializer, stream: Stream) -> None:
         self.init = init
@@ -81,6 +80,8 @@ class _Bound:
 
 
 def _named(*names: str) -> Callable[[type[Initializer]], type[Initializer]]:
+    """Register a class under names that `initializer` accepts, besides its own."""
+
     def register(cls: type[Initializer]) -> type[Initializer]:
         for name in (*names, cls.__name__):
             _by_name[name.lower()] = cls
@@ -132,13 +133,14 @@ def initializer(init: object, shape: object = None, dtype: object = float32) -> 
         init = Constant(init)
     if not isinstance(init, Initializer):
         raise ArgumentError(
-            f"initializer: got {type(init).__name__}; wanted a Tensor, a name, a number or an Initializer"
+            f"initializer: got {type(init).__name__}; wanted a Tensor, a name, a number or an "
+            f"Initializer"
         )
     return Tensor(shape=dims, dtype=as_dtype(dtype), init=_Bound(init, Stream()))
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
-    """Inputs and outputs of one unit, for a weight of (out, in, kernel...)."""
+    """Return the numbers of inputs and outputs of a unit with a weight (out, in, kernel...)."""
     if not shape:
         raise ShapeError("initializer: got a 0-d shape; wanted at least one axis for a fan")
     if len(shape) == 1:
@@ -420,7 +422,7 @@ class VarianceScaling(Initializer):
 @_named("orthogonal")
 class Orthogonal(Initializer):
     """A (semi-)orthogonal matrix times `gain` (Saxe et al., 2014); the axes after the first are
-    taken as one.
+    merged.
 
     Raises:
         ValueError: when used: fewer than two axes.
@@ -531,7 +533,7 @@ class Dirac(Initializer):
 
 
 def _of_name(init: object, shape: tuple[int, ...]) -> Callable[[Array], object]:
-    """The bound initializer that `Tensor(init=...)` takes for a name or a number."""
+    """Return the bound initializer that `Tensor(init=...)` uses for a name or a number."""
     return initializer(init, shape)._init
 
 

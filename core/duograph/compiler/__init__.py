@@ -1,7 +1,7 @@
 """Compiled functions: `jit`, its options, its cache of programs, and `explain`.
 
 The front end evaluates source into graphs, `runtime` lowers them; this package decides when to
-compile and which program serves a call.
+compile and which program serves a call. Users call it; `nn.Cell` calls `graph_call`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Takes the arguments of a compiled function apart: tensors are inputs, the rest is part of the key.
+"""Splits call arguments of compiled functions into run-time inputs and parts of the cache key.
 
-`compiler.key` calls `signature` at every call without a fast route, and `compiler.evaluate` rebuilds
+Tensors are inputs; other values are constants of the program unless they are marked mutable.
+
+`compiler.key` calls `signature` for every call without a fast route; `compiler.evaluate` rebuilds
 the same arguments around graph values with `ArgumentReader`. Both must visit leaves in one order.
 """
 
@@ -33,7 +35,7 @@ _HOST = {MutableInt: (INT, int), MutableFloat: (FLOAT, float), MutableBool: (BOO
 
 
 class Slots:
-    """The run-time inputs among the arguments of one call.
+    """The run-time inputs found in the arguments of one call of a compiled function.
 
     Attributes:
         leaves: tensors.
@@ -50,10 +52,12 @@ class Slots:
 
 
 def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
-    """Return what an argument contributes to the key; append its tensors and containers to `slots`.
+    """Return the cache key part of an argument; append its tensors and containers to `slots`.
 
     Args:
-        mutable: numbers inside are inputs; see `options.mutable`.
+        value: the argument, or an item of one.
+        slots: collects the tensors, mutable numbers, lists and dicts that are found.
+        mutable: numbers in the argument are run-time inputs; see `options.mutable`.
     """
     kind = value.__class__
     if isinstance(value, Tensor):
@@ -100,10 +104,10 @@ def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
 
 @functools.cache
 def _by_value(kind: type) -> bool:
-    """Return whether a program may treat equal objects of a class as the same constant.
+    """Return whether a cache key compares objects of a class by `==` rather than by identity.
 
-    Objects of other classes count by identity: a class may leave out of its `==` what the program
-    reads.
+    True for frozen dataclasses, enums, classes without an `__eq__` and library classes. A user's
+    `==` is not trusted: it may ignore an attribute that the compiled program reads.
     """
     if kind.__hash__ is None:
         return False
@@ -118,7 +122,7 @@ def _by_value(kind: type) -> bool:
 
 
 class Identity:
-    """A key part that equals another one of the very same object, which it keeps alive."""
+    """Part of a cache key that compares an object by identity and keeps that object alive."""
 
     __slots__ = ("value",)
 
@@ -133,12 +137,14 @@ class Identity:
 
 
 class ArgumentReader:
-    """Rebuilds arguments with graph values instead of what `Slots` holds, in the same order.
+    """Rebuilds the arguments of a call with graph values in the position of run-time inputs.
+
+    The arguments are visited in the order in which `signature` fills `Slots`.
 
     Args:
         tensor: from a tensor to its graph value.
         number: from the type of a mutable number to its graph value.
-        container: from a list or dict to the empty one that stands for it.
+        container: from a list or dict argument to the empty copy that replaces it.
     """
 
     def __init__(
@@ -152,7 +158,7 @@ class ArgumentReader:
         self.container = container
 
     def __call__(self, value: Value, mutable: bool = False) -> Value:
-        """Return the rebuilt argument; see `signature`."""
+        """Return an argument with its tensors and mutable numbers replaced by graph values."""
         kind = value.__class__
         if isinstance(value, Tensor):
             return self.tensor(value)

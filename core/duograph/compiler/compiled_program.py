@@ -42,7 +42,7 @@ MAX_BOUND_BYTES = 1 << 20
 
 
 class _Route:
-    """One executable of a program, with the inputs that may donate their buffers.
+    """One executable of a compiled program, with the inputs that may donate their buffers.
 
     Attributes:
         run: from handles to a tuple of handles.
@@ -57,25 +57,28 @@ class _Route:
         self._bind = executable.bind
 
     def bound(self, last: Sequence[Handle]) -> Callable[[tuple[Handle, ...]], Handle]:
-        """Return a function of a tuple of the first handles, with these bound as the last."""
+        """Return the executable with its last inputs bound; it takes a tuple of the other handles."""
         if self._bind is not None:
             return self._bind(last)
         run = self.run
         return lambda handles: run(*handles, *last)
 
     def owned(self, leaves: Sequence[Tensor]) -> list[bool]:
-        """Say for each donor whether only its tensor, and the call's list, hold the buffer."""
+        """Return, per input that may donate its buffer, whether nothing else holds that buffer.
+
+        The input's tensor and the list of handles of the call do not count as holders.
+        """
         return [owns_buffer(leaves[v] if kind == "arg" else v, 1) for kind, v in self.donors]
 
 
 class _Bound:
-    """Handles of the state that stay right while no tensor is rebound.
+    """Buffer handles of a program's state, valid until any tensor is bound to another buffer.
 
     Attributes:
-        version: `runtime_state.bindings_version` when they were read; None: nothing is bound.
-        handles: of the state, then the cached values.
-        route: the executable that takes them as its last handles.
-        run: that executable with the handles bound; made when it is first needed.
+        version: `runtime_state.bindings_version` when the handles were read; None: not bound.
+        handles: the handles of the state, then those of the cached values.
+        route: the executable that takes these handles as its last inputs.
+        run: the executable with the handles bound; made at its first use.
     """
 
     __slots__ = ("version", "handles", "route", "run")
@@ -91,34 +94,38 @@ _programs: weakref.WeakSet[CompiledProgram] = weakref.WeakSet()
 
 
 def _bound_handles() -> list[list[Handle]]:
-    """Return the lists of state handles that programs keep bound."""
+    """Return, for all compiled programs, the lists of state handles that they keep bound."""
     return [program._bound.handles for program in list(_programs)]
 
 
 class StateChanged(Exception):
-    """Raised by a fast call when the program may not run as it is; see `CompiledProgram.fast_call`."""
+    """Raised by a fast call of a compiled program whose state or captures changed.
+
+    The caller then takes the route with all checks; see `CompiledProgram.fast_call`.
+    """
 
 
 class CompiledProgram:
-    """One compiled signature.
+    """A function compiled for one signature of arguments: its graph and the lowered executable.
 
     Args:
         graph: before optimisation.
-        inputs: what the graph's parameters are read from.
-        template: the result, with `Out` and `Argument` for what is known only when it runs.
+        inputs: the source of each parameter of the graph: an argument, state or a captured object.
+        template: the result, with the placeholders `Out` and `Argument` for run-time values.
         writes: per written tensor: ("arg", i) or ("state", tensor), and the output with its value.
         evaluation: the evaluation that made the graph.
-        device: where it runs.
-        name: of the function, for messages.
+        device: the device that the program runs on.
+        name: the name of the function, for messages.
         level: "O0", "O1" or "O2".
         for_shared_tensors: see below.
 
     Attributes:
-        captures: what the evaluation took as constant, and how to look it up again.
+        captures: values that the evaluation took as constant, and how to look them up again.
         seconds: how long compiling took.
-        hits: how often it ran.
+        hits: number of calls that the program served; one-node fast calls are not counted.
         notes: what was compiled above O0, and reasons why something was not.
-        for_shared_tensors: it serves calls in which some tensors are one object; see `shared`.
+        for_shared_tensors: the program serves calls in which some tensors are one object; see
+            `shared`.
     """
 
     def __init__(
@@ -173,7 +180,7 @@ class CompiledProgram:
         _programs.add(self)
 
     def _lower(self) -> None:
-        """Make the graph runnable."""
+        """Lower the program's graph to an executable, and prepare one that reuses cached values."""
         watch = None if self.dump is None else self.dump.watch()
         executable = self._executable(watch)
         self._whole = _Route(executable, self.inputs)
@@ -208,7 +215,7 @@ class CompiledProgram:
         return Executable(lambda *handles: (single(*handles),))
 
     def _updates(self) -> dict[int, int]:
-        """Map each output to the input of which it is the only new value."""
+        """Return graph output -> graph input where the output is the new value of that input only."""
 
         def key(kind: str, v: Value) -> tuple[str, int]:
             return kind, id(v) if kind == "state" else v
@@ -220,7 +227,7 @@ class CompiledProgram:
         return {i: k for i, k in pairs if k is not None and once[i] == 1}
 
     def _unwritten(self) -> list[int]:
-        """Return the inputs that are state which the function does not write."""
+        """Return the positions of inputs that are state and that the function does not write."""
         written = {id(v) for kind, v, _ in self.writes if kind == "state"}
         return [
             k for k, (kind, v) in enumerate(self.inputs) if kind == "state" and id(v) not in written
@@ -228,13 +235,16 @@ class CompiledProgram:
 
     @property
     def run(self) -> HandleFunction:
-        """The lowered graph: from handles of the inputs to a tuple of handles."""
+        """The lowered graph: a function from input handles to a tuple of output handles."""
         return self._whole.run
 
     # ---- checks before a call -----------------------------------------------------------------
 
     def ready(self) -> bool:
-        """Return whether the state is as compiled for: on the device, unrecorded, the same types."""
+        """Return whether the program's state has the type, device and tape level compiled for.
+
+        May bind the handles of the state for the following calls.
+        """
         now = runtime_state.bindings_version
         if self._bound.version is now:
             return True
@@ -246,7 +256,9 @@ class CompiledProgram:
         return True
 
     def fits(self) -> bool:
-        """Return whether the state has the shapes and dtypes compiled for; commit what has no device.
+        """Return whether the program's state has the shapes and dtypes compiled for.
+
+        Moves state without a device to the device of the program.
 
         Raises:
             DeviceError: some state is on another device than the arguments.
@@ -264,10 +276,10 @@ class CompiledProgram:
         return True
 
     def shared(self, leaves: Sequence[Tensor]) -> dict[int, int | None]:
-        """Find arguments that are one object with another argument, or with state.
+        """Return the tensor arguments that are one object with an earlier argument or with state.
 
-        Where the function writes in place, a write to one must be visible in the other: such calls
-        have a program of their own.
+        If the function writes such a tensor in place, every alias must see the write. Calls with
+        aliases are therefore compiled separately.
 
         Returns:
             position of an argument -> position of the first that is the same object; None: it is
@@ -290,7 +302,10 @@ class CompiledProgram:
         numbers: Sequence[object] = (),
         containers: Sequence[object] = (),
     ) -> Value:
-        """Run on arguments that match the signature; see `read_input` for the parameters."""
+        """Run the program on arguments that match its signature and return the function's result.
+
+        Rebinds the tensors that the function writes. See `read_input` for the parameters.
+        """
         bound = self._bound
         if self._arguments_then_state and bound.version is runtime_state.bindings_version:
             handles = [*[x._buf for x in leaves], *bound.handles]
@@ -319,11 +334,10 @@ class CompiledProgram:
         return self.finish(results, leaves, containers)
 
     def fast_call(self, guard: Guard) -> HandleFunction | None:
-        """Return a function that may run instead of `call` while the arguments keep their types.
+        """Return a shortcut for `call` from argument handles to the result handle; None if unsafe.
 
-        It takes the handles of the arguments and returns the handle of the result; it raises
-        `StateChanged` where something else is not as it was. None for programs of which more than
-        that must be checked.
+        The shortcut is valid while the arguments keep their types. It raises `StateChanged` if the
+        state or the captures changed. None for programs that need other checks before a call.
         """
         if self._only_arguments and guard.empty:
             return self.run_single
@@ -349,7 +363,7 @@ class CompiledProgram:
         return fast
 
     def _route(self) -> tuple[_Route, tuple[Handle, ...]]:
-        """Return the executable for this call, and the cached values that it takes after the inputs."""
+        """Return the executable for the next call, and cached values to append to its inputs."""
         if self._cached is not None:
             # a bound handle is one more holder, so that nothing could be cached
             self._bound = _Bound(None, [], self._whole)
@@ -361,14 +375,14 @@ class CompiledProgram:
     def _read(
         self, leaves: Sequence[Tensor], numbers: Sequence[object], containers: Sequence[object]
     ) -> list[Handle]:
-        """Read every input."""
+        """Return the run-time values of all inputs of the program, in the order of its graph."""
         device = self.device
         return [read_input(source, leaves, numbers, containers, device) for source in self.inputs]
 
     def finish(
         self, values: Sequence[Value], leaves: Sequence[Tensor], containers: Sequence[object]
     ) -> Value:
-        """Rebind what the function writes; return its result."""
+        """Bind the tensors that the function writes to their new values; return its result."""
         for kind, v, i in self.writes:
             target: Tensor = leaves[v] if kind == "arg" else v
             target._rebind(values[i])
@@ -377,7 +391,7 @@ class CompiledProgram:
     # ---- errors -------------------------------------------------------------------------------
 
     def locate(self, error: Exception, handles: Sequence[Handle]) -> None:
-        """Add to an error of a call the source line that raised it."""
+        """Add the user's source line to an error that a run of the program raised."""
         spans = source_of(error)
         if spans is None and isinstance(error, IndexRangeError) and not self.effects:
             spans = self._spans_of(error, handles)
@@ -385,9 +399,10 @@ class CompiledProgram:
             located(error, spans)
 
     def _spans_of(self, error: IndexRangeError, handles: Sequence[Handle]) -> Sequence[Span] | None:
-        """Interpret the graph node by node until the error of a kernel is raised again.
+        """Return the source spans of an index error, found by interpreting the graph node by node.
 
-        A call that raises has changed nothing; but what prints or draws may not run twice.
+        Safe because a call that raises has changed nothing; the caller excludes graphs with side
+        effects, which may not run twice. None if the error does not occur again.
         """
         values = [
             Tensor._make(t.on(self.device), h) if isinstance(t, TensorType) else h

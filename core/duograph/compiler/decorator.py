@@ -123,7 +123,7 @@ def _check_options(
 
 
 def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature: Value) -> Value:
-    """Return the compiled form of a function, method, Cell or callable object."""
+    """Wrap a function, method or callable object in a JitFunction; mark a Cell as compiled."""
     if isinstance(f, JitFunction):
         return f
     if isinstance(f, type):

@@ -1,7 +1,7 @@
 """Compiles one call of a function: the front end evaluates it into a graph, which is then lowered.
 
 `compiler.function` and `conformance.parity` call `compile_program`. Evaluation starts over when it
-turns out that something read as a constant is written; nothing of the user's runs twice for that.
+finds a write to a location that was read as a constant; no effect of the user's code runs twice.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def compile_program(
     level: str = "O0",
     shared: Mapping[int, int | None] | None = None,
 ) -> CompiledProgram:
-    """Evaluate a call of `target` into a graph, and lower it.
+    """Compile one call of a function: evaluate its source into a graph and lower the graph.
 
     Args:
         target: the function, Cell or callable object.
@@ -92,7 +92,7 @@ def compile_program(
 
 
 def _too_deep(error: RecursionError) -> RecursionError:
-    """Return the error of a recursion without end, with its source lines."""
+    """Return the error to raise for a RecursionError during compilation, with source lines."""
     chain = error_spans(error)
     if "maximum recursion depth" in str(error):  # Python's own
         error = RecursionError(
@@ -102,15 +102,15 @@ def _too_deep(error: RecursionError) -> RecursionError:
 
 
 class _Tracing:
-    """One evaluation of a call into a graph.
+    """One evaluation of a function call into a graph, from its arguments to a compiled program.
 
     Args:
         ev: the state of the evaluation.
         shared: see `CompiledProgram.shared`.
 
     Attributes:
-        leaves: per tensor of the arguments, its graph value and the id that this had at first; the
-            tensor itself and None where it is state.
+        leaves: per tensor argument, its graph value and the original id of that value; the tensor
+            itself and None for an argument that is also state.
         containers: copies of the lists and dicts among the arguments.
         outputs: of the graph.
         template: the result; see `results.template_of`.
@@ -127,7 +127,10 @@ class _Tracing:
         self._index: dict[int, int] = {}  # value id -> position of the output
 
     def call(self, target: Value, args: Args, kwargs: Kwargs) -> None:
-        """Evaluate the call; it may end without a result, by an exception that the graph raises."""
+        """Evaluate the function on graph values for its arguments and store the result's template.
+
+        The template is None if the function always raises.
+        """
         enter = ArgumentReader(self._tensor, self._number, self._container)
         given = tuple(enter(v) for v in args)
         named = {k: enter(v) for k, v in kwargs.items()}
@@ -140,7 +143,7 @@ class _Tracing:
             self.template = None
 
     def program(self, device: Device, name: str, level: str) -> CompiledProgram:
-        """Finish the graph and lower it."""
+        """Finish the graph of the evaluated call and return the lowered program."""
         ev = self.ev
         writes = self._writes()
         for owner in ev.outside.changed_containers.values():
@@ -163,7 +166,7 @@ class _Tracing:
             runtime_state.enter_staging()
 
     def _writes(self) -> list[tuple[str, Value, int]]:
-        """Return the tensors that the call writes; see `CompiledProgram.writes`."""
+        """Return the argument and state tensors that a call writes, with their graph outputs."""
         writes: list[tuple[str, Value, int]] = []
         for i, (made, first) in enumerate(self.leaves):
             if i not in self.shared and made._id != first:
@@ -174,7 +177,7 @@ class _Tracing:
         return writes
 
     def _put(self, value: Value) -> int:
-        """Make a value an output of the graph; return its position."""
+        """Make a value an output of the graph, at most once, and return the output's position."""
         root = self.ev.root
         found = root.value(value)
         k = self._index.get(found._id)
@@ -184,7 +187,7 @@ class _Tracing:
         return k
 
     def _tensor(self, value: Tensor) -> Value:
-        """Return the graph value of a tensor argument."""
+        """Return the graph value of the next tensor argument; append a parameter if needed."""
         leaves, inputs = self.leaves, self.ev.inputs
         first = self.shared.get(len(leaves), -1)
         if first is None:
@@ -200,14 +203,14 @@ class _Tracing:
         return made
 
     def _number(self, kind: HostType) -> Value:
-        """Return the graph value of a mutable number argument."""
+        """Append a graph parameter for a number argument marked mutable and return its value."""
         made = self.ev.root.parameter(kind)
         self.ev.inputs.entries.append(("number", self.numbers))
         self.numbers += 1
         return made
 
     def _container(self, value: Value) -> Value:
-        """Return the copy that stands for a list or dict argument; it is still empty."""
+        """Return an empty list or dict, registered as the evaluation's copy of an argument."""
         ev = self.ev
         copy: Value = [] if isinstance(value, list) else {}
         ev.owned.objects[id(copy)] = copy

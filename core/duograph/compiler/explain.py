@@ -16,17 +16,17 @@ __all__ = ["Explanation"]
 
 
 class Explanation:
-    """A report about one compiled signature; `str()` makes it readable.
+    """A report on a function compiled for one signature; `str()` formats it for people.
 
     Attributes:
-        key: the types and settings that it was compiled for.
+        key: the types and settings that the function was compiled for.
         captures: (name, value) of what the program treats as constant.
         reads: names of Parameters and tensors from outside whose values are inputs.
-        writes: names of those that are written.
+        writes: names of the Parameters, tensors, arguments and attributes that are written.
         effects: such as "io" and "random".
         reasons: per compilation of the function, the field of the key that differed.
         graph: before optimisation; None when the function runs line by line.
-        line_by_line: why, when it does.
+        line_by_line: why the function runs line by line; "" if it is compiled.
         level: "O0", "O1" or "O2".
         kernels: what was compiled above O0, and reasons why something was not.
     """
@@ -95,7 +95,10 @@ class Explanation:
 
 
 def _set_names(graph: Graph, seen: set[int]) -> Iterator[str]:
-    """Yield the names of what a graph's host calls write, subgraphs included."""
+    """Yield the names of Python attributes and items that a graph's host calls set.
+
+    Includes sub-graphs; `seen` holds the ids of graphs already visited.
+    """
     if id(graph) in seen:
         return
     seen.add(id(graph))

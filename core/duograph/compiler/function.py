@@ -1,4 +1,4 @@
-"""The object that `jit` returns: it compiles itself once per signature, and finds programs again.
+"""The object that `jit` returns: compiles a function once per signature and caches programs.
 
 A call takes the first of three routes that serves it: the fast one (plain tensors, nothing to check
 but types), the quick one (state and captures are checked), and the long one, which builds a
@@ -56,10 +56,10 @@ _NO_CALL: tuple[Value, Value, None] = (None, None, None)
 
 
 class JitFunction:
-    """A compiled function; see `jit`.
+    """A Python function that `jit` compiles at its first call with each signature of arguments.
 
     Attributes:
-        function: the function as it was written.
+        function: the Python function that was decorated.
     """
 
     _misses = 0
@@ -133,7 +133,10 @@ class JitFunction:
         return self.long_call(args, kwargs)
 
     def long_call(self, args: Args, kwargs: Kwargs) -> Value:
-        """Call with all checks; an error that names its source line loses duograph's own frames."""
+        """Call the compiled function with all checks on the arguments and captured state.
+
+        Removes the framework's frames from the traceback of an error that names its source line.
+        """
         try:
             return self._call(args, kwargs)
         except Exception as error:
@@ -179,7 +182,7 @@ class JitFunction:
         return result
 
     def _quick(self, cache: ProgramCache, given: Args) -> CompiledProgram | None:
-        """Return a program known by the types of the arguments, if its state and captures hold."""
+        """Return the cached program for the argument types if its state and captures match."""
         try:
             found = cache.quick.get(tuple([x._type for x in given]))
         except AttributeError:
@@ -203,7 +206,7 @@ class JitFunction:
         return None
 
     def _remember(self, cache: ProgramCache, args: Args, given: Args, entry: Compiled) -> None:
-        """Let the quick or the fast route find the program next time, where they may."""
+        """Register a program for lookup by argument types, so that later calls build no key."""
         program = entry.program
         if program.for_shared_tensors:
             return
@@ -223,7 +226,7 @@ class JitFunction:
             self._fast[tuple([x._type for x in args])] = (run, type_, version)
 
     def _call_recorded(self, entry: Compiled, slots: Slots, args: Args, kwargs: Kwargs) -> Value:
-        """Call under a derivative that records an input."""
+        """Run a program under a gradient tape, or the Python function if it cannot be recorded."""
         try:
             return entry.recorded.call(slots.leaves, slots.numbers, slots.containers)
         except NeedsValue as error:  # raised before anything runs
@@ -240,7 +243,10 @@ class JitFunction:
         return run(*args, **kwargs)
 
     def _cache_of(self, args: Args) -> tuple[ProgramCache, Args]:
-        """Return the cache for this call, and the arguments that are part of the key."""
+        """Return the program cache of a call, and its arguments without the receiver of a method.
+
+        Each receiver of a compiled method has a cache of its own.
+        """
         if args and self._is_method():
             held = getattr(args[0], "__dict__", None)
             if held is not None and not isinstance(args[0], type):
@@ -287,18 +293,21 @@ class JitFunction:
         return self.config.jit_level or of_context or settings.jit_level or DEFAULT_LEVEL
 
     def compile(self, *args: Value, **kwargs: Value) -> None:
-        """Compile for these arguments without running."""
+        """Compile the function for the types of the given arguments without running it."""
         call, _ = self._bind(args, kwargs)
         if call.cache.find(call.key) is None:
             call.compile()
 
     def has(self, args: Args, kwargs: Kwargs) -> bool:
-        """Return whether there is a program for these arguments."""
+        """Return whether the function's cache has an entry for the types of the arguments."""
         call, _ = self._bind(args, kwargs)
         return call.key in call.cache.entries
 
     def _bind(self, args: Args, kwargs: Kwargs) -> tuple[_Call, Slots]:
-        """Return a call with its key, for questions about it."""
+        """Return a call object with its cache key, and the run-time inputs of the arguments.
+
+        Does not run or compile the function; may move tensors to a device.
+        """
         cache, given = self._cache_of(args)
         bound = bind_call(given, kwargs)
         while bound is None:
@@ -316,17 +325,16 @@ class JitFunction:
         return CacheInfo(self._hits, self._misses, LIMIT, kept, self._fallbacks, self._seconds)
 
     def programs(self) -> list[CompiledProgram]:
-        """Return the programs that are kept, for all receivers."""
+        """Return the cached programs of the function, for all receivers if it is a method."""
         return [program for cache in list(self._caches) for program in cache.programs()]
 
     def clear(self) -> None:
-        """Forget every program of this function, those for receivers of a method too."""
+        """Remove all cached programs of the function, for all receivers if it is a method."""
         for cache in list(self._caches):
             cache.clear()
 
     def explain(self, *args: Value, **kwargs: Value) -> Explanation:
-        """Return what a call with these arguments reads, writes, captures and prints, and why it was
-        compiled.
+        """Return a report of what a call reads, writes and captures, and why it was compiled.
 
         Compiles the function for these arguments if it was not; does not run it.
         """
@@ -338,7 +346,10 @@ class JitFunction:
         return Explanation(self._name, call.key, program, reason, list(self._reasons))
 
     def graph(self, *args: Value, **kwargs: Value) -> Value:
-        """Return the graph for these arguments, before optimisation."""
+        """Return the unoptimised graph of the function for the given arguments.
+
+        Compiles the function if needed; None if it runs line by line.
+        """
         return self.explain(*args, **kwargs).graph
 
     def __del__(self) -> None:
@@ -355,7 +366,7 @@ class JitFunction:
         return self._of_copy(copy.deepcopy(self._target, memo))
 
     def _of_copy(self, target: Value) -> JitFunction:
-        """Return the compiled form of a copy of the Cell that this one belongs to."""
+        """Return a compiled function for `target`, a copy of the Cell that this one calls."""
         if not isinstance(self._target, Cell):
             return self
         return JitFunction(self.function, self.config, self._strict, self._input_signature, target)
@@ -372,10 +383,10 @@ class JitFunction:
 
 
 class _Call:
-    """One call of a function that looks for its program by key.
+    """One call of a compiled function that looks for its program in the cache by key.
 
     Attributes:
-        given: the arguments that are part of the key: those without the receiver.
+        given: the arguments without the receiver of a method; these are part of the key.
     """
 
     __slots__ = ("function", "cache", "key", "args", "given", "kwargs")
@@ -397,7 +408,7 @@ class _Call:
         self.kwargs = kwargs
 
     def entry(self, shared: Mapping[int, int | None] | None = None) -> Compiled | Interpreted:
-        """Return the cache entry for the key, compiled if there is none.
+        """Return the cache entry for the key of the call; compile the function if none is valid.
 
         Args:
             shared: see `CompiledProgram.shared`.
@@ -410,7 +421,11 @@ class _Call:
         return entry
 
     def compile(self, shared: Mapping[int, int | None] | None = None) -> Compiled | Interpreted:
-        """Compile and add the entry."""
+        """Compile the function for the call and add the program to the cache.
+
+        Code that cannot be compiled gets an entry that makes it run line by line, with a warning;
+        in strict mode the error is raised.
+        """
         function, cache = self.function, self.cache
         with _compiling:
             found = cache.find(self.key)  # another thread may have been faster
@@ -453,7 +468,7 @@ class _Call:
             return entry
 
     def _say_why(self) -> None:
-        """Note why a function that has programs is compiled again."""
+        """Record the reason why a function that already has cached programs is compiled again."""
         cache, reasons = self.cache, self.function._reasons
         known = cache.entries.get(self.key)
         if known and isinstance(known[-1], Compiled):
@@ -465,7 +480,7 @@ class _Call:
 
 
 def _plain_tensors(args: Args) -> bool:
-    """Return whether all arguments are Tensors, and no Parameters."""
+    """Return whether all arguments are exactly of class Tensor, not a subclass like Parameter."""
     for x in args:  # noqa: SIM110 (a generator costs more than the call)
         if x.__class__ is not Tensor:
             return False
@@ -473,7 +488,7 @@ def _plain_tensors(args: Args) -> bool:
 
 
 def _check_signature(name: str, wanted: Value, given: Args) -> None:
-    """Raise ArgumentValueError when the arguments do not fit the `input_signature`."""
+    """Raise ArgumentValueError if call arguments do not match the `input_signature` of `jit`."""
     items = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
     if len(items) != len(given):
         raise ArgumentValueError(

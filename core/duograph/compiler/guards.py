@@ -28,16 +28,16 @@ KEEP, RECOMPILE = True, False
 
 
 class Guard:
-    """The captures of one program.
+    """Checks that the values which a compiled program captured as constants have not changed.
 
-    Captures from Cells are compared only when an attribute of some Cell was set since the last
-    check; others by identity at every call, and by value where identity fails.
+    Captures from Cells are compared only if an attribute of any Cell was set since the last
+    check; other captures by identity at every call, and by value if the identity differs.
 
     Attributes:
         cells: captures from Cells and Parameters.
         others: all other captures.
-        items: (mapping, key, value) of those among `others` that are looked up in a dict.
-        rest: the remaining ones of `others`.
+        items: (mapping, key, value) of the captures in `others` that are looked up in a dict.
+        rest: the captures in `others` that are not in `items`.
         cells_version: see `RuntimeState`; at the last comparison of `cells`.
         reported: by id of a capture, the changed value that a warning was about.
         empty: there is nothing to check.
@@ -64,7 +64,7 @@ class Guard:
         self.empty = not self.items and not self.rest and not self.cells
 
     def holds(self) -> bool:
-        """Return whether the program may run; report a change as the policy says.
+        """Return whether a program's captures allow it to run; report changes per the policy.
 
         Raises:
             CaptureError: something has changed, and the policy is "error".
@@ -81,7 +81,10 @@ class Guard:
         return True
 
     def _apply_policy(self) -> bool:
-        """Compare all captures by value, and do what the policy says about those that changed."""
+        """Compare all captures by value and return whether to keep the program.
+
+        The policy `stale_captures` decides about a change: recompile, warn, raise or ignore.
+        """
         changed = []
         for c in (*self.others, *self.cells):
             now = c.now()
@@ -113,18 +116,18 @@ class Guard:
         return KEEP
 
     def _was_reported(self, capture: Capture, now: Value) -> bool:
-        """Return whether a warning was about this capture and value."""
+        """Return whether a warning was already issued for a capture with its present value."""
         marker = object()
         seen = self.reported.get(id(capture), marker)
         return seen is not marker and same(seen, now)
 
     def differing(self) -> list[str]:
-        """Return the names of the captures that have changed."""
+        """Return the names of captured values that changed since the program was compiled."""
         return [c.label for c in (*self.others, *self.cells) if not same(c.value, c.now())]
 
 
 def callers_level() -> int:
-    """Return the `stacklevel` that blames a warning on the user's line that called compiled code."""
+    """Return the `stacklevel` that attributes a warning to the innermost user frame."""
     level = 1
     frame = inspect.currentframe()
     frame = None if frame is None else frame.f_back
@@ -135,7 +138,7 @@ def callers_level() -> int:
 
 
 def _of_class(capture: Capture) -> bool:
-    """Return whether a capture is plain data of the owner's class."""
+    """Return whether a captured attribute is data of the owner's class, not of the instance."""
     if capture.kind != "attribute" or capture.name in vars(capture.owner):
         return False
     found = inspect.getattr_static(type(capture.owner), capture.name, None)
@@ -143,6 +146,6 @@ def _of_class(capture: Capture) -> bool:
 
 
 def _shown(value: Value) -> str:
-    """Return a short text of a value."""
+    """Return the repr of a captured value, cut to 80 characters for a message."""
     text = repr(value.tolist() if isinstance(value, np.ndarray) else value)
     return text if len(text) <= 80 else text[:77] + "..."

@@ -32,7 +32,7 @@ def read_input(
     containers: Sequence[object],
     device: Device,
 ) -> Value:
-    """Return the handle, number or object that an input stands for in this call.
+    """Return the handle, number or object to pass for one input of a program in this call.
 
     Args:
         source: the input.

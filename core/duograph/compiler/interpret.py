@@ -35,7 +35,7 @@ def interpret(
     device: Device,
     watch: Callable[[GraphNode, Results], None] | None = None,
 ) -> Results:
-    """Return the results of a graph on tensors and host values.
+    """Evaluate a graph node by node on tensors and host values; return its outputs.
 
     An error carries the source span of the innermost node that raised it.
 
@@ -72,7 +72,7 @@ def interpret(
 
 
 def _truth(value: RunValue) -> int:
-    """Return a predicate or branch index as an int."""
+    """Return a predicate or branch index, a tensor or a number, as a Python int."""
     return int(value.item()) if isinstance(value, Tensor) else int(value)
 
 

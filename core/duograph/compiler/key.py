@@ -51,7 +51,7 @@ class JitKey(NamedTuple):
     sharing: tuple[tuple[int, int | Identity], ...] = ()
 
     def sharing_tensors(self, shared: Mapping[int, int | None], slots: Slots) -> JitKey:
-        """Return this key for a call in which some tensors are one object.
+        """Return a copy of the cache key for a call in which some tensors are one object.
 
         Args:
             shared: see `CompiledProgram.shared`.
@@ -63,7 +63,7 @@ class JitKey(NamedTuple):
         )
 
     def difference_from(self, old: JitKey) -> str:
-        """Name the first field that differs, with both values."""
+        """Return a message that names the first field in which two cache keys differ."""
         if self.sharing != old.sharing:
             return "arguments that are one Tensor, or state, of which the function writes some"
         if self.arguments != old.arguments and len(self.arguments) == len(old.arguments):
@@ -84,10 +84,10 @@ class JitKey(NamedTuple):
 
 
 def bind_call(given: Sequence[Value], kwargs: Mapping[str, Value]) -> tuple[JitKey, Slots] | None:
-    """Return the key of a call, and what its arguments hold.
+    """Return the cache key of a call and the run-time inputs among its arguments.
 
-    Returns None after sending tensors that were on no device yet to the device of the call; their
-    types have changed, so the caller starts over.
+    Returns None after moving tensors that had no device to the device of the call: the types
+    have changed, so the caller must call again.
     """
     slots = Slots()
     arguments = tuple([signature(a, slots) for a in given])

@@ -16,7 +16,7 @@ __all__ = ["graph_call", "compile_cell"]
 
 
 def _function(cell: Cell) -> JitFunction:
-    """Return the compiled form of a Cell for GRAPH_MODE; make it if there is none."""
+    """Return the JitFunction that runs a Cell in GRAPH_MODE; create and store it if missing."""
     found = _own(cell, "_compiled")
     if found is None:
         found = _own(cell, "_graph")
@@ -28,7 +28,10 @@ def _function(cell: Cell) -> JitFunction:
 
 
 def _own(cell: Cell, name: str) -> JitFunction | None:
-    """Return the compiled form that a Cell keeps under this name; a shallow copy makes its own."""
+    """Return the JitFunction that a Cell stores as attribute `name`, or None.
+
+    A shallow copy of a Cell shares the attribute; it is replaced by a JitFunction for the copy.
+    """
     found: JitFunction | None = cell.__dict__.get(name)
     if found is not None and found._target is not cell:
         found = cell.__dict__[name] = found._of_copy(cell)
@@ -36,7 +39,7 @@ def _own(cell: Cell, name: str) -> JitFunction | None:
 
 
 class _CellFunction(JitFunction):
-    """The compiled form of one Cell; a copy of the Cell has none."""
+    """The JitFunction of one Cell in GRAPH_MODE; copying or pickling the Cell drops it."""
 
     def __deepcopy__(self, memo: object) -> None:  # type: ignore[override]
         return None
@@ -49,7 +52,7 @@ class _CellFunction(JitFunction):
 
 
 def graph_call(cell: Cell, args: Args, kwargs: Kwargs) -> Value:
-    """Call a Cell in GRAPH_MODE, or one that was compiled.
+    """Run the compiled form of a Cell, in GRAPH_MODE or after `jit(cell)` or `Cell.compile`.
 
     Returns NotImplemented when the Cell must run line by line.
     """
@@ -64,7 +67,7 @@ def graph_call(cell: Cell, args: Args, kwargs: Kwargs) -> Value:
 
 
 def compile_cell(cell: Cell, args: Args, kwargs: Kwargs) -> None:
-    """Compile a Cell for these arguments (`Cell.compile`)."""
+    """Compile a Cell for the types of the given arguments without running it (`Cell.compile`)."""
     function = _function(cell)
     function.compile(*args, **kwargs)
     cell.__dict__["_compiled"] = function

@@ -86,12 +86,12 @@ class JitConfig:
 
     @property
     def jit_level(self) -> str:
-        """The level that was given; "" for the default."""
+        """The optimisation level of the options: "O0", "O1" or "O2"; "" for the default."""
         return str(self.jit_config_dict["jit_level"])
 
     @property
     def strict(self) -> bool | None:
-        """True for STRICT, False for another level, None where no level was given."""
+        """True for syntax level STRICT, False for another level, None if no level was given."""
         level = _SYNTAX[str(self.jit_config_dict["jit_syntax_level"])]
         return None if level is None else level == STRICT
 
@@ -101,7 +101,7 @@ class JitConfig:
 
 
 def _one_of(name: str, value: object, allowed: Sequence[str]) -> None:
-    """Raise ArgumentValueError when an option has another value than these."""
+    """Raise ArgumentValueError unless a JitConfig option has one of the allowed values."""
     if not isinstance(value, str) or value not in allowed:
         raise ArgumentValueError(
             f"JitConfig: got {name}={value!r}; wanted one of {', '.join(repr(a) for a in allowed if a)}"
@@ -179,7 +179,7 @@ _KINDS = (MutableInt, MutableFloat, MutableTuple, MutableList, MutableDict, Muta
 
 
 def is_mutable(value: object) -> bool:
-    """Return whether `mutable` marked a value."""
+    """Return whether `mutable` marked a value as a run-time input of compiled functions."""
     return isinstance(value, _KINDS)
 
 
@@ -232,7 +232,10 @@ def mutable(input_data: Value, dynamic_len: bool = False) -> Value:
 
 
 def _mutable_inside(value: Value) -> Value:
-    """Return the graph value of a number that evaluated code marks, or the container of them."""
+    """Return the graph value of a number that compiled code passes to `mutable`.
+
+    Tuples, lists and dicts are converted item by item; any other value is returned unchanged.
+    """
     builder = staged_builder()
     if isinstance(value, (bool, int, float)):
         assert kind_of(value) is not None
@@ -254,5 +257,8 @@ def lazy_inline(fn: Value = None, attrs: object = None, policy: object = None) -
 
 
 def no_inline(fn: Value = None) -> Value:
-    """Mark a function that is not to be inlined (`mindspore.no_inline`); it changes nothing here."""
+    """Accept and ignore the mark against inlining a function (`mindspore.no_inline`).
+
+    The compiler inlines calls with or without the mark.
+    """
     return fn if fn is not None else no_inline

@@ -35,12 +35,12 @@ VARIANTS = 8
 
 
 class Compiled:
-    """A cache entry with a program.
+    """A cache entry with a compiled program and the guard that checks its captured values.
 
     Attributes:
         program: the program.
-        guard: checks what it captured.
-        recorded: runs it under a derivative.
+        guard: checks the captured values of the program.
+        recorded: runs the program under a derivative.
     """
 
     __slots__ = ("program", "guard", "recorded")
@@ -51,7 +51,7 @@ class Compiled:
         self.recorded = RecordedProgram(program)
 
     def valid(self) -> bool:
-        """Return whether captures and state are what the program was compiled for."""
+        """Return whether the program's captures and state are still those it was compiled for."""
         if not self.guard.empty and not self.guard.holds():
             return False
         program = self.program
@@ -59,7 +59,7 @@ class Compiled:
 
 
 class Interpreted:
-    """A cache entry that says why the function runs line by line for this signature."""
+    """A cache entry for a signature whose call runs line by line, with the reason."""
 
     __slots__ = ("reason",)
 
@@ -67,7 +67,7 @@ class Interpreted:
         self.reason = reason
 
     def valid(self) -> bool:
-        """Return True: no capture was recorded that could change."""
+        """Return True: a call that runs line by line has no captures that could change."""
         return True
 
 
@@ -79,13 +79,13 @@ ArgumentTypes: TypeAlias = tuple[TensorType, ...]
 
 
 class ProgramCache:
-    """The programs of one function for one receiver.
+    """The compiled programs of one function, or of one method for one receiver.
 
     Attributes:
-        entries: by key, the variants of each.
-        fast: by the types of the arguments, where these are all plain Tensors.
-        quick: the same, for programs that must check their state and captures first; with the
-            settings version.
+        entries: key -> programs for that key which differ in their captures.
+        fast: argument types -> fast call; for arguments that are all plain Tensors.
+        quick: argument types -> (cache entry, settings version), for programs whose state and
+            captures must be checked before a call.
     """
 
     def __init__(self) -> None:
@@ -96,14 +96,14 @@ class ProgramCache:
         self.quick: dict[ArgumentTypes, tuple[Compiled, object]] = {}
 
     def find(self, key: JitKey) -> Compiled | Interpreted | None:
-        """Return the entry for a key whose captures are still what they were."""
+        """Return the cache entry for a key whose captures are unchanged; None if there is none."""
         for entry in self.entries.get(key, ()):
             if entry.valid():
                 return entry
         return None
 
     def add(self, key: JitKey, entry: Compiled | Interpreted) -> None:
-        """Add an entry; the oldest ones go beyond the limits."""
+        """Add a cache entry; remove the oldest entries beyond the limits of the cache."""
         while len(self.entries) >= LIMIT:
             self.entries.popitem(last=False)
         self.quick.clear()
@@ -112,7 +112,7 @@ class ProgramCache:
         variants.append(entry)
 
     def programs(self) -> list[CompiledProgram]:
-        """Return all programs."""
+        """Return all compiled programs in the cache."""
         return [
             entry.program
             for entries in list(self.entries.values())
@@ -121,7 +121,7 @@ class ProgramCache:
         ]
 
     def clear(self) -> None:
-        """Forget every program."""
+        """Remove all programs from the cache."""
         self.entries.clear()
         self.quick.clear()
         self.fast.clear()
@@ -134,10 +134,10 @@ class ProgramCache:
 
 
 class ReceiverCaches(weakref.WeakKeyDictionary[Any, ProgramCache]):
-    """The caches of one receiver's compiled methods, by method; kept in its `__dict__`.
+    """Program caches of the compiled methods of one object, kept in its `__dict__`.
 
     Attributes:
-        owner: returns the receiver; a shallow copy of it finds another one here.
+        owner: returns the object; in a shallow copy, it is still the original object.
     """
 
     def __init__(self, owner: object = None) -> None:

@@ -1,7 +1,7 @@
 """Runs a compiled program under a derivative: as one node of the tape, or op by op.
 
-`compiler.function` calls `call_recorded` where a tape records an input of the program. Inside a
-derivative of a derivative, every op of the graph is recorded on its own.
+`compiler.function` calls `RecordedProgram.call` if a tape records an input of the program. Inside a
+derivative of a derivative, every op of the graph is recorded on its own. It never compiles source.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ __all__ = ["RecordedProgram"]
 
 
 class _Forward(NamedTuple):
-    """The forward half of a program that is linearized with respect to some inputs.
+    """The lowered forward graph of a program that was linearized for one set of inputs.
 
     Attributes:
-        plan: of the tape node.
-        run: from handles of the inputs to handles of the results and of what the backward needs.
-        residuals: positions, among inputs and what `run` returns, of what the backward needs.
+        plan: the plan of the tape node.
+        run: from handles of the inputs to handles of the results and of the residuals.
+        residuals: positions, among the inputs and the outputs of `run`, of the values that the
+            backward needs.
     """
 
     plan: GraphPlan
@@ -40,7 +41,7 @@ class _Forward(NamedTuple):
 
 
 class RecordedProgram:
-    """A compiled program as tapes see it; it keeps one forward per set of recorded inputs."""
+    """Runs a compiled program under a gradient tape; keeps a forward per set of recorded inputs."""
 
     def __init__(self, program: CompiledProgram) -> None:
         self.program = program
@@ -53,7 +54,10 @@ class RecordedProgram:
     def call(
         self, leaves: Sequence[Tensor], numbers: Sequence[object], containers: Sequence[object]
     ) -> Value:
-        """Run the program and record it; see `read_input` for the parameters."""
+        """Run a compiled program, record it on the tape and return the function's result.
+
+        See `read_input` for the parameters.
+        """
         program = self.program
         sources: list[Tensor | None] = [
             leaves[v] if kind == "arg" else v if kind == "state" else None
@@ -72,7 +76,7 @@ class RecordedProgram:
     def _as_one_node(
         self, sources: Sequence[Tensor | None], handles: Sequence[Handle]
     ) -> list[Value]:
-        """Run the compiled forward; return results on a node with the compiled backward."""
+        """Run the compiled forward of a program and record one tape node; return the results."""
         program = self.program
         wanted = tuple([x is not None and x._type.level > 0 for x in sources])
         forward = self._forward(wanted)
@@ -123,7 +127,7 @@ class RecordedProgram:
     def _interpreted(
         self, sources: Sequence[Tensor | None], handles: Sequence[Handle]
     ) -> tuple[Value, ...]:
-        """Run op by op, so that each op is recorded."""
+        """Run a program's graph op by op, so that the tape records each op; return its outputs."""
         program = self.program
         values = []
         for x, h, t in zip(sources, handles, program.graph.types):

@@ -25,7 +25,7 @@ __all__ = ["Argument", "ArgumentContainer", "Out", "rebuilt", "template_of"]
 
 
 class ArgumentContainer:
-    """A list or dict among the arguments; it becomes an input of the graph at the first write."""
+    """A list or dict argument of a compiled call; its first change makes it a graph input."""
 
     def __init__(self, ev: Evaluation, index: int) -> None:
         self.ev = ev
@@ -33,7 +33,7 @@ class ArgumentContainer:
         self._value: Value = None
 
     def value(self) -> Value:
-        """Return the graph value of the container itself."""
+        """Return the graph value of a list or dict argument; append the graph input if needed."""
         if self._value is None:
             made = self.ev.root.parameter(OBJECT)
             self.ev.inputs.entries.append(("container", self.index))
@@ -42,7 +42,7 @@ class ArgumentContainer:
 
 
 class Out:
-    """Placeholder for output `index` of the graph."""
+    """Placeholder in a result template for output `index` of the graph."""
 
     __slots__ = ("index",)
 
@@ -51,7 +51,7 @@ class Out:
 
 
 class Argument:
-    """Placeholder for tensor `index` of the arguments, which the function returns unchanged."""
+    """Placeholder in a result template for tensor argument `index`, returned unchanged."""
 
     __slots__ = ("index",)
 
@@ -60,22 +60,25 @@ class Argument:
 
 
 class _Container(Argument):
-    """Placeholder for container `index` of the arguments."""
+    """Placeholder in a result template for the list or dict argument `index`."""
 
 
 class _Copy:
-    """Placeholder for a fresh copy, per call, of a mutable value that the evaluation made."""
+    """Placeholder in a result template for a mutable constant that each call copies."""
 
     def __init__(self, value: Value) -> None:
         self.value = copy.deepcopy(value)
 
     def made(self) -> Value:
-        """Return a copy."""
+        """Return a deep copy of the mutable constant for the result of one call."""
         return copy.deepcopy(self.value)
 
 
 class _Made:
-    """Placeholder for an object that the function made: its class and attributes."""
+    """Placeholder in a result template for an object that the function creates.
+
+    Holds the class of the object and the templates of its attributes.
+    """
 
     def __init__(self, cls: type, attributes: dict[str, Value]) -> None:
         self.cls = cls
@@ -88,7 +91,7 @@ def rebuilt(
     leaves: Sequence[Tensor],
     containers: Sequence[object],
 ) -> Value:
-    """Return the result of a call: the template with its placeholders filled.
+    """Return the result of a compiled call: its template with the placeholders filled in.
 
     Args:
         values: outputs of the graph.
@@ -133,7 +136,7 @@ def template_of(
     leaves: Sequence[tuple[Value, int | None]],
     containers: Sequence[Value],
 ) -> Value:
-    """Return the template of an evaluated result.
+    """Return the template of a compiled function's result, with placeholders for outputs.
 
     Args:
         ev: the evaluation.
@@ -150,7 +153,7 @@ def template_of(
 
 
 class _TemplateMaker:
-    """Makes the template of one result; the arguments are those of `template_of`."""
+    """Builds the template of a compiled function's result; see `template_of` for arguments."""
 
     def __init__(
         self,
@@ -165,7 +168,7 @@ class _TemplateMaker:
         self.containers = containers
 
     def template(self, value: Value, depth: int) -> Value:
-        """Return the template of a part of the result, `depth` levels down."""
+        """Return the template of a part of a function's result, nested `depth` levels deep."""
         if isinstance(value, (GraphTensor, HostValue)):
             return self.of_graph_value(value)
         if isinstance(value, Tensor):
@@ -195,7 +198,7 @@ class _TemplateMaker:
         return self.of_object(value, depth)
 
     def of_graph_value(self, value: GraphValue) -> Out | Argument:
-        """Return an argument that is returned unchanged as such, anything else as an output."""
+        """Return the result placeholder of a graph value: an unchanged argument or an output."""
         if isinstance(value, GraphTensor):
             for i, (made, first) in enumerate(self.leaves):
                 if value is made or (value._id == first and made._id == first):
@@ -203,7 +206,10 @@ class _TemplateMaker:
         return Out(self.put(value))
 
     def of_tensor(self, value: Tensor) -> Out | Tensor:
-        """Return a tensor that the evaluation made as an output, so that each call has a fresh one."""
+        """Return the result placeholder of a tensor made while compiling; else the tensor itself.
+
+        A tensor that the evaluation made becomes an output, so that each call returns a new one.
+        """
         if id(value) not in self.ev.owned.tensors:
             return value
         slot = self.ev.inputs.slots.get(id(value))
@@ -212,7 +218,10 @@ class _TemplateMaker:
         return Out(self.put(value))
 
     def of_object(self, value: Value, depth: int) -> Value:
-        """Return the template of any other object."""
+        """Return the template of a result that is no tensor, graph value, list, dict or tuple.
+
+        Raises UnsupportedSyntaxError for local functions and for sets of graph values.
+        """
         if isinstance(value, Function):
             if value.original is not None:
                 return value.original
@@ -241,7 +250,7 @@ class _TemplateMaker:
 
 
 def _own_data(ev: Evaluation, value: Value) -> bool:
-    """Return whether a value is mutable data that the evaluated function made."""
+    """Return whether a value is an array, set or similar data that the function created."""
     base = value
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base
@@ -254,7 +263,7 @@ def _own_data(ev: Evaluation, value: Value) -> bool:
 
 
 def _of_graph(value: Value) -> bool:
-    """Return whether a value is, or a container in it holds, a value of the graph."""
+    """Return whether a value is a graph value or a container that holds one at any depth."""
     if isinstance(value, (tuple, list, dict, set)):
         return any(map(_of_graph, value.values() if isinstance(value, dict) else value))
     return isinstance(value, (GraphTensor, HostValue))

@@ -18,7 +18,6 @@ from ..backend import registry
 from ..backend.costs import Costs, FusionLimits
 from ..backend.protocol import Backend
 from ..errors import DTypeError, UnsupportedOpError
-from ..ir.loops import is_reduction
 from .check import arrays_of, call_text, fail_with, indented, results_of, substitute, to_tensor
 from .compare import difference_of
 from .session import Session, over
@@ -43,7 +42,7 @@ def _least_costs(backend: Backend, device_id: int) -> Costs:
 def test_regions(case, dtype, session, monkeypatch):
     """Code of level O1 computes what the op's kernel computes; sums may differ by rounding."""
     ops = [op for op in (case.op, *case.covers) if op is not None]
-    if not any(op.scalar_rule is not None or is_reduction(op) or op.traits.gather for op in ops):
+    if not any(op.scalar_rule is not None or op.is_reduction or op.traits.gather for op in ops):
         pytest.skip("no op of the case has a scalar form")
     if dtype.name not in DTYPES:
         pytest.skip("computed as another dtype is")
@@ -73,7 +72,7 @@ def test_regions(case, dtype, session, monkeypatch):
 
     compiled = ms.jit(whole, jit_level="O1")
     found = []
-    exact = not any(is_reduction(op) for op in ops)
+    exact = not any(op.is_reduction for op in ops)
     for (sample, _, _), want, value in zip(kept, wanted, compiled(calls), strict=True):
         near = None if exact else NEAR.get(np.dtype(dtype.np).name)
         text = difference_of(want, results_of(value), "kernel and region", near)

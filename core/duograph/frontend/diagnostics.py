@@ -1,4 +1,4 @@
-"""Errors of compiled code in terms of the user's source: message, calls, source line with a caret.
+"""Adds the user's source location to errors of compiled code: calls, and a line with a caret.
 
 ```
 ShapeError: matmul: x is (2, 3) and y is (4, 5); x.shape[-1] must equal y.shape[-2].
@@ -9,7 +9,8 @@ ShapeError: matmul: x is (2, 3) and y is (4, 5); x.shape[-1] must equal y.shape[
 ```
 
 An error of the framework contains this in its message. An error of the user's code keeps its
-arguments, because other code may inspect them; the location is added as a note (PEP 678).
+arguments, because other code may inspect them; the location is added as a note (PEP 678). The
+front end and `compiler` call `located`. The module never evaluates the user's source.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ E = TypeVar("E", bound=BaseException)
 
 
 class Span(NamedTuple):
-    """A range of source code on one line.
+    """A range of columns on one line of a source file, with the text and enclosing function.
 
     Attributes:
         file: as in the code object: a path, or such as `<stdin>`.
@@ -70,13 +71,12 @@ class Span(NamedTuple):
     function: str = ""
 
     def __str__(self) -> str:
-        """`model.py:12 in forward`; a path below the working directory is relative to it."""
         where = f"{short(self.file)}:{self.line}"
         return f"{where} in {self.function}" if self.function else where
 
 
 def short(file: str) -> str:
-    """Return a path as messages show it."""
+    """Return a file path for messages: relative if the file is below the working directory."""
     if not os.path.isabs(file):
         return file
     here = os.getcwd().rstrip(os.sep) + os.sep
@@ -84,15 +84,15 @@ def short(file: str) -> str:
 
 
 def located(error: E, spans: Sequence[Span]) -> E:
-    """Add the source location to an error.
+    """Add the user's call chain and source line to an error's message, or as a note.
 
     Args:
         error: any exception, raised while compiling or while running compiled code.
-        spans: the calls that led to it, outermost first; the last is the location itself. Calls in
+        spans: the calls that led to the error, outermost first; the last is the location. Calls in
             the framework's files are omitted.
 
     Returns:
-        the same object; a second call changes nothing.
+        the error; adding a location to one that has a location changes nothing.
     """
     own = [s for s in spans if not is_internal(s.file)]
     if not own or is_located(error):
@@ -120,7 +120,7 @@ def located(error: E, spans: Sequence[Span]) -> E:
 
 
 def forget_own_frames(error: BaseException) -> None:
-    """Remove the framework's frames from the traceback of an error; GLOG_v=0 keeps them."""
+    """Remove the framework's frames from an error's traceback, unless debug logging is on."""
     if logging.getLogger("duograph").isEnabledFor(logging.DEBUG):
         return
     kept = []
@@ -136,7 +136,7 @@ def forget_own_frames(error: BaseException) -> None:
 
 
 def is_internal(file: str) -> bool:
-    """Return whether a file is part of the framework."""
+    """Return whether a source file belongs to the installed duograph package."""
     return file.startswith(_PACKAGE)
 
 
@@ -153,7 +153,7 @@ def _message(error: BaseException) -> str:
 
 
 def _says_its_argument(error: BaseException) -> bool:
-    """Return whether the message is the first argument, so that it can be replaced."""
+    """Return whether an error's message is its first argument, so that it can be rewritten."""
     return bool(error.args) and isinstance(error.args[0], str) and _message(error) == error.args[0]
 
 
@@ -209,7 +209,7 @@ def _caret(span: Span) -> list[str]:
 
 
 def _columns(text: str) -> int:
-    """Return the number of terminal columns of a text."""
+    """Return the number of terminal columns of a text; wide East Asian characters count 2."""
     import unicodedata
 
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
@@ -298,7 +298,7 @@ def _spelt(dtype: Any) -> str:
 
 
 def _difference(name: str, then: TensorType, orelse: TensorType, in_loop: bool) -> tuple[str, str]:
-    """Return how two types differ, and a remedy."""
+    """Return how two tensor types differ in dtype and shape, and advice on how to match them."""
     reasons, advice = [], []
     if then.dtype is not orelse.dtype:
         reasons.append(f"Type Join Failed: dtype1 = {then.dtype}, dtype2 = {orelse.dtype}")
@@ -318,7 +318,7 @@ def _difference(name: str, then: TensorType, orelse: TensorType, in_loop: bool) 
 
 
 def add_lines(error: JoinError, lines: Sequence[tuple[int, str] | None]) -> None:
-    """Add to each side of a join error the source line that produced it."""
+    """Add to the message of a join error the source line that set the value in each branch."""
     text = str(error)
     for side, found in zip(error.sides, lines):
         if found is not None and found[0]:
@@ -328,7 +328,7 @@ def add_lines(error: JoinError, lines: Sequence[tuple[int, str] | None]) -> None
 
 
 def shortened(text: str) -> str:
-    """Return source code as part of a sentence."""
+    """Return a source line without its comment, cut to 40 characters for a message."""
     text = text[: code_end(text)].strip()
     return text if len(text) <= 40 else text[:37] + "..."
 

@@ -82,20 +82,20 @@ def _top(module: object) -> str:
 
 
 def is_framework(module: object) -> bool:
-    """Return whether a module is part of duograph."""
+    """Return whether a module name belongs to duograph, except its conformance suite."""
     return _top(module) == "duograph" and not str(module).startswith("duograph.conformance")
 
 
 def is_host(module: object) -> bool:
-    """Return whether a module's functions accept host data only."""
+    """Return whether a module is a known library, such as NumPy, that takes only host data."""
     top = _top(module)
     return top in _HOST and top not in _NOT_HOST
 
 
 def is_impure(function: Value) -> bool:
-    """Return whether a function has side effects or may differ between equal calls.
+    """Return whether a function has side effects or may return different results each time.
 
-    Such a function must run with the graph, not at compile time.
+    Judged by its module. An impure function must run when the graph runs, not at compile time.
     """
     module = getattr(function, "__module__", None)
     if module is None:
@@ -109,12 +109,12 @@ def is_impure(function: Value) -> bool:
 
 
 def interpreted(module: object) -> bool:
-    """Return whether functions of this module of the framework are evaluated from source."""
+    """Return whether functions of a framework module are evaluated from source, as users' are."""
     return module in _INTERPRETED
 
 
 def user_method(value: Value, name: str) -> types.FunctionType | None:
-    """Return the method that the user's class of a value defines in Python source, else None."""
+    """Return a method that the user's class of `value` defines in Python source, else None."""
     kind = type(value)
     if isinstance(value, Tensor) or is_framework(kind.__module__) or is_host(kind.__module__):
         return None

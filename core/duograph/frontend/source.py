@@ -1,7 +1,7 @@
-"""Finds the syntax tree of a Python function.
+"""Finds the syntax tree of a Python function from its code object.
 
 The source comes from the function's file, a notebook cell, or anything else that `linecache` knows.
-Nothing is evaluated here.
+`frontend.evaluation` calls `source_of`. The module parses source and never runs any.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Source", "source_of", "local_names"]
 
 
 class Source:
-    """A function as a syntax tree.
+    """The syntax tree of a Python function, with its file and the names that it binds.
 
     Attributes:
         node: a FunctionDef or Lambda.
@@ -61,7 +61,7 @@ class Source:
         self.body: list[ast.stmt] = body
 
     def inner(self, node: Any) -> Source:
-        """Return the source of a function that this one defines. Cached on the node."""
+        """Return the Source of a function nested in this one, cached on its syntax node."""
         found: Source | None = getattr(node, "_duograph_source", None)
         if found is None:
             found = node._duograph_source = Source(node, self.file, self.lines, self.class_name)
@@ -73,7 +73,7 @@ _files: dict[str, tuple[Any, dict[tuple[int, str], list[Any]]]] = {}
 
 
 def source_of(function: FunctionType) -> Source:
-    """Return the source of a Python function.
+    """Return the syntax tree of a Python function as a Source; cached by code object.
 
     Raises:
         UnsupportedSyntaxError: the source cannot be found.
@@ -88,7 +88,10 @@ def source_of(function: FunctionType) -> Source:
 
 
 def _find(function: FunctionType, code: CodeType) -> Source:
-    """Locate a function in its file."""
+    """Parse the file of a function and return the Source of its definition.
+
+    Raises UnsupportedSyntaxError if the source is missing or ambiguous.
+    """
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
         raise _missing(function, code)
@@ -126,8 +129,9 @@ def _missing(function: FunctionType, code: CodeType) -> UnsupportedSyntaxError:
 
 
 def _defined(lines: list[str], code: CodeType) -> list[Any]:
-    """Parse the `def` at the first line of the code on its own, with its positions in the file.
+    """Return the syntax node of the `def` at a code object's first line, in a list.
 
+    Parses only that block, not the whole file; line numbers are those of the file.
     Returns an empty list if the line holds no `def`, or if the block of deeper indented lines does
     not parse (a string or a bracket is still open).
     """
@@ -163,7 +167,7 @@ def _depth(line: str) -> int:
 
 
 def _index(file: str, lines: list[str]) -> dict[tuple[int, str], list[Any]]:
-    """Return all functions of a file by first line (including decorators) and name."""
+    """Return all functions of a file, by (first line with decorators, name); cached."""
     text = "".join(lines)
     kept = _files.get(file)
     if kept is not None and kept[0] == text:
@@ -184,7 +188,7 @@ def _collect(tree: ast.AST, nodes: dict[tuple[int, str], list[Any]]) -> None:
 
 
 def _index_block(function: FunctionType, code: CodeType) -> dict[tuple[int, str], list[Any]]:
-    """Return the functions in the block of one function.
+    """Return the function nodes in one function's source block, by (first line, name).
 
     For files that do not parse as a whole, such as notebook cells with magics.
     """
@@ -200,7 +204,7 @@ def _index_block(function: FunctionType, code: CodeType) -> dict[tuple[int, str]
 
 
 def _closest(nodes: list[Any], code: CodeType) -> Any:
-    """Return the one of several lambdas on a line to which the code belongs; None if unknown."""
+    """Return which of several functions on one line a code object belongs to; None if unknown."""
     if hasattr(code, "co_positions"):
         positions = [
             (p[0], p[2]) for p in code.co_positions() if p[0] is not None and p[2] is not None
@@ -220,7 +224,7 @@ def _closest(nodes: list[Any], code: CodeType) -> Any:
 
 
 def _compiles_to(node: Any, code: CodeType) -> bool:
-    """Return whether a function compiles to this code."""
+    """Return whether compiling a function's syntax node produces a code object's bytecode."""
     module = ast.parse(f"def around({', '.join(code.co_freevars)}): pass")
     around = module.body[0]
     assert isinstance(around, ast.FunctionDef)
@@ -236,13 +240,13 @@ def _code_in(code: CodeType, name: str) -> CodeType | None:
 
 
 def _meaning(code: CodeType) -> Any:
-    """Return the parts of a code object that determine its behaviour."""
+    """Return the parts of a code object that determine its behaviour, for comparison."""
     consts = [_meaning(c) if isinstance(c, CodeType) else (type(c), c) for c in code.co_consts]
     return code.co_code, consts, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount
 
 
 class _Names(ast.NodeVisitor):
-    """Collects the names that a function body binds, without nested functions."""
+    """Syntax visitor that collects names bound in a function body, not in nested functions."""
 
     def __init__(self) -> None:
         self.bound: set[str] = set()
@@ -304,7 +308,7 @@ class _Names(ast.NodeVisitor):
 
 
 def local_names(node: Any) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-    """Return the names that a function or comprehension binds, and declares global or nonlocal."""
+    """Return the names that a function or comprehension binds locally, as global, as nonlocal."""
     names = _Names()
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
         for g in node.generators:

@@ -1,6 +1,6 @@
-"""Type names that the front end's modules share.
+"""Type aliases for annotations in the front end: values, flags, graph values, arguments.
 
-Every part of the front end uses them in annotations. The module defines no behaviour.
+Modules of `frontend` and `compiler` import these aliases. The module defines no behaviour.
 """
 
 from __future__ import annotations

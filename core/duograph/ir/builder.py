@@ -277,7 +277,7 @@ def trace(
 
 
 def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
-    """Return the body of a composite, or decomposition of a primitive, as a graph cached on the op."""
+    """Return an op's body or decomposition as a graph, cached on the op."""
     key = (types, op.key(types, attributes))
     found = op.expanded.get(key)
     if found is None:

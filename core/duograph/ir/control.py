@@ -40,6 +40,7 @@ __all__ = [
     "scalar_type",
     "region",
     "SUBGRAPH_OPS",
+    "is_single_op",
 ]
 
 
@@ -141,6 +142,13 @@ def _(types, graph, backward, n_args):
 
 # Ops whose sub-graphs are executed. `region` is not among them: its body is one kernel.
 SUBGRAPH_OPS = frozenset({switch, while_loop, call, custom_call})
+
+
+def is_single_op(graph: Graph) -> bool:
+    """Return whether a graph is one op on tensors at most, as eager mode prepares each op."""
+    nodes = graph.nodes
+    return not nodes or (len(nodes) == 1 and nodes[0].op not in SUBGRAPH_OPS)
+
 
 # ---- fused regions ------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..dtype import DType
-from ..op import Op
 from ..types import TensorType, ValueType
 from .graph import Graph, GraphNode
 
@@ -24,9 +23,7 @@ __all__ = [
     "gather_strides",
     "gathers_long_runs",
     "is_elementwise",
-    "is_reduction",
     "is_row_value",
-    "is_view",
     "merged_strides",
     "operand_types",
     "reduced_axes",
@@ -34,9 +31,6 @@ __all__ = [
     "scatter_columns",
     "strides_of",
 ]
-
-# Reductions that a generated loop over rows or columns can accumulate.
-ACCUMULATED = frozenset({"+", "max"})
 
 
 class Columns(NamedTuple):
@@ -51,16 +45,6 @@ class Columns(NamedTuple):
 
 
 # ---- kinds of nodes -----------------------------------------------------------------------------
-
-
-def is_reduction(op: Op) -> bool:
-    """Return whether generated loops can accumulate an op's reduction, such as sum or max."""
-    return op.traits.reduction in ACCUMULATED
-
-
-def is_view(op: Op) -> bool:
-    """Return whether a node only moves, copies or broadcasts elements of its operand."""
-    return op.alias or op.traits.broadcasts
 
 
 def is_elementwise(node: GraphNode, types: Sequence[ValueType]) -> bool:
@@ -286,7 +270,7 @@ class _ColumnLoop:
                 self.inner_gathers[result] = node
                 return True
             return self.gather(node, self.tensor(result).shape)
-        if is_reduction(node.op):
+        if node.op.is_reduction:
             source = self.tensor(node.operands[0])
             self.columns.add(None if row_length(node, source) else columns_of(node, source))
             self.n = max(self.n, source.size)

@@ -1,7 +1,8 @@
 """The interface through which lowering calls the graph passes.
 
 Passes match op objects, so `duograph.passes` lies above the op families, and lowering below them.
-The package `passes` therefore installs itself here when it is imported. Nothing here may import it.
+The package `duograph` therefore installs a function here that imports them when they are first
+needed. Nothing here may import them.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ class Optimizer(Protocol):
         """Return the optimised body, or decomposition, of an op for operands of given types."""
 
 
-_installed: list[Optimizer] = []
+_loaders: list[Callable[[], Optimizer]] = []
 
 
-def install_optimizer(made: Optimizer) -> None:
+def install_optimizer(load: Callable[[], Optimizer]) -> None:
     """Set the graph passes that lowering uses."""
-    _installed[:] = [made]
+    _loaders[:] = [load]
 
 
 def optimizer() -> Optimizer:
     """Return the graph passes that lowering uses."""
-    return _installed[0]
+    return _loaders[0]()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..dtype import float32
 from ..tensor import Tensor
-from . import comparison, elementwise, exponential, logic, powers, rounding
+from . import comparison, division, elementwise, exponential, logic, powers
 from .creation import cast
 from .methods import tensor_method
 from .primitive import Primitive
@@ -43,8 +43,8 @@ __all__ = [
 
 tensor_add, tensor_sub, tensor_mul = elementwise.add, elementwise.sub, elementwise.mul
 tensor_div, tensor_pow = elementwise.true_divide, powers.pow
-tensor_mod = floormod = rounding.remainder
-tensor_floordiv = floordiv = rounding.floor_divide
+tensor_mod = floormod = division.remainder
+tensor_floordiv = floordiv = division.floor_divide
 tensor_exp, tensor_expm1 = exponential.exp, exponential.expm1
 tensor_lt, tensor_le = comparison.less, comparison.less_equal
 tensor_gt, tensor_ge = comparison.greater, comparison.greater_equal

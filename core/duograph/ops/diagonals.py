@@ -14,11 +14,11 @@ from .arguments import Number
 from .axes import axis_of
 from .comparison import equal, less, less_equal
 from .creation import fill, iota, zeros_of
+from .division import remainder
 from .logic import logical_and, select_by
 from .methods import tensor_method
 from .movement import pad_by
 from .primitive import primitive
-from .rounding import remainder
 from .shape_primitives import dense_strides, reduce_sum, reshape_to, strided_copy
 from .shaping import moveaxis
 

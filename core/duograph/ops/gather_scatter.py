@@ -1,8 +1,9 @@
-"""Primitives that read and write by index: gather, scatter, and their elementwise forms.
+"""Primitives that read and write by index: gather, scatter, and their element-wise forms.
 
-Indices are int32 or int64; negative ones count from the end; an index out of range raises IndexError
-no later than when a value is read. For duplicate indices, `set` keeps the last update and `add` adds
-all of them.
+`gathering.py`, `scattering.py` and `indexing.py` build the public functions on them. Indices are
+int32 or int64, and negative ones count from the end. A kernel must not ignore an index out of
+range: it raises IndexError no later than when a value is read. For duplicate indices, `set` keeps
+the last update and `add` adds all of them.
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ def _check_indices(name: str, indices: TensorType) -> None:
 
 
 def from_zero(indices: Tensor, n: int) -> Tensor:
-    """Convert negative indices to non-negative ones; for bodies of other ops."""
+    """Convert negative indices to non-negative ones with ops, for use in bodies of other ops."""
     return select_by(indices < 0, indices + n, indices)
 
 
 def gathered_shape(shape: Sequence[int], indices: Sequence[int], axis: int) -> tuple[int, ...]:
-    """Return the shape of a gather: the axis is replaced by the shape of the indices."""
+    """Return the shape of the result of a gather, with the axis replaced by `indices`."""
     return (*shape[:axis], *indices, *shape[axis + 1 :])
 
 
@@ -112,7 +113,8 @@ def _scattered(name: str, x: TensorType, indices: TensorType, updates: TensorTyp
     wanted = gathered_shape(x.shape, indices.shape, axis)
     if updates.shape != wanted or updates.dtype is not x.dtype:
         raise ShapeError(
-            f"{name}: got updates of {updates.plain} for an operand of {x.plain} and indices of shape "
+            f"{name}: got updates of {updates.plain} for an operand of {x.plain} and indices "
+            f"of shape "
             f"{indices.shape} on axis {axis}; wanted {TensorType.of(wanted, x.dtype)}"
         )
     return x.plain
@@ -128,8 +130,9 @@ def _rows(name, x, indices, updates, axis):
 
 @op(name="scatter_set", composite=False, scatter="=")
 def scatter_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
-    """Primitive: a copy of `input` with the slices at `indices` replaced; the last of duplicate
-    updates is kept.
+    """Primitive: a copy of `input` with the slices at `indices` replaced.
+
+    Of updates with the same index, the last one is kept.
     """
 
 
@@ -150,14 +153,14 @@ def _(x, indices, updates, axis):
 def _(x, indices, updates, out, dout, axis):
     dx = scatter_set_by(dout, indices, zeros_of(updates._type.plain), axis)
     taken = gather(dout, indices, axis)
-    # only the kept one of duplicate updates has a gradient
+    # of updates with the same index, only the last one, which is kept, has a gradient
     n, count = x.shape[axis], indices.size
     own = iota((count,), 0, int32)
     flat = reshape_to(indices, (count,))
     winner = scatter_set_by(fill((n,), 0, int32), flat, own, 0)
-    stayed = gather(winner, flat, 0) == own
+    kept = gather(winner, flat, 0) == own
     lead = (1,) * axis + indices.shape + (1,) * (x.ndim - axis - 1)
-    return dx, NO_GRAD, select_by(reshape_to(stayed, lead), taken, zeros_of(taken._type.plain))
+    return dx, NO_GRAD, select_by(reshape_to(kept, lead), taken, zeros_of(taken._type.plain))
 
 
 @op(name="scatter_add", composite=False, scatter="+")
@@ -192,8 +195,7 @@ def _(x, out, dout, shape, strides, offset):
     return (reshape_to(flat, x.shape),)
 
 
-# ---- element by element along one axis
-# -------------------------------------------------------------
+# ---- element by element along one axis ----------------------------------------------------------
 
 
 def _check_elements(name: str, x: TensorType, indices: TensorType, axis: int) -> None:
@@ -202,7 +204,8 @@ def _check_elements(name: str, x: TensorType, indices: TensorType, axis: int) ->
         m > n for k, (m, n) in enumerate(zip(indices.shape, x.shape)) if k != axis
     ):
         raise ShapeError(
-            f"{name}: got indices of shape {indices.shape} for shape {x.shape} and axis {axis}; wanted "
+            f"{name}: got indices of shape {indices.shape} for shape {x.shape} and axis "
+            f"{axis}; wanted "
             f"as many axes, and none but axis {axis} longer"
         )
 
@@ -215,9 +218,7 @@ def _grid(indices: Array, axis: int) -> tuple[Array, ...]:
 
 
 def element_positions(shape: Sequence[int], indices: Tensor, axis: int) -> Tensor:
-    """Return the flat offsets, in a dense buffer of `shape`, of the elements at `indices` along
-    `axis`.
-    """
+    """Return the flat offsets of the elements at `indices` along `axis` of a dense buffer."""
     steps = list(dense_strides(shape))
     step, steps[axis] = steps[axis], 0
     size = TensorType.of(tuple(shape), int32).size
@@ -305,19 +306,17 @@ def _(x, indices, updates, axis):
 def _(x, indices, updates, out, dout, axis):
     zeros = zeros_of(updates._type.plain)
     dx = scatter_elements_set_by(dout, indices, zeros, axis)
-    # only the kept one of duplicate updates has a gradient
+    # of updates with the same index, only the last one, which is kept, has a gradient
     own = iota(indices.shape, axis, int32)
     winner = scatter_elements_set_by(fill(x.shape, -1, int32), indices, own, axis)
-    stayed = gather_elements_by(winner, indices, axis) == own
+    kept = gather_elements_by(winner, indices, axis) == own
     taken = gather_elements_by(dout, indices, axis)
-    return dx, NO_GRAD, select_by(stayed, taken, zeros)
+    return dx, NO_GRAD, select_by(kept, taken, zeros)
 
 
 @op(name="scatter_elements_add", composite=False)
 def scatter_elements_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
-    """Primitive: a copy of `input` with updates[..i..] added to out[..indices[..i..]..] along
-    `axis`.
-    """
+    """Primitive: a copy of `input`, plus updates[..i..] at [..indices[..i..]..] along `axis`."""
 
 
 @scatter_elements_add_by.infer

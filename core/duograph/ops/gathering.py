@@ -1,4 +1,8 @@
-"""Public functions that read by index: gather, gather_nd, take, index_select and others."""
+"""Public functions that read by index: gather, gather_nd, take, index_select and others.
+
+They check and normalise the arguments of users, then call the primitives of `gather_scatter.py`.
+`indexing.py` and `scattering.py` use `linear_index` and `nd_index`. Nothing here writes.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from .axes import axis_of
 from .comparison import less
 from .creation import cast_to, iota
 from .creation_functions import as_index, beside
+from .division import remainder
 from .elementwise import maximum, minimum
 from .gather_scatter import from_zero, gather, gather_elements_by, normal_indices
 from .joining import stack, unstack
@@ -25,7 +30,6 @@ from .methods import tensor_method
 from .movement import slice_axis
 from .primitive import primitive
 from .repeating import broadcast_tensors
-from .rounding import remainder
 from .shape_primitives import dense_strides, position_dtype, reshape_to, transpose_by
 
 __all__ = [
@@ -40,7 +44,7 @@ __all__ = [
 
 
 def linear_index(parts: Sequence[Tensor], sizes: tuple[int, ...]) -> Tensor:
-    """Combine one index per axis to an index into the axis that merges axes of `sizes`.
+    """Combine one index per axis into an index of the single axis that merges axes of `sizes`.
 
     The indices broadcast. An index out of range yields a merged index out of range, which the
     gather or scatter on the merged axis reports.
@@ -61,8 +65,9 @@ def linear_index(parts: Sequence[Tensor], sizes: tuple[int, ...]) -> Tensor:
 
 
 def nd_index(shape: tuple[int, ...], indices: Tensor) -> Tensor:
-    """Convert the rows in the last axis of `indices` to indices into the merged leading axes of
-    `shape`.
+    """Convert rows of indices to indices of one axis that merges the leading axes of `shape`.
+
+    A row is the last axis of `indices` and holds one index per leading axis.
     """
     count = indices.shape[-1]
     lead = indices.shape[:-1]
@@ -79,22 +84,21 @@ def check_nd(name: str, shape: Sequence[int], indices: Tensor) -> int:
     """
     if not indices.shape or not 0 < indices.shape[-1] <= len(shape):
         raise ShapeError(
-            f"{name}: got indices of shape {indices.shape} for shape {tuple(shape)}; wanted a last axis of "
+            f"{name}: got indices of shape {indices.shape} for shape {tuple(shape)}; wanted a "
+            f"last axis of "
             f"1 to {len(shape)}, an index for each of that many leading axes"
         )
     return int(indices.shape[-1])
 
 
 def explain(name: str, n: int, indices: Tensor, axis: int) -> None:
-    """Raise IndexRangeError with the index out of range; called after a kernel reported one."""
+    """Raise IndexRangeError that names the index, after a kernel reported one out of range."""
     if not isinstance(indices, GraphTensor):
         normal_indices(name, indices.asnumpy(), n, axis)
 
 
 def explain_nd(name: str, shape: Sequence[int], indices: Tensor) -> None:
-    """Raise IndexRangeError with index and axis; called after a kernel reported an index out of
-    range.
-    """
+    """Raise IndexRangeError with index and axis, after a kernel reported an index out of range."""
     if isinstance(indices, GraphTensor):
         return
     values = indices.asnumpy()
@@ -116,7 +120,8 @@ def _(input_params: Tensor, input_indices: object, axis: int, batch_dims: int = 
     b = batch_dims + len(indices.shape) if batch_dims < 0 else batch_dims
     if not 0 <= b <= min(at, len(indices.shape)) or shape[:b] != indices.shape[:b]:
         raise ShapeError(
-            f"gather: got batch_dims={batch_dims}, axis={axis} and shapes {shape} and {indices.shape}; wanted "
+            f"gather: got batch_dims={batch_dims}, axis={axis} and shapes {shape} and "
+            f"{indices.shape}; wanted "
             f"equal leading axes, before the axis"
         )
     return gather_batch(input_params, indices, at, b)
@@ -139,8 +144,9 @@ def gather_batch(input: Tensor, indices: Tensor, axis: int, batch_dims: int):
 
 @tensor_method("gather")
 def _tensor_gather(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """``x.gather(dim, index)`` as `ops.gather_elements`, ``x.gather(indices, axis, batch_dims=0)``
-    as `ops.gather`.
+    """Gather elements with ``x.gather(dim, index)``, slices with ``x.gather(indices, axis)``.
+
+    See `ops.gather_elements` and `ops.gather`.
     """
     if "input_indices" in kwargs or (args and not _is_axis(args[0])):
         return gather.public(self, *args, **kwargs)
@@ -190,7 +196,7 @@ def gather_elements(input: Tensor, dim: int, index: object) -> Tensor:
 
 @tensor_method("gather_elements")
 def _tensor_gather_elements(self: Tensor, dim: int, index: object) -> Tensor:
-    """Element by element along an axis. See `ops.gather_elements`."""
+    """Select single elements along an axis. See `ops.gather_elements`."""
     return gather_elements(self, dim, index)
 
 
@@ -307,8 +313,8 @@ def _tensor_take(
     Args:
         indices: integer Tensor, or nested lists.
         axis: default the flattened tensor.
-        mode: for an index out of range, ``"clip"`` uses the nearest valid one, ``"wrap"`` wraps around,
-            ``"raise"`` raises IndexError.
+        mode: for an index out of range, ``"clip"`` uses the nearest valid one, ``"wrap"`` wraps
+            around, ``"raise"`` raises IndexError.
     """
     if index is not None:
         return take(self, index)
@@ -350,8 +356,8 @@ def reverse_sequence(input: Tensor, lengths: Tensor, seq_axis: int, batch_axis: 
     shape = [1] * len(input.shape)
     shape[batch_axis] = input.shape[batch_axis]
     ends = reshape_to(lengths, shape)
-    place = iota(input.shape, seq_axis, lengths.dtype)
-    at = select_by(less(place, ends), ends - 1 - place, place)
+    step = iota(input.shape, seq_axis, lengths.dtype)
+    at = select_by(less(step, ends), ends - 1 - step, step)
     return gather_elements_by(input, at, seq_axis)
 
 
@@ -362,7 +368,8 @@ def _(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0):
     batch = axis_of("reverse_sequence", batch_dim, ndim)
     if seq == batch or seq_lengths.shape != (x.shape[batch],):
         raise ShapeError(
-            f"reverse_sequence: got {seq_lengths.shape} lengths for axes {seq_dim} and {batch_dim} of {x.shape}"
+            f"reverse_sequence: got {seq_lengths.shape} lengths for axes {seq_dim} and "
+            f"{batch_dim} of {x.shape}"
         )
     return (x, as_index(seq_lengths, x), seq, batch)
 
@@ -371,13 +378,13 @@ def _(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0):
 def _tensor_choose(
     self: Tensor, choices: Tensor | tuple[Tensor, ...] | list[Tensor], mode: str = "clip"
 ) -> Tensor:
-    """For each element, the element at the same position of the choice with that index.
+    """Select each element from one of several tensors, whose number is the value of this tensor.
 
     Args:
-        choices: tuple or list of Tensors (or one Tensor, whose rows they are); they broadcast with
-            this tensor.
-        mode: for an index out of range, ``"clip"`` uses the nearest valid one, ``"wrap"`` wraps around,
-            ``"raise"`` raises IndexError.
+        choices: tuple or list of Tensors, or one Tensor whose rows are used; they broadcast
+            with this tensor.
+        mode: for an index out of range, ``"clip"`` uses the nearest valid one, ``"wrap"`` wraps
+            around, ``"raise"`` raises IndexError.
     """
     parts = choices if isinstance(choices, (tuple, list)) else unstack(choices)
     wide = broadcast_tensors(self, *[beside(self, p) for p in parts])

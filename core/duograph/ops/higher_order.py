@@ -1,7 +1,7 @@
-"""Higher-order functions in plain Python: HyperMap, Map, MultitypeFuncGraph, partial, and the
-gradient transforms.
+"""Higher-order functions: HyperMap, Map, MultitypeFuncGraph, partial, and the gradient transforms.
 
-A compiled function unrolls them when it is compiled.
+They are plain Python over users' functions. A compiled function unrolls them during compilation,
+so they must not depend on the values of tensors.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Partial:
         return partial(function, *args, **kwargs)
 
 
-# The classes of the type names in `MultitypeFuncGraph.register("Tensor", "Number")`.
+# Tests for the type names in `MultitypeFuncGraph.register("Tensor", "Number")`.
 _BY_NAME: dict[str, Callable[[object], bool]] = {
     "Tensor": lambda v: isinstance(v, Tensor),
     "TensorType": lambda v: isinstance(v, Tensor),

@@ -1,4 +1,9 @@
-"""Hyperbolic functions and their inverses."""
+"""Hyperbolic functions and their inverses.
+
+Users, activations and recurrent layers call them. Each keeps its hand-written scalar because the
+C and GPU libraries have the function; the bodies serve backends without it and must stay accurate
+near 0 and for large arguments.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """`x[index]` and `x[index] = value` in all forms of NumPy's basic and advanced indexing.
 
-Ints, slices, None and Ellipsis are attributes of the op, so that common cases are one lookup of a
-prepared call. Index arrays are operands. A bool mask is converted to index arrays, which reads its
-values, except for `x[mask] = scalar`, which becomes a select.
+The Tensor methods and `inplace_indexing.py` call it. Ints, slices, None and Ellipsis are attributes
+of the op, so that a common index needs one lookup of a prepared call. Index arrays are operands. A
+bool mask is converted to index arrays, which reads its values, except for `x[mask] = scalar`, which
+becomes a select. Nothing here returns a view: a write binds the Tensor to a new buffer.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ __all__: list[str] = []
 # The `index` attribute: ints, slices as tuples, None, Ellipsis, and the placeholders below.
 _Items: TypeAlias = tuple[object, ...]
 
-# Placeholders in the `index` attribute for operands: an index array of an axis or, for a bool
-# scalar, of a new axis of size 1.
+# Placeholders for operands in the `index` attribute: an index array for one axis or, for a bool
+# scalar, for a new axis of size 1.
 ARRAY, NEW_ARRAY = "array", "new array"
 
 
@@ -52,7 +53,7 @@ class _Plan:
         begin, end, strides: the slice of each axis of the operand.
         middle: shape after ints are dropped and None added.
         axes: axes of `middle` that the index arrays apply to, in order.
-        place: position of the axes of the index arrays among the remaining axes.
+        position: where the axes of the index arrays are inserted among the remaining axes.
     """
 
     begin: tuple[int, ...]
@@ -60,9 +61,10 @@ class _Plan:
     strides: tuple[int, ...]
     middle: tuple[int, ...]
     axes: tuple[int, ...]
-    place: int
+    position: int
 
     def whole(self, shape: Sequence[int]) -> bool:
+        """Return whether the slice selects every element of a tensor of `shape`, in order."""
         return slice_shape(self.begin, self.end, self.strides) == tuple(shape) and all(
             s == 1 for s in self.strides
         )
@@ -125,10 +127,10 @@ def _plan(shape: Sequence[int], index: Sequence[Any]) -> _Plan:
         end.append(e)
         strides.append(s)
         axis += 1
-    place = 0
+    position = 0
     if axes and chosen == list(range(chosen[0], chosen[-1] + 1)):
-        place = sum(1 for item in items[: chosen[0]] if item is None or item.__class__ is tuple)
-    return _Plan(tuple(begin), tuple(end), tuple(strides), tuple(middle), tuple(axes), place)
+        position = sum(1 for item in items[: chosen[0]] if item is None or item.__class__ is tuple)
+    return _Plan(tuple(begin), tuple(end), tuple(strides), tuple(middle), tuple(axes), position)
 
 
 def _slice_of(item: tuple[int | None, ...], n: int) -> tuple[int, int, int]:
@@ -144,18 +146,18 @@ def _sliced(x: Tensor, plan: _Plan) -> Tensor:
 
 
 def _order(plan: _Plan) -> tuple[int, ...]:
-    """Return the axes of `middle` with the indexed ones together at `place`."""
+    """Return the axes of `middle` with the indexed ones together at `position`."""
     rest = [a for a in range(len(plan.middle)) if a not in plan.axes]
-    return (*rest[: plan.place], *plan.axes, *rest[plan.place :])
+    return (*rest[: plan.position], *plan.axes, *rest[plan.position :])
 
 
 def _merged(x: Tensor, plan: _Plan) -> Tensor:
-    """Merge the indexed axes of `x`, of shape `middle`, into one at `place`."""
+    """Merge the indexed axes of `x`, of shape `middle`, into one at `position`."""
     order = _order(plan)
     moved = x if order == tuple(range(len(order))) else transpose_by(x, order)
     k = len(plan.axes)
     shape = moved.shape
-    p = plan.place
+    p = plan.position
     return reshape_to(moved, (*shape[:p], size_of(shape[p : p + k]), *shape[p + k :]))
 
 
@@ -163,7 +165,8 @@ def _positions(arrays: Sequence[Tensor], plan: _Plan) -> Tensor:
     shape = broadcast_shapes(*(a.shape for a in arrays))
     if shape is None:
         raise IndexRangeError(
-            f"index: got index arrays of shapes {', '.join(str(a.shape) for a in arrays)}; wanted shapes "
+            f"index: got index arrays of shapes {', '.join(str(a.shape) for a in arrays)}; "
+            f"wanted shapes "
             f"that broadcast"
         )
     at = linear_index(arrays, tuple([plan.middle[a] for a in plan.axes]))
@@ -172,28 +175,29 @@ def _positions(arrays: Sequence[Tensor], plan: _Plan) -> Tensor:
 
 @op(name="getitem")
 def getitem_by(tensors: Sequence[Tensor], index: _Items):
-    """Composite: tensors[0] indexed; the others are the index arrays, in the order of their items."""
+    """Composite: the indexed part of tensors[0]; the other tensors are the index arrays."""
     x, *arrays = tensors
     plan = _plan(x.shape, index)
     out = _sliced(x, plan)
     if not arrays:
         return identity(out) if out is x else out
-    return gather(_merged(out, plan), _positions(arrays, plan), plan.place)
+    return gather(_merged(out, plan), _positions(arrays, plan), plan.position)
 
 
 @op(name="setitem")
 def setitem_by(tensors: Sequence[Tensor], index: _Items, add: bool):
-    """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1]; the rest are
-    the index arrays.
+    """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1].
 
-    With `add`, the value is added once for every occurrence of an element in the index.
+    The other tensors are the index arrays. With `add`, the value is added once for every
+    occurrence of an element in the index.
     """
     x, value, *arrays = tensors
     plan = _plan(x.shape, index)
     if value.dtype is not x.dtype:
         if value.dtype.is_complex:
             raise DTypeError(
-                f"setitem: got a {value.dtype.name} value for a {x.dtype.name} tensor; wanted a real one"
+                f"setitem: got a {value.dtype.name} value for a {x.dtype.name} tensor; wanted "
+                f"a real one"
             )
         value = cast_to(value, x.dtype)
     part = slice_shape(plan.begin, plan.end, plan.strides)
@@ -201,8 +205,8 @@ def setitem_by(tensors: Sequence[Tensor], index: _Items, add: bool):
         inside = _sliced(x, plan)
         merged = _merged(inside, plan)
         at = _positions(arrays, plan)
-        new = _fitted(value, gathered_shape(merged.shape, at.shape, plan.place))
-        out = (scatter_add_by if add else scatter_set_by)(merged, at, new, plan.place)
+        new = _fitted(value, gathered_shape(merged.shape, at.shape, plan.position))
+        out = (scatter_add_by if add else scatter_set_by)(merged, at, new, plan.position)
         order = _order(plan)
         out = reshape_to(out, [plan.middle[a] for a in order])
         if order != tuple(range(len(order))):
@@ -218,7 +222,7 @@ def setitem_by(tensors: Sequence[Tensor], index: _Items, add: bool):
 
 
 def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Broadcast a value to the indexed part; extra leading axes of size 1 are dropped, as in NumPy."""
+    """Broadcast a value to the indexed part; drop extra leading axes of size 1, as NumPy does."""
     have = value.shape
     while len(have) > len(shape) and have[0] == 1:
         have = have[1:]
@@ -232,7 +236,7 @@ def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _simple(item: Any) -> object:
-    """Return an item as stored in the attribute if it needs no operand; else NotImplemented."""
+    """Return the attribute form of an item that needs no operand, else NotImplemented."""
     kind = item.__class__
     if kind is int or item is None or item is Ellipsis:
         return item
@@ -270,7 +274,7 @@ def _bound(value: Any) -> int | None:
 
 
 def _parse(index: object) -> tuple[list[object], list[Tensor | Array]]:
-    """Parse an index to items: simple ones, and the Tensors and arrays that index.
+    """Parse an index into its items; return all of them, and the Tensors and arrays among them.
 
     Raises:
         IndexKindError: an item cannot be an index.
@@ -292,7 +296,8 @@ def _parse(index: object) -> tuple[list[object], list[Tensor | Array]]:
             items.append(_host_index(item))
         else:
             raise IndexKindError(
-                f"index: got {item!r}; wanted an int, slice, None, Ellipsis, bool, or an integer or bool "
+                f"index: got {item!r}; wanted an int, slice, None, Ellipsis, bool, or an "
+                f"integer or bool "
                 f"Tensor, array or list"
             )
     return items, [i for i in items if isinstance(i, (Tensor, np.ndarray))]
@@ -368,13 +373,14 @@ def _index_array(item: Tensor | Array, shape: Sequence[int], axis: int) -> Tenso
 
 
 def _mask_arrays(mask: Tensor | Array, shape: Sequence[int], axis: int) -> Sequence[Tensor | Array]:
-    """Return one index array per axis of a mask; for a 0-d mask, zeros on a new axis."""
+    """Return one index array per axis of a mask; for a 0-d mask, 1 or 0 zeros on a new axis."""
     if not mask.shape:
         value = mask if isinstance(mask, np.ndarray) else mask.asnumpy()
         return [np.zeros(1 if value else 0, np.int64)]
     if tuple(mask.shape) != tuple(shape):
         raise IndexRangeError(
-            f"index: got a mask of shape {tuple(mask.shape)} for axes {axis} on of sizes {tuple(shape)}; "
+            f"index: got a mask of shape {tuple(mask.shape)} for axes {axis} on of sizes "
+            f"{tuple(shape)}; "
             f"wanted the same"
         )
     if isinstance(mask, np.ndarray):
@@ -391,9 +397,7 @@ def _columns(rows: Tensor) -> list[Tensor]:
 
 
 def _explain(shape: Sequence[int], index: _Items, arrays: Sequence[Tensor | Array]) -> None:
-    """Raise IndexRangeError with index, axis and size; called after a kernel reported an index out
-    of range.
-    """
+    """Raise IndexRangeError with index, axis and size, after a kernel reported one."""
     axis, k = 0, 0
     used = sum(_consumed(i) for i in index)
     for item in index:
@@ -413,8 +417,8 @@ def _explain(shape: Sequence[int], index: _Items, arrays: Sequence[Tensor | Arra
 _table = getitem_by.table
 _set_table = setitem_by.table
 _ONE_ARRAY = (ARRAY,)
-# With more prepared indices than this, another int is read by gather, which needs no preparation:
-# a loop over the rows of a long tensor, for example.
+# Once more indices than this are prepared, the next int is read by gather, which is prepared once
+# for all ints. A loop over the rows of a long tensor needs it.
 MANY = 256
 
 
@@ -472,7 +476,7 @@ def _setitem(self: Tensor, index: object, value: object) -> None:
         known = None
         if isinstance(value, Tensor) and kind is Tensor:
             known = value
-        elif kind is float or kind is int or kind is bool:  # cached if this type was used before
+        elif kind is float or kind is int or kind is bool:  # cached once this type was used
             known = numbers.get((self._type, kind, value))
         if known is not None:
             call = _set_table.get((self._type, known._type, key, False))
@@ -544,7 +548,7 @@ def _masked(x: Tensor, items: Sequence[object], mask: Tensor, value: object) -> 
 def _delitem(self: Tensor, index: object) -> None:
     """Raise: the size of a tensor cannot change."""
     raise ArgumentError(
-        f"del: got {index!r}; elements of a tensor cannot be deleted, index those that stay instead"
+        f"del: got {index!r}; elements of a tensor cannot be deleted, index those to keep instead"
     )
 
 
@@ -585,8 +589,9 @@ def _tensor_select(
     condition: Tensor | None = None,
     y: object = None,
 ) -> Tensor:
-    """``x.select(dim, index)``: one slice along an axis, which is dropped; ``x.select(condition, y)``: see
-    `ops.where`.
+    """Select one slice with ``x.select(dim, index)``, or elements with ``x.select(condition, y)``.
+
+    The first form drops the axis; see `ops.where` for the second.
     """
     given = list(args)
     if condition is not None or (

@@ -1,6 +1,7 @@
-"""In-place methods such as ``x.add_(y)``.
+"""In-place methods such as ``x.add_(y)``, made from the functions that compute a new tensor.
 
-They bind the Tensor to a new buffer, so residuals saved for a gradient stay valid.
+They are installed on Tensor. A method never overwrites a buffer: it binds the Tensor to a new one,
+so values saved for a gradient remain valid.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ..tensor import Tensor
 from . import (
     activation,
     combinations,
+    division,
     elementwise,
     exponential,
     hyperbolic,
@@ -58,8 +60,8 @@ def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tenso
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = (
-        f"As `{name[:-1]}`, in place: the tensor takes the result, keeping its dtype; "
-        f"the result must have its shape. Returns the tensor."
+        f"Do `{name[:-1]}` in place: assign the result, cast to the dtype of the tensor, "
+        f"whose shape it must have. Returns the tensor."
     )
     return tensor_method(name)(method)
 
@@ -68,9 +70,9 @@ _FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "add_": elementwise._tensor_add,
     "sub_": elementwise._tensor_sub,
     "mul_": elementwise.mul,
-    "div_": rounding.div,
-    "floor_divide_": rounding.floor_divide,
-    "remainder_": rounding.remainder,
+    "div_": division.div,
+    "floor_divide_": division.floor_divide,
+    "remainder_": division.remainder,
     "pow_": powers.pow,
     "neg_": elementwise.neg,
     "abs_": elementwise.abs,
@@ -117,9 +119,7 @@ def _tensor_fill_(self: Tensor, value: Tensor | int | float | bool) -> Tensor:
 
 @tensor_method("copy_")
 def _tensor_copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tensor:
-    """Copy the elements of `src`, broadcast and cast to this tensor's type, in place; returns the
-    tensor.
-    """
+    """Assign the elements of `src`, broadcast and cast to this tensor's type; return the tensor."""
     del non_blocking
     value = cast(src, self.dtype)
     if value.shape != self.shape:

@@ -1,7 +1,7 @@
-"""In-place writes by index: Tensor methods that end in ``_``, and the functions that update a
-Parameter.
+"""In-place writes by index: Tensor methods ending in ``_``, and functions that update a Parameter.
 
-They bind the Tensor to a new buffer, so residuals saved for a gradient stay valid.
+Users call them. A write never changes a buffer: it binds the Tensor to a new one, so values saved
+for a gradient remain valid.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
 from . import shaping
+from .axis_scattering import index_fill, index_write, masked_scatter
 from .creation import cast
 from .creation_functions import as_index
 from .diagonals import fill_diagonal
@@ -20,14 +21,7 @@ from .indexing import with_item
 from .inplace import write
 from .methods import tensor_method
 from .primitive import primitive
-from .scattering import (
-    index_fill,
-    index_write,
-    masked_scatter,
-    scatter_along,
-    scatter_nd_mode,
-    scatter_rows,
-)
+from .scattering import scatter_along, scatter_nd_mode, scatter_rows
 from .shape_primitives import reshape_to
 
 __all__ = [
@@ -44,8 +38,7 @@ def _along(given: int | None, dim: int | None) -> int:
     return axis
 
 
-# ---- along an axis
-# ---------------------------------------------------------------------------------------
+# ---- along an axis ------------------------------------------------------------------------------
 
 
 def index_add(
@@ -99,10 +92,11 @@ def inplace_index_add(var: Tensor, indices: object, updates: Tensor, axis: int) 
 def _tensor_index_add(
     self: Tensor, *args: object, alpha: int | float | Tensor = 1, **kwargs: object
 ) -> Tensor:
-    """Return a copy with slices added: ``x.index_add(dim, index, source, alpha=1)``, or
-    ``x.index_add(indices, y, axis)``.
+    """Return a copy with slices added at indices along an axis.
+
+    Called as ``x.index_add(dim, index, source, alpha=1)`` or ``x.index_add(indices, y, axis)``.
     """
-    axis, index, source = _three("index_add", args, kwargs)
+    axis, index, source = _index_add_arguments("index_add", args, kwargs)
     return index_write("index_add", self, axis, index, _scaled(source, alpha), add=True)
 
 
@@ -111,7 +105,7 @@ def _tensor_index_add_(
     self: Tensor, *args: object, alpha: int | float | Tensor = 1, **kwargs: object
 ) -> Tensor:
     """As `index_add`, in place; returns the tensor."""
-    axis, index, source = _three("index_add_", args, kwargs)
+    axis, index, source = _index_add_arguments("index_add_", args, kwargs)
     made = index_write("index_add_", self, axis, index, _scaled(source, alpha), add=True)
     return write(self, made, "index_add_")
 
@@ -120,8 +114,10 @@ def _scaled(source: Tensor, alpha: int | float | Tensor) -> Tensor:
     return source if alpha == 1 else source * alpha
 
 
-def _three(name: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Return axis, index and source of the arguments (dim, index, source) or (indices, y, axis)."""
+def _index_add_arguments(
+    name: str, args: tuple[object, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any, Any]:
+    """Return axis, index and source from (dim, index, source) or (indices, y, axis)."""
     kwargs.pop("use_lock", None)
     kwargs.pop("check_index_bound", None)
     names = {"dim": 0, "axis": 0, "index": 1, "indices": 1, "source": 2, "y": 2, "tensor": 2}
@@ -131,12 +127,12 @@ def _three(name: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> tuple
             raise ArgumentError(f"{name}: got the unknown argument {key!r}")
         found[names[key]] = value
     order = [1, 2, 0] if args and isinstance(args[0], Tensor) else [0, 1, 2]
-    places = [k for k in order if found[k] is None]
-    if len(args) > len(places):
+    free = [k for k in order if found[k] is None]
+    if len(args) > len(free):
         raise ArgumentError(
-            f"{name}: got {len(args)} positional arguments; wanted at most {len(places)}"
+            f"{name}: got {len(args)} positional arguments; wanted at most {len(free)}"
         )
-    for k, value in zip(places, args):
+    for k, value in zip(free, args):
         found[k] = value
     if None in [f if f is None else 0 for f in found]:
         raise ArgumentError(f"{name}: wanted dim, index and source")
@@ -203,7 +199,7 @@ def _tensor_fill_diagonal_(self: Tensor, fill_value: object, wrap: bool = False)
 def _tensor_index_put(
     self: Tensor, indices: Sequence[object], values: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """Return a copy with ``x[indices] = values``; accumulating, ``+=`` that counts every duplicate."""
+    """Return a copy with ``x[indices] = values`` or, with `accumulate`, the values added."""
     return with_item(self, tuple(indices), values, bool(accumulate))
 
 
@@ -255,8 +251,7 @@ def _tensor_transpose_(self: Tensor, dim0: int, dim1: int) -> Tensor:
     return self
 
 
-# ---- functions that update a Parameter
-# ---------------------------------------------------------------------
+# ---- functions that update a Parameter ----------------------------------------------------------
 
 _WORDS = {
     "update": "replaced",
@@ -295,7 +290,7 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
     Args:
         input_x: Parameter or Tensor that receives the result.
         indices: integer Tensor.
-        updates: Tensor of shape {shape}; duplicates count one after the other.
+        updates: Tensor of shape {shape}; duplicates are applied one after the other.
 
     Returns:
         `input_x`.
@@ -307,7 +302,8 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
     Examples:
         >>> import duograph as ms
         >>> x = ms.Parameter(ms.Tensor([6.0, 6.0]), name="x")
-        >>> print(ms.ops.{name}(x, ms.Tensor({"[[0], [0]]" if slices else "[0, 0]"}), ms.Tensor([2.0, 3.0])).asnumpy())
+        >>> at = ms.Tensor({"[[0], [0]]" if slices else "[0, 0]"})
+        >>> print(ms.ops.{name}(x, at, ms.Tensor([2.0, 3.0])).asnumpy())
         {_RESULTS[mode]}
     """
     return function

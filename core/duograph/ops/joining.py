@@ -1,4 +1,8 @@
-"""Functions that join, cut and repeat: concat, stack, split and their kin, tile, repeat, broadcast."""
+"""Functions that join and split tensors: concat, stack, split, chunk, unstack and their variants.
+
+Users call them, as functions and as Tensor methods. They normalise axes and sizes for the
+primitives of `movement.py`, which accept only normalised ones.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +27,19 @@ __all__ = [
 ]  # fmt: skip
 
 
-# Empty pieces are Tensors too: a count that is a mistake would fill the memory with them.
-MOST_PIECES = 65536
+# Empty parts are Tensors too, so a count given by mistake would fill the memory with them.
+MOST_PARTS = 65536
 
 
-# ---- join
-# --------------------------------------------------------------------------------------------
+# ---- join ---------------------------------------------------------------------------------------
 
 
 def _several(name: str, tensors: object) -> list[Tensor]:
-    """The tensors to join, as a list; numbers among them as tensors.
+    """Return the tensors to join as a list, with numbers converted to tensors.
 
     Raises:
-        TypeError: no tuple or list.
-        ValueError: an empty one.
+        TypeError: not a tuple or list.
+        ValueError: no tensors.
     """
     if isinstance(tensors, Tensor) and tensors.shape:
         return list(tensors)
@@ -50,7 +53,7 @@ def _several(name: str, tensors: object) -> list[Tensor]:
 
 
 def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Tensors one behind the other along an axis (`mindspore.ops.concat`).
+    """Concatenate tensors along an existing axis (`mindspore.ops.concat`).
 
     Args:
         tensors: tuple or list of Tensors, of equal sizes on every other axis; the dtypes are
@@ -72,7 +75,7 @@ def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         and not runtime_state.staging
         and (tensors.__class__ is tuple or tensors.__class__ is list)
     ):
-        try:  # only normal axes are in the table
+        try:  # the table holds only normalised axes
             call = _joined.get((*[x._type for x in tensors], axis))
         except AttributeError:
             call = None
@@ -103,7 +106,7 @@ concatenate = concat
 
 
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Tensors of one shape along a new axis (`mindspore.ops.stack`).
+    """Join tensors of one shape along a new axis (`mindspore.ops.stack`).
 
     Args:
         tensors: tuple or list of Tensors of equal shapes.
@@ -135,7 +138,8 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     for i, x in enumerate(parts):
         if x.shape != shape:
             raise ShapeError(
-                f"stack: got shapes {shape} (number 0) and {x.shape} (number {i}); wanted equal ones"
+                f"stack: got shapes {shape} (number 0) and {x.shape} (number {i}); "
+                f"wanted equal ones"
             )
     at = axis_of("stack", axis, len(shape) + 1)
     return stack_by(parts, at)
@@ -153,7 +157,7 @@ _stacked = stack_by.table
 
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors side by side: along axis 1, those of one axis along it (`mindspore.ops.hstack`).
+    """Concatenate along axis 1, or axis 0 for 1-d tensors (`mindspore.ops.hstack`).
 
     Examples:
         >>> import duograph as ms
@@ -165,7 +169,7 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def vstack(inputs: Sequence[Tensor]) -> Tensor:
-    """Tensors below one another, those of one axis as rows (`mindspore.ops.vstack`).
+    """Concatenate along axis 0, with 1-d tensors as rows (`mindspore.ops.vstack`).
 
     Examples:
         >>> import duograph as ms
@@ -181,7 +185,7 @@ row_stack = vstack
 
 
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors behind one another, along axis 2 (`mindspore.ops.dstack`).
+    """Concatenate along axis 2, adding missing axes (`mindspore.ops.dstack`).
 
     Examples:
         >>> import duograph as ms
@@ -194,7 +198,7 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors side by side, those of one axis as columns (`mindspore.ops.column_stack`).
+    """Concatenate along axis 1, with 1-d tensors as columns (`mindspore.ops.column_stack`).
 
     Examples:
         >>> import duograph as ms
@@ -208,7 +212,7 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def block_diag(*inputs: Tensor) -> Tensor:
-    """Matrices along the diagonal of a matrix of zeros (`mindspore.ops.block_diag`).
+    """Arrange matrices along the diagonal of a matrix of zeros (`mindspore.ops.block_diag`).
 
     Raises:
         ValueError: a tensor of more than two axes.
@@ -234,11 +238,10 @@ def block_diag(*inputs: Tensor) -> Tensor:
     return concat(rows, 0)
 
 
-# ---- cut
-# ---------------------------------------------------------------------------------------------
+# ---- split --------------------------------------------------------------------------------------
 
 
-def _pieces(input: Tensor, axis: int, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+def _parts(input: Tensor, axis: int, sizes: Sequence[int]) -> tuple[Tensor, ...]:
     out, begin = [], 0
     for n in sizes:
         out.append(slice_axis(input, axis, begin, begin + n))
@@ -255,7 +258,7 @@ def _tensor_split_method(
     dim: int | None = None,
     split_size_or_sections: int | Sequence[int] | None = None,
 ) -> tuple[Tensor, ...]:
-    """Pieces along an axis. See `ops.split`."""
+    """Split along an axis. See `ops.split`."""
     size = split_size if split_size is not None else split_size_or_sections
     return split(self, size, axis if dim is None else dim)
 
@@ -263,12 +266,12 @@ def _tensor_split_method(
 def split(
     tensor: Tensor, split_size_or_sections: int | Sequence[int] | None, axis: int = 0
 ) -> tuple[Tensor, ...]:
-    """Pieces of a tensor along an axis (`mindspore.ops.split`).
+    """Split a tensor into parts along an axis (`mindspore.ops.split`).
 
     Args:
         tensor: Tensor of at least one axis.
-        split_size_or_sections: int: the size of each piece, the last may be smaller; tuple or list:
-            the sizes.
+        split_size_or_sections: int: the size of each part, of which the last may be smaller;
+            tuple or list: the sizes.
         axis: int.
 
     Returns:
@@ -290,11 +293,11 @@ def split(
             raise ArgumentValueError(
                 f"split: got sizes {sizes} for axis {at} of size {n}; wanted sizes that sum to it"
             )
-        return _pieces(tensor, at, sizes)
+        return _parts(tensor, at, sizes)
     (size,) = ints_of("split", "split_size_or_sections", split_size_or_sections)
     if size <= 0:
         raise ArgumentValueError(f"split: got the size {size}; wanted a positive one")
-    return _pieces(tensor, at, [min(size, n - b) for b in range(0, n, size)] or [0])
+    return _parts(tensor, at, [min(size, n - b) for b in range(0, n, size)] or [0])
 
 
 def _cut_axis(name: str, input: Tensor, axis: int) -> int:
@@ -307,17 +310,16 @@ def _cut_axis(name: str, input: Tensor, axis: int) -> int:
 def tensor_split(
     input: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0
 ) -> tuple[Tensor, ...]:
-    """Pieces along an axis, of sizes as equal as can be or cut at indices
-    (`mindspore.ops.tensor_split`).
+    """Split into parts of nearly equal size, or at indices (`mindspore.ops.tensor_split`).
 
     Args:
         input: Tensor of at least one axis.
-        indices_or_sections: int: how many pieces, the first of them larger by one where needed;
-            tuple: where to cut.
+        indices_or_sections: int: the number of parts, the first of which are larger by one
+            where the size does not divide; tuple: the indices at which parts end.
         axis: int.
 
     Raises:
-        ValueError: fewer than one piece.
+        ValueError: fewer than one part.
 
     Examples:
         >>> import duograph as ms
@@ -334,12 +336,13 @@ def tensor_split(
         return tuple(slice_axis(input, at, b, max(b, e)) for b, e in zip(starts, ends, strict=True))
     (count,) = ints_of("tensor_split", "indices_or_sections", indices_or_sections)
     if count <= 0:
-        raise ArgumentValueError(f"tensor_split: got {count} pieces; wanted at least one")
-    if count > max(n, MOST_PIECES):
+        raise ArgumentValueError(f"tensor_split: got {count} parts; wanted at least one")
+    if count > max(n, MOST_PARTS):
         raise ArgumentValueError(
-            f"tensor_split: got {count} pieces of an axis of size {n}; wanted at most {max(n, MOST_PIECES)}"
+            f"tensor_split: got {count} parts of an axis of size {n}; wanted at most "
+            f"{max(n, MOST_PARTS)}"
         )
-    return _pieces(input, at, [n // count + (i < n % count) for i in range(count)])
+    return _parts(input, at, [n // count + (i < n % count) for i in range(count)])
 
 
 def _split_along(
@@ -352,7 +355,7 @@ def _split_along(
 
 @tensor_method("hsplit")
 def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """`tensor_split` along axis 1, of a tensor of one axis along it (`mindspore.ops.hsplit`).
+    """Split along axis 1, or axis 0 of a 1-d tensor, as `tensor_split` (`mindspore.ops.hsplit`).
 
     Examples:
         >>> import duograph as ms
@@ -365,7 +368,7 @@ def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Ten
 
 @tensor_method("vsplit")
 def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """`tensor_split` along axis 0 of a tensor of at least two axes (`mindspore.ops.vsplit`).
+    """Split a tensor of at least two axes along axis 0, as `tensor_split` (`mindspore.ops.vsplit`).
 
     Examples:
         >>> import duograph as ms
@@ -377,7 +380,7 @@ def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Ten
 
 @tensor_method("dsplit")
 def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """`tensor_split` along axis 2 (`mindspore.ops.dsplit`).
+    """Split along axis 2, as `tensor_split` (`mindspore.ops.dsplit`).
 
     Examples:
         >>> import duograph as ms
@@ -391,13 +394,14 @@ def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Ten
 def _tensor_chunk(
     self: Tensor, chunks: int, axis: int = 0, *, dim: int | None = None
 ) -> tuple[Tensor, ...]:
-    """At most `chunks` pieces of equal size along an axis. See `ops.chunk`."""
+    """Split into at most `chunks` parts of equal size along an axis. See `ops.chunk`."""
     return chunk(self, chunks, axis if dim is None else dim)
 
 
 def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` pieces of equal size along an axis, the last maybe smaller
-    (`mindspore.ops.chunk`).
+    """Split into at most `chunks` parts of equal size along an axis (`mindspore.ops.chunk`).
+
+    The last part may be smaller.
 
     Raises:
         ValueError: `chunks` is not positive, or the axis out of range.
@@ -413,12 +417,12 @@ def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
         raise ArgumentValueError(f"chunk: got chunks={count}; wanted a positive int")
     n = input.shape[at]
     if n == 0:
-        return _pieces(input, at, [0] * count)
+        return _parts(input, at, [0] * count)
     return split(input, -(-n // count), at)
 
 
 def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis, without it (`mindspore.ops.unstack`).
+    """Split into the slices along an axis, and drop the axis (`mindspore.ops.unstack`).
 
     Returns:
         tuple of Tensors, as many as the axis is long.
@@ -428,8 +432,8 @@ def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.unstack(ms.Tensor([[1, 2], [3, 4]]))
-        (Tensor(shape=[2], dtype=Int64, value= [1, 2]), Tensor(shape=[2], dtype=Int64, value= [3, 4]))
+        >>> ms.ops.unstack(ms.Tensor([[1], [3]]))
+        (Tensor(shape=[1], dtype=Int64, value= [1]), Tensor(shape=[1], dtype=Int64, value= [3]))
     """
     at = _cut_axis("unstack", input_x, axis)
     shape = input_x.shape[:at] + input_x.shape[at + 1 :]
@@ -451,7 +455,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
-    """`length` slices of an axis from `start` on (`mindspore.ops.narrow`).
+    """Select `length` slices of an axis from `start` on (`mindspore.ops.narrow`).
 
     Raises:
         ValueError: a part outside the axis.
@@ -477,5 +481,5 @@ def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
 def _tensor_narrow(
     self: Tensor, dim: Any = None, start: Any = None, length: Any = None, *, axis: Any = None
 ) -> Tensor:
-    """`length` slices of an axis from `start` on. See `ops.narrow`."""
+    """Select `length` slices of an axis from `start` on. See `ops.narrow`."""
     return narrow(self, axis if dim is None else dim, start, length)

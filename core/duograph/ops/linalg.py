@@ -1,4 +1,8 @@
-"""Matrix products: the primitive `matmul`, and the functions of MindSpore's names made of it."""
+"""Matrix products: the primitive `matmul`, and the functions with MindSpore's names made of it.
+
+Layers, losses and normalisation call it. Backends implement `matmul` and must accumulate 16-bit
+floats in float32; everything else here is made of other ops.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +32,14 @@ _Factor: TypeAlias = int | float | Tensor
 
 @op(name="matmul", dtypes=NUMERIC, promote="common")
 def matmul_of(input: Tensor, other: Tensor, transpose_a: bool = False, transpose_b: bool = False):
-    """Primitive: product of matrices in the last two axes; leading axes broadcast. Both have at
-    least two.
+    """Primitive: product of the matrices in the last two axes; leading axes broadcast.
+
+    Both operands have at least two axes.
     """
 
 
-def _turned(shape: Sequence[int], turn: bool) -> tuple[int, int]:
-    return (shape[-1], shape[-2]) if turn else (shape[-2], shape[-1])
+def _matrix_sizes(shape: Sequence[int], transpose: bool) -> tuple[int, int]:
+    return (shape[-1], shape[-2]) if transpose else (shape[-2], shape[-1])
 
 
 @matmul_of.infer
@@ -43,8 +48,8 @@ def _(x, y, transpose_a, transpose_b):
         raise ShapeError(
             f"matmul: got shapes {x.shape} and {y.shape}; wanted at least two axes each"
         )
-    m, k = _turned(x.shape, transpose_a)
-    k2, n = _turned(y.shape, transpose_b)
+    m, k = _matrix_sizes(x.shape, transpose_a)
+    k2, n = _matrix_sizes(y.shape, transpose_b)
     if k != k2:
         which = ("-2" if transpose_a else "-1", "-1" if transpose_b else "-2")
         raise ShapeError(
@@ -212,7 +217,7 @@ def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
 
 @tensor_method("outer")
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
-    """Every element of one vector times every element of another (`mindspore.ops.outer`).
+    """Outer product of two vectors (`mindspore.ops.outer`).
 
     Args:
         input: Tensor (n,).
@@ -323,7 +328,8 @@ def addbmm(
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.ops.addbmm(ms.ops.ones((1, 1)), ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))))
+        >>> a, b = ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))
+        >>> print(ms.ops.addbmm(ms.ops.ones((1, 1)), a, b))
         [[7.]]
     """
     product = reduce_sum(bmm(batch1, batch2), (0,), False)
@@ -425,7 +431,8 @@ def _(input: Tensor, weight: Tensor, bias: Tensor | None = None):
         )
     if bias is not None and bias.shape not in ((weight.shape[0],), (1,), ()):
         raise ShapeError(
-            f"dense: got bias of shape {bias.shape}; wanted {(weight.shape[0],)}, one number per output"
+            f"dense: got bias of shape {bias.shape}; wanted {(weight.shape[0],)}, one number "
+            f"per output"
         )
     return (input, weight, bias)
 
@@ -458,5 +465,5 @@ def bias_add(input_x: Tensor, bias: Tensor):
 
 
 def widened(x: Tensor) -> Tensor:
-    """Convert 16-bit floats to float32, in which composites compute sums; return others unchanged."""
+    """Convert 16-bit floats to float32, in which sums are computed; return others unchanged."""
     return cast_to(x, float32) if x.dtype.is_floating and x.dtype.itemsize == 2 else x

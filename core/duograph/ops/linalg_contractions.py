@@ -21,8 +21,9 @@ __all__ = ["dot", "inner", "tensor_dot", "batch_dot", "kron"]
 
 @tensor_method("dot")
 def dot(input: Tensor, other: Tensor) -> Tensor:
-    """Sum over the last axis of `input` and the second last of `other`, as `numpy.dot`
-    (`mindspore.ops.dot`).
+    """Sum of products over one axis of each, as `numpy.dot` (`mindspore.ops.dot`).
+
+    The axes are the last of `input` and the second last of `other`.
 
     Args:
         input: Tensor of any shape.
@@ -86,7 +87,8 @@ def tensor_dot(x1: Tensor, x2: Tensor, axes: int | Sequence[int | Sequence[int]]
     for i, j in zip(first, second, strict=True):
         if x1.shape[i] != x2.shape[j]:
             raise ShapeError(
-                f"tensor_dot: got shapes {x1.shape} and {x2.shape} with axes {axes!r}; axis {i} has "
+                f"tensor_dot: got shapes {x1.shape} and {x2.shape} with axes {axes!r}; axis "
+                f"{i} has "
                 f"size {x1.shape[i]} and axis {j} size {x2.shape[j]}, wanted the same"
             )
     left = [i for i in range(x1.ndim) if i not in first]
@@ -150,7 +152,8 @@ def batch_dot(x1: Tensor, x2: Tensor, axes: int | Sequence[int] | None = None) -
     """
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[0] != x2.shape[0]:
         raise ShapeError(
-            f"batch_dot: got shapes {x1.shape} and {x2.shape}; wanted at least two axes and the same axis 0"
+            f"batch_dot: got shapes {x1.shape} and {x2.shape}; wanted at least two axes and "
+            f"the same axis 0"
         )
     if axes is None:
         axes = (x1.ndim - 1, 1 if x2.ndim == 2 else x2.ndim - 2)
@@ -160,7 +163,8 @@ def batch_dot(x1: Tensor, x2: Tensor, axes: int | Sequence[int] | None = None) -
     i, j = axis_of("batch_dot", pair[0], x1.ndim), axis_of("batch_dot", pair[-1], x2.ndim)
     if i == 0 or j == 0 or x1.shape[i] != x2.shape[j]:
         raise ShapeError(
-            f"batch_dot: got shapes {x1.shape} and {x2.shape} with axes {pair}; wanted axes of one size, not 0"
+            f"batch_dot: got shapes {x1.shape} and {x2.shape} with axes {pair}; wanted axes of "
+            f"one size, not 0"
         )
     left = [a for a in range(1, x1.ndim) if a != i]
     right = [b for b in range(1, x2.ndim) if b != j]

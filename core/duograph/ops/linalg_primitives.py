@@ -1,6 +1,7 @@
 """Primitive classes of matmuls and bias addition.
 
-They convert MindSpore's constructor arguments to the attributes of an op.
+Users construct them. They convert MindSpore's constructor arguments to attributes of an op and
+compute nothing themselves.
 """
 
 from __future__ import annotations
@@ -36,16 +37,14 @@ class MatMul(Primitive):
         self.transpose_b = transpose_b
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        """The product."""
+        """Return the product."""
         if self._ndim == 2 and (x.ndim != 2 or y.ndim != 2):
             raise ShapeError(f"MatMul: got shapes {x.shape} and {y.shape}; wanted two axes each")
         return linalg.matmul_of(x, y, self.transpose_a, self.transpose_b)
 
 
 class BatchMatMul(MatMul):
-    """Batched matmul over the last two axes: `BatchMatMul(transpose_a=False,
-    transpose_b=False)(x, y)`.
-    """
+    """Batched matmul over the last two axes: `BatchMatMul(transpose_a=False)(x, y)`."""
 
     _ndim = 0
 
@@ -60,5 +59,5 @@ class BiasAdd(Primitive):
         self.data_format = wanted_format("BiasAdd", data_format, ("NCHW", "NHWC", "NCDHW"))
 
     def __call__(self, x: Tensor, b: Tensor) -> Tensor:
-        """The sum."""
+        """Return the sum."""
         return x + b if self.data_format == "NHWC" else linalg.bias_add(x, b)

@@ -1,4 +1,7 @@
-"""Logical and bitwise ops, shifts, and selection by a mask."""
+"""Logical and bitwise ops, shifts, and selection by a mask.
+
+Users call them, and rules of other ops use `select_by`. None except the selections has a gradient.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def _bits(x: Tensor | Array) -> int:
     result=bool_,
 )  # fmt: skip
 def logical_not(input: Tensor):
-    """Whether elements are zero or False (`mindspore.ops.logical_not`).
+    """Logical not: True where an element is zero or False (`mindspore.ops.logical_not`).
 
     Args:
         input: Tensor of any shape and dtype.
@@ -78,7 +81,7 @@ def _(s, x):
     result=bool_,
 )  # fmt: skip
 def logical_and(input: Tensor, other: Tensor):
-    """Whether both elements are true (not zero) (`mindspore.ops.logical_and`).
+    """Logical and: True where both elements are not zero (`mindspore.ops.logical_and`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -116,7 +119,7 @@ def _(x, y):
     result=bool_,
 )  # fmt: skip
 def logical_or(input: Tensor, other: Tensor):
-    """Whether at least one of the elements is true (not zero) (`mindspore.ops.logical_or`).
+    """Logical or: True where at least one element is not zero (`mindspore.ops.logical_or`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -154,7 +157,7 @@ def _(x, y):
     result=bool_,
 )  # fmt: skip
 def logical_xor(input: Tensor, other: Tensor):
-    """Whether exactly one of the elements is true (not zero) (`mindspore.ops.logical_xor`).
+    """Logical xor: True where exactly one element is not zero (`mindspore.ops.logical_xor`).
 
     Args:
         input: Tensor of any shape and dtype, or a number.
@@ -422,8 +425,9 @@ def invert(x: Tensor) -> Tensor:
 
 @op(name="select", promote="common", promote_from=1, primitive="Select", folds="biufc")
 def select_by(condition: Tensor, input: Tensor, other: Tensor):
-    """Primitive: elements of `input` where the bool `condition` holds, else of `other`; shapes
-    broadcast.
+    """Primitive: elements of `input` where the bool `condition` holds, else of `other`.
+
+    The shapes broadcast.
     """
 
 
@@ -457,7 +461,7 @@ def select(condition: Tensor, input: _Operand, other: _Operand) -> Tensor:
     Both operands are computed; the gradient flows to the selected one.
 
     Args:
-        condition: Tensor of bool (another dtype: whether not zero).
+        condition: Tensor of bool; elements of another dtype count as True unless zero.
         input, other: Tensors or numbers; all shapes broadcast, the dtypes are promoted to a common
             one.
 

@@ -1,7 +1,7 @@
 """Losses as functions, over classes, distances and probabilities.
 
-Every loss is a composite, so it has one gradient in both modes; `reduction` is ``"mean"``,
-``"sum"`` or ``"none"``.
+Users, loss layers and `loss_primitives.py` call them. Every loss is a composite, so eager and
+compiled code share one gradient. `reduction` is ``"mean"``, ``"sum"`` or ``"none"``.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def check_reduction(name: str, reduction: object) -> str:
+    """Return `reduction` if it is a known one; raise ArgumentValueError otherwise."""
     if reduction not in REDUCTIONS:
         raise ArgumentValueError(
             f"{name}: got reduction={reduction!r}; wanted 'mean', 'sum' or 'none'"
@@ -45,6 +46,7 @@ def check_reduction(name: str, reduction: object) -> str:
 
 
 def same_shape(name: str, x: Tensor, y: Tensor, first: str, second: str) -> None:
+    """Raise ShapeError, naming the operands `first` and `second`, when the shapes differ."""
     if x.shape != y.shape:
         raise ShapeError(
             f"{name}: {first} has shape {x.shape} and {second} {y.shape}; wanted the same"
@@ -52,10 +54,12 @@ def same_shape(name: str, x: Tensor, y: Tensor, first: str, second: str) -> None
 
 
 def total_of(x: Tensor) -> Tensor:
+    """Return the sum of all elements."""
     return reduce_sum(x, tuple(range(x.ndim)), False)
 
 
 def reduced(x: Tensor, reduction: str) -> Tensor:
+    """Apply a reduction over all elements."""
     if reduction == "none":
         return x
     total = total_of(x)
@@ -83,7 +87,7 @@ def nll_rows(
     reduction: str,
     smoothing: float,
 ):
-    """Negative log likelihood of rows (M, C) of log probabilities for classes (M,)."""
+    """Negative log likelihood of classes (M,) under rows of log probabilities (M, C)."""
     classes = input.shape[1]
     valid = not_equal(target, ignore_index)
     # an ignored target may be out of range, so it reads class 0 with weight 0
@@ -96,8 +100,8 @@ def nll_rows(
     # a factor of 0 is not enough, since an ignored row may hold -inf
     loss = select_by(valid, neg(picked) * scale, fill((), 0.0, input.dtype))
     if smoothing:
-        spread = input if weight is None else input * cast_to(weight, input.dtype)
-        uniform = neg(reduce_sum(spread, (1,), False)) * cast_to(valid, input.dtype)
+        weighted = input if weight is None else input * cast_to(weight, input.dtype)
+        uniform = neg(reduce_sum(weighted, (1,), False)) * cast_to(valid, input.dtype)
         loss = loss * (1.0 - smoothing) + uniform * (smoothing / classes)
     if reduction == "none":
         return loss
@@ -135,7 +139,7 @@ def nll_loss(
         inputs: log probabilities of shape (N, C, ...) or (C,), float.
         target: classes of shape (N, ...) or (), integer.
         weight: one factor per class, shape (C,).
-        ignore_index: targets of this value are left out.
+        ignore_index: targets of this value do not count.
         reduction: ``"mean"`` divides by the sum of the factors.
         label_smoothing: fraction of the target distributed evenly over all classes, in [0, 1].
 
@@ -232,7 +236,7 @@ def cross_entropy_with_probabilities(
 
 @primitive("SoftmaxCrossEntropyWithLogits()(logits, labels)")
 def softmax_cross_entropy_with_logits(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Loss of each row and its gradient, as the primitive of that name returns them.
+    """Cross entropy of each row and its gradient with respect to the logits.
 
     Args:
         logits: (N, C), float.
@@ -334,7 +338,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
 
 def _check_probabilities(name: str, x: Tensor) -> None:
-    """Raise for probabilities outside [0, 1], which are checked on the host when values are known."""
+    """Raise ProbabilityError for values outside [0, 1], as soon as the values are known."""
     builder = staged_builder()
     if x.size == 0 or (builder is None and isinstance(x, GraphTensor)):
         return
@@ -346,7 +350,8 @@ def _check_probabilities(name: str, x: Tensor) -> None:
         for bound in map(float, bounds):
             if bound < 0.0 or bound > 1.0:
                 raise ProbabilityError(
-                    f"{name}: got the value {bound:g}; wanted probabilities in [0, 1]: apply sigmoid "
+                    f"{name}: got the value {bound:g}; wanted probabilities in [0, 1]: apply "
+                    f"sigmoid "
                     f"first, or use binary_cross_entropy_with_logits (nn.BCEWithLogitsLoss)"
                 )
 
@@ -396,7 +401,7 @@ def _(logits: Tensor, labels: Tensor, weight: Tensor | None = None, reduction: s
 
 @binary_cross_entropy.bprop
 def _(logits, labels, weight, out, dout, reduction):
-    """(p - y) / (p (1 - p)), its denominator bounded away from 0: finite at p = 0 and 1."""
+    """Gradient (p - y) / (p (1 - p)), finite at 0 and 1: the denominator is bounded below."""
     labels = cast_to(labels, logits.dtype)
     scale = dout
     if reduction == "mean":
@@ -404,9 +409,9 @@ def _(logits, labels, weight, out, dout, reduction):
     factor = broadcast_to(scale, logits.shape) if reduction != "none" else scale
     if weight is not None:
         factor = factor * cast_to(weight, logits.dtype)
-    spread = maximum(logits * (1.0 - logits), 1e-12 if logits.dtype.itemsize > 2 else 1e-4)
+    variance = maximum(logits * (1.0 - logits), 1e-12 if logits.dtype.itemsize > 2 else 1e-4)
 
-    d_logits = unbroadcast(factor * (logits - labels) / spread, logits)
+    d_logits = unbroadcast(factor * (logits - labels) / variance, logits)
     tiny = 1e-12 if logits.dtype.itemsize > 2 else 1e-7
     odds = log(maximum(1.0 - logits, tiny)) - log(maximum(logits, tiny))
     return d_logits, unbroadcast(factor * odds, labels), NO_GRAD

@@ -1,4 +1,8 @@
-"""Primitive classes of the losses, with MindSpore's constructor and call arguments."""
+"""Primitive classes of the losses, with MindSpore's constructor and call arguments.
+
+Users construct them. They map arguments to the functions of `loss.py` and `ctc.py`, and add no
+formula of their own.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ __all__ = [
 
 
 class SparseSoftmaxCrossEntropyWithLogits(Primitive):
-    """Primitive: mean cross entropy of logits and classes, or its gradient when `is_grad`."""
+    """Primitive: mean cross entropy of logits with classes, or its gradient when `is_grad`."""
 
     def __init__(self, is_grad: bool = False) -> None:
         super().__init__()
@@ -45,7 +49,7 @@ class SparseSoftmaxCrossEntropyWithLogits(Primitive):
 
 
 class SigmoidCrossEntropyWithLogits(Primitive):
-    """Primitive: elementwise binary cross entropy of logits."""
+    """Primitive: element-wise binary cross entropy of logits."""
 
     def __call__(self, logits: Tensor, label: Tensor) -> Tensor:
         return binary_cross_entropy_with_logits.public(logits, label, None, None, "none")

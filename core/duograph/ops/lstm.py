@@ -1,4 +1,7 @@
-"""The LSTM Primitive class, which runs layers and directions with the single steps of `recurrent`."""
+"""The LSTM primitive class: layers and directions, unrolled over `recurrent.lstm_step`.
+
+Users construct it; `nn.LSTM` has its own loop. It must not keep state between calls.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,12 @@ __all__ = ["LSTM"]
 class LSTM(Primitive):
     """`LSTM(input_size, hidden_size, num_layers, has_bias, bidirectional, dropout)(x, h, c, w)`.
 
-    x: (T, N, input_size). h, c: (layers * directions, N, hidden_size). w concatenates, for every layer
-    and direction, the input weights (4 * hidden, inputs), then the hidden weights (4 * hidden,
-    hidden), then, with `has_bias`, the sums of both biases (4 * hidden,); gates in the order i, f,
-    g, o.
+    x: (T, N, input_size). h, c: (layers * directions, N, hidden_size). w concatenates, for every
+    layer and direction, the input weights (4 * hidden, inputs), then the hidden weights (4 *
+    hidden, hidden), then, with `has_bias`, the sums of both biases (4 * hidden,). The gates are in
+    the order i, f, g, o.
 
-    Returns (output (T, N, directions * hidden), h, c, reserve, state); the last two are empty here.
+    Returns (output (T, N, directions * hidden), h, c, reserve, state); the last two are empty.
 
     Raises:
         ValueError: the sizes do not match, or a projection size, which is not supported.
@@ -58,7 +61,7 @@ class LSTM(Primitive):
                 raise ArgumentValueError(f"LSTM: got {key}={value}; wanted at least 1")
         if proj_size:
             raise ArgumentValueError(
-                f"LSTM: got proj_size={proj_size}; wanted 0, projections are not built yet"
+                f"LSTM: got proj_size={proj_size}; wanted 0, projections are not supported"
             )
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.has_bias, self.bidirectional, self.dropout = has_bias, bidirectional, dropout
@@ -87,12 +90,13 @@ class LSTM(Primitive):
         return list(zip(parts[:cells], parts[cells : 2 * cells], biases, strict=True))
 
     def __call__(self, x: Tensor, h: Tensor, c: Tensor, w: Tensor) -> tuple[Tensor, ...]:
-        """(output, h, c, reserve, state)."""
+        """Return (output, h, c, reserve, state)."""
         directions = 2 if self.bidirectional else 1
         state = (self.num_layers * directions, x.shape[1] if x.ndim == 3 else -1, self.hidden_size)
         if x.ndim != 3 or x.shape[2] != self.input_size or h.shape != state or c.shape != state:
             raise ShapeError(
-                f"LSTM: got x of shape {x.shape}, h of shape {h.shape} and c of shape {c.shape}; wanted "
+                f"LSTM: got x of shape {x.shape}, h of shape {h.shape} and c of shape "
+                f"{c.shape}; wanted "
                 f"(T, N, {self.input_size}) and ({state[0]}, N, {self.hidden_size}) twice"
             )
         weights = self._weights(w)

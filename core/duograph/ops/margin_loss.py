@@ -1,4 +1,7 @@
-"""Losses with margins, and the Gaussian likelihood."""
+"""Losses with margins, and the negative log likelihood of Gaussians.
+
+Users and loss layers call them. All are composites without gradient rules of their own.
+"""
 
 from __future__ import annotations
 
@@ -221,14 +224,15 @@ def _(
         raise ArgumentValueError(f"{name}: got p={p!r}; wanted 1 or 2")
     if input.ndim != 2 or target.shape != input.shape[:1]:
         raise ShapeError(
-            f"{name}: input has shape {input.shape} and target {target.shape}; wanted (N, C) and (N,)"
+            f"{name}: input has shape {input.shape} and target {target.shape}; wanted (N, C) "
+            f"and (N,)"
         )
     return (input, target, weight, p, float(margin), reduction)
 
 
 @op(composite=True)
 def multilabel_margin_rows(input: Tensor, target: Tensor, reduction: str):
-    """Multi-label hinge loss of rows (N, C); the labels of a row end at the first -1."""
+    """Multi-label hinge loss of scores (N, C); the labels of a row end at the first -1."""
     n, c = input.shape
     ended = less(target, 0)
     before = scan_sum(cast_to(ended, int32), 1, False, False)
@@ -276,7 +280,8 @@ def multilabel_soft_margin_loss(
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.ops.multilabel_soft_margin_loss(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[1.0, 0.0]])))
+        >>> x, y = ms.Tensor([[0.0, 0.0]]), ms.Tensor([[1.0, 0.0]])
+        >>> print(ms.ops.multilabel_soft_margin_loss(x, y))
         0.6931472
     """
     name = "multilabel_soft_margin_loss"

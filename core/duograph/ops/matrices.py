@@ -42,12 +42,12 @@ def _square(name: str, x: Tensor) -> None:
         )
 
 
-def _turned(x: Tensor) -> Tensor:
+def _transposed(x: Tensor) -> Tensor:
     return transpose_by(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 def _column(x: Tensor, k: int) -> Tensor:
-    """x[..., k]."""
+    """Return x[..., k]."""
     begin = (*[0] * (x.ndim - 1), k)
     end = (*x.shape[:-1], k + 1)
     return reshape_to(slice_by(x, begin, end, (1,) * x.ndim), x.shape[:-1])
@@ -58,10 +58,10 @@ def _eye(n: int, dtype: DType) -> Tensor:
 
 
 def _eliminated(a: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Gauss-Jordan elimination with partial pivoting of the first `steps` columns of (..., n, m).
+    """Run Gauss-Jordan elimination with partial pivoting on the first `steps` columns.
 
-    Rows stay where they are. Returns the reduced matrix, the pivot row of each column and the
-    pivots.
+    `a` has shape (..., n, m). Rows are not exchanged. Returns the reduced matrix, the pivot row of
+    each column, and the pivots.
     """
     *batch, n, _ = a.shape
     used = fill((*batch, n), False, bool_)
@@ -106,7 +106,7 @@ def _(a, b):
     for i in np.ndindex(a.shape[:-2]):
         try:
             out[i] = np.linalg.solve(a[i].astype(wide), b[i].astype(wide))
-        except np.linalg.LinAlgError:  # singular: not a number
+        except np.linalg.LinAlgError:  # singular: the result remains NaN
             continue
     return out.astype(b.dtype)
 
@@ -129,12 +129,12 @@ def _(a, b):
 
 @solve_by.bprop
 def _(a, b, out, dout):
-    db = solve_by(_turned(a), dout)
+    db = solve_by(_transposed(a), dout)
     return neg(matmul_of(db, out, False, True)), db
 
 
 def solve(A: Tensor, B: Tensor) -> Tensor:
-    """x of A x = B (`mindspore.scipy.linalg` style).
+    """Solve A x = B for x (`mindspore.scipy.linalg` style).
 
     Args:
         A: Tensor (..., n, n), floating.
@@ -162,7 +162,7 @@ def inverse(input: Tensor):
     """Inverse of matrices (`mindspore.ops.inverse`).
 
     Args:
-        input: Tensor (..., n, n); integers are taken as float32.
+        input: Tensor (..., n, n); integers are converted to float32.
 
     Returns:
         Tensor of the shape of `input`; NaN or inf where a matrix is singular.
@@ -188,7 +188,7 @@ def _(input: Tensor):
 
 @inverse.bprop
 def _(x, out, dout):
-    t = _turned(out)
+    t = _transposed(out)
     return (neg(matmul_of(matmul_of(t, dout), t)),)
 
 
@@ -200,7 +200,7 @@ inv_ex = inverse.public
 
 @op(method="slogdet", dtypes=FLOATING, primitive="LogMatrixDeterminant")
 def slogdet(input: Tensor):
-    """Sign, and logarithm of the size, of determinants (`mindspore.ops.slogdet`).
+    """Sign and logarithm of the absolute value of determinants (`mindspore.ops.slogdet`).
 
     Raises:
         ValueError: not square.
@@ -233,7 +233,7 @@ def _(x):
 
 
 def _signs(rows: Tensor, pivots: Tensor) -> Tensor:
-    """Sign of the permutation of pivot rows times those of the pivots."""
+    """Return the sign of a determinant: that of the row permutation times those of the pivots."""
     *batch, n = rows.shape
     lead = len(batch)
     before = less(reshape_to(rows, (*batch, 1, n)), reshape_to(rows, (*batch, n, 1)))
@@ -258,7 +258,7 @@ def _(input):
         return fill(batch, 1.0, input.dtype), fill(batch, 0.0, input.dtype)
     wide = cast_to(input, float32) if input.dtype.itemsize == 2 else input
     _, rows, pivots = _eliminated(wide, n)
-    # behind a pivot of 0 stand NaN: the matrix is singular
+    # a pivot of 0 makes the later ones NaN: the matrix is singular, so these count as 0
     clean = select_by(equal(pivots, pivots), pivots, fill((), 0.0, pivots.dtype))
     size = reduce_sum(log(elementwise.abs(clean)), (len(batch),), False)
     sign = _signs(rows, clean)
@@ -270,7 +270,7 @@ def _(input):
 @slogdet.bprop
 def _(x, out, dout):
     share = reshape_to(dout[1], (*dout[1].shape, 1, 1))
-    return (share * _turned(inverse(x)),)
+    return (share * _transposed(inverse(x)),)
 
 
 @op(method="det", dtypes=FLOATING, primitive="MatrixDeterminant")
@@ -320,7 +320,7 @@ def _(input):
 @det.bprop
 def _(x, out, dout):
     share = reshape_to(dout * out, (*out.shape, 1, 1))
-    return (share * _turned(inverse(x)),)
+    return (share * _transposed(inverse(x)),)
 
 
 @tensor_method("logdet")
@@ -345,8 +345,9 @@ def logdet(input: Tensor) -> Tensor:
 
 @op(name="cholesky", dtypes=FLOATING, primitive="Cholesky")
 def cholesky_by(input: Tensor):
-    """Primitive: lower triangular L with L L^T = input, of which the lower triangle is read; NaN
-    without one.
+    """Primitive: lower triangular L with L L^T = input; NaN where there is none.
+
+    Only the lower triangle of `input` is read.
     """
 
 
@@ -364,7 +365,7 @@ def _(x):
         low = np.tril(x[i].astype(wide))
         try:
             out[i] = np.linalg.cholesky(low + np.tril(low, -1).T)
-        except np.linalg.LinAlgError:  # not positive definite
+        except np.linalg.LinAlgError:  # not positive definite: the result remains NaN
             continue
     return out.astype(x.dtype)
 
@@ -402,8 +403,8 @@ def _(x, out, dout):
     inner = matmul_of(out, dout, True, False) * weight
     inv = inverse(out)
     s = matmul_of(matmul_of(inv, inner, True, False), inv)
-    # the forward reads the lower triangle alone: gradients of the mirrored elements go there too
-    both = s + _turned(s)
+    # only the lower triangle is read, so it also receives the gradient of the mirrored elements
+    both = s + _transposed(s)
     return (both * weight,)
 
 
@@ -413,7 +414,7 @@ def cholesky(input_x: Tensor, upper: bool = False) -> Tensor:
 
     Args:
         input_x: Tensor (..., n, n), floating; the lower triangle is read.
-        upper: give the transposed factor.
+        upper: return the transposed factor.
 
     Returns:
         Tensor of the shape of `input_x`; NaN where a matrix is not positive definite.
@@ -429,12 +430,12 @@ def cholesky(input_x: Tensor, upper: bool = False) -> Tensor:
     """
     _square("cholesky", input_x)
     found = cholesky_by(input_x)
-    return _turned(found) if upper else found
+    return _transposed(found) if upper else found
 
 
 @tensor_method("cholesky_inverse")
 def cholesky_inverse(input_x: Tensor, upper: bool = False) -> Tensor:
-    """Inverse of the matrix whose Cholesky factor is given (`mindspore.ops.cholesky_inverse`).
+    """Inverse of a matrix from its Cholesky factor (`mindspore.ops.cholesky_inverse`).
 
     Examples:
         >>> import duograph as ms
@@ -504,11 +505,11 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
             f"cross: got shape {input.shape} and dim={dim}; wanted an axis of size 3"
         )
 
-    def turned(x: Tensor, order: tuple[int, ...]) -> Tensor:
+    def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
         return gather(x, np.array(order), axis)
 
     a, b = (1, 2, 0), (2, 0, 1)
-    return turned(input, a) * turned(other, b) - turned(input, b) * turned(other, a)
+    return permuted(input, a) * permuted(other, b) - permuted(input, b) * permuted(other, a)
 
 
 # ---- primitive classes --------------------------------------------------------------------------
@@ -524,6 +525,6 @@ class MatrixInverse(Primitive):
         self.adjoint = adjoint
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The inverse, transposed when `adjoint`."""
+        """Return the inverse, transposed when `adjoint`."""
         out = inverse.public(x)
-        return _turned(out) if self.adjoint else out
+        return _transposed(out) if self.adjoint else out

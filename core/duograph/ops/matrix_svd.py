@@ -1,7 +1,7 @@
 """Singular values of matrices: svd, singular_values, and the pseudo-inverse made of them.
 
 Users call them, and `statistics.py` for matrix norms. NumPy computes the decompositions on the
-host, so these functions need values and cannot be part of a compiled graph.
+host, so these functions need concrete values; no backend has a kernel for them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["svd", "singular_values", "pinv"]
 def _svd_on_host(name: str, x: Tensor, **options: bool) -> Any:
     if x.ndim < 2:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted matrices (..., M, N)")
-    svd: Any = np.linalg.svd  # what it returns depends on the options
+    svd: Any = np.linalg.svd  # the type of the result depends on the options
     try:
         return svd(x.asnumpy(), **options)
     except np.linalg.LinAlgError as error:
@@ -59,8 +59,9 @@ def singular_values(x: Tensor) -> Tensor:
 
 
 def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> Any:
-    """Singular value decomposition (`mindspore.ops.svd`), on the host; gradients flow to the values
-    alone.
+    """Singular value decomposition, computed on the host (`mindspore.ops.svd`).
+
+    Only the singular values have a gradient.
 
     Returns:
         (s, u, v) with input = u diag(s) v^T, or s.

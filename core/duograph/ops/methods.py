@@ -1,4 +1,8 @@
-"""Installs Tensor's methods and operators from the op table, once."""
+"""Installation of Tensor's methods and operators from the op table.
+
+Op families mark plain functions with the decorators; `ops/__init__.py` calls `install` once, after
+all families are imported. No other module may add methods to Tensor.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def tensor_method(*names: str) -> Callable[[F], F]:
-    """Mark a plain function, whose first argument is the tensor, as a Tensor method of these names."""
+    """Mark a function, whose first argument is the tensor, as Tensor methods of these names."""
 
     def mark(function: F) -> F:
         function.tensor_methods = names  # type: ignore[attr-defined]
@@ -31,7 +35,7 @@ def _reflected(function: Callable[..., object]) -> Callable[..., object]:
 
 
 def tensor_property(*names: str) -> Callable[[F], F]:
-    """Mark a plain function of the tensor as a Tensor property of these names."""
+    """Mark a function of one tensor as Tensor properties of these names."""
 
     def mark(function: F) -> F:
         function.tensor_properties = names  # type: ignore[attr-defined]
@@ -41,20 +45,18 @@ def tensor_property(*names: str) -> Callable[[F], F]:
 
 
 def install(cls: type, families: Iterable[ModuleType]) -> dict[str, object]:
-    """Give `cls` every method and operator that an op, or a marked function, names; what was given,
-    by name.
-    """
-    given: dict[str, object] = {}
+    """Set the methods and operators named by ops and marked functions on `cls`; return them."""
+    found: dict[str, object] = {}
     for known in OPS.values():
-        given.update({name: known.public for name in known.methods})
-        given.update({name: known.operator_function for name in known.operators})
-        given.update({name: _reflected(known.operator_function) for name in known.reflected})
+        found.update({name: known.public for name in known.methods})
+        found.update({name: known.operator_function for name in known.operators})
+        found.update({name: _reflected(known.operator_function) for name in known.reflected})
     for family in families:
         for value in vars(family).values():
-            given.update({name: value for name in getattr(value, "tensor_methods", ())})
-            given.update(
-                {name: property(value) for name in getattr(value, "tensor_properties", ())}
-            )
-    for name, value in given.items():
+            for name in getattr(value, "tensor_methods", ()):
+                found[name] = value
+            for name in getattr(value, "tensor_properties", ()):
+                found[name] = property(value)
+    for name, value in found.items():
         setattr(cls, name, value)
-    return given
+    return found

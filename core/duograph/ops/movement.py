@@ -1,9 +1,9 @@
-"""Primitives that move elements: reshape, transpose, broadcast, slices, flips, concatenation,
-padding.
+"""Primitives that move elements: slices, slice updates, flips, concatenation, padding, identity.
 
-All but reshape decompose into `strided_copy` (reading) or a scatter over flat positions (writing),
-so a backend of the inner ring has them. Axes, begins and ends arrive normalised; the functions that
-users call (shaping.py, joining.py, padding.py) do that.
+All but identity and concat decompose into `strided_copy` (reading) or a scatter over flat positions
+(writing), so a backend with only the inner ring of kernels supports them. The public functions in
+`shaping.py`, `joining.py` and `padding.py` call them and normalise axes, begins and ends; a rule
+here must not accept negative ones.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ["reshape", "identity", "stop_gradient"]
 
 @primitive("Reshape", op="reshape")
 def reshape(input: Tensor, shape: Sequence[int] | int) -> Tensor:
-    """The same elements, in row-major order, under another shape (`mindspore.ops.reshape`).
+    """Change the shape, keeping the elements in row-major order (`mindspore.ops.reshape`).
 
     Args:
         input: Tensor of any shape and dtype.
-        shape: ints; one of them may be -1 and is then worked out from the size.
+        shape: ints; one of them may be -1 and is then computed from the size.
 
     Returns:
         Tensor of that shape, sharing the buffer.
@@ -48,7 +48,7 @@ def reshape(input: Tensor, shape: Sequence[int] | int) -> Tensor:
          [3, 4]])
     """
     if shape.__class__ is tuple and not runtime_state.staging:
-        call = _reshaped.get((input._type, shape))  # only resolved shapes are in there
+        call = _reshaped.get((input._type, shape))  # the table holds only resolved shapes
         if call is not None:
             return call(input)
     return reshape_to(input, resolve_shape(input.shape, ints_of("reshape", "shape", shape)))
@@ -58,7 +58,7 @@ _reshaped = reshape_to.table
 
 
 def resolve_shape(have: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
-    """`wanted` with its -1 worked out.
+    """Return `wanted` with its -1 replaced by the size that fits.
 
     Raises:
         ShapeError: more than one -1, or a size that does not divide.
@@ -114,7 +114,7 @@ def _(x, out, dout):
     differentiable=False,
 )
 def stop_gradient(value: Tensor):
-    """The same value, through which no gradient flows (`mindspore.ops.stop_gradient`).
+    """Return the same value and stop its gradient (`mindspore.ops.stop_gradient`).
 
     Examples:
         >>> import duograph as ms
@@ -134,14 +134,15 @@ stop_gradient.reference(np.array)
 def slice_shape(
     begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
 ) -> tuple[int, ...]:
-    """Sizes of a slice with one normalised (begin, end, stride) an axis."""
+    """Return the shape of a slice with one normalised (begin, end, stride) per axis."""
     return tuple(len(range(b, e, s)) for b, e, s in zip(begin, end, strides, strict=True))
 
 
 @op(name="strided_slice", composite=False, folds="biufc", per_axis=("begin", "end", "strides"))
 def slice_by(input: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]):
-    """Primitive: one normalised (begin, end, stride) an axis; an end of -1 is before the first
-    element.
+    """Primitive: a slice with one normalised (begin, end, stride) per axis.
+
+    An end of -1, with a negative stride, includes the first element.
     """
 
 
@@ -149,8 +150,9 @@ def slice_by(input: Tensor, begin: Sequence[int], end: Sequence[int], strides: S
 def _slice_type(x, begin, end, strides):
     if not len(begin) == len(end) == len(strides) == x.ndim:
         raise ShapeError(
-            f"strided_slice: got {len(begin)} begins, {len(end)} ends and {len(strides)} strides for "
-            f"shape {x.shape}; wanted one of each an axis"
+            f"strided_slice: got {len(begin)} begins, {len(end)} ends and {len(strides)} "
+            f"strides for "
+            f"shape {x.shape}; wanted one of each per axis"
         )
     shape = slice_shape(begin, end, strides)
     for axis, (b, s, m, n) in enumerate(zip(begin, strides, shape, x.shape, strict=True)):
@@ -192,7 +194,7 @@ def _(x, out, dout, begin, end, strides):
 
 
 def slice_axis(input: Tensor, axis: int, begin: int, end: int) -> Tensor:
-    """`input[begin:end]` along one axis, all of the others."""
+    """Return `input[begin:end]` along one axis, whole along the others."""
     shape = input.shape
     if begin == 0 and end == shape[axis]:
         return input
@@ -205,9 +207,7 @@ def slice_axis(input: Tensor, axis: int, begin: int, end: int) -> Tensor:
 def update_by(
     input: Tensor, value: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
 ):
-    """Primitive: a copy of `input` with that slice replaced by `value`, which has the slice's
-    shape.
-    """
+    """Primitive: a copy of `input` with a slice replaced by `value`, of the slice's shape."""
 
 
 @update_by.infer
@@ -250,7 +250,7 @@ def _(x, v, out, dout, begin, end, strides):
 
 @op(name="flip", composite=False, folds="biufc")
 def flip_by(input: Tensor, axes: Sequence[int]):
-    """Primitive: the order of the elements reversed along `axes`."""
+    """Primitive: `input` with the order of its elements reversed along `axes`."""
 
 
 @flip_by.infer
@@ -281,7 +281,7 @@ def _(x, out, dout, axes):
 
 @op(name="concat", composite=False, promote="common", folds="biufc")
 def concat_by(tensors: Sequence[Tensor], axis: int):
-    """Primitive: `tensors` one behind the other along `axis`."""
+    """Primitive: `tensors` concatenated along `axis`."""
 
 
 @concat_by.infer
@@ -293,7 +293,8 @@ def _(tensors, axis):
             n != m for k, (n, m) in enumerate(zip(t.shape, first.shape)) if k != axis
         ):
             raise ShapeError(
-                f"concat: got shapes {first.shape} (number 0) and {t.shape} (number {i}) along axis "
+                f"concat: got shapes {first.shape} (number 0) and {t.shape} (number {i}) along "
+                f"axis "
                 f"{axis}; wanted equal sizes on every other axis"
             )
         total += t.shape[axis]
@@ -327,8 +328,9 @@ def pad_by(input: Tensor, low: Sequence[int], high: Sequence[int], value: object
 def _(x, low, high, value):
     if not len(low) == len(high) == x.ndim or min((*low, *high), default=0) < 0:
         raise ShapeError(
-            f"pad_constant: got low={tuple(low)}, high={tuple(high)} for shape {x.shape}; wanted one "
-            f"number, not negative, of each an axis"
+            f"pad_constant: got low={tuple(low)}, high={tuple(high)} for shape {x.shape}; "
+            f"wanted one "
+            f"number, not negative, of each per axis"
         )
     return TensorType.of(
         tuple(n + a + b for n, a, b in zip(x.shape, low, high, strict=True)), x.dtype

@@ -1,8 +1,8 @@
-"""Primitive classes of the ops that move, select and make elements, such as
-`ops.Concat(axis)(tensors)`.
+"""Primitive classes of ops that move, select and create elements, such as `ops.Concat(axis)`.
 
-A class is a line of a table: the function that it calls, the op that its gradient rules belong to,
-and what its constructor takes.
+Users construct them. Each class is one call of `_form` below: the function to call, the op whose
+gradient rules apply, and the constructor's arguments with defaults. The functions here only adapt
+arguments; they define no ops.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from ..errors import ArgumentError
 from ..op import OPS, Op
 from ..tensor import Tensor
 from . import (
-    creation_functions as creation,
-)
-from . import (
+    axis_scattering,
     diagonals,
     gathering,
     indexing,
@@ -35,21 +33,23 @@ from . import (
     sorting,
     tensor_types,
 )
+from . import (
+    creation_functions as creation,
+)
 from .comparison import less
+from .division import floor_divide, remainder
 from .gather_scatter import gather
 from .logic import logical_and, select_by
 from .primitive import Primitive
-from .rounding import floor_divide, remainder
 
-__all__: list[str] = []  # filled below
+__all__: list[str] = []  # filled by _form
 
+_Number: TypeAlias = Tensor | int | float
 _Function: TypeAlias = Callable[..., Any]  # of any result: a Tensor, a tuple of them, a shape
 
 
 class _Form(Primitive):
-    """Base of the classes below: keeps the constructor's arguments, and passes them on by name with
-    each call.
-    """
+    """Base of the classes below: passes the constructor's arguments on by name with each call."""
 
     function: _Function
     defaults: Mapping[str, object] = {}
@@ -73,8 +73,9 @@ _REQUIRED = inspect.Parameter.empty
 
 
 def _form(name: str, function: _Function, op: str | None = None, **defaults: object) -> None:
-    """Define the class `name`; `defaults` are its constructor's arguments, _REQUIRED where there is
-    no default.
+    """Define the class `name`, whose constructor takes the keys of `defaults`.
+
+    The value _REQUIRED marks an argument without a default.
     """
     parameters = [
         inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v)
@@ -91,19 +92,18 @@ def _form(name: str, function: _Function, op: str | None = None, **defaults: obj
             "defaults": defaults,
             "__signature__": inspect.Signature(parameters),
             "__doc__": f"Primitive form of `ops.{shown}`: the constructor takes "
-            f"{', '.join(defaults) or 'nothing'}, the call what is left.",
+            f"{', '.join(defaults) or 'nothing'}, the call the other arguments.",
             "__module__": __name__,
         },
     )
     __all__.append(name)
 
 
-# ---- arguments in MindSpore's order
-# ------------------------------------------------------------------------
+# ---- arguments in MindSpore's order -------------------------------------------------------------
 
 
 def _tensors(function: _Function) -> _Function:
-    """A function of a sequence that also takes the tensors one by one."""
+    """Wrap a function of a sequence of tensors to also take them as separate arguments."""
 
     def several(*tensors: object, **attributes: object) -> object:
         given = (
@@ -172,11 +172,11 @@ def _flatten(input_x: Tensor) -> Tensor:
     return shaping.flatten(input_x)
 
 
-def _range(start: object, end: object, step: object, maxlen: int) -> Tensor:
+def _range(start: _Number, end: _Number | None, step: _Number, maxlen: int) -> Tensor:
     return creation.range(start, end, step, maxlen)
 
 
-def _log_space(start: object, end: object, steps: int, base: int, dtype: DType) -> Tensor:
+def _log_space(start: _Number, end: _Number, steps: int, base: int, dtype: DType) -> Tensor:
     return creation.logspace(start, end, steps, base, dtype=dtype)
 
 
@@ -226,7 +226,9 @@ def _index_add(x: Tensor, indices: object, y: Tensor, axis: int, **flags: bool) 
 
 
 def _index_fill(x: Tensor, dim: Tensor | int, index: object, value: object) -> Tensor:
-    return scattering.index_fill(x, dim.item() if isinstance(dim, Tensor) else dim, index, value)
+    return axis_scattering.index_fill(
+        x, dim.item() if isinstance(dim, Tensor) else dim, index, value
+    )
 
 
 def _index_put(x1: Tensor, x2: Tensor, indices: Sequence[object], accumulate: int) -> Tensor:
@@ -234,7 +236,7 @@ def _index_put(x1: Tensor, x2: Tensor, indices: Sequence[object], accumulate: in
 
 
 def _embedding_lookup(input_params: Tensor, input_indices: object, offset: int) -> Tensor:
-    """Rows from `offset` on; an index outside gives zeros."""
+    """Return rows of a table at indices less `offset`, and zeros for an index out of range."""
     indices = creation.as_index(input_indices) - offset
     n = input_params.shape[0]
     inside = logical_and(less(-1, indices), less(indices, n))
@@ -270,7 +272,7 @@ def _unravel_index(indices: Tensor, dims: Tensor) -> Tensor:
 
 
 def identity_n(x: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Each of the tensors."""
+    """Return the identity of each tensor, as a tuple."""
     return tuple(movement.identity(t) for t in x)
 
 
@@ -344,10 +346,10 @@ _form("ScatterNonAliasingAdd", scattering.tensor_scatter_add)
 _form("IndexAdd", _index_add, axis=_REQUIRED, use_lock=True, check_index_bound=True)
 _form("IndexFill", _index_fill)
 _form("IndexPut", _index_put, accumulate=0)
-_form("InplaceUpdate", _inplace(scattering.inplace_update), indices=_REQUIRED)
-_form("InplaceUpdateV2", lambda x, indices, v: scattering.inplace_update(x, v, indices))
-_form("InplaceAdd", _inplace(scattering.inplace_add), indices=_REQUIRED)
-_form("InplaceSub", _inplace(scattering.inplace_sub), indices=_REQUIRED)
+_form("InplaceUpdate", _inplace(axis_scattering.inplace_update), indices=_REQUIRED)
+_form("InplaceUpdateV2", lambda x, indices, v: axis_scattering.inplace_update(x, v, indices))
+_form("InplaceAdd", _inplace(axis_scattering.inplace_add), indices=_REQUIRED)
+_form("InplaceSub", _inplace(axis_scattering.inplace_sub), indices=_REQUIRED)
 for _mode in ("sum", "max", "min", "prod"):
     _form(f"UnsortedSegment{_mode.capitalize()}", getattr(segments, f"unsorted_segment_{_mode}"))
 _form("TopK", _top_k, "topk", sorted=True)

@@ -1,4 +1,8 @@
-"""Resizing, sampling and embedding."""
+"""Resizing and sampling of images, and embedding.
+
+Users and layers call them. Sizes and coordinates that do not depend on values are computed with
+NumPy when a call is prepared. Only `embedding` with `max_norm` writes to an operand.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from . import elementwise
+from .adaptive_pooling import adaptive_avg
 from .arguments import ints_of
 from .axes import tuple_of
 from .comparison import equal, less, not_equal
@@ -23,12 +28,11 @@ from .gather_scatter import gather, gather_elements_by, scatter_add_by, scatter_
 from .linalg import matmul_of, widened
 from .logic import logical_and, logical_not, select_by
 from .movement import slice_by, stop_gradient
-from .pooling import adaptive_avg
+from .norms import vector_norm
 from .primitive import Primitive, primitive
 from .rounding import floor, round_half_even
 from .shape_primitives import broadcast_to, reshape_to
 from .state import assign
-from .statistics import vector_norm
 
 __all__ = [
     "interpolate",
@@ -53,7 +57,7 @@ _Corner: TypeAlias = tuple[Tensor, Tensor | None, Tensor]
 
 
 def _sources(n: int, out: int, rule: str, scale: float | None) -> Array:
-    """float64 input coordinate of every output cell along one axis."""
+    """Return the float64 input coordinate of every output cell along one axis."""
     i = np.arange(out, dtype=np.float64)
     if rule == "corners":
         return i * ((n - 1) / (out - 1)) if out > 1 else np.zeros(out)
@@ -64,7 +68,10 @@ def _sources(n: int, out: int, rule: str, scale: float | None) -> Array:
 def _taps(
     mode: str, n: int, out: int, rule: str, scale: float | None
 ) -> list[tuple[Array, Array | None]]:
-    """(indices, weights) of the inputs that each output cell is made of."""
+    """Return (indices, weights) of each input that is summed for an output cell.
+
+    The weights are None where the value is copied.
+    """
     if mode == "nearest":
         if rule == "corners":  # halves away from zero
             index = np.floor(_sources(n, out, rule, scale) + 0.5).astype(np.int64)
@@ -84,8 +91,8 @@ def _taps(
         return [(low, 1.0 - part), (np.minimum(low + 1, n - 1), part)]
     low = np.floor(source).astype(np.int64)
     t = source - low
-    # Keys, 1981. As in MindSpore, cells that cover the same area take the other constant and leave
-    # out what lies outside, where the others repeat the edge.
+    # Keys, 1981. As in MindSpore, the rule "half" uses the constant -0.5 and ignores cells outside
+    # the input; the other rules use -0.75 and repeat the edge.
     a = -0.5 if rule == "half" else -0.75
 
     def near(x: Array) -> Array:
@@ -107,11 +114,12 @@ def _taps(
 def resize_by(
     input: Tensor, size: Sequence[int], mode: str, rule: str, scales: Sequence[float | None]
 ):
-    """Spatial axes of (N, C, spatial...) resampled one after the other.
+    """Resample the spatial axes of (N, C, spatial...), one after the other.
 
-    mode: nearest, linear, cubic. rule: corners (the corner cells' centres meet), half (cells cover
-        the same area),
-    plain (the first cells' centres meet).
+    Args:
+        mode: nearest, linear or cubic.
+        rule: alignment of input and output: corners (centres of the corner cells coincide), half
+            (both cover the same area), or plain (centres of the first cells coincide).
     """
     x = widened(input)
     for i, (out, scale) in enumerate(zip(size, scales, strict=True)):
@@ -208,14 +216,16 @@ def interpolate(
         )
         if len(factors) != n or not all(isinstance(f, (int, float)) and f > 0 for f in factors):
             raise ArgumentValueError(
-                f"interpolate: got scale_factor={scale_factor!r}; wanted a positive number, or {n} of them"
+                f"interpolate: got scale_factor={scale_factor!r}; wanted a positive number, or "
+                f"{n} of them"
             )
         sizes = tuple(math.floor(d * f) for d, f in zip(input.shape[2:], factors, strict=True))
         if not recompute_scale_factor:
             scales = tuple(float(f) for f in factors)
     if any(s < 1 for s in sizes) or 0 in input.shape[2:]:
         raise ArgumentValueError(
-            f"interpolate: got input of shape {input.shape} and the size {sizes}; wanted positive sizes"
+            f"interpolate: got input of shape {input.shape} and the size {sizes}; wanted "
+            f"positive sizes"
         )
     if mode == "area":
         return adaptive_avg(input, sizes)
@@ -247,7 +257,8 @@ def upsample(
 def _rule(name: str, align_corners: bool, half_pixel_centers: bool) -> str:
     if align_corners and half_pixel_centers:
         raise ArgumentValueError(
-            f"{name}: got align_corners=True and half_pixel_centers=True; wanted at most one of them"
+            f"{name}: got align_corners=True and half_pixel_centers=True; wanted at most one "
+            f"of them"
         )
     return "corners" if align_corners else "half" if half_pixel_centers else "plain"
 
@@ -273,7 +284,7 @@ class _Resize(Primitive):
         self._coordinates = _rule(self.name, align_corners, half_pixel_centers)
 
     def __call__(self, image: Tensor, size: _Size) -> Tensor:
-        """The image in the size wanted."""
+        """Return the resized image."""
         sizes = _image_size(self.name, image, size)
         return resize_by(image, sizes, self._kind, self._coordinates, (None, None))
 
@@ -295,8 +306,9 @@ class ResizeBicubic(_Resize):
 
 
 class ResizeBilinear(Primitive):
-    """`ResizeBilinear(size, align_corners=False, half_pixel_centers=False)(image)`, the form of
-    MindSpore 1.x.
+    """`ResizeBilinear(size, align_corners=False, half_pixel_centers=False)(image)`.
+
+    This is the form of MindSpore 1.x.
     """
 
     op = resize_by
@@ -312,7 +324,7 @@ class ResizeBilinear(Primitive):
         self._coordinates = _rule(self.name, align_corners, half_pixel_centers)
 
     def __call__(self, image: Tensor) -> Tensor:
-        """The image in the size wanted."""
+        """Return the resized image."""
         sizes = _image_size(self.name, image, self.size)
         return resize_by(image, sizes, self._kind, self._coordinates, (None, None))
 
@@ -327,7 +339,7 @@ class ResizeNearestNeighbor(ResizeBilinear):
 
 
 def _reflected(x: Tensor, low2: int, high2: int) -> Tensor:
-    """x mirrored into [low2 / 2, high2 / 2]."""
+    """Mirror positions at the bounds of [low2 / 2, high2 / 2] until they are inside."""
     if low2 == high2:
         return x * 0.0
     low, span = low2 / 2, (high2 - low2) / 2
@@ -454,14 +466,15 @@ def _(
         )
     if mode not in ("bilinear", "nearest") or padding_mode not in ("zeros", "border", "reflection"):
         raise ArgumentValueError(
-            f"grid_sample: got mode={mode!r} and padding_mode={padding_mode!r}; wanted 'bilinear' or "
+            f"grid_sample: got mode={mode!r} and padding_mode={padding_mode!r}; wanted "
+            f"'bilinear' or "
             f"'nearest', and 'zeros', 'border' or 'reflection'"
         )
     return (input, grid, mode, padding_mode, bool(align_corners))
 
 
 def affine_grid(theta: Tensor, size: _Size, align_corners: bool = False) -> Tensor:
-    """Positions for `grid_sample` of an affine map (`mindspore.ops.affine_grid`).
+    """Sampling positions of an affine map, for `grid_sample` (`mindspore.ops.affine_grid`).
 
     Args:
         theta: Tensor (N, 2, 3) or (N, 3, 4).
@@ -483,7 +496,8 @@ def affine_grid(theta: Tensor, size: _Size, align_corners: bool = False) -> Tens
     k = len(size) - 2
     if k not in (2, 3) or theta.shape != (size[0], k, k + 1):
         raise ShapeError(
-            f"affine_grid: got theta of shape {theta.shape} and size={size}; wanted (N, {k}, {k + 1}) for "
+            f"affine_grid: got theta of shape {theta.shape} and size={size}; wanted (N, {k}, "
+            f"{k + 1}) for "
             f"two or three spatial axes"
         )
     lines = []
@@ -505,7 +519,7 @@ def affine_grid(theta: Tensor, size: _Size, align_corners: bool = False) -> Tens
 
 @op()
 def embedding(input: Tensor, weight: Tensor, padding_idx: int, by_frequency: bool):
-    """Rows of a table (`mindspore.ops.embedding`).
+    """Look up rows of a table (`mindspore.ops.embedding`).
 
     Args:
         input: Tensor of integers, any shape.
@@ -571,12 +585,13 @@ def _(
 
 
 class EmbeddingLookup(Primitive):
-    """Rows of a table, 0 where the index minus `offset` is outside: `EmbeddingLookup()(params,
-    indices, offset)`.
+    """Rows of a table: `EmbeddingLookup()(params, indices, offset)`.
+
+    A row is 0 where the index minus `offset` is out of range.
     """
 
     def __call__(self, input_params: Tensor, input_indices: Tensor, offset: Tensor | int) -> Tensor:
-        """The rows."""
+        """Return the rows."""
         rows = input_params.shape[0]
         index = input_indices - offset
         inside = logical_and(

@@ -1,5 +1,7 @@
-"""Normalisation: batch, layer, group and their gradients, as composites that a backend may claim
-whole.
+"""Batch, layer, group, instance and RMS normalisation, and the gradients of the first two.
+
+Users and normalisation layers call them. All are composites, which a backend may implement with one
+kernel. Statistics of 16-bit floats must stay in float32.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from .elementwise import maximum
 from .exponential import exp, log
 from .linalg import widened
 from .movement import pad_by, stop_gradient
+from .norms import norm
 from .optimizer import moving_statistics
 from .powers import rsqrt
 from .reduction import reduce_mean
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to, strided_copy
 from .state import assign
-from .statistics import norm
 
 __all__ = [
     "batch_norm", "layer_norm", "group_norm", "instance_norm", "rms_norm", "lrn", "l2_normalize",
@@ -33,11 +35,12 @@ __all__ = [
 
 
 def _as(x: Tensor, dtype: DType) -> Tensor:
+    """Cast to a dtype; return `x` itself if it has it."""
     return x if x.dtype is dtype else cast_to(x, dtype)
 
 
 def _statistics_dtype(dtype: DType) -> DType:
-    """Statistics of 16-bit floats are kept in float32."""
+    """Return the dtype of statistics: float32 for 16-bit floats."""
     return float32 if dtype.itemsize == 2 else dtype
 
 
@@ -60,10 +63,10 @@ def _mean(x: Tensor, axis: Sequence[int]) -> Tensor:
 
 @op(dtypes=FLOATING)
 def layer_norm_core(input: Tensor, gamma: Tensor, beta: Tensor, axis: int, eps: float):
-    """Axes `axis`.. brought to mean 0 and variance 1, times gamma plus beta (Ba et al., 2016); mean
-    and 1 / deviation.
+    """Layer normalisation over the axes from `axis` on (Ba et al., 2016).
 
-    gamma and beta have the shape input.shape[axis:]; the statistics keep reduced axes as 1.
+    Returns (normalised * gamma + beta, mean, 1 / standard deviation). gamma and beta have the shape
+    input.shape[axis:]; the statistics keep reduced axes with size 1.
     """
     axes = tuple(range(axis, input.ndim))
     x = widened(input)
@@ -79,7 +82,8 @@ def _(x, gamma, beta, axis, eps):
     for name, t in (("gamma", gamma), ("beta", beta)):
         if t.shape != x.shape[axis:]:
             raise ShapeError(
-                f"layer_norm: got {name} of shape {t.shape} for input of shape {x.shape} normalised "
+                f"layer_norm: got {name} of shape {t.shape} for input of shape {x.shape} "
+                f"normalised "
                 f"from axis {axis}; wanted {x.shape[axis:]}"
             )
     kept = TensorType.of((*x.shape[:axis], *[1] * (x.ndim - axis)), _statistics_dtype(x.dtype))
@@ -122,8 +126,9 @@ def _(x, gamma, mean, rstd, dout, axis):
 
 @op(dtypes=FLOATING)
 def layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, axis: int, eps: float):
-    """Last axes brought to mean 0 and variance 1, times weight plus bias
-    (`mindspore.ops.layer_norm`).
+    """Normalise the last axes to mean 0 and variance 1 (`mindspore.ops.layer_norm`).
+
+    The result is multiplied by `weight`, and `bias` is added.
 
     Args:
         input: Tensor, floating.
@@ -159,7 +164,8 @@ def _(
     sizes = ints_of("layer_norm", "normalized_shape", normalized_shape)
     if not sizes or input.shape[input.ndim - len(sizes) :] != sizes:
         raise ShapeError(
-            f"layer_norm: got input of shape {input.shape} and normalized_shape={sizes}; wanted the "
+            f"layer_norm: got input of shape {input.shape} and normalized_shape={sizes}; "
+            f"wanted the "
             f"sizes of the last axes"
         )
     return (input, weight, bias, input.ndim - len(sizes), float(eps))
@@ -169,11 +175,12 @@ def _(
 
 
 def _along(x: Tensor, ndim: int) -> Tensor:
-    """(C,) as (1, C, 1, ...) without the leading 1."""
+    """Reshape (C,) to (C, 1, ...), which broadcasts along axis 1 of a tensor of `ndim` axes."""
     return reshape_to(x, (x.shape[0], *[1] * (ndim - 2)))
 
 
 def _check_channels(name: str, x: TensorType, **given: TensorType) -> None:
+    """Raise ShapeError unless each of the `given` operands holds one number per channel of `x`."""
     if x.ndim < 2:
         raise ShapeError(f"{name}: got input of shape {x.shape}; wanted (N, C, ...)")
     for what, t in given.items():
@@ -186,10 +193,9 @@ def _check_channels(name: str, x: TensorType, **given: TensorType) -> None:
 
 @op(dtypes=FLOATING)
 def batch_norm_train(input: Tensor, gamma: Tensor, beta: Tensor, eps: float):
-    """Channels (axis 1) brought to mean 0 and variance 1 over the batch (Ioffe, Szegedy 2015),
-    times gamma plus beta.
+    """Batch normalisation of the channels (axis 1) by batch statistics (Ioffe, Szegedy 2015).
 
-    Also the mean and the biased variance of the batch.
+    Returns (normalised * gamma + beta, mean, biased variance).
     """
     axes = (0, *range(2, input.ndim))
     x = widened(input)
@@ -252,7 +258,7 @@ def _(x, gamma, mean, var, dout, eps):
 def batch_norm_infer(
     input: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, eps: float
 ):
-    """Channels (axis 1) moved by a given mean and variance, times gamma plus beta."""
+    """Batch normalisation of the channels (axis 1) by a given mean and variance."""
     _check_channels(
         "batch_norm", input._type, gamma=gamma._type, beta=beta._type, mean=mean._type,
         variance=variance._type,
@@ -273,13 +279,14 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Channels brought to mean 0 and variance 1, times weight plus bias
-    (`mindspore.ops.batch_norm`).
+    """Normalise each channel to mean 0 and variance 1 (`mindspore.ops.batch_norm`).
+
+    The result is multiplied by `weight`, and `bias` is added.
 
     Args:
         input_x: Tensor (N, C, ...), floating.
         running_mean, running_var: Tensors (C,). Used when not training; moved towards the batch's
-            statistics (the unbiased variance) in place when training. None: not kept.
+            statistics (the unbiased variance) in place when training. None: not updated.
         weight, bias: Tensors (C,), or None for 1 and 0.
         training: use the statistics of the batch.
         momentum: weight of the batch in the running statistics.
@@ -324,7 +331,7 @@ def move_statistics(
     variance: Tensor,
     keep: float,
 ) -> None:
-    """Move running statistics in place towards those of a batch."""
+    """Update running statistics in place; `keep` is the weight of their old values."""
     found = moving_statistics(
         running_mean, running_var, stop_gradient(mean), stop_gradient(variance), keep,
         x.size // x.shape[1] if x.shape[1] else 1,
@@ -338,8 +345,9 @@ def move_statistics(
 
 @op(dtypes=FLOATING)
 def group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, groups: int, eps: float):
-    """Channels in groups, each brought to mean 0 and variance 1, times weight plus bias
-    (`mindspore.ops.group_norm`).
+    """Normalise groups of channels to mean 0 and variance 1 (`mindspore.ops.group_norm`).
+
+    The result is multiplied by `weight`, and `bias` is added.
 
     Args:
         input: Tensor (N, C, ...), floating.
@@ -398,7 +406,7 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Every channel of every sample brought to mean 0 and variance 1 (Ulyanov et al., 2016).
+    """Normalise each channel of each sample to mean 0 and variance 1 (Ulyanov et al., 2016).
 
     Args:
         input: Tensor (N, C, ...), floating.
@@ -424,8 +432,9 @@ def instance_norm(
 
 @op(dtypes=FLOATING)
 def rms_norm(x: Tensor, gamma: Tensor, eps: float):
-    """x over its root mean square, times gamma (Zhang and Sennrich, 2019;
-    `mindspore.ops.rms_norm`).
+    """Divide by the root mean square, multiply by gamma (`mindspore.ops.rms_norm`).
+
+    Zhang and Sennrich, 2019.
 
     Args:
         x: Tensor, floating.
@@ -440,7 +449,8 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float):
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.ops.rms_norm(ms.Tensor([[3.0, 3.0]]), ms.Tensor([1.0, 2.0]))[0].round(decimals=4))
+        >>> x, gamma = ms.Tensor([[3.0, 3.0]]), ms.Tensor([1.0, 2.0])
+        >>> print(ms.ops.rms_norm(x, gamma)[0].round(decimals=4))
         [[1. 2.]]
     """
     axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
@@ -453,7 +463,8 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float):
 def _(x: Tensor, gamma: Tensor, epsilon: float = 1e-6):
     if gamma.ndim == 0 or x.shape[x.ndim - gamma.ndim :] != gamma.shape:
         raise ShapeError(
-            f"rms_norm: got x of shape {x.shape} and gamma of shape {gamma.shape}; wanted the sizes "
+            f"rms_norm: got x of shape {x.shape} and gamma of shape {gamma.shape}; wanted the "
+            f"sizes "
             f"of the last axes"
         )
     return (x, gamma, float(epsilon))
@@ -461,14 +472,15 @@ def _(x: Tensor, gamma: Tensor, epsilon: float = 1e-6):
 
 @op(
     dtypes=FLOATING,
-    primitive='LRN(depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS")(x)',
+    primitive="LRN(depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, "
+    'norm_region="ACROSS_CHANNELS")(x)',
 )
 def lrn(x: Tensor, depth_radius: int, bias: float, alpha: float, beta: float):
     """Local response normalisation (Krizhevsky et al., 2012; `mindspore.ops.lrn`).
 
     Args:
         x: Tensor (N, C, H, W), floating.
-        depth_radius: how many channels on each side count.
+        depth_radius: number of channels on each side that are summed.
         bias, alpha, beta: x / (bias + alpha * sum) ** beta.
 
     Returns:
@@ -504,7 +516,8 @@ def _(
 ):
     if norm_region != "ACROSS_CHANNELS" or x.ndim != 4:
         raise ArgumentValueError(
-            f"lrn: got norm_region={norm_region!r} and x of shape {x.shape}; wanted 'ACROSS_CHANNELS' "
+            f"lrn: got norm_region={norm_region!r} and x of shape {x.shape}; wanted "
+            f"'ACROSS_CHANNELS' "
             f"and (N, C, H, W)"
         )
     return (x, int(depth_radius), float(bias), float(alpha), float(beta))
@@ -512,8 +525,9 @@ def _(
 
 @op(dtypes=FLOATING, primitive="L2Normalize(axis=0, epsilon=0.0001)(x)")
 def l2_normalize(input: Tensor, axis: Sequence[int], epsilon: float):
-    """input over its 2-norm along axes; the squared norm counts as at least epsilon (function form
-    of L2Normalize).
+    """Divide by the 2-norm along axes, as the primitive L2Normalize does.
+
+    The squared norm is bounded below by `epsilon`.
 
     Examples:
         >>> import duograph as ms
@@ -533,7 +547,7 @@ def _(input: Tensor, axis: int | Sequence[int] = 0, epsilon: float = 1e-4):
 def normalize(
     input: Tensor, p: float = 2.0, dim: int | Sequence[int] = 1, eps: float = 1e-12
 ) -> Tensor:
-    """input / max(p-norm along dim, eps).
+    """Divide by the p-norm along `dim`, which is bounded below by `eps`.
 
     Examples:
         >>> import duograph as ms

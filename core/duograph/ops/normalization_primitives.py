@@ -1,5 +1,7 @@
-"""Primitive classes of softmax and of normalisation: how MindSpore's arguments become those of an
-op.
+"""Primitive classes of normalisation: BatchNorm, LayerNorm, InstanceNorm.
+
+Users construct them. They convert MindSpore's constructor arguments and data formats to calls of
+`normalization.py`, and define no ops.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ class BatchNorm(Primitive):
     """`BatchNorm(is_training=False, epsilon=1e-05, momentum=0.1, data_format="NCHW")(x, scale,
     bias, mean, variance)`.
 
-    Returns (result, mean, variance, mean, variance) of the batch when training, of the running
-    statistics else. When training, running statistics that are Parameters are moved by `momentum`,
-    the weight of the batch.
+    Returns (result, mean, variance, mean, variance); the statistics are those of the batch when
+    training, else the running ones. When training, running statistics that are Parameters are
+    updated in place; `momentum` is the weight of the batch.
 
     Examples:
         >>> import duograph as ms
@@ -51,7 +53,7 @@ class BatchNorm(Primitive):
     def __call__(
         self, input_x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
     ) -> tuple[Tensor, ...]:
-        """(result, mean, variance, mean, variance)."""
+        """Return (result, mean, variance, mean, variance)."""
         last = self.data_format == "NHWC" and input_x.ndim > 2
         x = last_to_first(input_x) if last else input_x
         if self.is_training:
@@ -89,7 +91,7 @@ class LayerNorm(Primitive):
         self.epsilon = epsilon
 
     def __call__(self, input_x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, ...]:
-        """(result, mean, variance)."""
+        """Return (result, mean, variance)."""
         x = input_x
         axis = axis_of("LayerNorm", self.begin_norm_axis, x.ndim)
         params = axis_of("LayerNorm", self.begin_params_axis, x.ndim)
@@ -119,7 +121,7 @@ class InstanceNorm(Primitive):
     def __call__(
         self, input_x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor
     ) -> tuple[Tensor, ...]:
-        """(result, mean, variance)."""
+        """Return (result, mean, variance)."""
         out = normalization.instance_norm(
             input_x, None, None, gamma, beta, True, self.momentum, self.epsilon
         )

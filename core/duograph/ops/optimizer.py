@@ -1,10 +1,9 @@
-"""Steps of training as single ops: the update of one parameter by each optimiser, and moving
-statistics.
+"""Optimiser updates as single ops, one per optimiser, and the update of moving statistics.
 
-Every one is a composite, so it runs wherever its parts run; a backend may claim it whole. Rates and
-powers are 0-d operands, so that a step never compiles anything new; what an optimiser fixes once is
-an attribute. Arithmetic is done in float32 at least, results come back in the dtype of what they
-replace.
+`nn/optim` and `normalization.py` call them. Each is a composite, which a backend may implement with
+one kernel. Learning rates and powers are 0-d operands, so that a new value never triggers a
+compilation; settings that an optimiser fixes once are attributes. Arithmetic is done in at least
+float32, and each result has the dtype of the operand that it replaces.
 """
 
 from __future__ import annotations
@@ -34,15 +33,17 @@ __all__ = [
 
 
 def _wide(x: Tensor) -> Tensor:
+    """Convert to float32 anything that is not float32 or float64."""
     return x if x.dtype in (float32, float64) else cast_to(x, float32)
 
 
 def _like(x: Tensor, target: Tensor) -> Tensor:
+    """Cast `x` to the dtype of `target`."""
     return x if x.dtype is target.dtype else cast_to(x, target.dtype)
 
 
 def _gradient(param: Tensor, grad: Tensor, weight_decay: float, scale: float) -> Tensor:
-    """The gradient, unscaled, with the decay of the weights added."""
+    """Return the gradient times `scale`, plus the weight decay term."""
     g = _wide(grad)
     if scale != 1.0:
         g = g * scale
@@ -64,7 +65,7 @@ def sgd_step(
 ):
     """One step of stochastic gradient descent with momentum.
 
-    `stat` is 1 until the first step, which starts `accum` at the gradient, undamped.
+    `stat` is 1 before the first step and 0 afterwards; the first step does not damp the gradient.
 
     Returns: new param, accum, stat.
     """
@@ -169,8 +170,7 @@ def adam_weight_decay_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of Adam without bias correction, the decay added to the update rather than the
-    gradient.
+    """One step of Adam without bias correction, with the decay added to the update.
 
     Returns: new param, m, v.
     """
@@ -220,7 +220,7 @@ def centered_rmsprop_step(
     weight_decay: float = 0.0,
     scale: float = 1.0,
 ):
-    """One step of RMSProp with the variance in place of the mean square.
+    """One step of RMSProp that divides by the variance instead of the mean square.
 
     Returns: new param, mean_grad, mean_square, moment.
     """
@@ -344,8 +344,8 @@ def moving_statistics(
 ):
     """Moving averages of batch statistics; `keep` weights the old ones.
 
-    The biased `variance` of `count` elements enters unbiased. Returns: new moving_mean,
-    moving_variance.
+    The biased `variance` of `count` elements is converted to the unbiased one. Returns: new
+    moving_mean, moving_variance.
     """
     share = (1.0 - keep) * (count / (count - 1) if count > 1 else 1.0)
     new_mean = _wide(moving_mean) * keep + _wide(mean) * (1.0 - keep)

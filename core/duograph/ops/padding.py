@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from .arguments import ints_of
@@ -32,7 +32,7 @@ def pad_index(input: Tensor, low: Sequence[int], high: Sequence[int], mode: str)
     return out
 
 
-def padded_positions(n: int, low: int, high: int, mode: str) -> Any:
+def padded_positions(n: int, low: int, high: int, mode: str) -> Array:
     """Which of `n` elements stands at each place of a padded axis."""
     at = np.arange(-low, n + high)
     if mode == "replicate":
@@ -49,7 +49,12 @@ def padded_positions(n: int, low: int, high: int, mode: str) -> Any:
     return at.astype(np.int64)
 
 
-def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
+def pad(
+    input_x: Tensor,
+    padding: int | Sequence[int],
+    mode: str = "constant",
+    value: Tensor | int | float | None = None,
+) -> Tensor:
     """Axes lengthened before and after (`mindspore.ops.pad`).
 
     Args:
@@ -94,7 +99,7 @@ def pad(input_x: Tensor, padding: Any, mode: str = "constant", value: Any = None
     return pad_index(input_x, low, high, mode)
 
 
-def _check_sizes(name: str, shape: Any, low: Any, high: Any) -> None:
+def _check_sizes(name: str, shape: Sequence[int], low: Sequence[int], high: Sequence[int]) -> None:
     if any(
         n + a + b < 0 or n + a < 0 or n + b < 0 for n, a, b in zip(shape, low, high, strict=True)
     ):
@@ -103,7 +108,9 @@ def _check_sizes(name: str, shape: Any, low: Any, high: Any) -> None:
         )
 
 
-def _check_room(name: str, shape: Any, low: Any, high: Any, mode: str) -> None:
+def _check_room(
+    name: str, shape: Sequence[int], low: Sequence[int], high: Sequence[int], mode: str
+) -> None:
     for axis, (n, a, b) in enumerate(zip(shape, low, high, strict=True)):
         room = n - 1 if mode == "reflect" else n
         most = max(a, b)
@@ -113,7 +120,7 @@ def _check_room(name: str, shape: Any, low: Any, high: Any, mode: str) -> None:
             )
 
 
-def pad_with(input: Tensor, low: Sequence[int], high: Sequence[int], value: Any) -> Tensor:
+def pad_with(input: Tensor, low: Sequence[int], high: Sequence[int], value: object) -> Tensor:
     """Constant padding; negative numbers cut."""
     if isinstance(value, Tensor):
         value = value.item()
@@ -129,7 +136,7 @@ def pad_with(input: Tensor, low: Sequence[int], high: Sequence[int], value: Any)
 
 
 def _pairs(
-    name: str, paddings: Any, ndim: int | None = None
+    name: str, paddings: object, ndim: int | None = None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if isinstance(paddings, Tensor):
         paddings = paddings.tolist()
@@ -145,7 +152,9 @@ def _pairs(
 
 
 @primitive("Pad(paddings)")
-def pad_pairs(input: Tensor, paddings: Any, name: str = "Pad") -> Tensor:
+def pad_pairs(
+    input: Tensor, paddings: Tensor | Sequence[Sequence[int]], name: str = "Pad"
+) -> Tensor:
     """Zeros before and after each axis, a pair an axis from the first on."""
     low, high = _pairs(name, paddings, len(input.shape))
     _check_sizes(name, input.shape, low, high)
@@ -153,7 +162,7 @@ def pad_pairs(input: Tensor, paddings: Any, name: str = "Pad") -> Tensor:
 
 
 @primitive('MirrorPad(mode="REFLECT")')
-def mirror_pad(input_x: Tensor, paddings: Any, mode: str) -> Tensor:
+def mirror_pad(input_x: Tensor, paddings: Tensor | Sequence[Sequence[int]], mode: str) -> Tensor:
     """Axes lengthened by their mirror image (`mindspore.ops.mirror_pad`).
 
     Args:
@@ -205,7 +214,7 @@ def padding(x: Tensor, pad_dim_size: int = 8) -> Tensor:
 # ------------------------------------------------------------------------------------------
 
 
-def _positive(name: str, what: str, value: Any) -> int:
+def _positive(name: str, what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ArgumentError(f"{name}: got {what}={value!r}; wanted an int")
     if value < 1:
@@ -291,7 +300,7 @@ def channel_shuffle(x: Tensor, groups: int):
     return reshape_to(moved, x.shape)
 
 
-def _four(name: str, x: Any) -> None:
+def _four(name: str, x: Tensor) -> None:
     if len(x.shape) != 4:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted four axes (N, C, H, W)")
 
@@ -348,7 +357,9 @@ def space_to_depth(x: Tensor, block_size: int):
 
 
 @primitive("SpaceToBatch(block_size, paddings)")
-def space_to_batch_nd(input_x: Tensor, block_size: Any, paddings: Any) -> Tensor:
+def space_to_batch_nd(
+    input_x: Tensor, block_size: int | Sequence[int], paddings: Tensor | Sequence[Sequence[int]]
+) -> Tensor:
     """Blocks of the last axes moved into the batch axis, after zero padding
     (`mindspore.ops.space_to_batch_nd`).
 
@@ -384,7 +395,7 @@ def space_to_batch_nd(input_x: Tensor, block_size: Any, paddings: Any) -> Tensor
     return reshape_to(moved, (area * x.shape[0], *x.shape[1:k], *[split[i] for i in outer]))
 
 
-def _blocks(name: str, block: Any, count: int, ndim: int) -> tuple[int, ...]:
+def _blocks(name: str, block: int | Sequence[int], count: int, ndim: int) -> tuple[int, ...]:
     sizes = ints_of(name, "block", block)
     sizes = sizes * count if len(sizes) == 1 else sizes
     if len(sizes) != count or min(sizes) < 1 or count >= ndim:
@@ -393,7 +404,9 @@ def _blocks(name: str, block: Any, count: int, ndim: int) -> tuple[int, ...]:
 
 
 @primitive("BatchToSpaceND(block_shape, crops)")
-def batch_to_space_nd(input_x: Tensor, block_shape: Any, crops: Any) -> Tensor:
+def batch_to_space_nd(
+    input_x: Tensor, block_shape: int | Sequence[int], crops: Tensor | Sequence[Sequence[int]]
+) -> Tensor:
     """The inverse of `space_to_batch_nd`, with the edges cut off
     (`mindspore.ops.batch_to_space_nd`).
 

@@ -1,17 +1,20 @@
-"""Pooling: the primitives and their gradients, adaptive forms, and the functions of MindSpore's
-names.
+"""Pooling over sliding windows: primitives, their gradients, and MindSpore's functions.
+
+Layers, primitive classes and users call the functions; passes and channels_last match the ops.
+Primitives must only see (N, C, spatial...) and one value per spatial axis.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from ..dtype import FLOATING, REAL, DType, bool_, int64
+from ..dtype import REAL, DType, bool_, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..host_arrays import Array
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
@@ -19,11 +22,10 @@ from . import powers
 from .axes import tuple_of
 from .comparison import equal, less
 from .creation import cast_to, fill
-from .gather_scatter import gather, gather_elements_by, scatter_elements_add_by
+from .gather_scatter import gather_elements_by, scatter_elements_add_by
 from .logic import logical_and, logical_not, logical_or, select_by
-from .primitive import primitive
-from .reduction import max_with_index, reduce_max, reduce_mean, reduce_min
-from .shape_primitives import broadcast_to, reduce_sum, reshape_to, transpose_by
+from .reduction import reduce_max, reduce_min
+from .shape_primitives import broadcast_to, reduce_sum, reshape_to
 from .windows import (
     coordinates,
     hashable,
@@ -36,13 +38,15 @@ from .windows import (
 )
 
 __all__ = [
-    "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "lp_pool1d", "lp_pool2d",
+    "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d",
+    "lp_pool2d",
 ]  # fmt: skip
 
 Ints = Sequence[int]
 Pairs = Sequence[tuple[int, int]]
+Sizes: TypeAlias = int | Sequence[int]  # of users: one for all spatial axes, or one per axis
+Padding: TypeAlias = int | Ints | Pairs
+_Sums = TypeVar("_Sums", Tensor, Array)
 
 
 def _check_input(name: str, x: TensorType) -> None:
@@ -50,14 +54,14 @@ def _check_input(name: str, x: TensorType) -> None:
         raise ShapeError(f"{name}: got input of shape {x.shape}; wanted (N, C, spatial...)")
 
 
-def _lowest(dtype: DType) -> Any:
-    """What every element is at least."""
+def lowest(dtype: DType) -> bool | int | float:
+    """Return the smallest value of a dtype, the neutral element of the maximum."""
     if dtype.is_floating:
         return -float("inf")
     return False if dtype is bool_ else int(np.iinfo(dtype.np).min)
 
 
-def _taps(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Any:
+def _taps(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Iterator[tuple[slice, ...]]:
     for k in np.ndindex(*kernel):
         yield tuple(
             slice(i * d, i * d + (o - 1) * s + 1, s)
@@ -112,7 +116,7 @@ def _(x, out, dout, kernel, stride, padding, dilation):
 def _(input, kernel, stride, padding, dilation):
     sizes = input.shape[2:]
     out = window_sizes("max_pool", sizes, kernel, stride, padding, dilation)
-    parts = windows(input, kernel, stride, padding, dilation, out, _lowest(input.dtype))
+    parts = windows(input, kernel, stride, padding, dilation, out, lowest(input.dtype))
     axes = tuple(range(2, 2 + len(kernel)))
     values = reduce_max(parts, axes, False)
     best = reshape_to(values, (*input.shape[:2], *[1] * len(kernel), *out))
@@ -189,7 +193,7 @@ def _(x, kernel, stride, padding, count_include_pad, divisor):
     return TensorType.of((*x.shape[:2], *out), x.dtype)
 
 
-def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, out: Ints) -> Any:
+def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, out: Ints) -> Array:
     """float64 number of cells of each window that are no padding."""
     total = np.ones((1,) * len(kernel))
     for i, (n, k, s, (low, _), o) in enumerate(
@@ -204,9 +208,15 @@ def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, out: Ints) 
 
 
 def _divided(
-    total: Any, sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, include: bool, divisor: int
-) -> Any:
-    """Window sums (N, C, out...) over what each is divided by."""
+    total: _Sums,
+    sizes: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pairs,
+    include: bool,
+    divisor: int,
+) -> _Sums:
+    """Divide window sums (N, C, out...) by `divisor`, or by the number of cells that count."""
     if divisor:
         return total / divisor
     if include or not any(p for pair in padding for p in pair):
@@ -292,79 +302,10 @@ def _(dout, input_shape, kernel, stride, padding, count_include_pad, divisor):
     return overlap_add(parts, sizes, kernel, stride, padding, (1,) * len(kernel), out)
 
 
-# ---- adaptive -----------------------------------------------------------------------------------
-
-
-def _bins(n: int, out: int) -> tuple[Any, Any, Any]:
-    """Per output cell: int64 indices of its inputs (out, most), which of them count, and how many."""
-    begin = np.arange(out) * n // out
-    end = -(-(np.arange(1, out + 1) * n) // out)
-    most = int((end - begin).max(initial=1))
-    index = begin[:, None] + np.arange(most)[None, :]
-    mask = index < end[:, None]
-    return np.minimum(index, n - 1).astype(np.int64), mask, end - begin
-
-
-@op(name="adaptive_avg_pool", dtypes=FLOATING)
-def adaptive_avg(input: Tensor, output_size: Ints):
-    """Mean over windows that split each spatial axis in `output_size` cells as evenly as ints
-    allow.
-    """
-    x = input
-    for i, out in enumerate(output_size):
-        axis = 2 + i
-        n = x.shape[axis]
-        lead, tail = x.shape[:axis], x.shape[axis + 1 :]
-        if out and n % out == 0:
-            x = reshape_to(x, (*lead, out, n // out, *tail))
-            x = reduce_mean(x, (axis + 1,), False)
-            continue
-        index, mask, count = _bins(n, out)
-        parts = gather(x, index, axis)
-        shape = (*index.shape, *[1] * len(tail))
-        parts = select_by(mask.reshape(shape), parts, fill((), 0, x.dtype))
-        total = reduce_sum(parts, (axis + 1,), False)
-        x = total / count.reshape(out, *[1] * len(tail)).astype(x.dtype.np)
-    return x
-
-
-@op(name="adaptive_max_pool", dtypes=FLOATING)
-def adaptive_max(input: Tensor, output_size: Ints):
-    """Largest element of the windows of adaptive_avg_pool, and its index in the flattened spatial
-    axes.
-    """
-    n, c, *sizes = input.shape
-    k = len(sizes)
-    x = input
-    place, inside = None, None
-    most = []
-    for i, (size, out) in enumerate(zip(sizes, output_size, strict=True)):
-        index, mask, _ = _bins(size, out)
-        x = gather(x, index, 2 + 2 * i)  # axes become out, most per spatial axis
-        shape = [1] * (2 * k)
-        shape[2 * i : 2 * i + 2] = index.shape
-        most.append(index.shape[1])
-        here = index.reshape(shape) * size_of(sizes[i + 1 :])
-        place = here if place is None else place + here
-        inside = mask.reshape(shape) if inside is None else inside & mask.reshape(shape)
-    assert inside is not None and place is not None  # there is at least one spatial axis
-    perm = (0, 1, *range(2, 2 + 2 * k, 2), *range(3, 3 + 2 * k, 2))
-    order = (*range(0, 2 * k, 2), *range(1, 2 * k, 2))
-    flat = (*output_size, size_of(most))
-    parts = reshape_to(transpose_by(x, perm), (n, c, *flat))
-    inside = np.ascontiguousarray(inside.transpose(order)).reshape(flat)
-    place = np.ascontiguousarray(place.transpose(order)).reshape(flat)
-    parts = select_by(inside, parts, fill((), _lowest(input.dtype), input.dtype))
-    values, first = max_with_index(parts, 2 + k, True)
-    places = gather_elements_by(broadcast_to(place, (n, c, *flat)), first, 2 + k)
-    full = (n, c, *output_size)
-    return reshape_to(values, full), reshape_to(places, full)
-
-
 # ---- public functions ---------------------------------------------------------------------------
 
 
-def _batched(name: str, x: Any, n: int) -> tuple[Any, bool]:
+def batched(name: str, x: object, n: int) -> tuple[Tensor, bool]:
     if not isinstance(x, Tensor):
         raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
     if x.ndim == n + 1:
@@ -376,7 +317,7 @@ def _batched(name: str, x: Any, n: int) -> tuple[Any, bool]:
     return x, False
 
 
-def _unbatched(x: Any, single: bool) -> Any:
+def unbatched(x: Tensor, single: bool) -> Tensor:
     return reshape_to(x, x.shape[1:]) if single else x
 
 
@@ -405,13 +346,13 @@ def _ceil_padding(
 @functools.lru_cache(maxsize=4096)
 def _max_arguments(
     name: str,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
     ceil_mode: bool,
     sizes: tuple[int, ...],
-) -> tuple[Any, ...]:
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
     """Kernel, stride, padding and dilation per axis, as the primitive takes them."""
     n = len(sizes)
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
@@ -426,7 +367,7 @@ def _max_arguments(
 
 
 def _max(name, x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, n):
-    x, single = _batched(name, x, n)
+    x, single = batched(name, x, n)
     values, indices = max_pool(
         x,
         *_max_arguments(
@@ -439,8 +380,14 @@ def _max(name, x, kernel_size, stride, padding, dilation, return_indices, ceil_m
             x.shape[2:],
         ),
     )
-    values = _unbatched(values, single)
-    return (values, _unbatched(indices, single)) if return_indices else values
+    values = unbatched(values, single)
+    return (values, unbatched(indices, single)) if return_indices else values
+
+
+def doc_words(n: int) -> dict[str, object]:
+    """Return the words of a pooling docstring that depend on the number of spatial axes."""
+    four, two = ", ".join(["4"] * n), ", ".join(["2"] * n)
+    return {"n": n, "n2": 2 * n, "axes": ", ".join("DHW"[3 - n :]), "four": four, "two": two}
 
 
 _MAX_DOC = """Largest element of sliding windows (`mindspore.ops.max_pool{n}d`).
@@ -468,49 +415,34 @@ _MAX_DOC = """Largest element of sliding windows (`mindspore.ops.max_pool{n}d`).
 
 
 def max_pool1d(
-    x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    return_indices: bool = False,
-    ceil_mode: bool = False,
-) -> Any:
+    x: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Padding = 0,
+    dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     return _max(
         "max_pool1d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 1
     )
 
 
 def max_pool2d(
-    x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    return_indices: bool = False,
-    ceil_mode: bool = False,
-) -> Any:
+    x: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Padding = 0,
+    dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     return _max(
         "max_pool2d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 2
     )
 
 
 def max_pool3d(
-    x: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    return_indices: bool = False,
-    ceil_mode: bool = False,
-) -> Any:
+    x: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Padding = 0,
+    dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     return _max(
         "max_pool3d", x, kernel_size, stride, padding, dilation, return_indices, ceil_mode, 3
     )
 
 
 def _avg(name, x, kernel_size, stride, padding, ceil_mode, include, divisor, n):
-    x, single = _batched(name, x, n)
+    x, single = batched(name, x, n)
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
     strides = kernel if stride is None else tuple_of(name, "stride", stride, n)
     pads = pad_pairs(name, padding, n)
@@ -526,7 +458,7 @@ def _avg(name, x, kernel_size, stride, padding, ceil_mode, include, divisor, n):
                 pads, include = extra, False
             else:
                 pads = tuple((a, b + e) for (a, b), (_, e) in zip(pads, extra, strict=True))
-    return _unbatched(avg_pool(x, kernel, strides, pads, bool(include), divisor), single)
+    return unbatched(avg_pool(x, kernel, strides, pads, bool(include), divisor), single)
 
 
 _AVG_DOC = """Mean of sliding windows (`mindspore.ops.avg_pool{n}d`).
@@ -553,134 +485,30 @@ _AVG_DOC = """Mean of sliding windows (`mindspore.ops.avg_pool{n}d`).
 
 
 def avg_pool1d(
-    input_x: Tensor,
-    kernel_size: Any = 1,
-    stride: Any = 1,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
+    input_x: Tensor, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Padding = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
     return _avg(
         "avg_pool1d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, 0, 1
-    )
+    )  # fmt: skip
 
 
 def avg_pool2d(
-    input_x: Tensor,
-    kernel_size: Any = 1,
-    stride: Any = 1,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int = 0,
-) -> Tensor:
+    input_x: Tensor, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Padding = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0,
+) -> Tensor:  # fmt: skip
     return _avg(
-        "avg_pool2d",
-        input_x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-        2,
-    )
+        "avg_pool2d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2
+    )  # fmt: skip
 
 
 def avg_pool3d(
-    input_x: Tensor,
-    kernel_size: Any = 1,
-    stride: Any = 1,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int = 0,
-) -> Tensor:
+    input_x: Tensor, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Padding = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0,
+) -> Tensor:  # fmt: skip
     return _avg(
-        "avg_pool3d",
-        input_x,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-        3,
-    )
-
-
-def _output_size(name: str, x: Any, output_size: Any, n: int) -> tuple[int, ...]:
-    given = (output_size,) * n if not isinstance(output_size, (tuple, list)) else tuple(output_size)
-    if len(given) != n:
-        raise ArgumentValueError(
-            f"{name}: got output_size={output_size!r}; wanted an int or {n} of them"
-        )
-    sizes = tuple(
-        x.shape[2 + i] if v is None else tuple_of(name, "output_size", v, 1)[0]
-        for i, v in enumerate(given)
-    )
-    if any(v < 1 for v in sizes) or 0 in x.shape[2:]:
-        raise ArgumentValueError(
-            f"{name}: got output_size={output_size!r} for input of shape {x.shape}; wanted positive sizes"
-        )
-    return sizes
-
-
-_ADAPTIVE_DOC = """{what} of windows that give the size wanted (`mindspore.ops.adaptive_{kind}_pool{n}d`).
-
-    Args:
-        input: Tensor (N, C, {axes}), or without N; floating.
-        output_size: int, or {n} of them; None keeps an axis.{extra}
-
-    Returns:
-        Tensor (N, C, {axes}). Cell i of an axis covers the inputs from floor(i n / out) to ceil((i + 1) n / out).
-
-    Raises:
-        ValueError: another number of axes, or a size that is not positive.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.adaptive_{kind}_pool{n}d(ms.ops.ones((1, 1, {four})), 2).shape)
-        (1, 1, {two})
-    """
-
-
-def _adaptive_avg(name, input, output_size, n):
-    x, single = _batched(name, input, n)
-    return _unbatched(adaptive_avg(x, _output_size(name, x, output_size, n)), single)
-
-
-def _adaptive_max(name, input, output_size, return_indices, n):
-    x, single = _batched(name, input, n)
-    values, indices = adaptive_max(x, _output_size(name, x, output_size, n))
-    values = _unbatched(values, single)
-    return (values, _unbatched(indices, single)) if return_indices else values
-
-
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    return _adaptive_avg("adaptive_avg_pool1d", input, output_size, 1)
-
-
-@primitive("AdaptiveAvgPool2D(output_size)(x)", op="adaptive_avg_pool")
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    return _adaptive_avg("adaptive_avg_pool2d", input, output_size, 2)
-
-
-@primitive("AdaptiveAvgPool3D(output_size)(x)", op="adaptive_avg_pool")
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    return _adaptive_avg("adaptive_avg_pool3d", input, output_size, 3)
-
-
-def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    return _adaptive_max("adaptive_max_pool1d", input, output_size, return_indices, 1)
-
-
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    return _adaptive_max("adaptive_max_pool2d", input, output_size, return_indices, 2)
-
-
-def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    return _adaptive_max("adaptive_max_pool3d", input, output_size, return_indices, 3)
+        "avg_pool3d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3
+    )  # fmt: skip
 
 
 def _lp(name, x, norm_type, kernel_size, stride, ceil_mode, n):
@@ -690,7 +518,11 @@ def _lp(name, x, norm_type, kernel_size, stride, ceil_mode, n):
 
 
 def lp_pool1d(
-    x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    x: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """(sum of x^p)^(1/p) over sliding windows (`mindspore.ops.lp_pool1d`).
 
@@ -703,7 +535,11 @@ def lp_pool1d(
 
 
 def lp_pool2d(
-    x: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    x: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """(sum of x^p)^(1/p) over sliding windows (`mindspore.ops.lp_pool2d`).
 
@@ -716,25 +552,12 @@ def lp_pool2d(
 
 
 def mode_pool(
-    name: str, x: Any, kernel: Ints, stride: Ints, pad_mode: str
+    name: str, x: Tensor, kernel: Ints, stride: Ints, pad_mode: str
 ) -> tuple[tuple[int, int], ...]:
     """Padding of the pooling primitives, which know same and valid only."""
     return mode_padding(name, pad_mode, 0, x.shape[2:], kernel, stride, (1,) * len(kernel))
 
 
 for _n in (1, 2, 3):
-    _words = {
-        "n": _n, "n2": 2 * _n, "axes": ", ".join("DHW"[3 - _n :]), "four": ", ".join(["4"] * _n),
-        "two": ", ".join(["2"] * _n),
-    }  # fmt: skip
-    globals()[f"max_pool{_n}d"].__doc__ = _MAX_DOC.format(**_words)
-    globals()[f"avg_pool{_n}d"].__doc__ = _AVG_DOC.format(**_words)
-    globals()[f"adaptive_avg_pool{_n}d"].__doc__ = _ADAPTIVE_DOC.format(
-        what="Mean", kind="avg", extra="", **_words
-    )
-    globals()[f"adaptive_max_pool{_n}d"].__doc__ = _ADAPTIVE_DOC.format(
-        what="Largest element",
-        kind="max",
-        extra="\n        return_indices: also give int64 indices in the flattened spatial axes.",
-        **_words,
-    )
+    globals()[f"max_pool{_n}d"].__doc__ = _MAX_DOC.format(**doc_words(_n))
+    globals()[f"avg_pool{_n}d"].__doc__ = _AVG_DOC.format(**doc_words(_n))

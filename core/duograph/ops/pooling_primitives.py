@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import as_dtype, int32
+from ..dtype import DTypeLike, as_dtype, int32
 from ..errors import ArgumentValueError, ShapeError
 from ..tensor import Tensor
-from . import pooling
+from . import adaptive_pooling, pooling
 from .creation import cast_to, iota
 from .data_formats import first_to_last, last_to_first, spatial, wanted_format
 from .primitive import Primitive
@@ -25,8 +26,8 @@ class _Pool(Primitive):
 
     def __init__(
         self,
-        kernel_size: Any = 1,
-        strides: Any = 1,
+        kernel_size: int | Sequence[int] = 1,
+        strides: int | Sequence[int] = 1,
         pad_mode: str = "valid",
         data_format: str | None = None,
     ) -> None:
@@ -39,10 +40,10 @@ class _Pool(Primitive):
         self.pad_mode = pad_mode.lower()
         self.data_format = wanted_format(name, data_format or self._formats[0], self._formats)
 
-    def _pool(self, x: Any) -> Any:
+    def _pool(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Any:
         """The pooled tensor."""
         if x.ndim != self._n + 2:
             raise ShapeError(
@@ -52,7 +53,7 @@ class _Pool(Primitive):
             return first_to_last(self._pool(last_to_first(x)))
         return self._pool(x)
 
-    def _pads(self, x: Any) -> Any:
+    def _pads(self, x: Tensor) -> tuple[tuple[int, int], ...]:
         return pooling.mode_pool(self.name, x, self.kernel_size, self.strides, self.pad_mode)
 
 
@@ -67,7 +68,7 @@ class MaxPool(_Pool):
 
     op = pooling.max_pool
 
-    def _pool(self, x: Any) -> Any:
+    def _pool(self, x: Tensor) -> Tensor:
         return pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1,) * self._n)[0]
 
 
@@ -78,7 +79,7 @@ class AvgPool(_Pool):
 
     op = pooling.avg_pool
 
-    def _pool(self, x: Any) -> Any:
+    def _pool(self, x: Tensor) -> Tensor:
         return pooling.avg_pool(x, self.kernel_size, self.strides, self._pads(x), False, 0)
 
 
@@ -91,11 +92,11 @@ class MaxPool3D(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any = 1,
-        strides: Any = 1,
+        kernel_size: int | Sequence[int] = 1,
+        strides: int | Sequence[int] = 1,
         pad_mode: str = "VALID",
-        pad_list: Any = 0,
-        ceil_mode: Any = None,
+        pad_list: int | Sequence[int] = 0,
+        ceil_mode: object = None,
         data_format: str = "NCDHW",
     ) -> None:
         padded = isinstance(pad_mode, str) and pad_mode.lower() == "pad"
@@ -103,7 +104,7 @@ class MaxPool3D(_Pool):
         self.pad_list = pad_pairs("MaxPool3D", pad_list, 3) if padded else None
         self.ceil_mode = bool(ceil_mode)
 
-    def _pool(self, x: Any) -> Any:
+    def _pool(self, x: Tensor) -> Any:
         if self.pad_list is not None or self.ceil_mode:
             pads = self.pad_list or ((0, 0),) * 3
             return pooling.max_pool3d(
@@ -121,10 +122,10 @@ class AvgPool3D(_Pool):
 
     def __init__(
         self,
-        kernel_size: Any = 1,
-        strides: Any = 1,
+        kernel_size: int | Sequence[int] = 1,
+        strides: int | Sequence[int] = 1,
         pad_mode: str = "valid",
-        pad: Any = 0,
+        pad: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int = 0,
@@ -137,7 +138,7 @@ class AvgPool3D(_Pool):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def _pool(self, x: Any) -> Any:
+    def _pool(self, x: Tensor) -> Tensor:
         pads = self.pad
         if pads is None and self.pad_mode == "same":
             return pooling.avg_pool(
@@ -156,7 +157,7 @@ class MaxPoolWithArgmax(_Pool):
 
     op = pooling.max_pool
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(values, indices)."""
         values, indices = pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1, 1))
         channel = iota(values.shape, 1, indices.dtype) * (x.shape[2] * x.shape[3])
@@ -173,19 +174,19 @@ class MaxPoolWithArgmaxV2(Primitive):
 
     def __init__(
         self,
-        kernel_size: Any,
-        strides: Any = None,
-        pads: Any = 0,
-        dilation: Any = (1, 1),
+        kernel_size: int | Sequence[int],
+        strides: int | Sequence[int] | None = None,
+        pads: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = (1, 1),
         ceil_mode: bool = False,
-        argmax_type: Any = None,
+        argmax_type: DTypeLike | None = None,
     ) -> None:
         super().__init__()
         self.kernel_size, self.strides, self.pads = kernel_size, strides, pads
         self.dilation, self.ceil_mode = dilation, ceil_mode
         self.argmax_type = None if argmax_type is None else as_dtype(argmax_type)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(values, indices)."""
         values, indices = pooling.max_pool2d(
             x, self.kernel_size, self.strides, self.pads, self.dilation, True, self.ceil_mode
@@ -196,24 +197,26 @@ class MaxPoolWithArgmaxV2(Primitive):
 class AdaptiveMaxPool2D(Primitive):
     """`AdaptiveMaxPool2D(output_size)(x)` -> (values, int64 indices)."""
 
-    op = pooling.adaptive_max
+    op = adaptive_pooling.adaptive_max
 
-    def __init__(self, output_size: Any) -> None:
+    def __init__(self, output_size: int | Sequence[int]) -> None:
         super().__init__()
         self.output_size = output_size
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Any:
         """(values, indices)."""
-        return pooling.adaptive_max_pool2d(x, self.output_size, True)
+        return adaptive_pooling.adaptive_max_pool2d(x, self.output_size, True)
 
 
 class AdaptiveMaxPool3D(Primitive):
     """`AdaptiveMaxPool3D()(x, output_size)` -> (values, int32 indices)."""
 
-    op = pooling.adaptive_max
+    op = adaptive_pooling.adaptive_max
 
-    def __call__(self, x: Any, output_size: Any) -> Any:
+    def __call__(
+        self, x: Tensor, output_size: Tensor | int | Sequence[int]
+    ) -> tuple[Tensor, Tensor]:
         """(values, indices)."""
         size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
-        values, indices = pooling.adaptive_max_pool3d(x, size, True)
+        values, indices = adaptive_pooling.adaptive_max_pool3d(x, size, True)
         return values, cast_to(indices, int32)

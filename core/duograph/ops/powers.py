@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..dtype import FLOATING, INEXACT, NUMERIC, complex128, float64
@@ -214,7 +212,7 @@ def _(x, y):
 
 
 @tensor_method("float_power")
-def float_power(input: Any, exponent: Any) -> Tensor:
+def float_power(input: Tensor | int | float, exponent: Tensor | int | float) -> Tensor:
     """`input` to the power of `exponent`, computed in float64 (`mindspore.ops.float_power`).
 
     Args:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from .. import random_state
 from ..backend import registry
-from ..dtype import as_dtype, float32, int32, int64, uint32
+from ..dtype import DType, DTypeLike, as_dtype, float32, int32, int64, uint32
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
 from ..ir.control import random_state as state_op
@@ -25,6 +24,7 @@ from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
 from .comparison import less
 from .creation import cast_to, fill, iota
+from .division import remainder
 from .elementwise import add, minimum, mul, neg
 from .exponential import log
 from .gather_scatter import gather
@@ -33,7 +33,6 @@ from .methods import tensor_method
 from .movement import concat_by, slice_by
 from .powers import sqrt
 from .reduction import argmax_along
-from .rounding import remainder
 from .scan import scan_sum
 from .shape_primitives import broadcast_to, reduce_sum, reshape_to
 from .sorting import sort_by, topk_by
@@ -66,11 +65,11 @@ def _(state, shape):
     return random_state.philox(state, size_of(shape)).reshape(shape)
 
 
-def u32(value: int) -> Any:
+def u32(value: int) -> Tensor:
     return fill((), value, uint32)
 
 
-def _multiplied(a: Any, factor: int) -> tuple[Any, Any]:
+def _multiplied(a: Tensor, factor: int) -> tuple[Tensor, Tensor]:
     """High and low word of a * factor: from 16-bit halves, for backends without 64-bit integers."""
     mask, half = u32(0xFFFF), u32(16)
     a0, a1 = bitwise_and(a, mask), shift_right(a, half)
@@ -105,20 +104,20 @@ def _(state, shape):
 # ---- composites on a state ----------------------------------------------------------------------
 
 
-def fraction(bits: Any) -> Any:
+def fraction(bits: Tensor) -> Tensor:
     """float32 in [0, 1) from the top 24 bits."""
     return cast_to(shift_right(bits, u32(8)), float32) * 2.0**-24
 
 
 @op(differentiable=False)
-def random_uniform(state: Tensor, shape: Sequence[int], dtype: Any):
+def random_uniform(state: Tensor, shape: Sequence[int], dtype: object):
     """[0, 1), every element from one word."""
     found = fraction(random_bits(state, shape))
     return found if dtype is float32 else cast_to(found, dtype)
 
 
 @op(differentiable=False)
-def random_normal(state: Tensor, shape: Sequence[int], dtype: Any):
+def random_normal(state: Tensor, shape: Sequence[int], dtype: object):
     """Standard normal, in pairs (Box and Muller, 1958)."""
     count = size_of(shape)
     half = (count + 1) // 2
@@ -134,7 +133,7 @@ def random_normal(state: Tensor, shape: Sequence[int], dtype: Any):
 
 
 @op(differentiable=False)
-def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dtype: Any):
+def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dtype: object):
     """Integers in [low, high): a word modulo the span, two words when the span needs them."""
     span = high - low
     if span <= 2**16:  # the bias of the modulus is at most 2^-16 of a probability
@@ -155,7 +154,7 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
 
 
 @op(differentiable=False)
-def permutation(state: Tensor, n: int, dtype: Any):
+def permutation(state: Tensor, n: int, dtype: object):
     """The numbers 0 to n - 1 in random order: sorted by random words."""
     bits = random_bits(state, (2 * n,))
     # by two words, so that equal ones are rarer than 2^-50 for a million elements
@@ -173,12 +172,14 @@ def permutation(state: Tensor, n: int, dtype: Any):
 _STATE = TensorType.of((4,), uint32)
 
 
-def _taker(seed: Any, generator: Any) -> HostCall:
+def _taker(seed: object, generator: random_state.Generator | None) -> HostCall:
     """What a compiled function does for a state, each time it runs."""
     return HostCall(lambda: random_state.next_state(seed, generator), "take_state")
 
 
-def take_state(seed: Any = None, generator: Any = None, like: Tensor | None = None) -> Tensor:
+def take_state(
+    seed: object = None, generator: random_state.Generator | None = None, like: Tensor | None = None
+) -> Tensor:
     """The state of the next random op, as a Tensor; the random state has moved on.
 
     Args:
@@ -195,7 +196,7 @@ def take_state(seed: Any = None, generator: Any = None, like: Tensor | None = No
     return made
 
 
-def shape_of(name: str, size: Any) -> tuple[int, ...]:
+def shape_of(name: str, size: object) -> tuple[int, ...]:
     """A shape from ints, or from one tuple, list or Tensor of them."""
     if isinstance(size, Tensor):
         size = size.tolist()
@@ -213,7 +214,7 @@ def shape_of(name: str, size: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in size)
 
 
-def probability_of(name: str, p: Any) -> float:
+def probability_of(name: str, p: object) -> float:
     """A number from 0 to 1."""
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise ArgumentError(f"{name}: got p={p!r}; wanted a number")
@@ -222,14 +223,19 @@ def probability_of(name: str, p: Any) -> float:
     return float(p)
 
 
-def _float_dtype(name: str, dtype: Any) -> Any:
+def _float_dtype(name: str, dtype: DTypeLike | None) -> DType:
     found = float32 if dtype is None else as_dtype(dtype)
     if not found.is_floating:
         raise DTypeError(f"{name}: got dtype {found.name}; wanted a floating one")
     return found
 
 
-def rand(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None) -> Tensor:
+def rand(
+    *size: int | Sequence[int],
+    dtype: DTypeLike | None = None,
+    seed: object = None,
+    generator: random_state.Generator | None = None,
+) -> Tensor:
     """Uniform numbers in [0, 1) (`mindspore.ops.rand`).
 
     Args:
@@ -254,7 +260,12 @@ def rand(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None)
     )
 
 
-def randn(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None) -> Tensor:
+def randn(
+    *size: int | Sequence[int],
+    dtype: DTypeLike | None = None,
+    seed: object = None,
+    generator: random_state.Generator | None = None,
+) -> Tensor:
     """Standard normal numbers (`mindspore.ops.randn`).
 
     Args:
@@ -278,7 +289,7 @@ def randn(*size: Any, dtype: Any = None, seed: Any = None, generator: Any = None
     )
 
 
-def rand_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
+def rand_like(input: Tensor, seed: object = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Uniform numbers in [0, 1), in the shape and (unless given) dtype of `input`
     (`mindspore.ops.rand_like`).
 
@@ -290,7 +301,7 @@ def rand_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
     return rand(input.shape, dtype=input.dtype if dtype is None else dtype, seed=seed)
 
 
-def randn_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
+def randn_like(input: Tensor, seed: object = None, *, dtype: DTypeLike | None = None) -> Tensor:
     """Standard normal numbers, in the shape and (unless given) dtype of `input`
     (`mindspore.ops.randn_like`).
 
@@ -302,7 +313,7 @@ def randn_like(input: Tensor, seed: Any = None, *, dtype: Any = None) -> Tensor:
     return randn(input.shape, dtype=input.dtype if dtype is None else dtype, seed=seed)
 
 
-def _bounds(name: str, low: Any, high: Any) -> tuple[int, int]:
+def _bounds(name: str, low: Tensor | int | float, high: Tensor | int | float) -> tuple[int, int]:
     low, high = (v.item() if isinstance(v, Tensor) else v for v in (low, high))
     for v in (low, high):
         if isinstance(v, bool) or not isinstance(v, (int, np.integer)):
@@ -312,14 +323,21 @@ def _bounds(name: str, low: Any, high: Any) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def _int_dtype(name: str, dtype: Any) -> Any:
+def _int_dtype(name: str, dtype: DTypeLike | None) -> DType:
     found = int64 if dtype is None else as_dtype(dtype)
     if not found.is_integer:
         raise DTypeError(f"{name}: got dtype {found.name}; wanted an integer one")
     return found
 
 
-def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
+def randint(
+    low: Tensor | int,
+    high: Tensor | int,
+    size: int | Sequence[int],
+    seed: object = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
     """Integers in [low, high) (`mindspore.ops.randint`).
 
     Args:
@@ -348,7 +366,12 @@ def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = No
 
 
 def randint_like(
-    input: Tensor, low: Any, high: Any, seed: Any = None, *, dtype: Any = None
+    input: Tensor,
+    low: Tensor | int,
+    high: Tensor | int,
+    seed: object = None,
+    *,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Integers in [low, high), in the shape and (unless given) dtype of `input`
     (`mindspore.ops.randint_like`).
@@ -361,7 +384,9 @@ def randint_like(
     return randint(low, high, input.shape, seed, dtype=input.dtype if dtype is None else dtype)
 
 
-def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = int64) -> Tensor:
+def randperm(
+    n: Tensor | int, seed: object = 0, offset: int = 0, dtype: DTypeLike = int64
+) -> Tensor:
     """The numbers 0 to n - 1 in random order (`mindspore.ops.randperm`).
 
     Args:
@@ -386,7 +411,7 @@ def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = int64) -> Tens
     return permutation(take_state(seed or None), count, as_dtype(dtype))
 
 
-def shuffle(x: Tensor, seed: Any = None) -> Tensor:
+def shuffle(x: Tensor, seed: object = None) -> Tensor:
     """`x` with its items along axis 0 in random order (`mindspore.ops.shuffle`).
 
     Examples:
@@ -399,7 +424,7 @@ def shuffle(x: Tensor, seed: Any = None) -> Tensor:
     return gather(x, permutation(take_state(seed or None, like=x), x.shape[0], int64), 0)
 
 
-def standard_normal(shape: Any, seed: Any = None) -> Tensor:
+def standard_normal(shape: int | Sequence[int], seed: object = None) -> Tensor:
     """Standard normal float32 (`mindspore.ops.standard_normal`).
 
     Examples:
@@ -410,7 +435,7 @@ def standard_normal(shape: Any, seed: Any = None) -> Tensor:
     return random_normal(take_state(seed), shape_of("standard_normal", shape), float32)
 
 
-def drawn_shape(name: str, shape: Any, *params: Any) -> tuple[int, ...]:
+def drawn_shape(name: str, shape: object, *params: object) -> tuple[int, ...]:
     """`shape` broadcast with the shapes of the parameters."""
     wanted = shape_of(name, shape)
     given = [p.shape for p in params if isinstance(p, Tensor)]
@@ -422,7 +447,12 @@ def drawn_shape(name: str, shape: Any, *params: Any) -> tuple[int, ...]:
     return found
 
 
-def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
+def normal(
+    shape: int | Sequence[int],
+    mean: Tensor | int | float,
+    stddev: Tensor | int | float,
+    seed: object = None,
+) -> Tensor:
     """Normal numbers (`mindspore.ops.normal`).
 
     Args:
@@ -445,7 +475,13 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
     return unit * stddev + mean
 
 
-def uniform(shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any = float32) -> Tensor:
+def uniform(
+    shape: int | Sequence[int],
+    minval: Tensor | int | float,
+    maxval: Tensor | int | float,
+    seed: object = None,
+    dtype: DTypeLike = float32,
+) -> Tensor:
     """Uniform numbers in [minval, maxval) (`mindspore.ops.uniform`).
 
     Args:
@@ -479,7 +515,7 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any =
 
 
 @tensor_method("bernoulli")
-def bernoulli(input: Tensor, p: Any = 0.5, seed: Any = None) -> Tensor:
+def bernoulli(input: Tensor, p: Tensor | int | float = 0.5, seed: object = None) -> Tensor:
     """1 with probability p, else 0 (`mindspore.ops.bernoulli`).
 
     Args:
@@ -529,7 +565,7 @@ def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: 
 
 @tensor_method("multinomial")
 def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = True, seed: Any = None
+    input: Tensor, num_samples: int, replacement: bool = True, seed: object = None
 ) -> Tensor:
     """Indices drawn with given probabilities (`mindspore.ops.multinomial`).
 

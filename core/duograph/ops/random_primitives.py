@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from .. import random_state
-from ..dtype import as_dtype, bool_, float32, int32
+from ..dtype import DTypeLike, as_dtype, bool_, float32, int32
 from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
 from . import distributions, dropouts, random
@@ -45,7 +45,7 @@ class Dropout(Primitive):
         self.keep_prob = float(keep_prob)
         self.seed0, self.seed1 = Seed0, Seed1
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(result, mask)."""
         state = random.take_state(_seed(self.seed0, self.seed1), like=x)
         return dropouts.dropout_mask_by(x, state, 1.0 - self.keep_prob)
@@ -63,7 +63,7 @@ class _ChannelDropout(Primitive):
         super().__init__()
         self.keep_prob = float(keep_prob)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(result, bool mask)."""
         shape = (*x.shape[:2], *[1] * (x.ndim - 2))
         kept = dropouts.dropout(
@@ -96,7 +96,7 @@ class _Seeded(Primitive):
 class UniformReal(_Seeded):
     """Uniform in [0, 1): `UniformReal(seed=0, seed2=0)(shape)`."""
 
-    def __call__(self, shape: Any) -> Any:
+    def __call__(self, shape: int | Sequence[int]) -> Tensor:
         """The numbers."""
         return random.rand(shape, seed=self.own_seed)
 
@@ -104,7 +104,9 @@ class UniformReal(_Seeded):
 class UniformInt(_Seeded):
     """Integers in [minval, maxval): `UniformInt(seed=0, seed2=0)(shape, minval, maxval)`, int32."""
 
-    def __call__(self, shape: Any, minval: Any, maxval: Any) -> Any:
+    def __call__(
+        self, shape: int | Sequence[int], minval: Tensor | int, maxval: Tensor | int
+    ) -> Tensor:
         """The numbers."""
         return random.randint(minval, maxval, shape, self.own_seed, dtype=int32)
 
@@ -112,7 +114,7 @@ class UniformInt(_Seeded):
 class StandardNormal(_Seeded):
     """Standard normal: `StandardNormal(seed=0, seed2=0)(shape)`."""
 
-    def __call__(self, shape: Any) -> Any:
+    def __call__(self, shape: int | Sequence[int]) -> Tensor:
         """The numbers."""
         return random.standard_normal(shape, self.own_seed)
 
@@ -120,7 +122,7 @@ class StandardNormal(_Seeded):
 class StandardLaplace(_Seeded):
     """Laplace of mean 0 and scale 1: `StandardLaplace(seed=0, seed2=0)(shape)`."""
 
-    def __call__(self, shape: Any) -> Any:
+    def __call__(self, shape: int | Sequence[int]) -> Tensor:
         """The numbers."""
         return distributions.standard_laplace(shape, self.own_seed)
 
@@ -128,7 +130,9 @@ class StandardLaplace(_Seeded):
 class Gamma(_Seeded):
     """Gamma: `Gamma(seed=0, seed2=0)(shape, alpha, beta)`."""
 
-    def __call__(self, shape: Any, alpha: Any, beta: Any) -> Any:
+    def __call__(
+        self, shape: int | Sequence[int], alpha: Tensor | int | float, beta: Tensor | int | float
+    ) -> Tensor:
         """The numbers."""
         return distributions.gamma(shape, alpha, beta, self.own_seed)
 
@@ -136,7 +140,7 @@ class Gamma(_Seeded):
 class Poisson(_Seeded):
     """Poisson: `Poisson(seed=0, seed2=0)(shape, mean)`, int32."""
 
-    def __call__(self, shape: Any, mean: Any) -> Any:
+    def __call__(self, shape: int | Sequence[int], mean: Tensor | int | float) -> Tensor:
         """The numbers."""
         return distributions.random_poisson(shape, mean, self.own_seed, int32)
 
@@ -148,7 +152,7 @@ class Bernoulli(Primitive):
         super().__init__()
         self.seed, self.offset = seed, offset
 
-    def __call__(self, x: Any, p: Any = 0.5) -> Any:
+    def __call__(self, x: Tensor, p: Tensor | int | float = 0.5) -> Tensor:
         """The numbers."""
         return random.bernoulli(x, p, None if self.seed == -1 else self.seed)
 
@@ -156,11 +160,11 @@ class Bernoulli(Primitive):
 class Multinomial(Primitive):
     """Indices drawn with replacement: `Multinomial(seed=0, seed2=0, dtype=int32)(x, num_samples)`."""
 
-    def __init__(self, seed: int = 0, seed2: int = 0, dtype: Any = int32) -> None:
+    def __init__(self, seed: int = 0, seed2: int = 0, dtype: DTypeLike = int32) -> None:
         super().__init__()
         self.seed, self.seed2, self.dtype = seed, seed2, as_dtype(dtype)
 
-    def __call__(self, x: Any, num_samples: int) -> Any:
+    def __call__(self, x: Tensor, num_samples: int) -> Tensor:
         """The indices."""
         found = random.multinomial(x, num_samples, True, _seed(self.seed, self.seed2))
         return cast_to(found, self.dtype)
@@ -169,7 +173,7 @@ class Multinomial(Primitive):
 class RandomShuffle(_Seeded):
     """Items along axis 0 in random order: `RandomShuffle(seed=0, seed2=0)(x)`."""
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         """The shuffled tensor."""
         return random.shuffle(x, self.own_seed)
 
@@ -179,11 +183,11 @@ class Randperm(Primitive):
     dtype=int32)(n)`.
     """
 
-    def __init__(self, max_length: int = 1, pad: int = -1, dtype: Any = int32) -> None:
+    def __init__(self, max_length: int = 1, pad: int = -1, dtype: DTypeLike = int32) -> None:
         super().__init__()
         self.max_length, self.pad, self.dtype = max_length, pad, as_dtype(dtype)
 
-    def __call__(self, n: Any) -> Any:
+    def __call__(self, n: Tensor | int) -> Tensor:
         """The permutation, then padding."""
         count = int(n.item() if isinstance(n, Tensor) else n)
         if count > self.max_length:
@@ -208,7 +212,7 @@ class RandomChoiceWithMask(Primitive):
             raise ArgumentValueError(f"RandomChoiceWithMask: got count={count}; wanted at least 1")
         self.count, self.seed, self.seed2 = count, seed, seed2
 
-    def __call__(self, input_x: Any) -> Any:
+    def __call__(self, input_x: Tensor) -> tuple[Tensor, Tensor]:
         """(coordinates, mask)."""
         found = np.argwhere(input_x.asnumpy())
         words = random_state.philox(

@@ -4,8 +4,6 @@ backend may claim.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import ShapeError
 from ..op import op
 from ..tensor import Tensor
@@ -19,14 +17,14 @@ from .rectifiers import relu_of
 __all__ = ["rnn_step", "lstm_step", "gru_step"]
 
 
-def _columns(name: str, x: Any, h: Any) -> int:
+def _columns(name: str, x: Tensor, h: Tensor) -> int:
     if x.ndim != 2 or h.ndim != 2:
         raise ShapeError(f"{name}: got shapes {x.shape} and {h.shape}; wanted two axes each")
     size: int = h.shape[1]
     return size
 
 
-def _part(x: Any, i: int, n: int) -> Any:
+def _part(x: Tensor, i: int, n: int) -> Tensor:
     """Columns i*n to (i+1)*n."""
     return slice_by(x, (0, i * n), (x.shape[0], (i + 1) * n), (1, 1))
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import BOOL, NUMERIC, REAL, DType, as_dtype, bool_, float32, int32, int64
+from ..dtype import BOOL, NUMERIC, REAL, DType, DTypeLike, as_dtype, bool_, float32, int32, int64
 from ..errors import ArgumentValueError, DTypeError
+from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
@@ -16,13 +17,13 @@ from . import elementwise
 from .axes import axes_of, spelled
 from .comparison import equal, less
 from .creation import cast_to, fill, iota
+from .division import floor_divide
 from .elementwise import mul, neg
 from .gather_scatter import gather_elements_by
 from .logic import bitwise_xor, logical_not, logical_or, select_by
 from .methods import tensor_method
 from .movement import concat_by, slice_by
 from .pointwise import conjugate
-from .rounding import floor_divide
 from .scan import scan_prod
 from .shape_primitives import reduce_sum, reduced_shape, reshape_to, spread, transpose_by
 
@@ -50,7 +51,7 @@ def _not_empty(name: str, x: TensorType, axis: Axes) -> None:
             )
 
 
-def _even_share(x: Any, out: Any, dout: Any, axis: Axes, keepdims: bool) -> tuple[Any]:
+def _even_share(x: Tensor, out: Tensor, dout: Tensor, axis: Axes, keepdims: bool) -> tuple[Tensor]:
     """Gradient of max and min: elements that equal the result share it evenly, as in MindSpore."""
     kept = reduced_shape(x.shape, axis, True)
     if not keepdims:
@@ -99,7 +100,7 @@ def _(x, axis, keepdims):
     return np.min(x, axis=tuple(axis), keepdims=keepdims)
 
 
-def mirrored(x: Any) -> Any:
+def mirrored(x: Tensor) -> Tensor:
     """An order-reversing map that is its own inverse and overflows for no integer."""
     if x.dtype is bool_:
         return logical_not(x)
@@ -135,7 +136,7 @@ def _(x, axis, keepdims):
     return np.prod(x, axis=tuple(axis), keepdims=keepdims, dtype=wide).astype(x.dtype)
 
 
-def _axes_last(x: Any, axis: Axes) -> Any:
+def _axes_last(x: Tensor, axis: Axes) -> Tensor:
     """`x` with the reduced axes moved to the end and made one."""
     rest = [i for i in range(x.ndim) if i not in axis]
     moved = transpose_by(x, (*rest, *axis)) if list(axis) != list(range(len(rest), x.ndim)) else x
@@ -252,7 +253,7 @@ def _(x, axis):
     return np.argmin(_no_bfloat(x), axis=axis)
 
 
-def _no_bfloat(x: Any) -> Any:
+def _no_bfloat(x: Array) -> Array:
     """NumPy's argmax of bfloat16 does not let NaN win."""
     return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
 
@@ -309,7 +310,7 @@ def min_with_index(input: Tensor, axis: int, keepdims: bool):
     return _picked(input, argmin_along(input, axis), axis, keepdims)
 
 
-def _picked(x: Any, index: Any, axis: int, keepdims: bool) -> tuple[Any, Any]:
+def _picked(x: Tensor, index: Tensor, axis: int, keepdims: bool) -> tuple[Tensor, Tensor]:
     kept = reshape_to(index, reduced_shape(x.shape, (axis,), True))
     values = gather_elements_by(x, kept, axis)
     return (values, kept) if keepdims else (reshape_to(values, index.shape), index)
@@ -318,12 +319,12 @@ def _picked(x: Any, index: Any, axis: int, keepdims: bool) -> tuple[Any, Any]:
 # ---- public functions ---------------------------------------------------------------------------
 
 
-def _cast(x: Any, dtype: Any) -> Any:
+def _cast(x: Tensor, dtype: DTypeLike) -> Tensor:
     target = as_dtype(dtype)
     return x if x.dtype is target else cast_to(x, target)
 
 
-def wanted_tensor(name: str, x: Any) -> Any:
+def wanted_tensor(name: str, x: object) -> Tensor:
     """A Tensor as it is, an array or a number as one."""
     if isinstance(x, Tensor):
         return x
@@ -332,7 +333,7 @@ def wanted_tensor(name: str, x: Any) -> Any:
     raise DTypeError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
 
 
-def _dtype_second(keepdims: Any, dtype: Any, initial: Any) -> tuple[Any, Any, Any]:
+def _dtype_second(keepdims: object, dtype: object, initial: object) -> tuple[object, Any, object]:
     """The older positional order (axis, dtype, keepdims, initial) as (keepdims, dtype, initial)."""
     if keepdims is None or isinstance(keepdims, (DType, str, type, np.dtype)):
         return (dtype if isinstance(dtype, bool) else False), keepdims, initial
@@ -342,11 +343,11 @@ def _dtype_second(keepdims: Any, dtype: Any, initial: Any) -> tuple[Any, Any, An
 @tensor_method("sum")
 def sum(
     input: Tensor,
-    axis: Any = None,
-    keepdims: Any = False,
-    dtype: Any = None,
-    initial: Any = None,
-    **dim: Any,
+    axis: int | Sequence[int] | None = None,
+    keepdims: object = False,
+    dtype: DTypeLike | None = None,
+    initial: object = None,
+    **dim: object,
 ) -> Tensor:
     """Sum of the elements over axes (`mindspore.ops.sum`).
 
@@ -385,7 +386,11 @@ def sum(
 
 @tensor_method("mean")
 def mean(
-    input: Tensor, axis: Any = None, keepdims: Any = False, dtype: Any = None, **dim: Any
+    input: Tensor,
+    axis: int | Sequence[int] | None = None,
+    keepdims: object = False,
+    dtype: DTypeLike | None = None,
+    **dim: object,
 ) -> Tensor:
     """Mean of the elements over axes (`mindspore.ops.mean`).
 
@@ -418,7 +423,11 @@ def mean(
 
 @tensor_method("prod")
 def prod(
-    input: Tensor, axis: Any = None, keepdims: Any = False, dtype: Any = None, **dim: Any
+    input: Tensor,
+    axis: int | Sequence[int] | None = None,
+    keepdims: object = False,
+    dtype: DTypeLike | None = None,
+    **dim: object,
 ) -> Tensor:
     """Product of the elements over axes (`mindspore.ops.prod`).
 
@@ -453,7 +462,9 @@ def prod(
 
 
 @tensor_method("all")
-def all(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> Tensor:
+def all(
+    input: Tensor, axis: int | Sequence[int] | None = None, keep_dims: object = False, **dim: object
+) -> Tensor:
     """Whether all elements over axes are true (`mindspore.ops.all`).
 
     Args:
@@ -478,7 +489,9 @@ def all(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> 
 
 
 @tensor_method("any")
-def any(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> Tensor:
+def any(
+    input: Tensor, axis: int | Sequence[int] | None = None, keep_dims: object = False, **dim: object
+) -> Tensor:
     """Whether any element over axes is true (`mindspore.ops.any`).
 
     Args:
@@ -504,7 +517,11 @@ def any(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any) -> 
 
 @tensor_method("count_nonzero")
 def count_nonzero(
-    x: Tensor, axis: Any = None, keep_dims: Any = False, dtype: Any = int32, **dim: Any
+    x: Tensor,
+    axis: int | Sequence[int] | None = None,
+    keep_dims: object = False,
+    dtype: DTypeLike = int32,
+    **dim: object,
 ) -> Tensor:
     """How many elements over axes are not 0 (`mindspore.ops.count_nonzero`).
 
@@ -533,7 +550,12 @@ def count_nonzero(
 
 @tensor_method("nansum")
 def nansum(
-    input: Tensor, axis: Any = None, keepdims: Any = False, *, dtype: Any = None, **dim: Any
+    input: Tensor,
+    axis: int | Sequence[int] | None = None,
+    keepdims: object = False,
+    *,
+    dtype: DTypeLike | None = None,
+    **dim: object,
 ) -> Tensor:
     """Sum that counts NaN as 0 (`mindspore.ops.nansum`).
 

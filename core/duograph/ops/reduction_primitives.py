@@ -4,15 +4,16 @@ those of an op.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from ..dtype import as_dtype, bool_, int32
+from ..dtype import DTypeLike, as_dtype, bool_, int32
 from ..errors import ArgumentError
+from ..tensor import Tensor
 from . import extremes, reduction, scan
 from .axes import axes_of, axis_of
 from .creation import cast_to
+from .norms import vector_norm
 from .primitive import Primitive
-from .statistics import vector_norm
 
 __all__ = [
     "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceAll", "ReduceAny",
@@ -32,13 +33,13 @@ class _Reduce(Primitive):
         self.keep_dims = keep_dims
 
     @classmethod
-    def from_attributes(cls, attributes: Any) -> Primitive:
+    def from_attributes(cls, attributes: Mapping[str, object]) -> Primitive:
         """The instance that a gradient-rule getter sees, with MindSpore's name of the flag."""
         made = super().from_attributes(attributes)
         made.keep_dims = bool(attributes.get("keepdims", False))  # type: ignore[attr-defined]
         return made
 
-    def __call__(self, x: Any, axis: Any = ()) -> Any:
+    def __call__(self, x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
         """Reduce over `axis`: int or tuple of ints; () means all."""
         assert self.op is not None
         return self.op(x, axes_of(self.name, axis, x.ndim), self.keep_dims)
@@ -60,7 +61,7 @@ class ReduceSum(_Reduce):
         super().__init__(keep_dims)
         self.skip_mode = skip_mode
 
-    def __call__(self, x: Any, axis: Any = ()) -> Any:
+    def __call__(self, x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
         """Sum over `axis`."""
         if self.skip_mode and (axis is None or (isinstance(axis, (tuple, list)) and not axis)):
             return x
@@ -122,7 +123,7 @@ class ArgMaxWithValue(Primitive):
         self.axis = axis
         self.keep_dims = keep_dims
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(index, value)."""
         value, index = extremes.max(x, self.axis, self.keep_dims)
         return index, value
@@ -140,7 +141,7 @@ class ArgMinWithValue(Primitive):
         self.axis = axis
         self.keep_dims = keep_dims
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(index, value)."""
         value, index = extremes.min(x, self.axis, self.keep_dims)
         return index, value
@@ -151,12 +152,12 @@ class Argmax(Primitive):
 
     op = reduction.argmax_along
 
-    def __init__(self, axis: int = -1, output_type: Any = int32) -> None:
+    def __init__(self, axis: int = -1, output_type: DTypeLike = int32) -> None:
         super().__init__()
         self.axis = axis
         self.output_type = as_dtype(output_type)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         """The indices."""
         return cast_to(extremes.argmax(x, self.axis), self.output_type)
 
@@ -166,12 +167,12 @@ class Argmin(Primitive):
 
     op = reduction.argmin_along
 
-    def __init__(self, axis: int = -1, output_type: Any = int32) -> None:
+    def __init__(self, axis: int = -1, output_type: DTypeLike = int32) -> None:
         super().__init__()
         self.axis = axis
         self.output_type = as_dtype(output_type)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         """The indices."""
         return cast_to(extremes.argmin(x, self.axis), self.output_type)
 
@@ -184,7 +185,7 @@ class _Scan(Primitive):
         self.exclusive = exclusive
         self.reverse = reverse
 
-    def __call__(self, x: Any, axis: Any) -> Any:
+    def __call__(self, x: Tensor, axis: int) -> Tensor:
         """Scan along `axis`."""
         assert self.op is not None
         return self.op(x, axis_of(self.name, axis, x.ndim), self.exclusive, self.reverse)
@@ -212,7 +213,7 @@ class LpNorm(Primitive):
     """p-norm over axes: `LpNorm(axis, p=2, keep_dims=False, epsilon=1e-12)(x)`."""
 
     def __init__(
-        self, axis: Any, p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12
+        self, axis: int | Sequence[int], p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12
     ) -> None:
         super().__init__()
         self.axis = axis
@@ -220,6 +221,6 @@ class LpNorm(Primitive):
         self.keep_dims = keep_dims
         self.epsilon = epsilon
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         """The norm."""
         return vector_norm(x, float(self.p), axes_of("LpNorm", self.axis, x.ndim), self.keep_dims)

@@ -36,7 +36,7 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         try:
             return function(*args, **kwargs)
         except DuographError:
@@ -51,7 +51,9 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _unfit(function: Callable[..., Any], args: Any, kwargs: Any) -> str | None:
+def _unfit(
+    function: Callable[..., Any], args: tuple[object, ...], kwargs: dict[str, object]
+) -> str | None:
     """What is wrong with the first argument that does not fit its annotation."""
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,9 @@ __all__ = [
 
 
 @tensor_method("tile")
-def _tensor_tile(self: Tensor, *dims: Any, reps: Any = None) -> Tensor:
+def _tensor_tile(
+    self: Tensor, *dims: int | Sequence[int], reps: int | Sequence[int] | None = None
+) -> Tensor:
     """The tensor repeated as a whole along each axis. See `ops.tile`."""
     return tile.public(self, spread("tile", "dims", dims) if reps is None else reps)
 
@@ -65,7 +66,7 @@ def tile(input: Tensor, shape: Sequence[int], counts: Sequence[int]):
 
 
 @tile.normaliser
-def _(input: Tensor, dims: Any):
+def _(input: Tensor, dims: int | Sequence[int]):
     counts = ints_of("tile", "dims", dims)
     if min(counts, default=1) < 0:
         raise ArgumentValueError(f"tile: got dims={counts}; wanted none negative")
@@ -78,7 +79,12 @@ def _(input: Tensor, dims: Any):
 
 
 @tensor_method("repeat")
-def _tensor_repeat(self: Tensor, *repeats: Any, axis: Any = None, **other: Any) -> Tensor:
+def _tensor_repeat(
+    self: Tensor,
+    *repeats: int | Sequence[int],
+    axis: int | Sequence[int] | None = None,
+    **other: int | Sequence[int],
+) -> Tensor:
     """Repeated as a whole along each axis, as `tile`; with `axis`, each slice of it, as
     `repeat_interleave`.
     """
@@ -112,7 +118,12 @@ def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
 
 @tensor_method("repeat_interleave")
 def _tensor_repeat_interleave(
-    self: Tensor, repeats: Any, axis: Any = None, *, dim: Any = None, output_size: Any = None
+    self: Tensor,
+    repeats: int | Sequence[int],
+    axis: int | Sequence[int] | None = None,
+    *,
+    dim: int | Sequence[int] | None = None,
+    output_size: object = None,
 ) -> Tensor:
     """Every slice of an axis several times in a row. See `ops.repeat_interleave`."""
     del output_size
@@ -146,7 +157,7 @@ def repeat_interleave(input: Tensor, repeats: int, axis: int):
 
 
 @repeat_interleave.normaliser
-def _(input: Tensor, repeats: Any, axis: Any = None):
+def _(input: Tensor, repeats: int | Sequence[int], axis: int | Sequence[int] | None = None):
     if axis is None:
         input, axis = reshape_to(input, (input.size,)), 0
     at = _cut_axis("repeat_interleave", input, axis)
@@ -167,13 +178,13 @@ def _(input: Tensor, repeats: Any, axis: Any = None):
 
 
 @tensor_method("broadcast_to", "expand")
-def _tensor_broadcast_to(self: Tensor, *shape: Any) -> Tensor:
+def _tensor_broadcast_to(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
     """Repeated to a shape by NumPy's broadcasting; -1 keeps a size. See `ops.broadcast_to`."""
     return broadcast_to.public(self, spread("broadcast_to", "shape", shape))
 
 
 @broadcast_to.normaliser
-def _(input: Tensor, shape: Any):
+def _(input: Tensor, shape: int | Sequence[int]):
     wanted = ints_of("broadcast_to", "shape", shape)
     have = input.shape
     if wanted == have:
@@ -190,7 +201,7 @@ def _(input: Tensor, shape: Any):
 
 
 @primitive("Expand", op="broadcast_to")
-def expand(input_x: Tensor, size: Any) -> Tensor:
+def expand(input_x: Tensor, size: int | Sequence[int]) -> Tensor:
     """`broadcast_to` under its other name (`mindspore.ops.expand`).
 
     Examples:
@@ -236,7 +247,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(broadcast_to.public(x, shape) for x in parts)
 
 
-def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+def meshgrid(*inputs: Tensor | Sequence[Tensor], indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate tensors of a grid, one an input (`mindspore.ops.meshgrid`).
 
     Args:
@@ -320,7 +331,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 
 @tensor_method("sum_to_size")
-def _tensor_sum_to_size(self: Tensor, *size: Any) -> Tensor:
+def _tensor_sum_to_size(self: Tensor, *size: int | Sequence[int]) -> Tensor:
     """Summed over axes so that the shape is `size`, which broadcasts to that of the tensor."""
     shape = spread("sum_to_size", "size", size)
     have = self.shape
@@ -334,7 +345,13 @@ def _tensor_sum_to_size(self: Tensor, *size: Any) -> Tensor:
 
 
 @tensor_method("diff")
-def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+def diff(
+    x: Tensor,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
     """The n-th differences of neighbours along an axis (`mindspore.ops.diff`).
 
     Args:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,12 +23,12 @@ __all__ = [
 
 
 @tensor_method("flip")
-def _tensor_flip(self: Tensor, *dims: Any) -> Tensor:
+def _tensor_flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
     """The order of the elements reversed along axes. See `ops.flip`."""
     return flip(self, spread("flip", "dims", dims))
 
 
-def flip(input: Tensor, dims: Any) -> Tensor:
+def flip(input: Tensor, dims: int | Sequence[int]) -> Tensor:
     """The order of the elements reversed along axes (`mindspore.ops.flip`).
 
     Args:
@@ -83,7 +82,7 @@ tensor_method("flipud")(flipud)
 
 @primitive("ReverseV2(axis)", op="flip")
 @tensor_method("reverse")
-def reverse(x: Tensor, axis: Any) -> Tensor:
+def reverse(x: Tensor, axis: int | Sequence[int]) -> Tensor:
     """The order of the elements reversed along axes (`mindspore.ops.reverse`).
 
     Raises:
@@ -99,7 +98,9 @@ def reverse(x: Tensor, axis: Any) -> Tensor:
 
 @primitive("Roll(shifts, dims=None)", op="roll")
 @tensor_method("roll")
-def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+def roll(
+    input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None
+) -> Tensor:
     """Elements moved along axes, those that leave at one end come in at the other
     (`mindspore.ops.roll`).
 
@@ -142,7 +143,7 @@ def roll_by(input: Tensor, shifts: Sequence[int], axes: Sequence[int]):
 
 
 @tensor_method("rot90")
-def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+def rot90(input: Tensor, k: int = 1, dims: int | Sequence[int] = (0, 1)) -> Tensor:
     """Rotated `k` quarter turns in the plane of two axes, from the first towards the second
     (`mindspore.ops.rot90`).
 

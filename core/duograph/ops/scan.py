@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..dtype import BOOL, FLOATING, NUMERIC, REAL, as_dtype, int32, int64
+from ..dtype import BOOL, FLOATING, NUMERIC, REAL, DTypeLike, as_dtype, int32, int64
 from ..errors import ArgumentError
+from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType
@@ -55,8 +56,13 @@ scan_prod.infer(_same)
 
 
 def _scanned(
-    accumulate: Any, x: Any, axis: int, exclusive: bool, reverse: bool, neutral: int
-) -> Any:
+    accumulate: Callable[..., Array],
+    x: Array,
+    axis: int,
+    exclusive: bool,
+    reverse: bool,
+    neutral: int,
+) -> Array:
     dtype = x.dtype
     if dtype.itemsize == 2 and dtype.kind in "fV":
         x = x.astype(np.float32)
@@ -79,7 +85,7 @@ def _(x, axis, exclusive, reverse):
     return _scanned(np.cumprod, x, axis, exclusive, reverse, 1)
 
 
-def _moved(x: Any, axis: int, by: int, reverse: bool, fill: Any) -> Any:
+def _moved(x: Tensor, axis: int, by: int, reverse: bool, fill: object) -> Tensor:
     """`x` moved along an axis by `by` places (back when `reverse`), `fill` coming in."""
     n = x.shape[axis]
     begin, end = [0] * x.ndim, list(x.shape)
@@ -94,13 +100,13 @@ def _moved(x: Any, axis: int, by: int, reverse: bool, fill: Any) -> Any:
 
 
 def _doubling(
-    combine: Callable[[Any, Any], Any],
-    x: Any,
+    combine: Callable[[Tensor, Tensor], Tensor],
+    x: Tensor,
     axis: int,
     exclusive: bool,
     reverse: bool,
-    neutral: Any,
-) -> Any:
+    neutral: object,
+) -> Tensor:
     """A scan in log2(n) rounds, each combining with what stands 1, 2, 4, ... places before (Hillis,
     Steele 1986).
     """
@@ -174,7 +180,7 @@ scan_max.infer(_with_index)
 scan_min.infer(_with_index)
 
 
-def _extremes(x: Any, axis: int, better: Any) -> tuple[Any, Any]:
+def _extremes(x: Array, axis: int, better: Callable[[Array, Array], Array]) -> tuple[Array, Array]:
     values, index = np.array(x), np.zeros(x.shape, np.int64)
     v, i = np.moveaxis(values, axis, 0), np.moveaxis(index, axis, 0)
     for k in range(1, v.shape[0]):
@@ -196,7 +202,7 @@ def _(x, axis):
     return _extremes(x, axis, np.less_equal)
 
 
-def _pairwise(x: Any, axis: int, largest: bool) -> tuple[Any, Any]:
+def _pairwise(x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
     """The doubling scan on (value, index); a place before the beginning has index -1 and never
     wins.
     """
@@ -242,8 +248,8 @@ scan_min.bprop(_to_source)
 
 
 def _arguments(
-    name: str, x: Any, axis: Any, dtype: Any, dim: dict[str, Any]
-) -> tuple[Any, int | None]:
+    name: str, x: object, axis: object, dtype: DTypeLike | None, dim: Mapping[str, object]
+) -> tuple[Tensor, int | None]:
     if not isinstance(x, Tensor):
         raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
     for key, value in dim.items():
@@ -256,7 +262,7 @@ def _arguments(
     return x, None if axis is None else axis_of(name, axis, x.ndim)
 
 
-def _line(x: Any, axis: int | None, run: Callable[[Any, int], Any]) -> Any:
+def _line(x: Tensor, axis: int | None, run: Callable[[Tensor, int], Any]) -> Any:
     """Run along an axis; None means along the flattened tensor, and a 0-d one is one of one
     element.
     """
@@ -273,7 +279,12 @@ def _line(x: Any, axis: int | None, run: Callable[[Any, int], Any]) -> Any:
 
 
 @tensor_method("cumsum")
-def cumsum(x: Tensor, axis: Any = None, dtype: Any = None, **dim: Any) -> Tensor:
+def cumsum(
+    x: Tensor,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    **dim: object,
+) -> Tensor:
     """Running sum along an axis (`mindspore.ops.cumsum`).
 
     Args:
@@ -299,7 +310,12 @@ def cumsum(x: Tensor, axis: Any = None, dtype: Any = None, **dim: Any) -> Tensor
 
 
 @tensor_method("cumprod")
-def cumprod(input: Tensor, dim: Any = None, dtype: Any = None, **axis: Any) -> Tensor:
+def cumprod(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    **axis: object,
+) -> Tensor:
     """Running product along an axis (`mindspore.ops.cumprod`).
 
     Args:
@@ -326,7 +342,7 @@ def cumprod(input: Tensor, dim: Any = None, dtype: Any = None, **axis: Any) -> T
 
 @primitive("Cummax(axis)(x)", op="cummax")
 @tensor_method("cummax")
-def cummax(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
+def cummax(input: Tensor, axis: int | Sequence[int] = 0, **dim: object) -> tuple[Tensor, Tensor]:
     """Largest element so far along an axis, and its index (`mindspore.ops.cummax`).
 
     Args:
@@ -350,7 +366,7 @@ def cummax(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
 
 @primitive("Cummin(axis)(x)", op="cummin")
 @tensor_method("cummin")
-def cummin(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
+def cummin(input: Tensor, axis: int | Sequence[int] = 0, **dim: object) -> tuple[Tensor, Tensor]:
     """Smallest element so far along an axis, and its index (`mindspore.ops.cummin`).
 
     Args:
@@ -372,7 +388,7 @@ def cummin(input: Tensor, axis: Any = 0, **dim: Any) -> tuple[Tensor, Tensor]:
     return _line(x, along, scan_min)
 
 
-def _log_sum(x: Any, y: Any) -> Any:
+def _log_sum(x: Tensor, y: Tensor) -> Tensor:
     """log(exp(x) + exp(y)), also of infinities."""
     high, low = maximum(x, y), minimum(x, y)
     apart = select_by(equal(low, high), creation.fill((), 0.0, x.dtype), low - high)
@@ -418,7 +434,7 @@ def logcumsumexp(input: Tensor, axis: int) -> Tensor:
     return _line(x, along, lambda t, i: scan_logsumexp(t, i, False))
 
 
-def trapz(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+def trapz(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """Integral by the trapezoidal rule (`mindspore.ops.trapz`).
 
     Examples:
@@ -429,7 +445,7 @@ def trapz(y: Tensor, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor
     axis = axis_of("trapz", dim, y.ndim)
     n = y.shape[axis]
 
-    def part(t: Any, begin: int, end: int, along: int) -> Any:
+    def part(t: Tensor, begin: int, end: int, along: int) -> Tensor:
         low, high = [0] * t.ndim, list(t.shape)
         low[along], high[along] = begin, end
         return slice_by(t, tuple(low), tuple(high), (1,) * t.ndim)

@@ -1,27 +1,27 @@
-"""Functions that write by index, into a copy: scatter in its forms, tensor_scatter, index_add,
-segments.
+"""Scatter functions: writes by index into a copy of a tensor.
+
+Users call the functions; `segments` and the in-place forms use the helpers. No function may change
+its input.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
-from ..dtype import bool_
-from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
-from ..op import op
+from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..op import Op, op
 from ..tensor import Tensor
 from ..types import size_of
-from .arguments import ints_of
 from .axes import axis_of
 from .comparison import equal
 from .creation import cast, fill
 from .creation_functions import as_index, beside, full_like
+from .division import floor_divide
 from .elementwise import maximum, minimum, mul, neg, true_divide
 from .gather_scatter import (
     from_zero,
     gather,
-    gathered_shape,
     scatter_add_by,
     scatter_elements_add_by,
     scatter_elements_set_by,
@@ -30,28 +30,28 @@ from .gather_scatter import (
 from .gathering import check_nd, explain, explain_nd, nd_index
 from .logic import select_by
 from .methods import tensor_method
-from .movement import concat_by, identity, slice_axis, update_by
+from .movement import concat_by, identity, slice_axis
 from .primitive import primitive
 from .repeating import broadcast_to
-from .rounding import floor_divide
 from .shape_primitives import reshape_to
 from .sorting import sort_by
-from .value_sizes import nonzero_by
 
 __all__ = [
     "scatter", "tensor_scatter_elements", "scatter_nd", "tensor_scatter_update",
     "tensor_scatter_add", "tensor_scatter_sub", "tensor_scatter_mul", "tensor_scatter_div",
-    "tensor_scatter_max", "tensor_scatter_min", "index_fill", "masked_scatter", "select_scatter",
-    "slice_scatter", "inplace_update", "inplace_add", "inplace_sub",
+    "tensor_scatter_max", "tensor_scatter_min",
 ]  # fmt: skip
 
+# An index and the values that are written to it, as users pass them.
+Index: TypeAlias = Tensor | Sequence[int] | int
+Source: TypeAlias = Tensor | int | float
 
-# ---- element by element along an axis
-# ------------------------------------------------------------------
+
+# ---- element by element along an axis -------------------------------------------------------------
 
 
 def scatter_along(
-    name: str, input: Tensor, axis: int, index: Any, src: Any, add: bool = False
+    name: str, input: Tensor, axis: object, index: object, src: Any, add: bool = False
 ) -> Tensor:
     """out[index[i][j]][j] = (or +=) src[i][j] for axis 0, and so for any; `src` may be larger, or a
     number.
@@ -89,7 +89,7 @@ def scatter_along(
         raise
 
 
-def scatter(input: Tensor, axis: int, index: Any, src: Any) -> Tensor:
+def scatter(input: Tensor, axis: int, index: Index, src: Source) -> Tensor:
     """A copy with out[index[i][j]][j] = src[i][j] for axis 0, and so for any
     (`mindspore.ops.scatter`).
 
@@ -118,12 +118,12 @@ def scatter(input: Tensor, axis: int, index: Any, src: Any) -> Tensor:
 @tensor_method("scatter")
 def _tensor_scatter(
     self: Tensor,
-    axis: Any = None,
-    index: Any = None,
-    src: Any = None,
+    axis: object = None,
+    index: object = None,
+    src: object = None,
     *,
-    dim: Any = None,
-    value: Any = None,
+    dim: object = None,
+    value: object = None,
     reduce: str | None = None,
 ) -> Tensor:
     """Element by element along an axis, into a copy. See `ops.scatter`; ``reduce="add"`` adds."""
@@ -137,7 +137,11 @@ def _tensor_scatter(
 
 @primitive('TensorScatterElements(axis=0, reduction="none")')
 def tensor_scatter_elements(
-    input_x: Tensor, indices: Any, updates: Any, axis: int = 0, reduction: str = "none"
+    input_x: Tensor,
+    indices: Index,
+    updates: Source,
+    axis: int = 0,
+    reduction: str = "none",
 ) -> Tensor:
     """As `scatter`; ``reduction="add"`` adds (`mindspore.ops.tensor_scatter_elements`).
 
@@ -157,11 +161,10 @@ def tensor_scatter_elements(
     )
 
 
-# ---- rows and slices by index
-# ----------------------------------------------------------------------
+# ---- rows and slices by index ---------------------------------------------------------------------
 
 
-def combine(mode: str) -> Any:
+def combine(mode: str) -> Op:
     """The binary op of a scatter mode."""
     return {"mul": mul, "max": maximum, "min": minimum}[mode]
 
@@ -198,7 +201,13 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
     return scatter_set_by(input, flat, function(gather(input, flat, 0), rows), 0)
 
 
-def scatter_rows(name: str, input: Tensor, indices: Any, updates: Any, mode: str) -> Tensor:
+def scatter_rows(
+    name: str,
+    input: Tensor,
+    indices: object,
+    updates: object,
+    mode: str,
+) -> Tensor:
     """A copy with rows of axis 0 replaced by, or combined with, updates; mode: update add sub mul
     div max min.
     """
@@ -234,7 +243,13 @@ def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str)
     )
 
 
-def scatter_nd_mode(name: str, input: Tensor, indices: Any, updates: Any, mode: str) -> Tensor:
+def scatter_nd_mode(
+    name: str,
+    input: Tensor,
+    indices: object,
+    updates: object,
+    mode: str,
+) -> Tensor:
     """`scatter_nd_write` with checked operands."""
     at = as_index(indices, input)
     count = check_nd(name, input.shape, at)
@@ -263,10 +278,10 @@ _WORDS = {
 }
 
 
-def _functional(mode: str) -> Any:
+def _functional(mode: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     name = f"tensor_scatter_{mode}"
 
-    def function(input_x: Tensor, indices: Any, updates: Any) -> Tensor:
+    def function(input_x: Tensor, indices: Index, updates: Source) -> Tensor:
         return scatter_nd_mode(name, input_x, indices, updates, mode)
 
     function.__name__ = function.__qualname__ = name
@@ -306,7 +321,7 @@ tensor_scatter_max = _functional("max")
 tensor_scatter_min = _functional("min")
 
 
-def _method(mode: str) -> Any:
+def _method(mode: str) -> Callable[..., Tensor]:
     name = f"scatter_{mode}"
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -321,13 +336,17 @@ def _method(mode: str) -> Any:
     return tensor_method(name)(method)
 
 
-def _two(name: str, indices: Any = None, updates: Any = None) -> tuple[Any, Any]:
+def _two(
+    name: str,
+    indices: Index | None = None,
+    updates: Source | None = None,
+) -> tuple[Index, Source]:
     if indices is None or updates is None:
         raise ArgumentError(f"{name}: wanted indices and updates")
     return indices, updates
 
 
-def _add_along(self: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+def _add_along(self: Tensor, dim: int, index: Index, src: Source) -> Tensor:
     return scatter_along("scatter_add", self, dim, index, src, True)
 
 
@@ -358,7 +377,7 @@ def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int]):
 
 
 @scatter_nd.normaliser
-def _(indices: Any, updates: Any, shape: Sequence[int]):
+def _(indices: Index, updates: Source, shape: Sequence[int]):
     new = updates if isinstance(updates, Tensor) else Tensor(updates)
     at = as_index(indices, new)
     size = tuple(shape.tolist() if isinstance(shape, Tensor) else shape)
@@ -367,223 +386,3 @@ def _(indices: Any, updates: Any, shape: Sequence[int]):
     if new.shape != wanted:
         raise ShapeError(f"scatter_nd: got updates of shape {new.shape}; wanted {wanted}")
     return (at, new, size)
-
-
-# ---- along an axis
-# ---------------------------------------------------------------------------------------
-
-
-def index_write(
-    name: str, input: Tensor, axis: int, index: Any, source: Any, add: bool = False
-) -> Tensor:
-    """A copy with the slices of an axis that a 1-d index names replaced by, or increased by, those
-    of `source`.
-    """
-    shape = input.shape
-    if not shape:
-        raise ShapeError(f"{name}: got a 0-d tensor; wanted at least one axis")
-    at = axis_of(name, axis, len(shape))
-    indices = as_index(index, input)
-    if len(indices.shape) > 1:
-        raise ShapeError(f"{name}: got an index of shape {indices.shape}; wanted one axis")
-    indices = reshape_to(indices, (indices.size,))
-    wanted = gathered_shape(shape, indices.shape, at)
-    new = beside(input, source)
-    if new.shape != wanted:
-        if new.shape != ():
-            raise ShapeError(f"{name}: got a source of shape {new.shape}; wanted {wanted}")
-        new = broadcast_to.public(new, wanted)
-    write = scatter_add_by if add else scatter_set_by
-    return write(input, indices, cast(new, input.dtype), at)
-
-
-@tensor_method("index_fill")
-def _tensor_index_fill(
-    self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *, dim: Any = None
-) -> Tensor:
-    """A copy with the slices of an axis that indices name filled with a value. See
-    `ops.index_fill`.
-    """
-    return index_fill(self, dim if axis is None else axis, index, value)
-
-
-def index_fill(x: Tensor, axis: int, index: Any, value: Any) -> Tensor:
-    """A copy with the slices of an axis that indices name filled with a value
-    (`mindspore.ops.index_fill`).
-
-    Args:
-        x: Tensor of at least one axis.
-        axis: int.
-        index: 0-d or 1-d integer Tensor.
-        value: number or 0-d Tensor.
-
-    Raises:
-        IndexError: an index out of range.
-        ValueError: an index of more axes, or an axis out of range.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.index_fill(ms.ops.zeros((2, 2)), 1, ms.Tensor([0]), 5.0)
-        Tensor(shape=[2, 2], dtype=Float32, value=
-        [[ 5.00000000e+00,  0.00000000e+00],
-         [ 5.00000000e+00,  0.00000000e+00]])
-    """
-    if isinstance(value, Tensor) and value.size == 1:
-        value = reshape_to(value, ())
-    return index_write("index_fill", x, axis, index, value)
-
-
-def _rows_of(name: str, x: Tensor, v: Tensor, indices: Any, mode: str) -> Tensor:
-    new = beside(x, v)
-    found = as_index(
-        indices if isinstance(indices, Tensor) else list(ints_of(name, "indices", indices)), x
-    )
-    if new.shape != found.shape + x.shape[1:] and new.shape == x.shape[1:] and found.size == 1:
-        new = reshape_to(new, (1, *new.shape))
-    return scatter_rows(name, x, found, new, mode)
-
-
-def inplace_update(x: Tensor, v: Tensor, indices: Any) -> Tensor:
-    """A copy with the rows that indices name replaced (`mindspore.ops.inplace_update`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.inplace_update(ms.ops.zeros((2, 2)), ms.Tensor([[1.0, 2.0]]), (1,))
-        Tensor(shape=[2, 2], dtype=Float32, value=
-        [[ 0.00000000e+00,  0.00000000e+00],
-         [ 1.00000000e+00,  2.00000000e+00]])
-    """
-    return _rows_of("inplace_update", x, v, indices, "update")
-
-
-def inplace_add(x: Tensor, v: Tensor, indices: Any) -> Tensor:
-    """A copy with rows added to those that indices name (`mindspore.ops.inplace_add`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.inplace_add(ms.ops.ones((2, 2)), ms.Tensor([[1.0, 2.0]]), (1,))
-        Tensor(shape=[2, 2], dtype=Float32, value=
-        [[ 1.00000000e+00,  1.00000000e+00],
-         [ 2.00000000e+00,  3.00000000e+00]])
-    """
-    return _rows_of("inplace_add", x, v, indices, "add")
-
-
-def inplace_sub(x: Tensor, v: Tensor, indices: Any) -> Tensor:
-    """A copy with rows subtracted from those that indices name (`mindspore.ops.inplace_sub`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.inplace_sub(ms.ops.ones((2, 2)), ms.Tensor([[1.0, 2.0]]), (1,))
-        Tensor(shape=[2, 2], dtype=Float32, value=
-        [[ 1.00000000e+00,  1.00000000e+00],
-         [ 0.00000000e+00, -1.00000000e+00]])
-    """
-    return _rows_of("inplace_sub", x, v, indices, "sub")
-
-
-@tensor_method("inplace_update")
-def _tensor_inplace_update(self: Tensor, v: Tensor, indices: Any) -> Tensor:
-    """A copy with the rows that indices name replaced. See `ops.inplace_update`."""
-    return inplace_update(self, v, indices)
-
-
-@primitive("MaskedScatter")
-@tensor_method("masked_scatter")
-def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """A copy with the elements where a mask holds replaced by those of `source`, in order.
-
-    Args:
-        x: Tensor.
-        mask: Tensor of bool that broadcasts to the shape of `x`.
-        source: Tensor with at least as many elements as the mask has True.
-
-    Raises:
-        TypeError: `mask` is not bool.
-        ValueError: the mask does not broadcast, or `source` is too small.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.masked_scatter(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True]), ms.Tensor([8, 9]))
-        Tensor(shape=[3], dtype=Int64, value= [8, 2, 9])
-    """
-    if mask.dtype is not bool_:
-        raise DTypeError(f"masked_scatter: mask has dtype {mask.dtype.name}; wanted bool")
-    source = beside(x, source)
-    where = broadcast_to.public(beside(x, mask), x.shape)
-    at = nonzero_by(reshape_to(where, (where.size,)))
-    count = at.shape[0]
-    if source.size < count:
-        raise ShapeError(f"masked_scatter: got {source.size} elements for a mask with {count} True")
-    new = slice_axis(reshape_to(cast(source, x.dtype), (source.size,)), 0, 0, count)
-    flat = scatter_set_by(reshape_to(x, (x.size,)), reshape_to(at, (count,)), new, 0)
-    return reshape_to(flat, x.shape)
-
-
-@tensor_method("select_scatter")
-def select_scatter(input: Tensor, src: Tensor, axis: int, index: int) -> Tensor:
-    """A copy with one slice of an axis replaced (`mindspore.ops.select_scatter`).
-
-    Args:
-        input: Tensor of at least one axis.
-        src: Tensor of the shape of ``input`` without the axis.
-        axis, index: ints.
-
-    Raises:
-        ValueError: shapes that do not fit, or an axis or index out of range.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.select_scatter(ms.ops.zeros((2, 2)), ms.Tensor([1.0, 2.0]), 0, 1)
-        Tensor(shape=[2, 2], dtype=Float32, value=
-        [[ 0.00000000e+00,  0.00000000e+00],
-         [ 1.00000000e+00,  2.00000000e+00]])
-    """
-    at = axis_of("select_scatter", axis, len(input.shape))
-    n = input.shape[at] if input.shape else 0
-    if not -n <= index < n:
-        raise ArgumentValueError(f"select_scatter: got index {index} for an axis of size {n}")
-    row = index + n if index < 0 else index
-    wanted = input.shape[:at] + input.shape[at + 1 :]
-    if src.shape != wanted:
-        raise ShapeError(f"select_scatter: got src of shape {src.shape}; wanted {wanted}")
-    new = reshape_to(src, (*wanted[:at], 1, *wanted[at:]))
-    return slice_scatter(input, new, at, row, row + 1)
-
-
-@tensor_method("slice_scatter")
-def slice_scatter(
-    input: Tensor,
-    src: Tensor,
-    axis: int = 0,
-    start: int | None = None,
-    end: int | None = None,
-    step: int = 1,
-) -> Tensor:
-    """A copy with a slice of an axis replaced (`mindspore.ops.slice_scatter`).
-
-    Args:
-        input: Tensor of at least one axis.
-        src: Tensor of the shape of that slice, or one that broadcasts to it.
-        axis: int.
-        start, end, step: as of a Python slice; `step` is positive.
-
-    Raises:
-        ValueError: shapes that do not fit, or a `step` that is not positive.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.slice_scatter(ms.ops.zeros((3,)), ms.Tensor([1.0, 2.0]), 0, 0, 3, 2)
-        Tensor(shape=[3], dtype=Float32, value= [ 1.00000000e+00,  0.00000000e+00,  2.00000000e+00])
-    """
-    if step < 1:
-        raise ArgumentValueError(f"slice_scatter: got step={step}; wanted a positive int")
-    if not input.shape:
-        raise ShapeError("slice_scatter: got a 0-d tensor; wanted at least one axis")
-    at = axis_of("slice_scatter", axis, len(input.shape))
-    first, last, by = slice(start, end, step).indices(input.shape[at])
-    begin, stop, strides = [0] * len(input.shape), list(input.shape), [1] * len(input.shape)
-    begin[at], stop[at], strides[at] = first, last, by
-    wanted = gathered_shape(input.shape, (len(range(first, last, by)),), at)
-    new = broadcast_to.public(cast(beside(input, src), input.dtype), wanted)
-    return update_by(input, new, begin, stop, strides)

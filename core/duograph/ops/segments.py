@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,7 +24,12 @@ __all__ = [
 
 
 def _segments(
-    name: str, x: Tensor, segment_ids: Any, num_segments: Any, mode: str, start: Any
+    name: str,
+    x: Tensor,
+    segment_ids: Tensor | Sequence[int] | int,
+    num_segments: Tensor | int,
+    mode: str,
+    start: int | float,
 ) -> Tensor:
     ids = as_index(segment_ids, x)
     if isinstance(num_segments, Tensor):
@@ -39,7 +44,7 @@ def _segments(
 
 
 @op(name="unsorted_segment")
-def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start: Any):
+def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start: object):
     """Composite: rows combined by segment; a negative id belongs to none, an empty segment is
     `start`.
     """
@@ -55,7 +60,7 @@ def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start
     return slice_axis(out, 0, 0, count)
 
 
-def _lowest(x: Tensor, lowest: bool) -> Any:
+def _lowest(x: Tensor, lowest: bool) -> int | float:
     if x.dtype.is_floating:
         top = (
             3.3895313892515355e38 if x.dtype.name == "bfloat16" else float(np.finfo(x.dtype.np).max)
@@ -65,7 +70,9 @@ def _lowest(x: Tensor, lowest: bool) -> Any:
     return int(info.min if lowest else info.max)
 
 
-def unsorted_segment_sum(input_x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
+def unsorted_segment_sum(
+    input_x: Tensor, segment_ids: Tensor | Sequence[int] | int, num_segments: int
+) -> Tensor:
     """The rows of each segment summed (`mindspore.ops.unsorted_segment_sum`).
 
     Args:
@@ -89,7 +96,9 @@ def unsorted_segment_sum(input_x: Tensor, segment_ids: Any, num_segments: int) -
     return _segments("unsorted_segment_sum", input_x, segment_ids, num_segments, "add", 0)
 
 
-def unsorted_segment_max(x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
+def unsorted_segment_max(
+    x: Tensor, segment_ids: Tensor | Sequence[int] | int, num_segments: int
+) -> Tensor:
     """The largest of each segment; the lowest number where it is empty
     (`mindspore.ops.unsorted_segment_max`).
 
@@ -101,7 +110,9 @@ def unsorted_segment_max(x: Tensor, segment_ids: Any, num_segments: int) -> Tens
     return _segments("unsorted_segment_max", x, segment_ids, num_segments, "max", _lowest(x, True))
 
 
-def unsorted_segment_min(x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
+def unsorted_segment_min(
+    x: Tensor, segment_ids: Tensor | Sequence[int] | int, num_segments: int
+) -> Tensor:
     """The smallest of each segment; the highest number where it is empty
     (`mindspore.ops.unsorted_segment_min`).
 
@@ -113,7 +124,9 @@ def unsorted_segment_min(x: Tensor, segment_ids: Any, num_segments: int) -> Tens
     return _segments("unsorted_segment_min", x, segment_ids, num_segments, "min", _lowest(x, False))
 
 
-def unsorted_segment_prod(x: Tensor, segment_ids: Any, num_segments: int) -> Tensor:
+def unsorted_segment_prod(
+    x: Tensor, segment_ids: Tensor | Sequence[int] | int, num_segments: int
+) -> Tensor:
     """The product of each segment; 1 where it is empty (`mindspore.ops.unsorted_segment_prod`).
 
     Examples:

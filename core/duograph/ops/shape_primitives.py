@@ -8,7 +8,6 @@ Shapes and axes arrive normalised.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ def position_dtype(size: int) -> DType:
     return int32 if size < 2**31 else int64
 
 
-def flat_positions(shape: Sequence[int], strides: Sequence[int], offset: int, size: int) -> Any:
+def flat_positions(shape: Sequence[int], strides: Sequence[int], offset: int, size: int) -> Tensor:
     """A tensor of `shape` holding offset + sum(i * strides): positions in a flat buffer of `size`
     elements.
     """
@@ -197,7 +196,7 @@ def reduced_shape(shape: Sequence[int], axis: Axes, keepdims: bool) -> tuple[int
     return tuple([n for i, n in enumerate(shape) if i not in axis])
 
 
-def spread(value: Any, shape: Sequence[int], axis: Axes, keepdims: bool) -> Any:
+def spread(value: Tensor, shape: Sequence[int], axis: Axes, keepdims: bool) -> Tensor:
     """A reduced value back to the shape that it was reduced from: what gradients need."""
     if not keepdims:
         value = reshape_to(value, reduced_shape(shape, axis, True))
@@ -225,7 +224,7 @@ def _(x, out, dout, axis, keepdims):
     return (spread(dout, x.shape, axis, keepdims),)
 
 
-def unbroadcast(grad: Any, like: Any) -> Any:
+def unbroadcast(grad: Tensor, like: Tensor) -> Tensor:
     """Sum a gradient over the axes along which `like` was broadcast; its shape is that of `like`."""
     shape = like.shape
     have = grad.shape

@@ -5,10 +5,10 @@ rotate.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..dtype import as_dtype
+from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from ..types import size_of
@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def spread(name: str, what: str, args: Sequence[Any]) -> tuple[int, ...]:
+def spread(name: str, what: str, args: Sequence[object]) -> tuple[int, ...]:
     """Ints given one by one or as one sequence: ``f(2, 3)`` and ``f((2, 3))``."""
     if len(args) == 1:
         return ints_of(name, what, args[0])
@@ -47,7 +47,7 @@ def _tensor_reshape(self: Tensor, *shape: Any) -> Tensor:
 
 
 @tensor_method("view")
-def _tensor_view(self: Tensor, *shape: Any, dtype: Any = None) -> Tensor:
+def _tensor_view(self: Tensor, *shape: Any, dtype: DTypeLike | None = None) -> Tensor:
     """As `reshape`; given a dtype, the same bytes taken as elements of that dtype (no gradient).
 
     Examples:
@@ -86,7 +86,7 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @tensor_method("resize")
-def _tensor_resize(self: Tensor, *new_shape: Any) -> Tensor:
+def _tensor_resize(self: Tensor, *new_shape: int | Sequence[int]) -> Tensor:
     """The elements in row-major order under another shape, cut off, or filled up with zeros.
 
     Examples:
@@ -150,7 +150,12 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 
 @tensor_method("squeeze")
-def _tensor_squeeze(self: Tensor, *axis: Any, dim: Any = None, **other: Any) -> Tensor:
+def _tensor_squeeze(
+    self: Tensor,
+    *axis: Any,
+    dim: int | Sequence[int] | None = None,
+    **other: int | Sequence[int],
+) -> Tensor:
     """Without the axes of size 1, or without those named. See `ops.squeeze`."""
     if other:
         axis = (other.pop("axis"),) if set(other) == {"axis"} else axis
@@ -161,7 +166,7 @@ def _tensor_squeeze(self: Tensor, *axis: Any, dim: Any = None, **other: Any) -> 
     return squeeze(self, axis[0] if len(axis) == 1 else axis)
 
 
-def squeeze(input: Tensor, axis: Any = None) -> Tensor:
+def squeeze(input: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     """Without the axes of size 1 (`mindspore.ops.squeeze`).
 
     Args:
@@ -244,7 +249,9 @@ def ravel(input: Tensor) -> Tensor:
     return reshape_to(input, (input.size,))
 
 
-def _atleast(name: str, inputs: Any, grow: Any) -> Any:
+def _atleast(
+    name: str, inputs: object, grow: Callable[[tuple[int, ...]], tuple[int, ...]]
+) -> Tensor | tuple[Tensor, ...]:
     if isinstance(inputs, (tuple, list)):
         return tuple(reshape(_as_tensor(x), grow(_as_tensor(x).shape)) for x in inputs)
     if not isinstance(inputs, Tensor):
@@ -252,11 +259,11 @@ def _atleast(name: str, inputs: Any, grow: Any) -> Any:
     return reshape(inputs, grow(inputs.shape))
 
 
-def _as_tensor(x: Any) -> Tensor:
+def _as_tensor(x: object) -> Tensor:
     return x if isinstance(x, Tensor) else Tensor(x)
 
 
-def atleast_1d(inputs: Any) -> Any:
+def atleast_1d(inputs: Tensor | Sequence[Tensor]) -> Any:
     """A tensor, or each of a tuple of them, with at least one axis (`mindspore.ops.atleast_1d`).
 
     Examples:
@@ -267,7 +274,7 @@ def atleast_1d(inputs: Any) -> Any:
     return _atleast("atleast_1d", inputs, lambda s: s or (1,))
 
 
-def atleast_2d(inputs: Any) -> Any:
+def atleast_2d(inputs: Tensor | Sequence[Tensor]) -> Any:
     """A tensor, or each of a tuple of them, with at least two axes (`mindspore.ops.atleast_2d`).
 
     Examples:
@@ -278,7 +285,7 @@ def atleast_2d(inputs: Any) -> Any:
     return _atleast("atleast_2d", inputs, lambda s: (1,) * (2 - len(s)) + s)
 
 
-def atleast_3d(inputs: Any) -> Any:
+def atleast_3d(inputs: Tensor | Sequence[Tensor]) -> Any:
     """A tensor, or each of a tuple of them, with at least three axes (`mindspore.ops.atleast_3d`).
 
     Examples:
@@ -298,7 +305,11 @@ def atleast_3d(inputs: Any) -> Any:
 
 
 @primitive("Transpose", "TransposeView", op="transpose")
-def transpose(input: Tensor, dims: Any = None, input_perm: Any = None) -> Tensor:
+def transpose(
+    input: Tensor,
+    dims: int | Sequence[int] | None = None,
+    input_perm: int | Sequence[int] | None = None,
+) -> Tensor:
     """The axes in another order (`mindspore.ops.transpose`).
 
     Args:
@@ -354,7 +365,7 @@ def _reversed(input: Tensor) -> Tensor:
 
 @tensor_method("transpose")
 def _tensor_transpose(
-    self: Tensor, *axes: Any, dim0: Any = None, dim1: Any = None, **other: Any
+    self: Tensor, *axes: Any, dim0: int | None = None, dim1: int | None = None, **other: object
 ) -> Tensor:
     """The axes in another order: all of them given (one by one or as a tuple), two to be swapped,
     or none: reversed.
@@ -379,12 +390,14 @@ def _tensor_transpose(
 
 
 @tensor_method("permute")
-def _tensor_permute(self: Tensor, *axis: Any, dims: Any = None) -> Tensor:
+def _tensor_permute(
+    self: Tensor, *axis: int | Sequence[int], dims: int | Sequence[int] | None = None
+) -> Tensor:
     """The axes in another order, given one by one or as a tuple. See `ops.permute`."""
     return permute(self, spread("permute", "axis", axis) if dims is None else dims)
 
 
-def permute(input: Tensor, axis: Any) -> Tensor:
+def permute(input: Tensor, axis: int | Sequence[int]) -> Tensor:
     """The axes in another order (`mindspore.ops.permute`).
 
     Args:
@@ -443,7 +456,7 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 @tensor_method("moveaxis", "movedim")
-def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
+def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Axes moved to new places, the others in their order (`mindspore.ops.moveaxis`).
 
     Args:
@@ -476,7 +489,7 @@ def moveaxis(x: Tensor, source: Any, destination: Any) -> Tensor:
     return _permuted("moveaxis", x, tuple(perm))
 
 
-def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
+def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """`moveaxis` under its other name (`mindspore.ops.movedim`).
 
     Examples:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ShapeError
@@ -15,7 +16,7 @@ __all__ = ["tensor_slice", "slice", "strided_slice"]
 
 
 @primitive("Slice")
-def slice(input_x: Tensor, begin: Any, size: Any) -> Tensor:
+def slice(input_x: Tensor, begin: int | Sequence[int], size: int | Sequence[int]) -> Tensor:
     """`size` elements from `begin` on along each axis (`mindspore.ops.slice`).
 
     Args:
@@ -55,9 +56,9 @@ tensor_slice = slice
 )
 def strided_slice(
     input_x: Tensor,
-    begin: Any,
-    end: Any,
-    strides: Any,
+    begin: int | Sequence[int],
+    end: int | Sequence[int],
+    strides: int | Sequence[int],
     begin_mask: int = 0,
     end_mask: int = 0,
     ellipsis_mask: int = 0,

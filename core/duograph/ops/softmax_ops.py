@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from ..dtype import FLOATING, as_dtype, float32
+from ..dtype import FLOATING, DTypeLike, as_dtype, float32
 from ..errors import ArgumentError, DTypeError
-from ..op import op
+from ..op import Op, op
 from ..tensor import Tensor
 from .axes import axes_of, axis_of, spelled
 from .comparison import equal, isfinite, isinf
@@ -26,11 +26,11 @@ from .shape_primitives import reduce_sum, reshape_to, spread, transpose_by
 __all__ = ["softmax", "log_softmax", "softmin", "logsumexp"]
 
 
-def _back(x: Any, like: Any) -> Any:
+def _back(x: Tensor, like: Tensor) -> Tensor:
     return x if x.dtype is like.dtype else cast_to(x, like.dtype)
 
 
-def _shifted(x: Any, axis: tuple[int, ...]) -> Any:
+def _shifted(x: Tensor, axis: tuple[int, ...]) -> Tensor:
     """x minus its largest: the exponentials cannot overflow."""
     return x - stop_gradient(reduce_max(x, axis, True))
 
@@ -97,7 +97,7 @@ def _(out, dout, axis):
     return out
 
 
-def _floating(name: str, x: Any, dtype: Any) -> Any:
+def _floating(name: str, x: object, dtype: DTypeLike | None) -> Tensor:
     if not isinstance(x, Tensor):
         raise ArgumentError(f"{name}: got {type(x).__name__} for the input; wanted a Tensor")
     if dtype is not None:
@@ -113,7 +113,9 @@ def _floating(name: str, x: Any, dtype: Any) -> Any:
 
 @primitive("Softmax(axis=-1)(logits)", op="softmax")
 @tensor_method("softmax")
-def softmax(input: Tensor, axis: Any = -1, *, dtype: Any = None, **dim: Any) -> Tensor:
+def softmax(
+    input: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None, **dim: object
+) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis (`mindspore.ops.softmax`).
 
     Args:
@@ -139,7 +141,7 @@ def softmax(input: Tensor, axis: Any = -1, *, dtype: Any = None, **dim: Any) -> 
     return _along("softmax", softmax_along, _floating("softmax", input, dtype), axis)
 
 
-def _along(name: str, run: Any, x: Any, axis: Any) -> Any:
+def _along(name: str, run: Op, x: Tensor, axis: int | Sequence[int]) -> Tensor:
     if isinstance(axis, (tuple, list)) and len(axis) != 1:
         axes = axes_of(name, axis, x.ndim)
         rest = [i for i in range(x.ndim) if i not in axes]
@@ -158,7 +160,9 @@ def _along(name: str, run: Any, x: Any, axis: Any) -> Any:
 
 @primitive("LogSoftmax(axis=-1)(logits)", op="log_softmax")
 @tensor_method("log_softmax")
-def log_softmax(logits: Tensor, axis: Any = -1, *, dtype: Any = None, **dim: Any) -> Tensor:
+def log_softmax(
+    logits: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None, **dim: object
+) -> Tensor:
     """Logarithm of softmax along an axis (`mindspore.ops.log_softmax`).
 
     Args:
@@ -183,7 +187,7 @@ def log_softmax(logits: Tensor, axis: Any = -1, *, dtype: Any = None, **dim: Any
     return _along("log_softmax", log_softmax_along, _floating("log_softmax", logits, dtype), axis)
 
 
-def softmin(x: Tensor, axis: Any = -1, *, dtype: Any = None) -> Tensor:
+def softmin(x: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None) -> Tensor:
     """Softmax of -x (`mindspore.ops.softmin`).
 
     Examples:
@@ -230,7 +234,9 @@ def logsumexp(input: Tensor, axis: tuple[int, ...], keepdims: bool):
 
 
 @logsumexp.normaliser
-def _(input: Tensor, axis: Any = None, keep_dims: Any = False, **dim: Any):
+def _(
+    input: Tensor, axis: int | Sequence[int] | None = None, keep_dims: object = False, **dim: object
+):
     axis, keep_dims = spelled("logsumexp", axis, keep_dims, dim)
     x = cast_to(input, float32) if input.dtype.kind in "biu" else input
     return (x, axes_of("logsumexp", axis, x.ndim), keep_dims)

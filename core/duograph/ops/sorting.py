@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from ..dtype import BOOL, REAL, bool_, int32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType
@@ -45,7 +46,7 @@ def _(x, axis, descending):
     return x.plain, x.with_(dtype=int64)
 
 
-def _order(x: Any, axis: int, descending: bool) -> Any:
+def _order(x: Array, axis: int, descending: bool) -> Array:
     """The indices that sort a NumPy array as `sort_by` says."""
     if x.dtype.kind == "V" or x.dtype.itemsize == 2:
         x = x.astype(np.float32 if x.dtype.kind in "fV" else np.int32)
@@ -104,13 +105,13 @@ def _(x, axis, descending):
 
 
 def _exchange(
-    lanes: tuple[Any, ...],
+    lanes: tuple[Tensor, ...],
     lead: tuple[int, ...],
     size: int,
     block: int,
     mirrored: bool,
     descending: bool,
-) -> tuple[Any, ...]:
+) -> tuple[Tensor, ...]:
     """Compare each element of the first half of every block with one of the second, and put them in
     order.
     """
@@ -131,7 +132,7 @@ def _exchange(
     return tuple(out)
 
 
-def _before(a: Any, b: Any, descending: bool) -> Any:
+def _before(a: Sequence[Tensor], b: Sequence[Tensor], descending: bool) -> Tensor:
     """Whether (class, key, index) a comes before b."""
     key = less(b[1], a[1]) if descending else less(a[1], b[1])
     tie = logical_and(equal(a[1], b[1]), less(a[2], b[2]))
@@ -169,7 +170,12 @@ def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Ten
 
 @tensor_method("sort")
 def _tensor_sort(
-    self: Tensor, axis: int = -1, descending: bool = False, stable: bool = True, *, dim: Any = None
+    self: Tensor,
+    axis: int = -1,
+    descending: bool = False,
+    stable: bool = True,
+    *,
+    dim: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The elements in order along an axis, and where they were. See `ops.sort`."""
     del stable  # it always is
@@ -195,7 +201,12 @@ def argsort(input: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
 
 @tensor_method("argsort")
 def _tensor_argsort(
-    self: Tensor, axis: int = -1, descending: bool = False, stable: bool = True, *, dim: Any = None
+    self: Tensor,
+    axis: int = -1,
+    descending: bool = False,
+    stable: bool = True,
+    *,
+    dim: int | None = None,
 ) -> Tensor:
     """The indices that put the elements in order along an axis. See `ops.argsort`."""
     del stable
@@ -352,7 +363,7 @@ def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
     return cast_to(at, int64)
 
 
-def _less(a: Any, b: Any) -> Any:
+def _less(a: Tensor, b: Tensor) -> Tensor:
     """a < b with NaN above all else."""
     if not a.dtype.is_floating:
         return less(a, b)
@@ -362,7 +373,7 @@ def _less(a: Any, b: Any) -> Any:
 @tensor_method("searchsorted")
 def searchsorted(
     sorted_sequence: Tensor,
-    values: Any,
+    values: Tensor | int | float,
     *,
     out_int32: bool = False,
     right: bool = False,
@@ -409,7 +420,9 @@ def searchsorted(
     return cast_to(found, int32) if out_int32 else found
 
 
-def bucketize(input: Tensor, boundaries: Any, *, right: bool = False) -> Tensor:
+def bucketize(
+    input: Tensor, boundaries: Tensor | Sequence[float] | Array, *, right: bool = False
+) -> Tensor:
     """Which interval between boundaries each element is in (`mindspore.ops.bucketize`).
 
     Args:

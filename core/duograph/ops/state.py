@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from .movement import identity
 from .primitive import Primitive, primitive
 from .shape_primitives import broadcast_to
 
+V = TypeVar("V")
+
 __all__ = [
     "assign", "assign_add", "assign_sub", "depend", "print_", "Print", "HookBackward",
     "InsertGradientOf", "Custom", "Load", "UpdateState",
@@ -38,7 +40,7 @@ __all__ = [
 # ---- writing ------------------------------------------------------------------------------------
 
 
-def _written(name: str, variable: Any, value: Any) -> Tensor:
+def _written(name: str, variable: object, value: object) -> Tensor:
     """Give `variable` another value of its own shape and dtype."""
     if not isinstance(variable, Tensor):
         raise ArgumentError(
@@ -67,7 +69,7 @@ def _written(name: str, variable: Any, value: Any) -> Tensor:
 
 
 @primitive("Assign()(variable, value)")
-def assign(variable: Tensor, value: Any) -> Tensor:
+def assign(variable: Tensor, value: Tensor | int | float | Sequence[float]) -> Tensor:
     """Write `value` to a Parameter or Tensor (`mindspore.ops.assign`).
 
     Args:
@@ -91,7 +93,7 @@ def assign(variable: Tensor, value: Any) -> Tensor:
 
 
 @primitive("AssignAdd()(variable, value)")
-def assign_add(variable: Tensor, value: Any) -> Tensor:
+def assign_add(variable: Tensor, value: Tensor | int | float) -> Tensor:
     """Add `value` to a Parameter or Tensor in place (`mindspore.ops.assign_add`).
 
     Args:
@@ -115,7 +117,7 @@ def assign_add(variable: Tensor, value: Any) -> Tensor:
 
 
 @primitive("AssignSub()(variable, value)")
-def assign_sub(variable: Tensor, value: Any) -> Tensor:
+def assign_sub(variable: Tensor, value: Tensor | int | float) -> Tensor:
     """Subtract `value` from a Parameter or Tensor in place (`mindspore.ops.assign_sub`).
 
     Args:
@@ -138,7 +140,7 @@ def assign_sub(variable: Tensor, value: Any) -> Tensor:
     return _written("assign_sub", variable, _number_like(variable, value, "assign_sub", -1))
 
 
-def _number_like(variable: Any, value: Any, name: str, sign: int) -> Tensor:
+def _number_like(variable: object, value: Tensor | int | float, name: str, sign: int) -> Tensor:
     if not isinstance(variable, Tensor):
         raise ArgumentError(
             f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor"
@@ -150,7 +152,7 @@ def _number_like(variable: Any, value: Any, name: str, sign: int) -> Tensor:
 
 
 @primitive("Depend()(value, expr)")
-def depend(value: Any, expr: Any) -> Any:
+def depend(value: V, expr: object) -> V:
     """`value`; what `expr` did came before (`mindspore.ops.depend`).
 
     Line by line this holds anyway; in a compiled function it is an edge of the order of effects.
@@ -164,7 +166,7 @@ def depend(value: Any, expr: Any) -> Any:
     return value
 
 
-def print_(*input_x: Any) -> None:
+def print_(*input_x: object) -> None:
     """Print tensors and other values, one a line (`mindspore.ops.print_`).
 
     Examples:
@@ -188,7 +190,7 @@ def print_(*input_x: Any) -> None:
 class Load(Primitive):
     """The present value of a Parameter: `Load()(variable, state)`."""
 
-    def __call__(self, variable: Any, state: Any = None) -> Any:
+    def __call__(self, variable: Tensor, state: object = None) -> Tensor:
         """The value as a Tensor."""
         return identity(variable)
 
@@ -196,7 +198,7 @@ class Load(Primitive):
 class UpdateState(Primitive):
     """An edge of the order of effects: `UpdateState()(state, *exprs)`."""
 
-    def __call__(self, state: Any, *exprs: Any) -> Any:
+    def __call__(self, state: object, *exprs: object) -> object:
         """The state."""
         return state
 
@@ -204,7 +206,7 @@ class UpdateState(Primitive):
 class Print(Primitive):
     """Primitive form of `print_`: `Print()("x:", x)`."""
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> None:
         """Print the arguments."""
         print_(*args)
 
@@ -212,13 +214,13 @@ class Print(Primitive):
 # ---- hooks --------------------------------------------------------------------------------------
 
 
-def _hooked(args: tuple[Any, ...], on_gradient: Callable[..., Any], name: str) -> Any:
+def _hooked(args: tuple[object, ...], on_gradient: Callable[..., Any], name: str) -> Any:
     """The arguments unchanged, their cotangents through `on_gradient(douts) -> douts`."""
 
-    def forward(*values: Any) -> Any:
+    def forward(*values: object) -> object:
         return values[0] if len(values) == 1 else tuple(values)
 
-    def bprop(*found: Any) -> Any:
+    def bprop(*found: Any) -> object:
         dout = found[-1]
         return on_gradient(dout if isinstance(dout, tuple) else (dout,))
 
@@ -261,11 +263,11 @@ class HookBackward(Primitive):
         self.hook_fn = hook_fn
         self.cell_id = cell_id
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """The inputs."""
         refuse_when_compiled("HookBackward")
 
-        def run(douts: tuple[Any, ...]) -> Any:
+        def run(douts: tuple[object, ...]) -> tuple[object, ...]:
             found = self.hook_fn(douts)
             if found is None:
                 return douts
@@ -295,7 +297,7 @@ class InsertGradientOf(Primitive):
             )
         self.f = f
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         """The input."""
         return _hooked((x,), lambda douts: (self.f(douts[0]),), "InsertGradientOf")
 
@@ -354,12 +356,12 @@ class Custom(Primitive):
 
     def __init__(
         self,
-        func: Any,
+        func: Callable[..., object],
         out_shape: Any = None,
         out_dtype: Any = None,
         func_type: str = "pyfunc",
-        bprop: Any = None,
-        reg_info: Any = None,
+        bprop: Callable[..., object] | None = None,
+        reg_info: object = None,
     ) -> None:
         super().__init__()
         if func_type not in ("pyfunc", "hybrid"):
@@ -378,9 +380,9 @@ class Custom(Primitive):
         self.bprop = bprop
         self.reg_info = reg_info
 
-    def _run(self, *inputs: Any) -> Any:
+    def _run(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
         arrays = [np.array(x.asnumpy()) if isinstance(x, Tensor) else x for x in inputs]
-        found = self.func(*arrays)
+        found: Any = self.func(*arrays)
         several = isinstance(found, (tuple, list))
         outs = [np.asarray(a) for a in (found if several else (found,))]
         shapes = _wanted(
@@ -397,10 +399,10 @@ class Custom(Primitive):
             made.append(Tensor(a, None if dtype is None else as_dtype(dtype)))
         return tuple(made) if several else made[0]
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
         """The function's result as Tensors."""
 
-        def bprop(*args: Any) -> Any:
+        def bprop(*args: object) -> object:
             if self.bprop is None:
                 raise GradientError(
                     "Custom: the op has no bprop; give one, or wrap its inputs in stop_gradient"

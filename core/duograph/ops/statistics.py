@@ -1,60 +1,42 @@
-"""Spread and size of tensors: variance, norms, medians, clipping by norm, distances."""
+"""Statistics of tensors: variance, standard deviation, median, covariance and correlation.
+
+Users call the functions, and `norms` uses the conversions. Integer inputs become float32.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtype import FLOATING, as_dtype, bool_, float32, float64, int64
+from ..dtype import FLOATING, DType, float32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
-from ..types import broadcast_shapes
-from . import elementwise, powers
-from .arguments import number_of, tensor_of, tensors_of
+from .arguments import number_of, tensor_of
 from .axes import axes_of, axis_of, spelled
-from .comparison import equal, isfinite, less
+from .comparison import equal, less
 from .creation import cast_to, fill
-from .elementwise import maximum, minimum
+from .elementwise import maximum
 from .gather_scatter import gather_elements_by
 from .linalg import matmul_of, widened
 from .logic import select_by, shift_right
-from .matrix_svd import singular_values
 from .methods import tensor_method
-from .movement import concat_by
-from .powers import rsqrt, sqrt
-from .reduction import reduce_max, reduce_mean, reduce_min
+from .powers import sqrt
+from .reduction import reduce_mean
 from .shape_primitives import (
-    broadcast_to,
     reduce_sum,
     reduced_shape,
     reshape_to,
     strided_copy,
-    transpose_by,
 )
 from .sorting import sort_by
 
 __all__ = [
-    "var",
-    "std",
-    "var_mean",
-    "std_mean",
-    "norm",
-    "vector_norm",
-    "median",
-    "nanmedian",
-    "renorm",
-    "clip_by_norm",
-    "clip_by_global_norm",
-    "cosine_similarity",
-    "cdist",
-    "pairwise_distance",
-    "cov",
-    "corrcoef",
-]
+    "var", "std", "var_mean", "std_mean", "median", "nanmedian", "cov", "corrcoef",
+]  # fmt: skip
 
 
-def _as(x: Any, dtype: Any) -> Any:
+def converted(x: Tensor, dtype: DType) -> Tensor:
     return x if x.dtype is dtype else cast_to(x, dtype)
 
 
@@ -70,15 +52,15 @@ def reduce_var(input: Tensor, axis: Sequence[int], keepdims: bool, ddof: int):
         count *= x.shape[i]
     centred = x - reduce_mean(x, axis, True)
     total = reduce_sum(centred * centred, axis, keepdims)
-    return _as(total / float(max(count - ddof, 0)), input.dtype)
+    return converted(total / float(max(count - ddof, 0)), input.dtype)
 
 
-def _floating(x: Any) -> Any:
+def as_floating(x: Tensor) -> Tensor:
     return cast_to(x, float32) if x.dtype.kind in "biu" else x
 
 
 def _spread_arguments(
-    name: str, axis: Any, ddof: Any, keepdims: Any, other: dict[str, Any]
+    name: str, axis: object, ddof: object, keepdims: object, other: dict[str, object]
 ) -> tuple[Any, int, bool]:
     """axis, ddof, keepdims: the `dim` form counts with `correction`, 1 unless given."""
     if "correction" in other:
@@ -95,7 +77,11 @@ def _spread_arguments(
 
 @tensor_method("var")
 def var(
-    input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, **dim: Any
+    input: Tensor,
+    axis: int | Sequence[int] | None = None,
+    ddof: int = 0,
+    keepdims: object = False,
+    **dim: object,
 ) -> Tensor:
     """Variance over axes (`mindspore.ops.var`).
 
@@ -120,13 +106,17 @@ def var(
         1.0 2.0 2.0
     """
     axis, ddof, keepdims = _spread_arguments("var", axis, ddof, keepdims, dim)
-    x = _floating(input)
+    x = as_floating(input)
     return reduce_var(x, axes_of("var", axis, x.ndim), keepdims, ddof)
 
 
 @tensor_method("std")
 def std(
-    input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False, **dim: Any
+    input: Tensor,
+    axis: int | Sequence[int] | None = None,
+    ddof: int = 0,
+    keepdims: object = False,
+    **dim: object,
 ) -> Tensor:
     """Standard deviation over axes (`mindspore.ops.std`).
 
@@ -145,12 +135,12 @@ def std(
         1.0
     """
     axis, ddof, keepdims = _spread_arguments("std", axis, ddof, keepdims, dim)
-    x = _floating(input)
+    x = as_floating(input)
     return sqrt(reduce_var(x, axes_of("std", axis, x.ndim), keepdims, ddof))
 
 
 def var_mean(
-    input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False
+    input: Tensor, axis: int | Sequence[int] | None = None, ddof: int = 0, keepdims: object = False
 ) -> tuple[Tensor, Tensor]:
     """Variance and mean over axes (`mindspore.ops.var_mean`).
 
@@ -159,7 +149,7 @@ def var_mean(
         >>> print(*ms.ops.var_mean(ms.Tensor([1.0, 3.0])))
         1.0 2.0
     """
-    x = _floating(input)
+    x = as_floating(input)
     axes = axes_of("var_mean", axis, x.ndim)
     return var(x, axes, int(number_of("var_mean", "ddof", ddof)), keepdims), reduce_mean(
         x, axes, bool(keepdims)
@@ -167,7 +157,7 @@ def var_mean(
 
 
 def std_mean(
-    input: Tensor, axis: Any = None, ddof: Any = 0, keepdims: Any = False
+    input: Tensor, axis: int | Sequence[int] | None = None, ddof: int = 0, keepdims: object = False
 ) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean over axes (`mindspore.ops.std_mean`).
 
@@ -176,146 +166,10 @@ def std_mean(
         >>> print(*ms.ops.std_mean(ms.Tensor([1.0, 3.0])))
         1.0 2.0
     """
-    x = _floating(input)
+    x = as_floating(input)
     axes = axes_of("std_mean", axis, x.ndim)
     return std(x, axes, int(number_of("std_mean", "ddof", ddof)), keepdims), reduce_mean(
         x, axes, bool(keepdims)
-    )
-
-
-# ---- norms --------------------------------------------------------------------------------------
-
-
-@op(name="norm2", dtypes=FLOATING)
-def norm2(input: Tensor, axis: Sequence[int], keepdims: bool):
-    """sqrt(sum(x^2)); its gradient at 0 is 0."""
-    x = widened(input)
-    return _as(sqrt(reduce_sum(x * x, axis, keepdims)), input.dtype)
-
-
-@norm2.bprop
-def _(x, out, dout, axis, keepdims):
-    if not keepdims:
-        kept = reduced_shape(x.shape, axis, True)
-        out, dout = reshape_to(out, kept), reshape_to(dout, kept)
-    zero = equal(out, fill((), 0, out.dtype))
-    safe = select_by(zero, fill((), 1, out.dtype), out)
-    return (x * select_by(zero, fill((), 0, out.dtype), dout / safe),)
-
-
-@op(dtypes=FLOATING)
-def vector_norm(input: Tensor, p: float, axis: Sequence[int], keepdims: bool):
-    """p-norm of the elements along axes (`mindspore.ops.vector_norm`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.vector_norm(ms.Tensor([3.0, 4.0])))
-        5.0
-    """
-    x = widened(input)
-    if p == 2.0:
-        found = norm2(x, axis, keepdims)
-    elif p == float("inf"):
-        found = reduce_max(elementwise.abs(x), axis, keepdims)
-    elif p == float("-inf"):
-        found = reduce_min(elementwise.abs(x), axis, keepdims)
-    elif p == 0.0:
-        found = reduce_sum(cast_to(cast_to(x, bool_), x.dtype), axis, keepdims)
-    elif p == 1.0:
-        found = reduce_sum(elementwise.abs(x), axis, keepdims)
-    else:
-        found = powers.pow(reduce_sum(powers.pow(elementwise.abs(x), p), axis, keepdims), 1.0 / p)
-    return _as(found, input.dtype)
-
-
-@vector_norm.normaliser
-def _(x: Tensor, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None):
-    x = _floating(x) if dtype is None else _as(x, as_dtype(dtype))
-    return (
-        x,
-        number_of("vector_norm", "ord", ord),
-        axes_of("vector_norm", axis, x.ndim),
-        bool(keepdims),
-    )
-
-
-def _matrix_norm(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
-    row, column = axes
-    if ord == "fro":
-        return norm2(x, tuple(sorted(axes)), keepdims)
-    if ord in ("nuc", 2, -2):
-        order = (*[i for i in range(x.ndim) if i not in axes], row, column)
-        values = singular_values(transpose_by(x, order))
-        last = (values.ndim - 1,)
-        if ord == "nuc":
-            out = reduce_sum(values, last, False)
-        else:
-            out = reduce_max(values, last, False) if ord == 2 else reduce_min(values, last, False)
-        return reshape_to(out, reduced_shape(x.shape, axes, True)) if keepdims else out
-    if ord in (1, -1, float("inf"), float("-inf")):
-        first, second = (row, column) if abs(ord) == 1 else (column, row)
-        sums = reduce_sum(elementwise.abs(x), (first,), True)
-        reduce = reduce_max if ord > 0 else reduce_min
-        out = reduce(sums, (second,), True)
-        return out if keepdims else reshape_to(out, reduced_shape(x.shape, axes, False))
-    raise ArgumentValueError(
-        f"norm: got ord={ord!r} for a matrix; wanted 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
-    )
-
-
-@tensor_method("norm")
-def norm(
-    A: Tensor,
-    ord: Any = None,
-    dim: Any = None,
-    keepdim: Any = False,
-    *,
-    dtype: Any = None,
-    **axis: Any,
-) -> Tensor:
-    """Norm of vectors or matrices (`mindspore.ops.norm`).
-
-    Args:
-        A: Tensor; integers are taken as float32.
-        ord: None: the 2-norm of all elements along `dim`. A number: that p-norm of vectors when
-            `dim` is an int (or A has one axis), the matrix norm when `dim` is a pair (or A has
-            two). ``"fro"``, ``"nuc"``: of matrices.
-        dim: int or tuple of ints; None means all. Also spelled `axis`.
-        keepdim: whether the reduced axes stay, as 1.
-        dtype: dtype to which A is cast first.
-
-    Returns:
-        Tensor with the axes removed.
-
-    Raises:
-        ValueError: an axis out of range; a norm that matrices do not have.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.norm(ms.Tensor([[3.0, 4.0]])))
-        5.0
-    """
-    dim, keepdim = spelled("norm", dim, keepdim, axis)
-    x = _floating(A) if dtype is None else _as(A, as_dtype(dtype))
-    if ord is None:
-        return vector_norm(x, 2.0, axes_of("norm", dim, x.ndim), keepdim)
-    if dim is None:
-        if x.ndim > 2 or (x.ndim != 2 and isinstance(ord, str)):
-            raise ShapeError(
-                f"norm: got A of shape {x.shape} with ord={ord!r} and no dim; wanted one or two axes, or dim"
-            )
-        dim = tuple(range(x.ndim))
-    if isinstance(dim, (tuple, list)) and len(dim) == 2:
-        axes = (axis_of("norm", dim[0], x.ndim), axis_of("norm", dim[1], x.ndim))
-        if axes[0] == axes[1]:
-            raise ArgumentValueError(f"norm: got dim={dim!r}, which names an axis twice")
-        return _matrix_norm(x, ord, axes, keepdim)
-    if isinstance(ord, str):
-        raise ArgumentValueError(
-            f"norm: got ord={ord!r} for vectors along {dim!r}; wanted a number, or a pair of axes"
-        )
-    return vector_norm(
-        x, number_of("vector_norm", "ord", ord), axes_of("norm", dim, x.ndim), keepdim
     )
 
 
@@ -347,7 +201,9 @@ def median_along(input: Tensor, axis: int, keepdims: bool, ignore_nan: bool):
     return reshape_to(values, shape), reshape_to(index, shape)
 
 
-def _median(name: str, input: Any, axis: Any, keepdims: Any, ignore_nan: bool) -> Any:
+def _median(
+    name: str, input: Tensor, axis: int, keepdims: object, ignore_nan: bool
+) -> tuple[Tensor, Tensor]:
     if 0 in input.shape:
         raise ArgumentValueError(
             f"{name}: got a tensor of shape {input.shape}; wanted at least one element"
@@ -361,7 +217,7 @@ def _median(name: str, input: Any, axis: Any, keepdims: Any, ignore_nan: bool) -
 
 @tensor_method("median")
 def median(
-    input: Tensor, axis: Any = -1, keepdims: Any = False, **dim: Any
+    input: Tensor, axis: int = -1, keepdims: object = False, **dim: Any
 ) -> tuple[Tensor, Tensor]:
     """Middle element along an axis, the lower of two, and its index (`mindspore.ops.median`).
 
@@ -389,7 +245,7 @@ def median(
 
 
 @tensor_method("nanmedian")
-def nanmedian(input: Tensor, axis: Any = -1, keepdims: Any = False) -> tuple[Tensor, Tensor]:
+def nanmedian(input: Tensor, axis: int = -1, keepdims: object = False) -> tuple[Tensor, Tensor]:
     """`median` that leaves out NaN (`mindspore.ops.nanmedian`).
 
     Examples:
@@ -400,223 +256,13 @@ def nanmedian(input: Tensor, axis: Any = -1, keepdims: Any = False) -> tuple[Ten
     return _median("nanmedian", input, axis, keepdims, True)
 
 
-# ---- clipping -----------------------------------------------------------------------------------
-
-
-@op(name="clip_by_norm", dtypes=FLOATING)
-def clip_by_norm_of(x: Tensor, clip_norm: Tensor, axis: Sequence[int]):
-    """x scaled so that its 2-norm along axes is at most clip_norm."""
-    total = norm2(widened(x), axis, True)
-    bound = _as(clip_norm, total.dtype)
-    larger = maximum(total, bound)
-    return _as(widened(x) * (bound / larger), x.dtype)
-
-
-def clip_by_norm(
-    x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False
-) -> Any:
-    """Tensors scaled so that the norm of all of them together is at most `max_norm`
-    (`mindspore.ops.clip_by_norm`).
-
-    Args:
-        x: Tensor, or tuple or list of them.
-        max_norm: number.
-        norm_type: degree of the norm.
-        error_if_nonfinite: raise when the norm is not finite.
-
-    Returns:
-        Like `x`.
-
-    Raises:
-        RuntimeError: the norm is not finite and that is an error.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.clip_by_norm(ms.Tensor([3.0, 4.0]), 1.0).round(decimals=4))
-        [0.6 0.8]
-    """
-    single = isinstance(x, Tensor)
-    tensors = (x,) if single else tensors_of("clip_by_norm", "x", x)
-    norms = [vector_norm.public(t, norm_type, tuple(range(t.ndim))) for t in tensors]
-    total = vector_norm.public(concat_by([reshape_to(n, (1,)) for n in norms], 0), norm_type)
-    if error_if_nonfinite and not bool(isfinite(total)):
-        raise NonFiniteError(
-            "clip_by_norm: got tensors whose norm is not finite; error_if_nonfinite=False lets it pass"
-        )
-    scale = minimum(max_norm / (total + 1e-6), fill((), 1.0, total.dtype))
-    clipped = [_as(t * _as(scale, t.dtype), t.dtype) for t in tensors]
-    return clipped[0] if single else type(x)(clipped)
-
-
-class NonFiniteError(ArgumentValueError, RuntimeError):
-    """A norm that is infinite or NaN where a finite one was asked for."""
-
-
-@op(name="clip_by_global_norm")
-def clip_by_global_norm_of(x: Sequence[Tensor], clip_norm: float, use_norm: float | None):
-    """All tensors times clip_norm / max(their common 2-norm, clip_norm)."""
-    total = None
-    common = float64 if any(t.dtype is float64 for t in x) else float32
-    for t in x:
-        wide = widened(t)
-        part = _as(reduce_sum(wide * wide, tuple(range(t.ndim)), False), common)
-        total = part if total is None else total + part
-    assert total is not None  # x has at least one tensor
-    size = sqrt(total) if use_norm is None else fill((), use_norm, total.dtype)
-    scale = clip_norm / maximum(size, fill((), clip_norm, size.dtype))
-    return tuple(_as(widened(t) * _as(scale, widened(t).dtype), t.dtype) for t in x)
-
-
-def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) -> Any:
-    """Tensors scaled so that their common 2-norm is at most `clip_norm`
-    (`mindspore.ops.clip_by_global_norm`).
-
-    Args:
-        x: tuple or list of Tensors, or one.
-        clip_norm: positive number.
-        use_norm: their norm, when it is known; default computed.
-
-    Returns:
-        Tuple of Tensors, or one.
-
-    Raises:
-        ValueError: `clip_norm` is not positive.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.clip_by_global_norm((ms.Tensor([3.0]), ms.Tensor([4.0])), 1.0)[1])
-        [0.8]
-    """
-    if isinstance(clip_norm, Tensor):
-        clip_norm = clip_norm.item()
-    if not clip_norm > 0:
-        raise ArgumentValueError(
-            f"clip_by_global_norm: got clip_norm={clip_norm}; wanted a positive number"
-        )
-    if use_norm is not None:
-        use_norm = number_of("clip_by_global_norm", "use_norm", use_norm)
-    single = isinstance(x, Tensor)
-    found = clip_by_global_norm_of(
-        (x,) if single else tensors_of("clip_by_global_norm", "x", x), float(clip_norm), use_norm
-    )
-    found = found if isinstance(found, tuple) else (found,)
-    return found[0] if single else found
-
-
-@tensor_method("renorm")
-def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
-    """Slices along an axis scaled so that their p-norm is at most `maxnorm`
-    (`mindspore.ops.renorm`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.renorm(ms.Tensor([[3.0, 4.0]]), 2, 0, 1.0).round(decimals=4))
-        [[0.6 0.8]]
-    """
-    axis = axis_of("renorm", axis, input.ndim)
-    rest = tuple(i for i in range(input.ndim) if i != axis)
-    size = vector_norm(input, float(p), rest, True)
-    one = fill((), 1.0, size.dtype)
-    return input * select_by(
-        less(fill((), float(maxnorm), size.dtype), size), maxnorm / (size + 1e-7), one
-    )
-
-
-# ---- distances ----------------------------------------------------------------------------------
-
-
-@op(dtypes=FLOATING, promote="common")
-def cosine_similarity(x1: Tensor, x2: Tensor, axis: int, eps: float):
-    """Cosine of the angle between vectors along one axis (`mindspore.ops.cosine_similarity`).
-
-    Args:
-        x1, x2: Tensors whose shapes broadcast.
-        dim: the axis, which is removed.
-        eps: norms count as at least this.
-
-    Returns:
-        Tensor of the broadcast shape without `dim`.
-
-    Raises:
-        ValueError: shapes that do not broadcast; an axis out of range.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.cosine_similarity(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[6.0, 8.0]])).round(decimals=4))
-        [1.]
-    """
-    x, y = widened(x1), widened(x2)
-    tiny = fill((), eps * eps, x.dtype)
-    a = rsqrt(maximum(reduce_sum(x * x, (axis,), False), tiny))
-    b = rsqrt(maximum(reduce_sum(y * y, (axis,), False), tiny))
-    return _as(reduce_sum(x * y, (axis,), False) * a * b, x1.dtype)
-
-
-@cosine_similarity.normaliser
-def _(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8):
-    shape = broadcast_shapes(x1.shape, x2.shape)
-    if shape is None:
-        raise ShapeError(
-            f"cosine_similarity: got shapes {x1.shape} and {x2.shape}; wanted ones that broadcast"
-        )
-    axis = axis_of("cosine_similarity", dim, len(shape))
-    x1, x2 = (x if x.shape == shape else broadcast_to(x, shape) for x in (x1, x2))
-    return (x1, x2, axis, float(eps))
-
-
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
-    """p-norm distance of every pair of rows (`mindspore.ops.cdist`).
-
-    Args:
-        x1: Tensor (..., n, d).
-        x2: Tensor (..., m, d); leading axes broadcast.
-        p: degree of the norm, 0 or more.
-
-    Returns:
-        Tensor (..., n, m).
-
-    Raises:
-        ValueError: rows of different length; p negative.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.cdist(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[3.0, 4.0], [0.0, 1.0]])))
-        [[5. 1.]]
-    """
-    if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
-        raise ShapeError(
-            f"cdist: got shapes {x1.shape} and {x2.shape}; wanted (..., n, d) and (..., m, d)"
-        )
-    if p < 0:
-        raise ArgumentValueError(f"cdist: got p={p}; wanted 0 or more")
-    n, m, d = x1.shape[-2], x2.shape[-2], x1.shape[-1]
-    a = reshape_to(x1, (*x1.shape[:-2], n, 1, d))
-    b = reshape_to(x2, (*x2.shape[:-2], 1, m, d))
-    if broadcast_shapes(a.shape, b.shape) is None:
-        raise ShapeError(
-            f"cdist: got shapes {x1.shape} and {x2.shape}, whose leading axes do not broadcast"
-        )
-    diff = a - b
-    return vector_norm(diff, float(p), (diff.ndim - 1,), False)
-
-
-def pairwise_distance(
-    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Tensor:
-    """p-norm of x1 - x2 + eps along the last axis.
-
-    Examples:
-        >>> import duograph as ms
-        >>> print(ms.ops.pairwise_distance(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[0.0, 0.0]])).round(decimals=3))
-        [5.]
-    """
-    diff = x1 - x2 + eps
-    return vector_norm(diff, float(p), (diff.ndim - 1,), bool(keepdim))
-
-
 @tensor_method("cov")
 def cov(
-    input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
 ) -> Tensor:
     """Covariance matrix of variables in rows (`mindspore.ops.cov`).
 
@@ -628,13 +274,13 @@ def cov(
     """
     if input.ndim > 2:
         raise ShapeError(f"cov: got input of shape {input.shape}; wanted at most two axes")
-    x = _floating(input)
+    x = as_floating(input)
     single = x.ndim < 2
     x = reshape_to(x, (1, x.size)) if single else x
     weight = None
     for w in (fweights, aweights):
         if w is not None:
-            w = _as(tensor_of("cov", "a weight", w), x.dtype)
+            w = converted(tensor_of("cov", "a weight", w), x.dtype)
             weight = w if weight is None else weight * w
     if weight is None:
         total: Any = float(x.shape[1])
@@ -650,7 +296,7 @@ def cov(
         share = (
             total
             if aweights is None
-            else reduce_sum(weight * _as(aweights, x.dtype), (0,), False) / total
+            else reduce_sum(weight * converted(aweights, x.dtype), (0,), False) / total
         )
         divisor = total - correction * (1.0 if aweights is None else share)
     found = matmul_of(scaled, centred, False, True) / divisor

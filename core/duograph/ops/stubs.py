@@ -1,7 +1,7 @@
-"""Writes `_tensor_methods.pyi`: what type checkers and editors know of the methods that are
-installed on Tensor.
+"""Generate `_tensor_methods.pyi`, the type stub of the methods that ops install on Tensor.
 
-`python -m duograph.ops.stubs` rewrites the file; a test compares it with what this module gives.
+`python -m duograph.ops.stubs` rewrites the file, and a test compares it with `text()`. No other
+module of the package may import this one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 import inspect
 import pathlib
 import re
-from typing import Any
+from collections.abc import Callable
+
+from ..tensor import Tensor
+from . import installed_methods
 
 __all__ = ["PATH", "text"]
 
@@ -25,7 +28,7 @@ from .tensor import Tensor
 
 class TensorMethods:
 '''
-# Annotations that mean the same in the stub; anything else is Any there.
+# Annotations that are copied into the stub; all others become Any.
 _KNOWN = {
     "int", "float", "bool", "str", "bool | None", "int | None", "float | None", "str | None",
     "DType", "Sequence[int]", "None",
@@ -34,13 +37,11 @@ _OPERAND = {"Tensor": "Any", "Tensor | None": "Any"}
 
 
 def _builtin(text: str) -> str:
-    """Tensor has methods named `float`, `int` and `bool`: inside its class the types need their
-    module.
-    """
+    """Qualify built-in types: Tensor's methods `float`, `int` and `bool` hide them in its class."""
     return re.sub(r"\b(int|float|bool|str)\b", r"builtins.\1", text)
 
 
-def _annotation(value: Any) -> str:
+def _annotation(value: object) -> str:
     if value is inspect.Parameter.empty:
         return "Any"
     shown = value if isinstance(value, str) else getattr(value, "__name__", "Any")
@@ -49,13 +50,13 @@ def _annotation(value: Any) -> str:
     return _builtin(shown) if shown in _KNOWN else "Any"
 
 
-def _default(value: Any) -> str:
+def _default(value: object) -> str:
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
     return "..."
 
 
-def _signature(function: Any, name: str) -> str:
+def _signature(function: Callable[..., object], name: str) -> str:
     parameters = list(inspect.signature(function).parameters.values())
     shown = ["self"]
     star = False
@@ -88,10 +89,7 @@ def _signature(function: Any, name: str) -> str:
 
 
 def text() -> str:
-    """The stub's text, from the methods that are installed now."""
-    from ..tensor import Tensor
-    from . import installed_methods
-
+    """Return the text of the stub for the methods that are installed now."""
     own = set(vars(Tensor)) - set(installed_methods)
     lines = [HEAD]
     for name in sorted(installed_methods):
@@ -104,7 +102,7 @@ def text() -> str:
             lines.append(
                 f"    def {name}(self, other: Any) -> Tensor: ...  # type: ignore[override]\n"
             )
-        else:
+        elif callable(function):
             lines.append(_signature(function, name))
     return "".join(lines)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import DType, as_dtype, float32, int32, int64
+from ..dtype import DType, DTypeLike, as_dtype, float32, int32, int64
 from ..errors import ArgumentError
 from ..tensor import Tensor
 from .creation import cast
@@ -25,7 +25,7 @@ __all__ = [
 
 
 @primitive("TupleToArray")
-def tuple_to_array(input_x: Sequence[Any]) -> Tensor:
+def tuple_to_array(input_x: Sequence[bool | int | float]) -> Tensor:
     """Numbers as a 1-d tensor: int32 or float32 (`mindspore.ops.tuple_to_array`).
 
     Examples:
@@ -42,7 +42,7 @@ def tuple_to_array(input_x: Sequence[Any]) -> Tensor:
 
 
 @primitive("ScalarToTensor")
-def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Tensor:
+def scalar_to_tensor(input_x: bool | int | float | complex, dtype: DTypeLike = float32) -> Tensor:
     """A number as a 0-d tensor (`mindspore.ops.scalar_to_tensor`).
 
     Examples:
@@ -54,7 +54,7 @@ def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Tensor:
 
 
 @primitive("ScalarToArray")
-def scalar_to_array(input_x: Any) -> Tensor:
+def scalar_to_array(input_x: bool | int | float | complex) -> Tensor:
     """A number as a 0-d tensor of its own dtype (`mindspore.ops.scalar_to_array`).
 
     Examples:
@@ -65,7 +65,7 @@ def scalar_to_array(input_x: Any) -> Tensor:
     return Tensor(input_x)
 
 
-def scalar_cast(input_x: Any, input_y: Any) -> Any:
+def scalar_cast(input_x: object, input_y: object) -> bool | int | float | complex:
     """A number as a Python number of the kind of a dtype (`mindspore.ops.scalar_cast`).
 
     Examples:
@@ -80,7 +80,7 @@ def scalar_cast(input_x: Any, input_y: Any) -> Any:
 # ----------------------------------------------------------------------------
 
 
-def _tensor(name: str, x: Any) -> Tensor:
+def _tensor(name: str, x: object) -> Tensor:
     if not isinstance(x, Tensor):
         raise ArgumentError(f"{name}: got {type(x).__name__}; wanted a Tensor")
     return x
@@ -160,7 +160,7 @@ def dtype(x: Tensor) -> DType:
     return _tensor("dtype", x).dtype
 
 
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: object) -> bool:
     """Whether `obj` is a Tensor (`mindspore.ops.is_tensor`).
 
     Examples:
@@ -206,14 +206,14 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @tensor_method("astype")
-def _tensor_astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
+def _tensor_astype(self: Tensor, dtype: DTypeLike, copy: bool = True) -> Tensor:
     """Every element converted to `dtype`. See `ops.cast`."""
     del copy  # buffers are immutable: sharing one is as good as a copy
     return cast(self, dtype)
 
 
 @tensor_method("type")
-def _tensor_type(self: Tensor, dtype: Any = None) -> Any:
+def _tensor_type(self: Tensor, dtype: DTypeLike | None = None) -> str | Tensor:
     """The name of the dtype, or the tensor converted to another one."""
     return str(self.dtype) if dtype is None else cast(self, dtype)
 
@@ -222,8 +222,8 @@ def _tensor_type(self: Tensor, dtype: Any = None) -> Any:
 def _tensor_to(
     self: Tensor,
     *args: Any,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
     non_blocking: bool = False,
     copy: bool = False,
 ) -> Tensor:
@@ -279,7 +279,7 @@ for _name, _dtype_name in {
 
 
 @tensor_method("set_dtype")
-def _tensor_set_dtype(self: Tensor, dtype: Any) -> Tensor:
+def _tensor_set_dtype(self: Tensor, dtype: DTypeLike) -> Tensor:
     """Every element converted to `dtype`, in place. Returns the tensor."""
     self._rebind(cast(self, dtype))
     return self
@@ -299,7 +299,7 @@ def _tensor_data_sync(self: Tensor, blocking: bool = True) -> None:
 
 
 @tensor_method("stride")
-def _tensor_stride(self: Tensor, dim: int | None = None) -> Any:
+def _tensor_stride(self: Tensor, dim: int | None = None) -> int | tuple[int, ...]:
     """Elements from one to the next along each axis, or along one."""
     steps = dense_strides(self.shape)
     return steps if dim is None else steps[dim]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ __all__ = [
 _HALF_PI = math.pi / 2
 
 
-def signed(x: Any, size: Any) -> Any:
+def signed(x: Tensor, size: Tensor) -> Tensor:
     """`size`, which is not negative, with the sign of `x`."""
     return select(x < 0, neg(size), size)
 
@@ -375,7 +374,7 @@ def rad2deg(x: Tensor):
     return x * (180 / math.pi)
 
 
-def _times_i(x: Any, sign: int = 1) -> Any:
+def _times_i(x: Tensor, sign: int = 1) -> Tensor:
     """A complex tensor times i, or -i: a quarter turn without rounding."""
     return mul(x, sign * 1j)
 

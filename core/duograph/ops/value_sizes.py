@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import NoReturn
 
 import numpy as np
 
@@ -28,8 +29,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _needs_values(name: str) -> Any:
-    def infer(*types: TensorType, **attributes: Any) -> Any:
+def _needs_values(name: str) -> Callable[..., NoReturn]:
+    def infer(*types: TensorType, **attributes: object) -> NoReturn:
         if staged_builder() is not None:  # Python runs it when the graph runs
             raise NeedsValue(
                 f"{name}: the size of its result is known only when the compiled function runs; use a mask "
@@ -56,7 +57,7 @@ def _(x):
     return np.argwhere(x).astype(np.int64)
 
 
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Where the elements are not zero (`mindspore.ops.nonzero`).
 
     Args:
@@ -190,7 +191,7 @@ def _tensor_unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The distinct elements, in order; with which of them each element is, and how often each
     occurs.
 
@@ -236,7 +237,7 @@ def _(x, axis):
 @tensor_method("unique_consecutive")
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The elements without those that equal the one before (`mindspore.ops.unique_consecutive`).
 
     Args:
@@ -260,7 +261,7 @@ def unique_consecutive(
 
 @primitive("UniqueWithPad")
 @tensor_method("unique_with_pad")
-def unique_with_pad(x: Tensor, pad_num: Any) -> tuple[Tensor, Tensor]:
+def unique_with_pad(x: Tensor, pad_num: Tensor | int | float) -> tuple[Tensor, Tensor]:
     """As `unique`, the values filled up with a number to the size of `x`
     (`mindspore.ops.unique_with_pad`).
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from ..dtype import int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..tensor import Tensor
 from ..types import size_of
 from .axes import tuple_of
 from .creation import fill, iota
@@ -48,7 +48,7 @@ def window_sizes(
     return tuple(out)
 
 
-def pad_pairs(name: str, padding: Any, n: int) -> tuple[tuple[int, int], ...]:
+def pad_pairs(name: str, padding: object, n: int) -> tuple[tuple[int, int], ...]:
     """(low, high) for each of `n` axes from one int, `n` ints or `2n` ints.
 
     Raises:
@@ -73,7 +73,13 @@ def pad_pairs(name: str, padding: Any, n: int) -> tuple[tuple[int, int], ...]:
 
 
 def mode_padding(
-    name: str, pad_mode: Any, padding: Any, sizes: Ints, kernel: Ints, stride: Ints, dilation: Ints
+    name: str,
+    pad_mode: object,
+    padding: object,
+    sizes: Ints,
+    kernel: Ints,
+    stride: Ints,
+    dilation: Ints,
 ) -> tuple[tuple[int, int], ...]:
     """What MindSpore's pad_mode (same, valid, pad) means in (low, high) per axis.
 
@@ -106,10 +112,10 @@ def mode_padding(
 @functools.lru_cache(maxsize=4096)
 def convolution_arguments(
     name: str,
-    stride: Any,
-    pad_mode: Any,
-    padding: Any,
-    dilation: Any,
+    stride: object,
+    pad_mode: object,
+    padding: object,
+    dilation: object,
     sizes: tuple[int, ...],
     kernel: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
@@ -126,7 +132,7 @@ def convolution_arguments(
     )
 
 
-def hashable(value: Any) -> Any:
+def hashable(value: object) -> Hashable:
     """Lists as tuples, so that arguments can be looked up."""
     if isinstance(value, (list, tuple)):
         return tuple(hashable(v) for v in value)
@@ -135,7 +141,7 @@ def hashable(value: Any) -> Any:
     return value
 
 
-def padded(x: Any, padding: Pairs, value: Any) -> Any:
+def padded(x: Tensor, padding: Pairs, value: int | float) -> Tensor:
     """`x` with its spatial axes (from 2 on) padded by `value`; negative padding cuts off."""
     lead = x.ndim - len(padding)
     if any(p < 0 for pair in padding for p in pair):
@@ -153,8 +159,14 @@ def padded(x: Any, padding: Pairs, value: Any) -> Any:
 
 
 def windows(
-    x: Any, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints, value: Any = 0
-) -> Any:
+    x: Tensor,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pairs,
+    dilation: Ints,
+    out: Ints,
+    value: int | float = 0,
+) -> Tensor:
     """All windows of `x`: shape (N, C, kernel..., out...)."""
     x = padded(x, padding, value)
     steps = []
@@ -172,7 +184,9 @@ def windows(
     return strided_copy(x, (*x.shape[:2], *kernel, *out), tuple(strides), 0)
 
 
-def coordinates(kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints) -> list[Any]:
+def coordinates(
+    kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints
+) -> list[Tensor]:
     """Per spatial axis, the int64 input coordinate of every (kernel..., out...) element; padding is
     outside [0, n).
     """
@@ -186,8 +200,14 @@ def coordinates(kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out:
 
 
 def overlap_add(
-    parts: Any, sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints
-) -> Any:
+    parts: Tensor,
+    sizes: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pairs,
+    dilation: Ints,
+    out: Ints,
+) -> Tensor:
     """The adjoint of `windows`: parts (N, C, kernel..., out...) summed where windows overlap, to
     (N, C, sizes...).
     """
@@ -215,7 +235,7 @@ def overlap_add(
     return padded(whole, [(-low, -high) for low, high in padding], 0)
 
 
-def dilated(x: Any, stride: Ints) -> Any:
+def dilated(x: Tensor, stride: Ints) -> Tensor:
     """`x` with stride - 1 zeros between neighbours along its spatial axes."""
     if all(s == 1 for s in stride):
         return x

@@ -1,4 +1,4 @@
-"""Splits reductions over trailing and other axes in two, so that the first can fuse.
+"""Splits reductions over trailing and other axes in two, so that the trailing one can fuse.
 
     %1 = relu_grad(%0, ...)                         %1 = relu_grad(%0, ...)
     %2 = reduce_sum(%1, axis=(0, 2, 3))     ->      %3 = reduce_sum(%1, axis=(2, 3), keepdims=True)
@@ -15,7 +15,7 @@ import math
 
 from ..dtype import float32, float64, int32, int64
 from ..ir.graph import Graph, GraphNode
-from ..ir.loops import is_elementwise, is_reduction, reduced_axes
+from ..ir.loops import is_elementwise, reduced_axes
 from ..types import TensorType, ValueType
 from .context import PassContext
 from .subgraphs import everywhere
@@ -28,12 +28,12 @@ DTYPES = (float32, float64, int32, int64)
 
 @everywhere
 def split_reductions(graph: Graph, context: PassContext) -> Graph:
-    """Return the graph with such reductions of elementwise results in two steps."""
+    """Split reductions of elementwise results into a trailing-axes step and the rest."""
     types = list(graph.types)
     elementwise: set[int | None] = set()  # values
     nodes: list[GraphNode] = []
     for node in graph.nodes:
-        if is_reduction(node.op) and node.operands[0] in elementwise:
+        if node.op.is_reduction and node.operands[0] in elementwise:
             first = _trailing(node, types, context.costs.fusion.min_split)
             if first is not None:
                 nodes.append(first)
@@ -45,7 +45,7 @@ def split_reductions(graph: Graph, context: PassContext) -> Graph:
 
 
 def _trailing(node: GraphNode, types: list[ValueType], least: int) -> GraphNode | None:
-    """The reduction of the trailing axes alone; its result gets a new id.
+    """Return a node that reduces the trailing axes alone of a larger reduction.
 
     None if the node reduces only these, or these have less than `least` elements.
     """

@@ -1,4 +1,4 @@
-"""Keeps the values that a compiled program computes from unwritten state alone, while they are right.
+"""Caches the values that a compiled program computes from unwritten state alone.
 
 A `CachedValues` belongs to one program; `compiler.compiled_program` asks it before every call. It
 must not hold a handle of the state, or a compiled update could no longer overwrite the buffer.
@@ -73,13 +73,13 @@ class _Watch:
 
 
 class CachedValues:
-    """Cache of the values that one compiled program computes from unwritten state alone.
+    """Cache of the values that a compiled program computes from state it never writes.
 
     Args:
         tensors: the state that the values depend on.
         device: where these tensors are.
         compute: from their handles to the values.
-        borrowed: returns the lists of handles that programs keep bound; their owners only read them.
+        borrowed: returns the lists of handles that programs keep bound and only read.
         notes: receives a line where computing fails.
     """
 
@@ -130,7 +130,7 @@ class CachedValues:
             self._computing.release()
 
     def settled(self) -> bool:
-        """Return whether values are cached, or computing them was postponed for the longest time."""
+        """Return whether values are cached, or computing them is postponed for the longest time."""
         watch = self._watch
         return watch is not None and (watch.values is not None or watch.patience >= MAX_WAIT)
 

@@ -1,4 +1,4 @@
-"""Python implementations of ops that no backend runs: control flow, calls, stacks, host values.
+"""Python implementations of ops that no backend runs: control flow, calls and host values.
 
 `runtime.lowering` asks `control_call` for every node. A host value is a Python object in its slot;
 a subgraph is lowered like any graph, and a switch or a loop is one step that calls it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -47,8 +47,7 @@ _PYTHON: dict[HostType, Callable[[Any], Any]] = {INT: int, FLOAT: float, BOOL: b
 _PARTIAL = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift", "int", "float", "round"}
 
 
-@dataclasses.dataclass(frozen=True)
-class ControlNode:
+class ControlNode(NamedTuple):
     """A control-flow node of a graph, with what its implementation needs to build a call.
 
     Attributes:
@@ -194,7 +193,7 @@ def _too_deep(name: str) -> RecursionDepthError:
 
 
 class _RecursionLimit:
-    """Context manager that raises Python's recursion limit while any thread calls a named graph."""
+    """Context manager that raises Python's recursion limit while a named graph is called."""
 
     def __init__(self) -> None:
         self._lock = new_lock()

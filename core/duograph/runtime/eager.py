@@ -35,7 +35,7 @@ class Eager:
     """The op builder of eager mode, which runs each op call immediately."""
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        """Run an op on tensors and numbers and cache the prepared call; return the result or results."""
+        """Run an op on tensors and numbers, caching the prepared call; return its result(s)."""
         tensors, device = _on_one_device(op, operands)
         types = [None if t is None else t._type for t in tensors]
         key = op.key(types, attributes)
@@ -56,7 +56,7 @@ runtime_state.eager_builder = Eager()
 
 
 def _forget() -> None:
-    """Drop what depends on the current device."""
+    """Clear the cached calls and number tensors that depend on the current device."""
     drop_tables()
     _numbers.clear()
     numbers.clear()

@@ -48,6 +48,8 @@ def eager_call(
     """Return a function that runs an op on Tensors of given types and device, for eager mode.
 
     Where an operand is recorded for a derivative, the function also records the call.
+
+    Where an operand is recorded for a derivative, the function also records the call.
     """
     level = max((t.level for t in types if t is not None), default=0)
     graph = op_graph(op, types, attributes)
@@ -87,7 +89,7 @@ def _interpreted(graph: Graph, device: Device) -> TensorCall:
 
 
 class _OperandPlan:
-    """Plan of the edge by which a composite knows an operand: cotangents pass unchanged."""
+    """Plan of a tape edge for an operand of a composite; passes cotangents on unchanged."""
 
     n_results = 1
     fast: TensorCall | None = None
@@ -209,7 +211,7 @@ def _recorded_call(
     device: Device,
     plain: TensorCall,
 ) -> TensorCall:
-    """Return a call that runs an op, keeps its residuals and attaches a tape node to the results."""
+    """Return a call that runs an op, keeps residuals and attaches a tape node to results."""
     plan = GraphPlan(graph, wanted, device, op.name)
     if not plan.full.wrt:
         return plain

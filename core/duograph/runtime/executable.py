@@ -6,18 +6,19 @@ chooses kernels or plans memory.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ..backend.prepared import Handle, HandleFunction
 from ..backend.program import Step
 
 __all__ = ["Executable", "InvariantPart", "link_steps"]
 
+_NONE: Mapping[int, int] = MappingProxyType({})
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Executable:
+
+class Executable(NamedTuple):
     """A lowered graph as a callable on buffer handles, with its possible buffer donations.
 
     Attributes:
@@ -30,14 +31,13 @@ class Executable:
     """
 
     run: HandleFunction
-    donations: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    donations: Mapping[int, int] = _NONE
     run_donating: Callable[[Sequence[bool], Sequence[Handle]], Any] | None = None
     bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Any]] | None = None
     invariant: InvariantPart | None = None
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class InvariantPart:
+class InvariantPart(NamedTuple):
     """A graph split into steps that depend on unwritten state alone, and all other steps.
 
     Attributes:
@@ -94,7 +94,7 @@ def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> 
 
 
 def _one_step(step: Step, n_params: int, constants: Mapping[int, Handle]) -> HandleFunction | None:
-    """Return a direct call of a one-step graph on parameters and constants, if the form is common."""
+    """Return a direct call of a one-step graph on its parameters and constants, or None."""
     call = step.call.run
     operands = step.operands
     if n_params == 1 and len(operands) == 2:

@@ -1,4 +1,4 @@
-"""Finds the steps of a lowered graph that depend on unwritten state alone, and shares packed operands.
+"""Splits off steps that depend on unwritten state alone, and shares packed operands.
 
 `runtime.lower` calls both functions for graphs above level O0. State that a compiled function does
 not write (Parameters, captured tensors) rarely changes between calls, so these steps can run once
@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Collection, Hashable, Sequence
+from typing import NamedTuple
 
 from ..backend.prepared import Packing
 from ..backend.program import Choice, Instruction, Loop, Step, slots_read
@@ -25,8 +26,7 @@ MIN_BYTES_MOVED = 1 << 20
 MIN_SHARED_READERS = 3
 
 
-@dataclasses.dataclass(frozen=True)
-class Partition:
+class Partition(NamedTuple):
     """The instructions of a graph split into those computed once and those of every call.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Lowers a graph to an executable for one device: passes, fused regions, instructions, linking.
+"""Lowers a graph to an executable for a device: passes, regions, instructions, linking.
 
 The tape, the eager builder and compiled functions call `lower`; `compiler.compiled_program` calls
 `lower_program`, which knows about state and updates. Nothing here depends on values.
@@ -6,14 +6,16 @@ The tape, the eager builder and compiled functions call `lower`; `compiler.compi
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Collection, Mapping, Sequence
 
+from .. import context as settings_of
+from ..backend import registry
 from ..backend.prepared import HandleFunction
-from ..backend.program import Instruction
+from ..backend.program import Instruction, Step
 from ..backend.protocol import Backend
 from ..effects import Random
+from ..ir.control import is_single_op
 from ..ir.graph import Graph
 from ..ir.optimizer import Watch, optimizer
 from ..types import Device
@@ -68,7 +70,10 @@ def lower_program(
         notes.append(f"runs op by op: {problem}")
     fuses = level != "O0" and problem is None
     from_passes: list[str] = []
-    graph = optimizer().optimize(graph, device, level if fuses else "O0", watch, from_passes, state)
+    if fuses or watch is not None or settings_of.settings.debug or not is_single_op(graph):
+        graph = optimizer().optimize(
+            graph, device, level if fuses else "O0", watch, from_passes, state
+        )
     regions: RegionCalls = {}
     if fuses:
         regions, (line, *missing) = compile_regions(graph, device)
@@ -81,9 +86,10 @@ def lower_closed(
     device: Device,
     regions: RegionCalls | None = None,
     level: str = "O0",
+    backend: Backend | None = None,
 ) -> HandleFunction:
     """Lower an already optimised graph, or a subgraph of a node, without running the passes."""
-    return _GraphLowering(graph, device, regions or {}, level, None).executable({}, ()).run
+    return _GraphLowering(graph, device, regions or {}, level, None, backend).executable({}, ()).run
 
 
 class _GraphLowering:
@@ -96,15 +102,17 @@ class _GraphLowering:
         regions: RegionCalls,
         level: str,
         notes: list[str] | None,
+        backend: Backend | None = None,
     ) -> None:
         self.graph = graph
         self.device = device
         self.regions = regions
         self.level = level
         self.notes = [] if notes is None else notes
-        inside = functools.partial(lower_closed, regions=regions, level=level)
-        self.work = Lowering(device, regions, level, inside)
-        self.params = [self.work.slot(t) for t in graph.types[: graph.n_params]]
+        backend = registry.backend(device.name) if backend is None else backend
+        inside = functools.partial(lower_closed, regions=regions, level=level, backend=backend)
+        self.work = Lowering(backend, device, regions, level, inside)
+        self.params = self.work.parameters(graph)
         self.outputs = self.work.graph(graph, self.params, set(graph.outputs), True)
 
     def executable(self, updates: Mapping[int, int], state: Collection[int]) -> Executable:
@@ -122,7 +130,7 @@ class _GraphLowering:
             found.once, 0, work.constants, found.kept, False, len(work.sizes), found.reads
         )
         rest = functools.cache(functools.partial(self._rest, found, updates))
-        return dataclasses.replace(whole, invariant=InvariantPart(found.reads, once, rest))
+        return whole._replace(invariant=InvariantPart(found.reads, once, rest))
 
     def _partition(self, state: Collection[int]) -> Partition | None:
         work = self.work
@@ -144,11 +152,12 @@ class _GraphLowering:
         notes: list[str],
         updates: Mapping[int, int],
     ) -> Executable | None:
-        """Link instructions into a native program, else a step-by-step function; None if neither."""
+        """Link instructions into a native program or a step-by-step function; None if neither."""
         work = self.work
         if self.level != "O0":
-            shared = share_packed_operands(instructions, work.sizes)
-            instructions = fuse_producer_consumer(shared, self.outputs)
+            if len(instructions) > 1 or not all([isinstance(s, Step) for s in instructions]):
+                shared = share_packed_operands(instructions, work.sizes)
+                instructions = fuse_producer_consumer(shared, self.outputs)
             stepwise = functools.partial(lower_closed, self.graph, self.device, self.regions, "O1")
             params = [*self.params, *further]
             native = native_program(

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import registry
 from ..backend.prepared import Handle, HandleFunction, PreparedCall, as_prepared
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 from ..backend.protocol import Backend
@@ -52,6 +51,7 @@ class Lowering:
     """Lowers the nodes of one graph and collects its instructions, constants and slot sizes.
 
     Args:
+        backend: of the device.
         device: where the graph will run.
         regions: calls of fused regions; the nodes of other regions run one by one.
         level: "O0", "O1" or "O2".
@@ -70,6 +70,7 @@ class Lowering:
 
     def __init__(
         self,
+        backend: Backend,
         device: Device,
         regions: RegionCalls,
         level: str,
@@ -79,7 +80,7 @@ class Lowering:
         self.regions = regions
         self.level = level
         self.lower_subgraph = lower_subgraph
-        self.backend = registry.backend(device.name)
+        self.backend = backend
         self.steps: list[Instruction] = []
         self.constants: dict[int, Handle] = {}
         self.sizes: list[int] = []
@@ -101,8 +102,12 @@ class Lowering:
             self.python = self.python or "a Python object"
         return slot
 
+    def parameters(self, graph: Graph) -> list[int]:
+        """Return new slots for the parameters of a graph."""
+        return [self.slot(type_) for type_ in graph.types[: graph.n_params]]
+
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
-        """Append the instructions of a graph on parameter slots; return the slots of its outputs."""
+        """Append a graph's instructions on parameter slots; return the slots of its outputs."""
         env = dict(enumerate(slots))
         out = set(graph.outputs)
         for node in live_nodes(graph.nodes, out):
@@ -133,7 +138,7 @@ class Lowering:
             call = self.regions.get(body)
             if call is None:
                 return self.graph(body, operands, set(), is_result)
-            return self.step(node, call, operands, results, True)
+            return self.step(node, as_prepared(call), operands, results, True)
         if op.name == "custom_call" and self.level != "O0":
             return self.graph(node.attributes["graph"], operands, set(), is_result)
         if self.level == "O2" and op.name in _HOST_OPS:
@@ -163,7 +168,7 @@ class Lowering:
             call = with_source_span(call, node.span)
         if name != "random_state" or self.depth:
             self.python = self.python or name
-        return self.step(node, call, operands, results)
+        return self.step(node, PreparedCall(call), operands, results)
 
     def op(
         self,
@@ -195,7 +200,7 @@ class Lowering:
         return self.step(node, call, operands, results, pure)
 
     def constant(self, node: GraphNode, type_: ValueType) -> int:
-        """Enter a constant: copy an array to the device, or keep a Python object; return the slot."""
+        """Copy a constant array to the device, or keep a Python object; return the slot."""
         slot = self.slot(type_)
         value = node.attributes["value"]
         if node.op.name == "host_constant":
@@ -210,16 +215,15 @@ class Lowering:
     def step(
         self,
         node: GraphNode,
-        call: PreparedCall | HandleFunction,
+        call: PreparedCall,
         operands: Sequence[int],
         results: Sequence[ValueType],
         pure: bool = False,
     ) -> list[int]:
         """Append a step that runs a prepared call; return the slots of its results."""
         slots = [self.slot(t) for t in results]
-        made = as_prepared(call)
         self.steps.append(
-            Step(made, tuple(operands), tuple(slots), node.single, node.op.name, pure)
+            Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure)
         )
         return slots
 
@@ -237,7 +241,7 @@ class Lowering:
         return slots
 
     def inside(self, graph: Graph, slots: list[int]) -> tuple[list[Instruction], list[int]]:
-        """Lower a loop body or branch into a separate instruction list; return it and output slots."""
+        """Lower a loop body or branch to separate instructions; return them and output slots."""
         before, self.steps = self.steps, []
         self.depth += 1
         found = self.graph(graph, slots, set(), False)
@@ -283,7 +287,7 @@ class Lowering:
         return results
 
     def alias(self, slot: int, type_: ValueType) -> int:
-        """Append an instruction that makes a new slot share a slot's memory; return the new slot."""
+        """Append an instruction that makes a new slot share a slot's memory; return the new."""
         made = self.slot(type_)
         self.steps.append(Alias(slot, made))
         self.aliases.add(made)

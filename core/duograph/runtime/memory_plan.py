@@ -55,7 +55,7 @@ class MemoryPlan(NamedTuple):
 
     @property
     def peak(self) -> int:
-        """Bytes that a call allocates besides parameters and constants, if all donations are taken."""
+        """Bytes that a call allocates besides parameters and constants, with all donations."""
         return self.arena + self.results
 
 

@@ -58,8 +58,8 @@ def native_program(
             draws.append(each)
         else:
             steps.append(each)
-    has_host_steps = any(isinstance(s, HostStep) for s in steps_in(instructions))
-    if draws and has_host_steps:  # to run again from the start would draw again
+    # to run again from the start would draw again
+    if draws and any(isinstance(s, HostStep) for s in steps_in(instructions)):
         notes.append("runs step by step: random ops beside Python numbers")
         return None
     if len(steps) < 2 and not updates and all(isinstance(s, Step) for s in steps):
@@ -72,7 +72,7 @@ def native_program(
     if isinstance(linked, str):
         notes.append(f"runs step by step: {linked}")
         return None
-    notes += [f"one native program of {sum(1 for _ in steps_in(steps))} kernels", summary]
+    notes += [f"one native program of {len(list(steps_in(steps)))} kernels", summary]
     return _executable(
         as_linked(linked),
         [s.call.run for s in draws],

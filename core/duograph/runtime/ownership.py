@@ -1,4 +1,4 @@
-"""Decides by reference counts whether a tensor's buffer may be overwritten or assumed constant.
+"""Decides by reference count if a tensor's buffer may be overwritten or assumed constant.
 
 A handle is *held* by whatever keeps a Python reference to it: the `_buf` of a Tensor (an alias such
 as a reshape shares it), residuals of a tape, the state that a compiled program keeps bound, a NumPy

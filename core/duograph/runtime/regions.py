@@ -13,7 +13,7 @@ from ..backend import registry
 from ..backend.protocol import Backend, Call
 from ..ir.control import SUBGRAPH_OPS, region
 from ..ir.graph import Graph, GraphNode
-from ..ir.loops import is_reduction, row_length
+from ..ir.loops import row_length
 from ..ir.text import to_text
 from ..types import Device, TensorType
 
@@ -58,7 +58,7 @@ def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:
     """Yield summary texts that count the fused regions with epilogues, gathers or scatters."""
 
     def columns(body: Graph, node: GraphNode) -> bool:
-        if not is_reduction(node.op):
+        if not node.op.is_reduction:
             return False
         operand = body.types[node.operands[0] or 0]
         assert isinstance(operand, TensorType)

@@ -75,7 +75,7 @@ class _ScalarBuilder:
 
 
 def run_body(s: Scalars, op: Op, scalars: Sequence[Expr], attributes: Mapping[str, Any]) -> Expr:
-    """The expression that the body of `op` computes from these scalars."""
+    """Return the scalar expression that an op's body computes from symbolic scalars."""
     assert op.body is not None
     builder = _ScalarBuilder(s)
     values = {k: builder.tensor(v) if isinstance(v, Expr) else v for k, v in attributes.items()}

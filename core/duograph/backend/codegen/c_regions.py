@@ -25,7 +25,7 @@ __all__ = ["PrintedRegion", "print_region"]
 
 
 class PrintedRegion(NamedTuple):
-    """The functions of a region, and how to call them.
+    """The printed C functions of a fused region, and how the backend calls them.
 
     Attributes:
         text: their definitions; the dialect's prelude comes before it.

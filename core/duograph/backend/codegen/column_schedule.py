@@ -67,7 +67,7 @@ class Cut:
 
 
 def cut_of(target: Target, columns: Columns, scatters: bool) -> Cut:
-    """The cut for a target."""
+    """Return how the columns of a reduction are cut into tiles and pieces for a target."""
     outer, rows, width = columns
     tiles = -(-width // (SCATTER_TILE if scatters else TILE))
     tile = -(-width // tiles)
@@ -83,12 +83,12 @@ def scatters_of(plan: RegionPlan) -> list[Scatter]:
 
 
 def column_program(target: Target, plan: RegionPlan) -> LoopProgram:
-    """Schedule a region with columns."""
+    """Schedule a fused region that ends in column reductions or in a scatter."""
     return _Columns(target, plan).made()
 
 
 class _Columns(Scheduler):
-    """The kernel that combines the rows of a piece, or scatters them."""
+    """Builds the loop program that combines the rows of each piece of columns, or scatters them."""
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         super().__init__(target, plan)
@@ -123,7 +123,7 @@ class _Columns(Scheduler):
         return dataclasses.replace(made, partials=partials)
 
     def combine(self, v: Reduction) -> Combine:
-        """How the reduction is done."""
+        """Return how a reduction combines two partial values."""
         return self.target.combine(v.kind, v.dtype)
 
     def rows(self) -> list[Statement]:
@@ -219,7 +219,7 @@ class _Columns(Scheduler):
         return [*found, Let("i64", (("top", top), ("bottom", name("top") + rows)))]
 
     def pointers(self, invariant: list[str]) -> list[Statement]:
-        """Locate the operands and results of one row."""
+        """Emit the statements that locate the operands and results of one row in memory."""
         width, row, first = self.columns.width, name("row"), name("first")
         fetches = self.target.prefetches and 4 * self.plan.n >= FETCH_BYTES
         fixed = [x for x in self.labels if x not in self.moving and x not in invariant]
@@ -243,7 +243,7 @@ class _Columns(Scheduler):
         return found
 
     def columns_loop(self, streams: bool) -> For:
-        """The loop over the columns of one row."""
+        """Emit the loop over the columns of one row."""
         j = name("j")
         body = [s for x in self.moving for s in self.load(x, j)]
         for value in self.needed:
@@ -255,5 +255,7 @@ class _Columns(Scheduler):
         return For("j", number(0), name("count"), body, Order.INDEPENDENT)
 
     def put(self, v: Scatter) -> Store:
-        """Add a value to an element of a scatter's result, or replace it."""
+        """Emit the statement that adds a value to an element of a scatter's result, or replaces the
+        element.
+        """
         return Store(f"{v.name}_row", name("j"), v.dtype, v.source, v.node, adds=v.kind == "+")

@@ -59,7 +59,7 @@ def _digest(prelude_file: str) -> str:
 
 @dataclasses.dataclass(eq=False, repr=False)  # generating these would dominate the import time
 class Dialect:
-    """One language of the C family.
+    """The spelling of one C-family language: keywords, types, qualifiers and prelude.
 
     Attributes:
         name: for messages and comments.
@@ -98,7 +98,7 @@ class Dialect:
         return self.own_prelude() + pruned(headers, text)
 
     def own_prelude(self) -> str:
-        """The part of the prelude that other dialects do not share."""
+        """The part of the prelude (the text before every kernel) that only this dialect has."""
         return (_HERE / self.prelude_file).read_text()
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:

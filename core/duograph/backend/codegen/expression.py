@@ -43,12 +43,12 @@ def compute_dtype(dtype: DType) -> DType:
 
 
 def real_dtype(dtype: DType) -> DType:
-    """The dtype of the parts of a complex dtype; any other dtype itself."""
+    """Return the dtype of the real and imaginary part of a complex dtype, else the dtype itself."""
     return {complex64: float32, complex128: float64}.get(dtype, dtype)
 
 
 class Expr:
-    """One node: an input, a constant, or a function of other nodes. Immutable.
+    """An immutable node of a symbolic scalar expression: input, constant, or function of nodes.
 
     Attributes:
         op: ``"input"``, ``"const"``, ``"cast"``, an infix operator such as ``"+"``, or a function's
@@ -139,7 +139,7 @@ class Expr:
 
 
 def constant(value: Number, dtype: DType) -> Expr:
-    """A constant of a dtype."""
+    """Return a symbolic scalar constant of a dtype."""
     dtype = compute_dtype(dtype)
     if dtype is bool_:
         value = bool(value)
@@ -153,12 +153,14 @@ def constant(value: Number, dtype: DType) -> Expr:
 
 
 def _is_number(x: Expr) -> bool:
-    """Return whether it is a constant other than NaN."""
+    """Return whether a symbolic scalar is a constant other than NaN."""
     return x.op == "const" and x.value == x.value
 
 
 def _pair(what: str, a: Operand, b: Operand) -> tuple[Expr, Expr]:
-    """Both operands as expressions of one dtype; a number takes the dtype of the other."""
+    """Return two operands as scalar expressions of one dtype; a Python number takes the other's
+    dtype.
+    """
     if not isinstance(a, Expr):
         assert isinstance(b, Expr)
         a = constant(a, b.dtype)
@@ -189,7 +191,7 @@ def _bitwise(op: str, a: Operand, b: Operand) -> Expr:
 
 
 def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
-    """The method `name` of `Scalars`, of one scalar."""
+    """Make the method of `Scalars` that applies the unary function `name` to a symbolic scalar."""
 
     def function(self: Scalars, x: Expr) -> Expr:
         return Expr(name, x.dtype, (x,))
@@ -200,7 +202,7 @@ def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
 
 
 def _binary(name: str) -> Callable[[Scalars, Operand, Operand], Expr]:
-    """The method `name` of `Scalars`, of two scalars of one dtype."""
+    """Make the method of `Scalars` that applies the binary function `name` to two symbolic scalars."""
 
     def function(self: Scalars, x: Operand, y: Operand) -> Expr:
         x, y = _pair(name, x, y)
@@ -212,7 +214,8 @@ def _binary(name: str) -> Callable[[Scalars, Operand, Operand], Expr]:
 
 
 class Scalars:
-    """The functions that a `scalar` slot may use; `s` is the one instance.
+    """The mathematical functions on symbolic scalars that an op's `scalar` rule may use, as
+    `s.exp(x)`.
 
     Floating and, as far as mathematics has them, complex: the functions below by name. `round`
     takes halves to even. Integers: `floor_divide`, `remainder` (sign of the divisor), `fmod`,
@@ -265,7 +268,7 @@ class Scalars:
     shift_right = _binary("shift_right")
 
     def abs(self, x: Expr) -> Expr:
-        """Absolute value; the magnitude, a real number, of a complex one."""
+        """Return the absolute value of a scalar; for a complex scalar its magnitude, which is real."""
         return Expr("abs", real_dtype(x.dtype), (x,))
 
     def sign(self, x: Expr) -> Expr:
@@ -276,11 +279,11 @@ class Scalars:
         return signed
 
     def real(self, x: Expr) -> Expr:
-        """Real part."""
+        """Return the real part of a scalar."""
         return Expr("real", real_dtype(x.dtype), (x,)) if x.dtype.is_complex else x
 
     def imag(self, x: Expr) -> Expr:
-        """Imaginary part."""
+        """Return the imaginary part of a scalar."""
         return (
             Expr("imag", real_dtype(x.dtype), (x,))
             if x.dtype.is_complex
@@ -288,12 +291,12 @@ class Scalars:
         )
 
     def complex(self, re: Expr, im: Expr) -> Expr:
-        """The complex number with these parts."""
+        """Return the complex scalar with a given real and imaginary part."""
         re, im = _pair("complex", re, im)
         return Expr("make", complex64 if re.dtype is float32 else complex128, (re, im))
 
     def minimum(self, x: Expr | Number, y: Expr | Number) -> Expr:
-        """The smaller one; NaN if either is."""
+        """Return the smaller of two scalars; NaN if either is NaN."""
         x, y = _pair("minimum", x, y)
         if _is_number(y):
             return self.where(x >= y, y, x)
@@ -301,7 +304,7 @@ class Scalars:
         return self.where(less | (x != x) if x.dtype.is_floating else less, x, y)
 
     def maximum(self, x: Expr | Number, y: Expr | Number) -> Expr:
-        """The greater one; NaN if either is."""
+        """Return the greater of two scalars; NaN if either is NaN."""
         x, y = _pair("maximum", x, y)
         if _is_number(y):
             return self.where(x <= y, y, x)
@@ -315,7 +318,7 @@ class Scalars:
         return x != x
 
     def isinf(self, x: Expr) -> Expr:
-        """True where a scalar, or a part of a complex one, is infinite."""
+        """Return whether a scalar is infinite; for a complex scalar, whether one of its parts is."""
         if x.dtype.is_complex:
             return self.isinf(self.real(x)) | self.isinf(self.imag(x))
         if not x.dtype.is_floating:
@@ -340,11 +343,11 @@ class Scalars:
         return x if x.dtype is bool_ else x != 0
 
     def const(self, value: Number, dtype: DType) -> Expr:
-        """A constant."""
+        """Return a Python number as a symbolic scalar of a dtype."""
         return constant(value, dtype)
 
     def cast(self, x: Expr | Number, dtype: DType) -> Expr:
-        """Conversion to another dtype; to a 16-bit float: float32 rounded to it."""
+        """Convert a scalar to another dtype; a 16-bit float is a float32 rounded to 16 bits."""
         if not isinstance(x, Expr):
             return constant(x, dtype)
         target = compute_dtype(dtype)

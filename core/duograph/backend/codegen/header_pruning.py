@@ -68,7 +68,7 @@ def _items(headers: str) -> tuple[list[_Item], Macros]:
 
 
 def _definitions(headers: str) -> Iterator[str]:
-    """Functions, macros and other lines.
+    """Split a C header into its functions, macros and other lines.
 
     Blocks in `#if` are for code that regions never use, and are dropped.
     """
@@ -106,7 +106,7 @@ def _instantiated(name: str, arguments: str, macros: Macros) -> Iterator[str]:
 
 
 def _words(use: str, macros: Macros) -> set[str]:
-    """Names in the expansion of a macro: the words of its body, with tokens pasted together."""
+    """Return the names in the expansion of a C macro, with pasted tokens joined."""
     found = set(re.findall(_WORD, use))
     match = re.match(_USE, use)
     assert match is not None

@@ -31,7 +31,7 @@ _POSITIONS = {"item": "DG_ITEM(0)", "group": "DG_GROUP(0)", "lane": "DG_PLACE(0)
 
 
 class LoopPrinter:
-    """Print the statements of one program."""
+    """Prints the statements of one loop program (the schedule of a kernel) as source code."""
 
     def __init__(self, dialect: Dialect, program: LoopProgram) -> None:
         self.dialect = dialect
@@ -41,7 +41,7 @@ class LoopPrinter:
         self.memory = f"{dialect.memory} " if dialect.memory else ""
 
     def kernel(self, name: str) -> str:
-        """The definition of the kernel."""
+        """Return the source of the kernel's definition: its head, body and end."""
         self.begin()
         self.block(self.program.body)
         return "\n".join([self.head(name), *self.lines, *self.end(), "}", ""])
@@ -51,11 +51,13 @@ class LoopPrinter:
         raise NotImplementedError
 
     def begin(self) -> None:
-        """Print the lines before the body: pointers to operands, the span of this work item."""
+        """Print the lines before a kernel's body: pointers to operands, and the span of the work
+        item.
+        """
         raise NotImplementedError
 
     def end(self) -> list[str]:
-        """The lines after the body."""
+        """Print the lines after a kernel's body."""
         return []
 
     def wrong_index(self, label: str, g: Gathered) -> None:
@@ -270,7 +272,8 @@ _PRINT: dict[type, Callable[[LoopPrinter, Any], None]] = {
 
 
 class CPrinter(LoopPrinter):
-    """Functions for a processor.
+    """Prints a loop program as a C function for a processor, which computes a range of the outer
+    loop.
 
     ``int name(void **args, i64 begin, i64 end)``: `args` are the operands of the region, its
     results and, where there are partial results, the memory of these. The caller splits the range
@@ -301,7 +304,7 @@ class CPrinter(LoopPrinter):
 
 
 def partial_offsets(program: LoopProgram) -> list[int]:
-    """Where in one block of memory the partial results of each reduction begin; then its size."""
+    """Return the offset of each reduction's partial results in one block of memory, then its size."""
     offsets = [0]
     for part in program.partials:
         offsets.append(offsets[-1] + -(-part.nbytes // 64) * 64)

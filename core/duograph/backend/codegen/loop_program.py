@@ -63,7 +63,7 @@ _PRECEDENCE = {"?": 0, "<": 1, ">=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "%": 3, 
 
 @dataclasses.dataclass(frozen=True)
 class Index:
-    """Integer arithmetic on positions; it prints alike in every dialect.
+    """An integer expression on loop positions, printed the same way in every dialect.
 
     Values never overflow, so no dialect needs a cast. Nothing is simplified: ``row * 1`` is printed
     as it was built.
@@ -115,17 +115,17 @@ class Index:
 
 
 def name(text: str) -> Index:
-    """A variable."""
+    """Return an index expression that is one variable."""
     return Index("", (text,))
 
 
 def number(value: int) -> Index:
-    """A constant."""
+    """Return an index expression that is one integer constant."""
     return Index("", (str(value),))
 
 
 def least(x: Index, y: Index) -> Index:
-    """The smaller of two."""
+    """Return an index expression for the smaller of two index expressions."""
     return Index("?", (x < y, x, y))
 
 
@@ -151,7 +151,7 @@ class Order(enum.Enum):
 
 
 class Space(enum.Enum):
-    """The memory of an array."""
+    """The kind of memory that holds an array of a kernel: private, shared or global."""
 
     PRIVATE = "private"
     ALIGNED = "aligned"  # private, on a cache line of its own
@@ -170,7 +170,7 @@ class Work(enum.Enum):
 
 
 class Combine(Protocol):
-    """How two values of a reduction become one, in the order of the elements.
+    """How a kernel combines two values of a reduction into one, in the order of the elements.
 
     Attributes:
         dtype: in which it is done and kept.
@@ -240,7 +240,7 @@ class Locate(NamedTuple):
 
 
 class Load(NamedTuple):
-    """An element as a constant, in the dtype in which it is computed.
+    """A loop-program statement: load an element into a named constant of its compute dtype.
 
     `at`: the element behind a pointer; None: the one at the address.
     """
@@ -321,7 +321,7 @@ class GroupReduce(NamedTuple):
 
 
 class Assign(NamedTuple):
-    """Store an accumulator as text: rounded where the target's dtype differs from it."""
+    """A loop-program statement: store an accumulator, rounded if the stored dtype is narrower."""
 
     target: str
     at: Index
@@ -407,13 +407,13 @@ class Partial(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Of all partial results."""
+        """The size in bytes of all partial results of a kernel's reductions."""
         return self.size * self.dtype.itemsize
 
 
 @dataclasses.dataclass(frozen=True)
 class LoopProgram:
-    """One kernel.
+    """The schedule of one kernel: arguments, loops and statements, independent of the language.
 
     Attributes:
         work: how work is divided.

@@ -55,7 +55,7 @@ def trace_scalar(
     attributes: Mapping[str, Any],
     result: DType,
 ) -> Expr:
-    """The expression that a `scalar` slot returns for operands of these names and dtypes.
+    """Return the expression that an op's `scalar` rule computes for named operands of given dtypes.
 
     `attributes` are Python values, or `Expr` for those known only at run time. The result is cast
     to the dtype in which `result` is computed.
@@ -66,7 +66,7 @@ def trace_scalar(
 
 
 class _Printer:
-    """Prints one expression; `lines` define the values that it names."""
+    """Prints one scalar expression as source code; `lines` define the named subexpressions."""
 
     def __init__(self, dialect: Dialect, prefix: str = "t") -> None:
         self.dialect = dialect
@@ -94,7 +94,9 @@ class _Printer:
                 self.count(a)
 
     def text(self, e: Expr) -> str:
-        """The expression, or the name of its value if it has one."""
+        """Return the source text of an expression, or the name of the variable that holds its
+        value.
+        """
         if e.op == "input":
             return str(e.value)
         if e.op == "const":
@@ -117,7 +119,8 @@ class _Printer:
         return f"({text})" if weak and not _closed(text) else text
 
     def branch(self, e: Expr) -> str:
-        """The expression as a branch of a selection; a function call gets a line before it.
+        """Return the text of an expression as one branch of a selection; function calls are
+        hoisted.
 
         Both branches are computed anyway. Written this way, a compiler sees no jump around a long
         branch, which would prevent vectorisation of the loop.
@@ -127,14 +130,14 @@ class _Printer:
         return self.inner(e)
 
     def line(self, e: Expr, text: str) -> str:
-        """Define a value on a line of its own; return its name."""
+        """Emit a line that defines a variable for a value; return the variable's name."""
         name = f"{self.prefix}{len(self.names)}"
         self.names[self.key(e)] = name
         self.lines.append(f"const {SUFFIX[e.dtype]} {name} = {text};")
         return name
 
     def constant(self, e: Expr) -> str:
-        """The literal of a constant."""
+        """Return the source literal of a constant scalar."""
         value, dtype = e.value, e.dtype
         if dtype is bool_:
             return "1" if value else "0"
@@ -205,7 +208,7 @@ class _Printer:
         return f"dg_{op}_{SUFFIX[operand]}({self.arguments(e)})"
 
     def arguments(self, e: Expr) -> str:
-        """The operands, separated by commas."""
+        """Return the source texts of a function's operands, separated by commas."""
         return ", ".join(self.text(a) for a in e.args)
 
     def infix(self, e: Expr) -> str:
@@ -224,7 +227,7 @@ class _Printer:
         return f"{x} {op} {y}"
 
     def cast(self, e: Expr) -> str:
-        """The text of a conversion."""
+        """Return the source text of a dtype conversion."""
         (x,) = e.args
         if e.value is float16 or e.value is bfloat16:
             name = SUFFIX[e.value]
@@ -247,7 +250,7 @@ def _calls(e: Expr) -> bool:
 
 
 def _closed(text: str) -> bool:
-    """Return whether the text is one group in parentheses."""
+    """Return whether a source text is one parenthesised group."""
     if not text.startswith("("):
         return False
     depth = 0

@@ -37,9 +37,7 @@ from ...ir.loops import (
     Columns,
     columns_of,
     gather_strides,
-    is_reduction,
     is_row_value,
-    is_view,
     merged_strides,
     row_length,
     scatter_columns,
@@ -89,7 +87,7 @@ class Gathered(NamedTuple):
 
 
 class Access(NamedTuple):
-    """One way to read an operand in the loop nest.
+    """One way in which a kernel's loop nest reads an operand: strides, or an index per element.
 
     Attributes:
         operand: which operand of the region.
@@ -105,7 +103,7 @@ class Access(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """A value of the region, as an expression over names of operands and of other values.
+    """A value of a fused region, as an expression over names of operands and other values.
 
     Attributes:
         name: such as ``exp_3``.
@@ -214,7 +212,7 @@ _AccessKey: TypeAlias = tuple[int, bool, tuple[tuple[int, int], ...], Gathered |
 
 
 class _Planner:
-    """Builds the plan of one region, node by node.
+    """Builds the kernel plan of one fused region, node by node.
 
     Attributes:
         accesses: (operand, row, strides, gathered) -> (label, operand, row, strides).
@@ -244,7 +242,7 @@ class _Planner:
                 sizes.append(updates.size)
                 continue
             sizes += [self.types[r].size for r in node.results]
-            if is_reduction(node.op):
+            if node.op.is_reduction:
                 type_ = self.types[node.operands[0] or 0]
                 self.row = row_length(node, type_) or self.row
                 if not row_length(node, type_):
@@ -253,11 +251,11 @@ class _Planner:
         self.n = max(sizes)
 
     def is_row(self, type_: TensorType) -> bool:
-        """Return whether a value of this type is a row value."""
+        """Return whether a type has one element per row of the region's loop nest."""
         return self.row != 0 and type_.size != self.n
 
     def read(self, i: int, shape: tuple[int, ...], row: bool) -> tuple[Expr, str | None]:
-        """Value i, read by a value of this shape; its name if the region computes it."""
+        """Return the name under which a value of a given shape reads value `i` of the region."""
         literal = self.literals.get(i)
         if literal is not None:
             return literal, None
@@ -276,7 +274,7 @@ class _Planner:
     def access(
         self, i: int, row: bool, steps: list[tuple[int, int]], gathered: Gathered | None = None
     ) -> str:
-        """The label of operand i, read with these strides."""
+        """Return the label for reading operand `i` of the region with given strides."""
         key = (i, row, tuple(steps), gathered)
         found = self.accesses.get(key)
         if found is None:
@@ -331,7 +329,7 @@ class _Planner:
             self.enter(Computed(name, node, expression, type_.dtype, self.is_row(type_), 0, ()))
             self.names[result] = name
             return
-        if is_reduction(op):
+        if op.is_reduction:
             source = self.types[operands[0]]
             expr, used = self.read(operands[0], source.shape, False)
             if used is None:  # an operand of the region: it gets a name
@@ -346,7 +344,7 @@ class _Planner:
             read = [self.read(i, shape, row) for i in operands]
             uses = tuple(dict.fromkeys(u for _, u in read if u is not None))
             exprs = [e for e, _ in read]
-            if is_view(op):
+            if op.is_view:
                 expression = exprs[0]
             else:
                 expression = expression_of(op, exprs, attributes, type_.dtype)
@@ -378,7 +376,7 @@ class _Planner:
         self.names[node.results[0]] = name
 
     def enter(self, made: Computed | Reduction) -> None:
-        """Append a planned value."""
+        """Append a computed value to the plan of the region."""
         self.values.append(made)
         self.known[made.name] = made
 
@@ -405,7 +403,7 @@ class _Planner:
         return tuple(big // small for big, small in itertools.pairwise(ordered)) or (1,)
 
     def plan(self) -> RegionPlan:
-        """Plan all nodes."""
+        """Plan all nodes of the fused region and return the plan."""
         for node in self.graph.nodes:
             self.add(node)
         axes = self.axes()
@@ -428,7 +426,9 @@ class _Planner:
     def nest_strides(
         self, axes: tuple[int, ...], steps: list[tuple[int, int]], row: bool
     ) -> tuple[int, ...]:
-        """Strides along the axes of the nest for an access with (size, stride) axes of its own."""
+        """Return an operand's strides along the axes of the loop nest, from its own (size, stride)
+        axes.
+        """
         found = []
         unit = self.n
         for size in axes:
@@ -448,7 +448,7 @@ class _Planner:
 
 
 def plan_region(graph: Graph) -> RegionPlan | None:
-    """Plan a region.
+    """Plan the loop nest, operand accesses and expressions of a fused region.
 
     Returns None when its operands do not fit one loop nest or an op has no scalar form.
     """

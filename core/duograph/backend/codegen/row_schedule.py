@@ -54,7 +54,7 @@ def row_program(target: Target, plan: RegionPlan) -> LoopProgram:
 
 
 class _Rows(Scheduler):
-    """The passes over a row."""
+    """Schedules the passes over a row of a fused region that reduces along rows."""
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         super().__init__(target, plan)
@@ -90,14 +90,14 @@ class _Rows(Scheduler):
         return found
 
     def kept_arrays(self, extent: int) -> list[Statement]:
-        """Arrays for the kept values."""
+        """Declare the arrays that keep values of a row from one pass to the next."""
         return [
             Array(SUFFIX[compute_dtype(self.values[v].dtype)], f"{v}_kept", number(extent))
             for v in sorted(self.kept)
         ]
 
     def row(self) -> list[Statement]:
-        """One row: pointers to it, then all passes, each after the row values that it needs."""
+        """Schedule one row: pointers, then every pass after the row values that the pass needs."""
         row = name("row")
         body = [*self.offsets(row), *self.hoist(self.fixed)]
         for x in self.moving:
@@ -119,7 +119,7 @@ class _Rows(Scheduler):
         return body
 
     def results(self, lane_zero: bool = False) -> list[Statement]:
-        """Store the results that have one element for each row."""
+        """Schedule the stores of the results that have one element per row."""
         return [
             Store(f"out{k}", name("row"), dtype, result, lane_zero=lane_zero)
             for k, (result, dtype) in enumerate(self.plan.outputs)
@@ -129,7 +129,7 @@ class _Rows(Scheduler):
     def walk(
         self, stage: int, targets: list[str], known: set[str], sums: list[Reduction]
     ) -> list[Statement]:
-        """One pass over the row: start its reductions, loop, finish them."""
+        """Schedule one pass over a row: initialise its reductions, loop over elements, finish them."""
         raise NotImplementedError
 
     def elements(
@@ -154,7 +154,7 @@ class _Rows(Scheduler):
 
 
 class _RowSpan(_Rows):
-    """Rows one after the other."""
+    """Schedules the rows of a work item sequentially."""
 
     def made(self) -> LoopProgram:
         rows = For("row", name("begin"), name("end"), [*self.row(), *self.results()])
@@ -179,7 +179,7 @@ class _RowSpan(_Rows):
 
 
 class _GroupRow(_Rows):
-    """One row for each group of work items, whose reductions go through shared memory."""
+    """Schedules one row per group of work items, with reductions through shared memory."""
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         assert target.lanes is not None
@@ -191,7 +191,7 @@ class _GroupRow(_Rows):
         return super().to_keep() if self.each <= KEPT else set()
 
     def combine(self, v: Reduction) -> Combine:
-        """How the reduction is done."""
+        """Return how a group of work items combines a reduction."""
         return self.target.combine(v.kind, v.dtype)
 
     def made(self) -> LoopProgram:

@@ -132,7 +132,7 @@ def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) 
 def scalar_kernel(
     op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]
 ) -> ScalarKernel | None:
-    """The kernel of an op for operands of these dtypes, or None if the op does not take them."""
+    """Return an op's elementwise kernel for given operand dtypes, or None if unsupported."""
     if parameter_names(op) and not all(d.is_floating for d in dtypes[op.promote_from :]):
         return None  # parameters are floating: for other dtypes the op's body runs
     types = [TensorType.of((2,), d) for d in dtypes]

@@ -87,7 +87,7 @@ class Scheduler:
         self.computed = {v.name: v for v in plan.values if isinstance(v, Computed)}
 
     def program(self, work: Work, size: int, unit: int, body: list[Statement]) -> LoopProgram:
-        """The program with these statements."""
+        """Return the loop program of a region with the given statements as its body."""
         accesses = self.plan.accesses.items()
         return LoopProgram(
             work,
@@ -199,7 +199,7 @@ class Scheduler:
         ]
 
     def define(self, value: Computed) -> list[Statement]:
-        """Define a value; nothing if it only renames a value of the same name."""
+        """Emit the definition of a value, unless it would define a name as itself."""
         e = value.expression
         if e.op == "input" and str(e.value) == value.name:
             return []
@@ -222,7 +222,7 @@ class Scheduler:
         return [v for v in self.computed.values() if v.name in needed]
 
     def read_by(self, values: Iterable[Computed]) -> list[str]:
-        """Labels of the operands in the expressions of these values, in order."""
+        """Return the labels of the operands that a list of values reads, in order."""
         found: dict[str, None] = {}
         for v in values:
             for label in _inputs(v.expression):
@@ -235,12 +235,12 @@ class Scheduler:
 
 
 def element_program(target: Target, plan: RegionPlan) -> LoopProgram:
-    """Schedule a region without reductions."""
+    """Schedule a fused region that has no reductions: one loop over its elements."""
     return _Elements(target, plan).made()
 
 
 class _Elements(Scheduler):
-    """One loop over elements, inside rows where an operand is broadcast."""
+    """Schedules one loop over the elements of a region, row by row if an operand is broadcast."""
 
     def made(self) -> LoopProgram:
         self.inner = self.plan.axes[-1]
@@ -252,7 +252,7 @@ class _Elements(Scheduler):
         return self.program(Work.ITEM, self.plan.n, 1, self.item())
 
     def item(self) -> list[Statement]:
-        """One element for each work item."""
+        """Schedule one element of the region per work item."""
         i, j = name("i"), name("i")
         body: list[Statement] = [
             Position(self.index, "i", "item"),
@@ -318,7 +318,7 @@ class _Elements(Scheduler):
 
 
 def array_of(variable: str, dtype: DType, extent: int) -> Array:
-    """An array of stored elements on cache lines of its own."""
+    """Declare an array of stored elements that starts on its own cache line."""
     return Array(SUFFIX[dtype], variable, number(extent), Space.ALIGNED)
 
 

@@ -25,7 +25,7 @@ FEW_LINES, LONG_LINE = 256, 4096
 
 
 class Lines:
-    """A kernel whose work items each process one line or more.
+    """A kernel whose work items each process one or more lines of a tensor along an axis.
 
     Its body may use `line`, `from` (the line's first element), `n` and `step` (the stride).
     """
@@ -41,7 +41,7 @@ class Lines:
 
     @property
     def suits(self) -> bool:
-        """Whether there are enough lines for this device."""
+        """Return whether a tensor has enough lines along the axis to occupy the device."""
         return self.device.serial or self.count >= FEW_LINES or self.n <= LONG_LINE
 
     def begin(self) -> None:
@@ -58,7 +58,7 @@ class Lines:
         k.line("const ix from = line / step * n * step + line % step;")
 
     def end(self) -> Launch:
-        """End the loop; the launch."""
+        """End the loop over lines and return the kernel launch."""
         self.k.close()
         if self.device.serial:
             return self.k.launch(ceil_div(self.count, self.grain))
@@ -100,7 +100,7 @@ def _scan(
 def cumsum(
     device: GridDevice, types: Types, results: Types, *, axis: int, exclusive: bool, reverse: bool
 ) -> Plan | None:
-    """Cumulative sums."""
+    """Plan cumulative sums along an axis."""
     return _scan(device, "sum", types, axis, exclusive, reverse)
 
 
@@ -108,7 +108,7 @@ def cumsum(
 def cumprod(
     device: GridDevice, types: Types, results: Types, *, axis: int, exclusive: bool, reverse: bool
 ) -> Plan | None:
-    """Cumulative products."""
+    """Plan cumulative products along an axis."""
     return _scan(device, "prod", types, axis, exclusive, reverse)
 
 
@@ -163,7 +163,7 @@ def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bo
 
 
 def _register(name: str, sign: str, running: bool) -> None:
-    """Register the builder of one of these ops."""
+    """Register the plan builder of a cumulative op in the kernel table."""
 
     @kernel(name)
     def builder(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
@@ -231,7 +231,7 @@ def sort(
 
 
 def _lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
-    """Return whether indices and x have the same lines along the axis."""
+    """Return whether indices and operand have equal shapes except along the axis."""
     return x.shape[:axis] + x.shape[axis + 1 :] == indices.shape[:axis] + indices.shape[axis + 1 :]
 
 

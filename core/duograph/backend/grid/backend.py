@@ -46,7 +46,7 @@ _NEEDS = (("f64", "fp64", "64-bit floating point"),)
 
 
 class GridBackend(Backend):
-    """Kernels and fused regions for all devices of one driver.
+    """Backend base class that runs grid kernels and fused regions on all devices of a driver.
 
     A subclass sets `name` and implements `devices` and `device`. Its own entries of `kernels`, by
     op name, take precedence over those of this package.
@@ -134,7 +134,8 @@ class GridBackend(Backend):
         results: tuple[Any, ...],
         single: bool | None = None,
     ) -> Call:
-        """The call of a plan: it allocates results and scratch, launches, returns the results.
+        """Return the prepared call of a plan, which allocates results and scratch and launches
+        kernels.
 
         `single`: whether it returns one handle rather than a tuple; by default when there is one
         result.

@@ -31,7 +31,7 @@ MOST_PARTS = 64
 
 @dataclasses.dataclass(frozen=True)
 class _Geometry:
-    """Sizes of a convolution.
+    """The sizes of a convolution: batch, channels, spatial axes, kernel, stride, padding, groups.
 
     The input is (images, groups * channels, *size), the result (images, groups * filters, *places).
     """
@@ -49,17 +49,17 @@ class _Geometry:
 
     @property
     def taps(self) -> int:
-        """Elements of the kernel of one channel."""
+        """The number of kernel elements per channel of a convolution."""
         return math.prod(self.kernel)
 
     @property
     def n_places(self) -> int:
-        """Positions of the result."""
+        """The number of spatial positions of a convolution's result."""
         return math.prod(self.places)
 
     @property
     def n_inputs(self) -> int:
-        """Positions of the input."""
+        """The number of spatial positions of a convolution's input."""
         return math.prod(self.size)
 
 
@@ -79,7 +79,7 @@ def _geometry(
 
 
 def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
-    """Texts of the positions of element `at` along axes of these sizes."""
+    """Return source texts for the positions of flat index `at` along axes of given sizes."""
     found = []
     rest = at
     for size in reversed(sizes[1:]):
@@ -364,7 +364,7 @@ class _Results(Operand):
 
 
 def _suits(x: TensorType) -> bool:
-    """Return whether these kernels take an input of this type."""
+    """Return whether the convolution kernels support an input type."""
     return not x.dtype.is_complex and 1 <= len(x.shape) - 2 <= 3
 
 
@@ -396,7 +396,7 @@ def _images_at_once(g: _Geometry, dtype: DType, each: int) -> int:
 
 
 def _joined(parts: Sequence[Plan]) -> Plan:
-    """Plans one after the other that share their scratch."""
+    """Concatenate plans that run in sequence and share their scratch memory."""
     scratch = [max(sizes) for sizes in zip(*(p.scratch for p in parts))]
     launches: list[Launch] = []
     for p in parts:

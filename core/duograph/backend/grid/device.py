@@ -29,7 +29,7 @@ Scalar = tuple[DType, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """One launch of one kernel.
+    """One kernel launch: source, buffers, scalar arguments and launch shape.
 
     Attributes:
         source: the source of the kernel, without the dialect's prelude.
@@ -51,7 +51,7 @@ class Launch:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The launches of one call of an op, in order.
+    """The kernel launches that compute one op call, in order.
 
     Attributes:
         launches: those without groups are skipped.
@@ -63,7 +63,7 @@ class Plan:
 
 
 class GridDevice:
-    """One device. A backend subclasses it; `GridBackend.device` returns the instances.
+    """Interface of one device with a grid of work items: build, launch, allocate, copy.
 
     Attributes:
         dialect: the language of its kernels.

@@ -96,7 +96,7 @@ class _Walk:
             self.text = f"{label}[{step}]" if base == "0" else f"{label}[{base} + {step}]"
 
     def start(self, at: Sequence[str]) -> None:
-        """Name the offset at which the inner axis begins, from the positions along the others."""
+        """Emit the offset of an operand at the start of the inner axis, from the outer positions."""
         terms = [f"{a} * {s}" for a, s in zip(at, self.outer) if s]
         if terms:
             self.kernel.line(f"const ix {self.label}_from = {' + '.join(terms)};")

@@ -106,7 +106,7 @@ class _Printed(NamedTuple):
 def region_plans(
     device: GridDevice, plans: Sequence[RegionPlan], names: Sequence[str]
 ) -> list[Plan]:
-    """The launches of each region; their kernels share one source."""
+    """Return the launch plan of every fused region; all kernels share one source."""
     texts, printed = [], []
     for plan, name in zip(plans, names, strict=True):
         program = _scheduled(device, plan)
@@ -166,7 +166,7 @@ def _start(device: GridDevice, plan: RegionPlan, v: Scatter) -> Launch:
 def compile_regions(
     backend: GridBackend, device: GridDevice, graphs: Sequence[Graph]
 ) -> list[Call | str]:
-    """For each region a call, or the reason why it has none."""
+    """Compile fused regions; return for each a prepared call, or the reason why there is none."""
     found: list[Call | str] = ["its operands do not fit one loop nest"] * len(graphs)
     splits: dict[int, Split] = {}
     plans: dict[int, RegionPlan | None] = {}
@@ -198,7 +198,7 @@ def compile_regions(
 def _call(
     backend: GridBackend, device: GridDevice, name: str, plan: Plan, graph: Graph
 ) -> Call | str:
-    """The call of a region, or the reason why the device does not build it."""
+    """Return the prepared call of a fused region, or the reason why the device cannot build it."""
     results = tuple([graph.types[i] for i in graph.outputs])
     try:
         return backend.call(device, name, plan, graph.n_params, results, graph.single)

@@ -43,7 +43,7 @@ def number_of(op: str, axis: int) -> int:
 
 
 class IndexRecord:
-    """The record of one device.
+    """The device memory in which kernels of one device record an index out of range.
 
     Args:
         handle: its memory.
@@ -75,7 +75,7 @@ class IndexRecord:
         return watched
 
     def look(self, remark: str = BEHIND) -> None:
-        """Read the record and clear it; `remark` ends the message.
+        """Read and clear the record of wrong indices; raise IndexError if a kernel wrote one.
 
         Raises:
             IndexRangeError: it names an op, the index and the size of the axis.

@@ -28,7 +28,9 @@ MANY_INDICES = 1 << 17
 
 
 def _words(dtype: DType, inner: int) -> tuple[DType, int]:
-    """The word that moves elements, and words for `inner` of them."""
+    """Return the integer type that copies elements of a dtype, and how many words `inner` elements
+    take.
+    """
     word, words = WORDS[dtype.itemsize]
     return word, inner * words
 
@@ -134,7 +136,7 @@ def _columns(
 
 @kernel("scatter_set")
 def scatter_set(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan:
-    """Copy x and replace rows; of equal indices the last one wins."""
+    """Plan a copy of a tensor with indexed rows replaced; the last of duplicate indices wins."""
     x, indices, updates = types
     word, words = WORDS[x.dtype.itemsize]
     copied = _copied(device, x)
@@ -197,7 +199,7 @@ def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) 
 
 
 def _links(device: GridDevice, count: int) -> Launch:
-    """The launch that finds, for each index, the next one of the same row."""
+    """Return the launch that links every index to the next index of the same row."""
     links = Kernel(device, "chains_of_rows", count)
     links.read("rows", int32, 4)
     links.write("next", int32, 5)

@@ -65,7 +65,7 @@ class Kernel:
         return [self.number(f"{prefix}{k}", v) for k, v in enumerate(values)]
 
     def watch(self, op: str, axis: int) -> None:
-        """Declare the record of wrong indices, after the last buffer; `row` writes it.
+        """Declare the kernel's argument for the record of wrong indices, which `row` writes.
 
         Op and axis are for the error.
         """
@@ -101,7 +101,7 @@ class Kernel:
         self.depth += 1
 
     def close(self) -> None:
-        """End a block."""
+        """Emit the closing brace of a block."""
         self.depth -= 1
         self.line("}")
 
@@ -170,7 +170,7 @@ class Kernel:
         return names
 
     def text(self) -> str:
-        """The source without the prelude."""
+        """Return the kernel source without the prelude."""
         head = f"typedef {SUFFIX[self.index]} ix;\n" + "".join(self.functions)
         signature = f"{self.dialect.kernel} void {self.name}({', '.join(self.parameters)}) {{"
         return "\n".join([head + signature, *self.lines, "}", ""])
@@ -202,7 +202,7 @@ def _type(dtype: DType | str) -> str:
 
 
 def ceil_div(n: int, by: int) -> int:
-    """n / by rounded up."""
+    """Return the quotient of two ints, rounded up."""
     return -(-n // by)
 
 
@@ -215,7 +215,7 @@ def stretch(device: GridDevice, n: int, least: int = 2048, most: int = 1 << 16) 
 
 
 def added(device: GridDevice, dtype: DType, x: str, y: str) -> str:
-    """The sum of two stored elements, rounded as it is stored; integers wrap around."""
+    """Return source text for the sum of two elements, rounded to their storage dtype."""
     if dtype is bool_:
         return f"{x} | {y}"
     if dtype.is_integer:

@@ -61,11 +61,11 @@ class Operand:
         return []
 
     def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
-        """The same for the position along the depth."""
+        """Emit the variables that depend only on the position along the contracted axis."""
         return []
 
     def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
-        """The same for the number of the matrix."""
+        """Emit the variables that depend only on the index of the matrix in the batch."""
         return []
 
     def element(self, label: str) -> str:
@@ -73,13 +73,13 @@ class Operand:
         raise NotImplementedError
 
     def value(self, k: Kernel, label: str) -> str:
-        """The element in the dtype in which it is computed."""
+        """Return source text for one operand element in its compute dtype."""
         return k.dialect.load(self.dtype, self.element(label))
 
 
 @dataclasses.dataclass(frozen=True)
 class Matrices(Operand):
-    """Strided matrices in a buffer.
+    """A matmul operand: a batch of strided matrices in a buffer.
 
     Attributes:
         lines: lines of a matrix.
@@ -116,7 +116,7 @@ class Matrices(Operand):
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """The dtype in which products of this dtype are summed."""
+    """Return the dtype in which a matmul accumulates products of a dtype."""
     if dtype in (float16, bfloat16):
         return float32
     if dtype.is_integer:
@@ -150,7 +150,7 @@ class Matmul:
 
     @property
     def count(self) -> int:
-        """Number of matrices."""
+        """The number of matrices in the batch of a matmul."""
         return math.prod(self.batch)
 
     @property
@@ -179,7 +179,7 @@ class Matmul:
 
 
 def define(k: Kernel, values: list[tuple[str, str]]) -> None:
-    """Name `ix` values."""
+    """Emit definitions of named index variables."""
     for name, text in values:
         k.line(f"const ix {name} = {text};")
 

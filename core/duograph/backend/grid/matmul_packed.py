@@ -121,7 +121,7 @@ def _pack_dense(
 
 
 def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> Launch:
-    """The matmul of packed operands; each work item has a strip of rows of one panel of columns."""
+    """Return the launch of a matmul of packed operands; a work item computes a strip of rows."""
     (m, n, depth), x, count = problem.sizes, problem.x, problem.count
     rows, columns = tiles.rows, 16 * tiles.vectors
     strips, panels = ceil_div(m, tiles.strip), ceil_div(n, columns)

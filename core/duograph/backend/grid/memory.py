@@ -34,7 +34,7 @@ class Block:
 
 
 class Pool:
-    """Buffers of one device.
+    """A pool of the buffers of one device, which reuses freed buffers by size class.
 
     Args:
         take: allocates a buffer of so many bytes from the driver, or raises DeviceMemoryError.
@@ -99,7 +99,7 @@ class Pool:
         )
 
     def give_back(self, memory: Any, size: int) -> None:
-        """Cache a buffer; `Block` calls this."""
+        """Return a freed buffer to the pool for reuse."""
         with self._lock:
             self.in_use -= size
             self.cached += size

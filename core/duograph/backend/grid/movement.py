@@ -180,7 +180,7 @@ def strided_copy(
 
 @kernel("transpose")
 def transpose(device: GridDevice, types: Types, results: Types, *, perm: Sequence[int]) -> Plan:
-    """Permute axes."""
+    """Plan a transpose: a copy of a tensor with permuted axes."""
     steps = dense(types[0].shape)
     return _view(device, types, results[0], [steps[p] for p in perm], 0)
 
@@ -239,7 +239,7 @@ def pad_constant(
 
 
 def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> Launch:
-    """The launch that sets all elements of buffer `place` to a value."""
+    """Return the launch that sets all elements of one buffer to a value."""
     word, words = WORDS[out.dtype.itemsize]
     bits = np.array(value).astype(out.dtype.np).reshape(1).view(word.np)
     n = out.size * words
@@ -277,7 +277,7 @@ def fill(
     value: Any,
     dtype: Any,
 ) -> Plan:
-    """Fill with one value."""
+    """Plan a tensor filled with one value."""
     return Plan((fill_launch(device, results[0], value, 0),))
 
 
@@ -291,7 +291,7 @@ def iota(
     axis: int,
     dtype: DType,
 ) -> Plan | None:
-    """Count from 0 along one axis."""
+    """Plan a tensor that counts from 0 along one axis."""
     if dtype.is_complex:
         return None
     (out,) = results

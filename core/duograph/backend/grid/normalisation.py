@@ -59,13 +59,13 @@ class _Rows(Kernel):
         self.close()
 
     def end(self) -> Plan:
-        """End the loop; the plan."""
+        """End the loop over rows and return the plan."""
         self.close()
         return Plan((self.launch(ceil_div(self.rows, self.grain)),))
 
 
 def _dense(device: GridDevice, types: Types, first: int, real: DType) -> bool:
-    """Return whether this module has kernels for rows over the axes from `first` on."""
+    """Return whether rows over the axes from `first` on are dense, so that row kernels apply."""
     x = types[0]
     return (
         device.serial

@@ -51,7 +51,7 @@ class _Windows:
         return [*found, f"const ix base = {rest} * ({planes});"]
 
     def flat(self, names: Sequence[str]) -> str:
-        """The offset in a plane of the position with these names."""
+        """Return source text for the offset of a position in an image plane."""
         text = names[0]
         for a in self.axes[1:]:
             text = f"({text} * size{a} + {names[a]})"
@@ -101,7 +101,7 @@ def max_pool(
 
 
 def _block(lines: Sequence[str]) -> str:
-    """A block of these lines as one statement."""
+    """Return source lines as one block statement."""
     return "{\n        " + "\n        ".join(lines) + "\n    }"
 
 
@@ -114,7 +114,7 @@ def _mean(dtype: DType, count: str) -> tuple[str, str]:
 
 
 def _stored(device: GridDevice, dtype: DType, text: str) -> str:
-    """A value, rounded as it is stored."""
+    """Return source text for a value rounded to the storage dtype."""
     if dtype in (float16, bfloat16):
         return device.dialect.store(dtype, text)
     return f"({SUFFIX[dtype]})({text})"
@@ -157,7 +157,7 @@ def avg_pool(
     count_include_pad: bool,
     divisor: int,
 ) -> Plan | None:
-    """Means of windows."""
+    """Plan average pooling."""
     (x,), (out,) = types, results
     if not x.dtype.is_floating or len(x.shape) > 5:
         return None

@@ -131,7 +131,7 @@ def share_row(k: Kernel, combine: Combine, acc: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Pass:
-    """One pass: (outer, n, inner) to (outer, parts, inner)."""
+    """One pass of a reduction, from shape (outer, n, inner) to (outer, parts, inner)."""
 
     outer: int
     n: int
@@ -140,7 +140,7 @@ class _Pass:
 
     @property
     def size(self) -> int:
-        """Elements of the result."""
+        """The number of elements that a reduction pass produces."""
         return self.outer * self.parts * self.inner
 
 
@@ -188,7 +188,7 @@ def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
 
 
 class _Reduction:
-    """The kernel of one pass; its methods write the four forms of the loop."""
+    """Writes the kernel of one reduction pass, in one of four loop forms."""
 
     def __init__(
         self,
@@ -334,7 +334,7 @@ def _launch(
     source: tuple[int, DType],
     target: tuple[int, DType],
 ) -> Launch:
-    """The launch of one pass; source and target: (buffer, dtype)."""
+    """Return the launch of one reduction pass; source and target are (buffer, dtype)."""
     write = _FORMS[device.serial, step.inner == 1]
     return write(_Reduction(device, combine, step, source, target))
 
@@ -350,7 +350,7 @@ def lanes_for(device: GridDevice, n: int) -> int:
 def reduce_plan(
     device: GridDevice, name: str, source: TensorType, result: TensorType, axes: Sequence[int]
 ) -> Plan | None:
-    """The plan of a reduction over these axes."""
+    """Return the plan that reduces a tensor over given axes."""
     if source.dtype.is_complex:
         return None
     combine = combine_of(device, name, source.dtype)

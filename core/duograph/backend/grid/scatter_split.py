@@ -25,7 +25,7 @@ __all__ = ["Split", "joined", "split_scatter"]
 
 
 class Split(NamedTuple):
-    """A region without its scatter.
+    """A fused region without its final scatter, and the scatter as a separate node.
 
     Attributes:
         graph: the rest of the region, which returns the updates too; None when it is empty.
@@ -75,7 +75,7 @@ def split_scatter(backend: GridBackend, device: GridDevice, graph: Graph) -> Spl
 
 
 def _fill(device: GridDevice, graph: Graph, target: int, buffer: Mapping[int, int]) -> Launch:
-    """The launch that fills the scatter's result with the one start value of its target."""
+    """Return the launch that initialises the result of a scatter with one value."""
     node = next(n for n in graph.nodes if target in n.results)
     value = node.attributes["value"]
     if node.op.name != "fill":
@@ -87,7 +87,7 @@ def _fill(device: GridDevice, graph: Graph, target: int, buffer: Mapping[int, in
 
 
 def joined(split: Split, plan: Plan | None, n_params: int) -> Plan:
-    """The launches of the rest of a split region, then those of its scatter."""
+    """Return the launches of a split region: first its elementwise part, then its scatter."""
     if plan is None:
         return Plan(split.scatter, split.scratch)
     launches = _with_buffers(plan, [*range(n_params), *split.buffers])
@@ -95,7 +95,7 @@ def joined(split: Split, plan: Plan | None, n_params: int) -> Plan:
 
 
 def _with_buffers(plan: Plan, buffers: Sequence[int]) -> list[Launch]:
-    """The launches of a plan, on these buffers."""
+    """Return the launches of a plan with its buffers renumbered."""
     return [
         dataclasses.replace(x, buffers=tuple([b if b == RECORD else buffers[b] for b in x.buffers]))
         for x in plan.launches

@@ -26,7 +26,7 @@ KERNELS: dict[str, Builder] = {}
 
 
 def kernel(*names: str) -> Callable[[B], B]:
-    """Register a builder for the ops of these names."""
+    """Register a plan builder in the kernel table for ops of given names."""
 
     def register(builder: B) -> B:
         for name in names:

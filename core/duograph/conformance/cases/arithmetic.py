@@ -35,6 +35,7 @@ from ...ops.combinations import (
 )
 from ...ops.complex_numbers import imag, real
 from ...ops.creation import cast_to
+from ...ops.division import floor_divide, fmod, remainder, truncate_div
 from ...ops.elementwise import (
     fmax,
     fmin,
@@ -49,19 +50,7 @@ from ...ops.elementwise import (
     true_divide,
 )
 from ...ops.pointwise import conj
-from ...ops.rounding import (
-    ceil,
-    copysign,
-    floor,
-    floor_divide,
-    fmod,
-    heaviside,
-    nan_to_num,
-    remainder,
-    round_half_even,
-    trunc,
-    truncate_div,
-)
+from ...ops.rounding import ceil, copysign, floor, heaviside, nan_to_num, round_half_even, trunc
 from ..case import FOUR, ROWS, Array, Bad, Make, OpCase, Oracle, Sample, binary, ternary, unary
 
 IMAGINARY = np.ones(3, np.complex64)

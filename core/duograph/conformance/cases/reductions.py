@@ -9,7 +9,13 @@ import numpy as np
 
 from ... import ops
 from ...dtype import ALL, BOOL, FLOATING, NUMERIC, REAL, bfloat16, float16, float32, float64
-from ...ops import statistics
+from ...ops.norms import (
+    clip_by_global_norm_of,
+    clip_by_norm_of,
+    cosine_similarity,
+    norm2,
+    vector_norm,
+)
 from ...ops.reduction import (
     argmax_along,
     argmin_along,
@@ -31,12 +37,8 @@ from ...ops.softmax_ops import (
     softmax_grad,
 )
 from ...ops.statistics import (
-    clip_by_global_norm_of,
-    clip_by_norm_of,
     median_along,
-    norm2,
     reduce_var,
-    vector_norm,
 )
 from ..case import ROWS, Array, Bad, Make, OpCase, Oracle, Sample, Samples, binary, reduction
 
@@ -465,7 +467,7 @@ CASES = [
         errors=[Bad(([], 1.0, None), TypeError, "empty")],
     ),
     OpCase(
-        statistics.cosine_similarity,
+        cosine_similarity,
         vectors,
         oracle=cosine_of,
         tol={float16: 1e-2, bfloat16: 1e-1},

@@ -9,11 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...dtype import FLOATING, REAL, bfloat16, float16, float32
+from ...ops.adaptive_pooling import adaptive_avg, adaptive_max
 from ...ops.channels_last import avg_pool_channels_last, conv_channels_last, max_pool_channels_last
 from ...ops.convolution import conv, conv_input_grad, conv_weight_grad, conv_with_bias, fold, unfold
 from ...ops.pooling import (
-    adaptive_avg,
-    adaptive_max,
     avg_pool,
     avg_pool_grad,
     max_pool,

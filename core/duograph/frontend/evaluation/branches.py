@@ -269,16 +269,16 @@ def _append(
     ev: Evaluation, cond: Flag, builders: list[StagedBuilder], columns: list[list[Value]]
 ) -> Value:
     """Append the `switch`, unless the branches neither return values nor have effects."""
-    outer = list(dict.fromkeys(i for b in builders for i in b.outer))
-    if not columns[0] and not any(b.nodes for b in builders):
+    outer = list(dict.fromkeys([i for b in builders for i in b.outer]))
+    if not columns[0] and not any([b.nodes for b in builders]):
         return ()
-    graphs = tuple(b.closed(c, outer) for b, c in zip(builders, columns, strict=True))
+    graphs = tuple([b.closed(c, outer) for b, c in zip(builders, columns, strict=True)])
     parent = ev.builder
     if not columns[0] and not any(g.effects for g in graphs):
         return ()
     assert not isinstance(cond, bool)
     index = parent.bring(cond)
-    operands = (index, *(parent.tensor(i) for i in outer))
+    operands = (index, *map(parent.tensor, outer))
     return parent.append(switch, operands, {"branches": graphs})
 
 

@@ -1,6 +1,7 @@
 """Loops whose condition the graph computes: one `while_loop` that carries what an iteration writes.
 
-The body is evaluated several times, until the types of the carried values are stable.
+`evaluation.loop_statements` calls `graph_loop`. The body is evaluated several times, until the
+types of the carried values are stable; it must never change state outside the loop meanwhile.
 """
 
 from __future__ import annotations
@@ -34,32 +35,32 @@ _MAX_EVALUATIONS = 8
 
 
 class _Carried:
-    """A value of this type that the loop carries."""
+    """Loop plan of a variable that the graph loop carries as a value of type `type`."""
 
     def __init__(self, type_: Value) -> None:
         self.type = type_
 
 
 class _BoundInside:
-    """A name that only the loop binds, with the plan of its value."""
+    """Loop plan of a variable that is bound only inside the loop, with the plan of its value."""
 
     def __init__(self, plan: Value) -> None:
         self.plan = plan
 
 
 class _Dropped:
-    """A name to which each iteration binds a new object; it is unbound after the loop."""
+    """Loop plan of a variable bound to a new object per iteration and unbound after the loop."""
 
 
 class _Constant:
-    """A value that the loop does not change."""
+    """Loop plan of a variable whose value the loop does not change."""
 
     def __init__(self, value: Value) -> None:
         self.value = value
 
 
 def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
-    """Return the plan of a name that holds `old` before an iteration and `new` after it.
+    """Return how a loop carries a variable that is `old` before and `new` after an iteration.
 
     A plan is one of the classes above, or a list, tuple or dict of plans.
 
@@ -106,19 +107,22 @@ def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
 
 
 def _unbound(value: Value) -> bool:
-    """Return whether a value marks an unbound name."""
+    """Return whether a value is one of the markers of an unbound variable."""
     return value is MISSING or value is NOTHING or isinstance(value, Undefined)
 
 
 def _changes_type(what: str, old: Value, new: Value) -> Exception:
-    """Return the error for a name whose type differs between iterations."""
+    """Return the error to raise for a variable whose type differs between loop iterations."""
     return or_line_by_line(
         join_error(what, join_side(old), join_side(new), where=AROUND_AN_ITERATION), old, new
     )
 
 
 def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
-    """Return the value of a name at the start of an iteration, adding parameters to the body."""
+    """Return a variable's value at the start of an iteration, per its loop plan.
+
+    Adds a parameter to the loop body for each carried value.
+    """
     if isinstance(plan, _Carried):
         return builder.parameter(plan.type)
     if isinstance(plan, _BoundInside):
@@ -137,7 +141,7 @@ def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
 
 
 def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]) -> None:
-    """Append the carried parts of a value to `out`, as values of `builder`."""
+    """Append the loop-carried parts of a variable's value to `out`, as values of `builder`."""
     if isinstance(plan, _Carried):
         if isinstance(plan.type, TensorType):
             known = not isinstance(value, (bool, GraphScalar))
@@ -158,7 +162,7 @@ def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]
 
 
 def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None:
-    """Append arbitrary values of the carried types to `out`."""
+    """Append arbitrary values of a loop plan's carried types to `out`, for unbound variables."""
     if isinstance(plan, _Carried):
         out.append(placeholder_value(builder, plan.type))
     elif isinstance(plan, dict):
@@ -170,7 +174,7 @@ def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None
 
 
 def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Flag) -> Value:
-    """Return the value of a name after the loop."""
+    """Return the value of a variable after a graph loop, taking carried parts from `results`."""
     if isinstance(plan, _Carried):
         return next(results)
     if isinstance(plan, _BoundInside):
@@ -189,7 +193,7 @@ def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Fla
 
 
 def _same_plan(a: Value, b: Value) -> bool:
-    """Return whether two plans are equal."""
+    """Return whether two loop plans carry the same types and hold the same constants."""
     if isinstance(a, _Constant) and isinstance(b, _Constant):
         return same(a.value, b.value) or same_function(a.value, b.value)
     if type(a) is not type(b):
@@ -206,7 +210,7 @@ def _same_plan(a: Value, b: Value) -> bool:
 
 
 def _plan_for(ev: Evaluation, old: Value, new: Value, what: str) -> Value:
-    """Return the plan of a name; new user objects in each iteration are dropped."""
+    """Return how a loop carries a variable; new user objects per iteration are dropped."""
     nothing = old is MISSING or isinstance(old, Undefined)
     if old is not new and _is_object(ev, new) and (nothing or _is_object(ev, old)):
         return _Dropped()
@@ -221,15 +225,15 @@ def _is_object(ev: Evaluation, value: Value) -> bool:
 
 @dataclass
 class _Body:
-    """The body of a graph loop, evaluated with stable plans.
+    """One evaluation of a graph loop's body, with the plans of the variables that it writes.
 
     Attributes:
-        builder: of its graph.
+        builder: the builder of the body's graph.
         following: whether there is another iteration.
-        locations: what an iteration writes.
+        locations: the variables, attributes, containers and tensors that an iteration writes.
         before, ends: per location, its content before the loop and after an iteration.
-        plans: per location, what is carried.
-        first: per parameter id, the tensor that it is in the first iteration.
+        plans: per location, its loop plan.
+        first: id of a body parameter -> the tensor that it is in the first iteration.
     """
 
     builder: StagedBuilder
@@ -242,12 +246,12 @@ class _Body:
 
 
 def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: Flag) -> None:
-    """Append a `while_loop` that runs `step` while the condition holds.
+    """Append a `while_loop` node that runs `step` while a condition of the graph holds.
 
     Args:
         predicate: whether there is a first iteration.
         step: evaluates one iteration and returns whether there is another.
-        ran: whether names that only the loop binds are bound after it.
+        ran: whether variables that only the loop binds are bound after the loop.
     """
     body = _evaluate_until_stable(ev, step)
     child, parent = body.builder, ev.builder
@@ -275,7 +279,7 @@ def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: 
 
 
 def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
-    """Evaluate the body until the plans cover what it leaves in each location.
+    """Evaluate a loop body repeatedly until the plans of the written variables are stable.
 
     Raises:
         JoinError: the types keep changing.
@@ -316,7 +320,10 @@ def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
 
 
 def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value]) -> Value:
-    """Evaluate one iteration, from parameters for what is carried."""
+    """Evaluate one loop iteration that starts from parameters for the carried values.
+
+    Returns whether there is another iteration.
+    """
     for key, location in body.locations.items():
         entered = _at_entry(body.plans[key], body.builder)
         for made, old in pairs(entered, body.before[key]):
@@ -332,14 +339,14 @@ def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value]) -> Value:
 
 
 def _holds_tensors(location: Location) -> bool:
-    """Return whether a location holds tensors, as opposed to being one."""
+    """Return whether a written location is a variable, attribute, list or dict, not a tensor."""
     return location.kind in ("item", "attribute", "list", "dict")
 
 
 def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
-    """Record which tensors a name may hold after a loop.
+    """Record which tensors a variable may refer to after a graph loop, for alias checks.
 
-    These are the tensor from before, and older tensors that an iteration bound to the name.
+    The candidates are the tensor from before the loop and older tensors bound by an iteration.
     """
     for made, old in pairs(after, body.before[key]):
         if isinstance(old, Tensor) and made is not old:
@@ -355,7 +362,10 @@ def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
 
 
 def _widened(plan: Value, old: Value, new: Value, what: str) -> Value:
-    """Return the plan that also covers `new`, the value after an iteration."""
+    """Return a variable's loop plan, widened to cover its value `new` after an iteration.
+
+    Raises JoinError if the types differ.
+    """
     if isinstance(plan, _Dropped):
         return plan
     if isinstance(plan, _BoundInside):

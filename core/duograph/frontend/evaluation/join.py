@@ -1,7 +1,8 @@
-"""The join of two branches: what a variable holds after both were evaluated.
+"""Joins two branches: computes the value of each variable after both were evaluated.
 
 A `Join` maps the values at the ends of the branches to a template with `Placeholder`s for the
-results of the `switch`; `with_results` replaces them once that node exists.
+results of the `switch`; `with_results` replaces them once that node exists. `branches`, `gradients`
+and `recursion` use joins. A join never evaluates source.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _FILL = {INT: 0, FLOAT: 0.0, BOOL: False, OBJECT: None}
 
 
 class Placeholder:
-    """A reference to result `index` of a `switch` (or call) inside a joined value."""
+    """Reference, inside the joined value of two branches, to result `index` of a node."""
 
     __slots__ = ("index",)
 
@@ -42,7 +43,7 @@ class Placeholder:
 
 
 class Exports:
-    """The values that leave parallel sub-graphs: one column of values per sub-graph.
+    """Outputs of parallel sub-graphs: a table with one column of values per sub-graph.
 
     Attributes:
         candidates: per row, tensors from before the branches that the row may be.
@@ -55,7 +56,10 @@ class Exports:
         self._same: dict[Value, int] = {}
 
     def add_row(self, values: list[Value]) -> Placeholder:
-        """Add a row of one value per sub-graph; an equal row is reused."""
+        """Make one value per sub-graph an output, at the same position in each sub-graph.
+
+        Reuses the position if the same values are outputs already.
+        """
         key = tuple((id(v._builder), v._id) for v in values)
         found = self._same.get(key)
         if found is None:
@@ -66,7 +70,7 @@ class Exports:
 
 
 def placeholder_value(builder: StagedBuilder, type_: Value) -> Value:
-    """Return an arbitrary value of a type, for a branch whose value is never read."""
+    """Return a zero, False or None of a given type, for a branch whose value is never read."""
     with builder.current():
         if isinstance(type_, HostType):
             return builder.host(_FILL.get(type_))
@@ -74,7 +78,7 @@ def placeholder_value(builder: StagedBuilder, type_: Value) -> Value:
 
 
 def describe(value: Value) -> str:
-    """Return a description of a value for an error message."""
+    """Return a short description of a value of the evaluated program for an error message."""
     if value is MISSING or isinstance(value, Undefined):
         return "nothing"
     if isinstance(value, Tensor):
@@ -89,14 +93,14 @@ def describe(value: Value) -> str:
 
 
 def join_side(value: Value) -> Value:
-    """Return a value in the form that `join_error` accepts."""
+    """Return a tensor as it is, any other value as text, for the message of a join error."""
     return value if isinstance(value, Tensor) else describe(value)
 
 
 def or_line_by_line(error: JoinError, *values: Value) -> Exception:
-    """Return the error of a join, or one that makes LAX run the function line by line.
+    """Return a join error, or an UnsupportedSyntaxError if a value is a run-time object.
 
-    The latter is right if only Python knows one of the values.
+    In LAX mode, the UnsupportedSyntaxError makes the function run line by line.
     """
     if any(isinstance(v, HostValue) and v._type is OBJECT for v in values):
         return UnsupportedSyntaxError(str(error), construct="If", remedy="Compute it with Tensors")
@@ -104,15 +108,15 @@ def or_line_by_line(error: JoinError, *values: Value) -> Exception:
 
 
 class Join:
-    """Joins values of branch 0 (else) and branch 1 (then).
+    """Joins the values at the ends of branch 0 (else) and branch 1 (then) of a condition.
 
     The values are graph values of the branches, of graphs around them, or Python objects. The
     joined values hold `Placeholder`s, to be replaced by `with_results`.
 
     Attributes:
         cond: the condition, a bool of the graph.
-        exports: what leaves the branches.
-        names: of the branches, for messages.
+        exports: the outputs of the branches' sub-graphs.
+        names: names of the branches, for messages.
         late: whether a name that only one branch binds may be read after the join, with a check.
         changes: per branch, the locations that it wrote.
     """
@@ -135,15 +139,15 @@ class Join:
 
     @classmethod
     def of_one(cls, ev: Evaluation, builder: StagedBuilder) -> Join:
-        """The exit of a single sub-graph: `from_branch` maps the values that leave it."""
+        """Return a Join for one sub-graph, whose `from_branch` makes values its outputs."""
         return cls(ev, False, [builder], ("", ""))
 
     def export(self, a: Value, b: Value) -> Value:
-        """Export one value of each branch."""
+        """Make a value of each branch an output and return the placeholder of the joined value."""
         return self.exports.add_row([a, b])
 
     def value(self, a: Value, b: Value, what: str) -> Value:
-        """Return the join of two values; `what` names the variable in messages.
+        """Return the value of a variable after two branches, from its value in each.
 
         Raises:
             JoinError: the values differ and cannot be outputs of the graph.
@@ -194,16 +198,16 @@ class Join:
         raise self._refused(a, b, what)
 
     def _refused(self, a: Value, b: Value, what: str) -> Exception:
-        """Return the error for two values that cannot be joined."""
+        """Return the error to raise for values of two branches that cannot be joined."""
         where = (f"in the {self.names[1]!r} branch", f"in the {self.names[0]!r} branch")
         if self.names == ("fall-through", "return"):
             where = ("where it returns", "in what follows")
         return or_line_by_line(join_error(what, join_side(b), join_side(a), where=where), a, b)
 
     def _mark_ambiguous(self, value: Value, k: int) -> bool:
-        """Return whether a list or dict existed before the branch, and mark it as ambiguous.
+        """Mark a list or dict from before branch k as ambiguous; return whether it was marked.
 
-        After the join it is unknown which object the name refers to.
+        After the join, it is unknown at compile time which object the variable refers to.
         """
         ev = self.ev
         if type(value) not in (list, dict) or not (
@@ -216,12 +220,12 @@ class Join:
         return True
 
     def contents(self, value: Value, k: int) -> Value:
-        """Return the content of a list or dict at the end of branch k."""
+        """Return the content of a list or dict at the end of branch k; other values unchanged."""
         found = self.changes[k].get((type(value).__name__, id(value), None))
         return value if found is None else found[1]
 
     def _tensors(self, a: Value, b: Value, what: str) -> Value:
-        """Join two tensors of one type."""
+        """Join tensors of two branches into one output; raise a join error if types differ."""
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
             return a
         if a._type.plain is not b._type.plain:
@@ -235,7 +239,7 @@ class Join:
         return found
 
     def _host(self, a: Value, b: Value) -> Value:
-        """Join two numbers or objects as host values."""
+        """Join Python numbers or objects of two branches as one host value output."""
         found = []
         for builder, v in zip(self.exports.builders, (a, b)):
             with builder.current():
@@ -250,14 +254,14 @@ class Join:
         return self.export(*found)
 
     def _undefined(self, a: Value, b: Value, what: str) -> Value:
-        """Return the mark of a name that one branch does not bind."""
+        """Return the marker for a variable that one of two branches does not bind."""
         unbound, where = (a, self.names[0]) if not _defined(a) else (b, self.names[1])
         if isinstance(unbound, Undefined):
             return unbound
         return Undefined(what, where)
 
     def _maybe(self, a: Value, b: Value, what: str) -> Value:
-        """Join a name that may be unbound; reading it is checked when the graph runs."""
+        """Join a variable that a branch may leave unbound; reads are checked at run time."""
         if not _defined(a) and not _defined(b):
             return self._undefined(a, b, what)
         bound = [x.bound if isinstance(x, Maybe) else _defined(x) for x in (a, b)]
@@ -270,13 +274,13 @@ class Join:
         return Maybe(what, value, self.flag(bound[0], bound[1]))
 
     def items(self, value: Value, k: int) -> Value:
-        """Return a new list or dict of the items that one has in branch k."""
+        """Return a new list or dict with the items of a container at the end of branch k."""
         if isinstance(value, dict):
             return {n: self.from_branch(v, k) for n, v in value.items()}
         return [self.from_branch(v, k) for v in value]
 
     def content_from_branch(self, location: Location, value: Value, k: int) -> Value:
-        """Return the content of a location after branch k, where the other branch ends early."""
+        """Return a location's content after branch k, for when the other branch ends early."""
         return (
             self.items(value, k)
             if location.kind in ("list", "dict")
@@ -284,7 +288,10 @@ class Join:
         )
 
     def from_branch(self, value: Value, k: int) -> Value:
-        """Return a value of branch k that is never read if the other branch ran."""
+        """Make a value of branch k an output; the other branch outputs an arbitrary value.
+
+        The result is never read if the other branch ran.
+        """
         if isinstance(value, (GraphTensor, HostValue)):
             builders = self.exports.builders
             if value._builder is not builders[k]:
@@ -309,7 +316,7 @@ class Join:
         return value
 
     def flag(self, a: Value, b: Value) -> Value:
-        """Join two flags."""
+        """Join a true/false flag of two branches into a Python bool or a bool of the graph."""
         if isinstance(a, bool) and isinstance(b, bool):
             if a is b:
                 return a
@@ -321,7 +328,7 @@ class Join:
         return self.export(*values)
 
     def flow(self, a: Flow, b: Flow, what: str) -> Flow:
-        """Join the ways in which two blocks ended."""
+        """Join two branches' records of how they ended: return, break, continue and value."""
         ret = self.flag(a.ret, b.ret)
         value: Value = None
         if a.ret is not False and b.ret is not False:
@@ -346,19 +353,19 @@ def _hostable(value: Value) -> bool:
 
 
 class _Ambiguous:
-    """Marks the template of a list or dict for which the branches hold different objects."""
+    """Mixin for a joined list or dict whose branches hold different objects."""
 
 
 class _AmbiguousList(_Ambiguous, list[Value]):
-    """A list that is ambiguous after the join."""
+    """A joined list; the branches of the condition hold different list objects."""
 
 
 class _AmbiguousDict(_Ambiguous, dict[Value, Value]):
-    """A dict that is ambiguous after the join."""
+    """A joined dict; the branches of the condition hold different dict objects."""
 
 
 def _owned_container(template: Value, value: Value) -> Value:
-    """Record a list or dict that a join made."""
+    """Record a list or dict that a join of branches created as owned, and return it."""
     builder: Value = thread_state.builder
     builder.evaluation.owned.add(value)
     if isinstance(template, _Ambiguous):

@@ -223,16 +223,16 @@ def _comparisons(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -
 def _compare_once(ev: Evaluation, op: Value, x: Value, y: Value) -> Value:
     """Return the value of one comparison."""
     if isinstance(op, ast.Is):
-        return _identical(ev, x, y)
+        return identical(ev, x, y)
     if isinstance(op, ast.IsNot):
-        return negated(_identical(ev, x, y))
+        return negated(identical(ev, x, y))
     if isinstance(op, (ast.In, ast.NotIn)):
         found = _contained(ev, x, y)
         return as_python_bool(ev, negated(found) if isinstance(op, ast.NotIn) else found)
     return apply(ev, _COMPARE[type(op)], x, y)
 
 
-def _identical(ev: Evaluation, x: Value, y: Value) -> Value:
+def identical(ev: Evaluation, x: Value, y: Value) -> Value:
     """Evaluate `x is y`."""
     for a, b in ((x, y), (y, x)):
         if isinstance(a, GraphObject):

@@ -1,15 +1,18 @@
 """`match`: tests whether a pattern fits a value, and binds its names.
 
-A value pattern on a tensor is a graph condition; inside a larger pattern it is refused.
+A value pattern on a tensor is a graph condition, and so is every pattern around it. The parts of a
+pattern are all tested, in one graph: Python leaves open how often patterns compare.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from ...errors import UnsupportedSyntaxError
+from ...ir.values import GraphObject
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
@@ -19,86 +22,104 @@ from .blocks import run_block
 from .branches import select
 from .builtin_functions import is_instance
 from .dispatch import evaluate, syntax
-from .native import native
-from .operators import condition
-from .truth import truth
+from .operators import apply, condition, identical
+from .truth import as_flag, both, either, truth
 from .variables import store
+
+Names: TypeAlias = dict[str, Value]  # what a pattern binds
+Pairs: TypeAlias = Iterable[tuple[Value, Value]]  # values, each with its pattern
+
+
+class _Rest:
+    """What `*rest` or `**rest` binds; the list or dict is made in the branch that changes it."""
+
+    def __init__(self, content: Value) -> None:
+        self.content = content
 
 
 @syntax(ast.Match)
 def _match(ev: Evaluation, frame: Frame, node: Value) -> Flow:
     subject = evaluate(ev, frame, node.subject)
-    return _cases(ev, frame, subject, node.cases, matches)
+    return _cases(ev, frame, subject, node.cases)
 
 
-def _cases(
-    ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value], matches: Value
-) -> Flow:
+def _cases(ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value]) -> Flow:
     """Evaluate the first case that fits."""
     if not cases:
         return NORMAL
     case = cases[0]
-    found = matches(ev, frame, subject, case.pattern)
-    if found is True and case.guard is not None:
-        found = condition(ev, frame, case.guard)
-    if found is True:
+    names: Names = {}
+    found = matches(ev, frame, subject, case.pattern, names)
+    if found is not False and case.guard is not None:
+        found = _guarded(ev, frame, found, names, case.guard)
+
+    def body() -> Flow:
+        if case.guard is None:  # a guard needs the names before, and may rebind them
+            _bind(ev, frame, names)
         return run_block(ev, frame, case.body)
+
+    if found is True:
+        return body()
     if found is False:
-        return _cases(ev, frame, subject, cases[1:], matches)
+        return _cases(ev, frame, subject, cases[1:])
     return select(
         ev,
         found,
-        lambda: run_block(ev, frame, case.body),
-        lambda: _cases(ev, frame, subject, cases[1:], matches),
+        body,
+        lambda: _cases(ev, frame, subject, cases[1:]),
         "the result",
         ("next case", "case"),
         frame.vars,
     )
 
 
-def matches(ev: Evaluation, frame: Frame, subject: Value, pattern: Value) -> Value:
+def _bind(ev: Evaluation, frame: Frame, names: Names) -> None:
+    for name, value in names.items():
+        made = ev.owned.add(value.content.copy()) if isinstance(value, _Rest) else value
+        store(ev, frame, name, made)
+
+
+def _guarded(ev: Evaluation, frame: Frame, found: Value, names: Names, guard: Value) -> Value:
+    """Return whether a pattern fits and its guard holds; the guard runs only if the pattern fits."""
+
+    def test() -> Value:
+        _bind(ev, frame, names)
+        return condition(ev, frame, guard)
+
+    if found is True:
+        return test()
+    return select(
+        ev, found, lambda: as_flag(test()), lambda: as_flag(False), "the guard", late=True
+    )
+
+
+def matches(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: Names) -> Value:
     """Return whether a pattern fits a value: a bool, or one of the graph.
 
-    The latter is possible for a value pattern on a tensor only.
+    Args:
+        names: receives what the pattern binds. As in Python, only a case that fits binds it.
     """
     if isinstance(pattern, ast.MatchValue):
-        return truth(ev, native(ev, operator.eq, (subject, evaluate(ev, frame, pattern.value)), {}))
+        return truth(ev, apply(ev, operator.eq, subject, evaluate(ev, frame, pattern.value)))
     if isinstance(pattern, ast.MatchSingleton):
-        return subject is pattern.value
+        return identical(ev, subject, pattern.value)
     if isinstance(pattern, ast.MatchAs):
+        found: Value = True
         if pattern.pattern is not None:
-            found = matches(ev, frame, subject, pattern.pattern)
-            if found is not True:
-                return found
+            found = matches(ev, frame, subject, pattern.pattern, names)
         if pattern.name is not None:
-            store(ev, frame, pattern.name, subject)
-        return True
+            names[pattern.name] = subject
+        return found
     if isinstance(pattern, ast.MatchOr):
-        for p in pattern.patterns:
-            found = matches(ev, frame, subject, p)
-            if not isinstance(found, bool):
-                raise _refused("got alternatives on a Tensor inside jit")
-            if found:
-                return True
-        return False
-    if isinstance(pattern, ast.MatchSequence):
-        return _sequence(ev, frame, subject, pattern.patterns)
-    if isinstance(pattern, ast.MatchMapping):
-        if not isinstance(subject, dict):
-            return False
-        keys = [evaluate(ev, frame, k) for k in pattern.keys]
-        if any(k not in subject for k in keys):
-            return False
-        if not all(
-            _known_at_compile_time(matches(ev, frame, subject[k], p))
-            for k, p in zip(keys, pattern.patterns)
-        ):
-            return False
-        if pattern.rest is not None:
-            store(ev, frame, pattern.rest, {k: v for k, v in subject.items() if k not in keys})
-        return True
+        return _alternatives(ev, frame, subject, pattern.patterns, names)
     if isinstance(pattern, ast.MatchClass):
-        return _class(ev, frame, subject, pattern)
+        return _class(ev, frame, subject, pattern, names)
+    if isinstance(subject, GraphObject):
+        raise _refused("got an object that only Python knows, to be taken apart inside jit")
+    if isinstance(pattern, ast.MatchSequence):
+        return _sequence(ev, frame, subject, pattern.patterns, names)
+    if isinstance(pattern, ast.MatchMapping):
+        return _mapping(ev, frame, subject, pattern, names)
     raise _refused(f"got the pattern {type(pattern).__name__!r} inside jit")
 
 
@@ -106,46 +127,79 @@ def _refused(what: str) -> UnsupportedSyntaxError:
     return UnsupportedSyntaxError(f"Match: {what}", construct="Match", remedy="Use `if` and `elif`")
 
 
-def _known_at_compile_time(found: Value) -> bool:
-    """Return a match result that must be known at compile time."""
-    if not isinstance(found, bool):
-        raise _refused("got a value on a Tensor inside a larger pattern")
+def _alternatives(
+    ev: Evaluation, frame: Frame, subject: Value, patterns: Value, names: Names
+) -> Value:
+    """Return whether one of several patterns fits; the first that fits binds the names."""
+    found: Value = False
+    bound: Names | None = None
+    for p in patterns:
+        inner: Names = {}
+        fits = matches(ev, frame, subject, p, inner)
+        if fits is False:
+            continue
+        if bound is not None and any(bound[k] is not v for k, v in inner.items()):
+            raise _refused("got alternatives on a Tensor that bind a name to different values")
+        bound = inner
+        found = either(found, fits)
+        if found is True:
+            break
+    names.update(bound or {})
     return found
 
 
-def _sequence(ev: Evaluation, frame: Frame, subject: Value, patterns: Value) -> bool:
+def _all(ev: Evaluation, frame: Frame, pairs: Pairs, names: Names) -> Value:
+    """Return whether all patterns fit their values."""
+    found: Value = True
+    for subject, pattern in pairs:
+        found = both(found, matches(ev, frame, subject, pattern, names))
+        if found is False:
+            break
+    return found
+
+
+def _sequence(ev: Evaluation, frame: Frame, subject: Value, patterns: Value, names: Names) -> Value:
     if not isinstance(subject, (list, tuple)):
         return False
     stars = [i for i, p in enumerate(patterns) if isinstance(p, ast.MatchStar)]
     if not stars:
-        return len(subject) == len(patterns) and all(
-            _known_at_compile_time(matches(ev, frame, v, p)) for v, p in zip(subject, patterns)
-        )
+        same = len(subject) == len(patterns)
+        return same and _all(ev, frame, zip(subject, patterns), names)
     star = stars[0]
     after = len(patterns) - star - 1
     if len(subject) < star + after:
         return False
     pairs = [*zip(subject[:star], patterns[:star])]
     pairs += zip(subject[len(subject) - after :], patterns[star + 1 :])
-    if not all(_known_at_compile_time(matches(ev, frame, v, p)) for v, p in pairs):
-        return False
     if patterns[star].name is not None:
-        store(ev, frame, patterns[star].name, list(subject[star : len(subject) - after]))
-    return True
+        names[patterns[star].name] = _Rest(list(subject[star : len(subject) - after]))
+    return _all(ev, frame, pairs, names)
 
 
-def _class(ev: Evaluation, frame: Frame, subject: Value, pattern: Value) -> bool:
-    cls = evaluate(ev, frame, pattern.cls)
-    if not _known_at_compile_time(is_instance(ev, subject, cls)):
+def _mapping(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: Names) -> Value:
+    if not isinstance(subject, dict):
         return False
-    names = list(getattr(cls, "__match_args__", ()))
-    if pattern.patterns and not names:
+    keys = [evaluate(ev, frame, k) for k in pattern.keys]
+    if any(k not in subject for k in keys):
+        return False
+    if pattern.rest is not None:
+        names[pattern.rest] = _Rest({k: v for k, v in subject.items() if k not in keys})
+    return _all(ev, frame, zip((subject[k] for k in keys), pattern.patterns), names)
+
+
+def _class(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: Names) -> Value:
+    cls = evaluate(ev, frame, pattern.cls)
+    found = is_instance(ev, subject, cls)
+    if not (pattern.patterns or pattern.kwd_patterns) or found is False:
+        return found
+    if found is not True:
+        raise _refused("got an object that only Python knows, to be taken apart inside jit")
+    attributes = list(getattr(cls, "__match_args__", ()))
+    if pattern.patterns and not attributes:
         if len(pattern.patterns) != 1:
             return False
-        return _known_at_compile_time(matches(ev, frame, subject, pattern.patterns[0]))
-    pairs = [*zip(names, pattern.patterns), *zip(pattern.kwd_attrs, pattern.kwd_patterns)]
-    return all(
-        hasattr(subject, n)
-        and _known_at_compile_time(matches(ev, frame, get_attribute(ev, subject, n), p))
-        for n, p in pairs
-    )
+        return matches(ev, frame, subject, pattern.patterns[0], names)
+    pairs = [*zip(attributes, pattern.patterns), *zip(pattern.kwd_attrs, pattern.kwd_patterns)]
+    if not all(hasattr(subject, n) for n, _ in pairs):
+        return False
+    return _all(ev, frame, ((get_attribute(ev, subject, n), p) for n, p in pairs), names)

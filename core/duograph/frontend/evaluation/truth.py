@@ -1,4 +1,4 @@
-"""Truth values: `bool(x)`, `not`, `or` on values that may be known only when the graph runs.
+"""Truth values: `bool(x)`, `not`, `and`, `or` on values that may be known only when the graph runs.
 
 Conditions of all statements and operators go through `truth`. A flag is a Python bool where it is
 known, otherwise a bool of the graph; no data are read to decide one.
@@ -12,7 +12,7 @@ from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call, to_tensor
 from ...ir.values import GraphObject, GraphScalar, number_of
 from ...ops.comparison import not_equal
-from ...ops.logic import logical_not, logical_or
+from ...ops.logic import logical_and, logical_not, logical_or
 from ...ops.shape_primitives import reshape_to
 from ...runtime_state import thread_state
 from ...tensor import Tensor
@@ -80,6 +80,19 @@ def either(a: Value, b: Value) -> Value:
     if isinstance(a, GraphScalar) and isinstance(b, GraphScalar):
         return a.apply("or", a, b)
     return logical_or(as_flag(a), as_flag(b))
+
+
+def both(a: Value, b: Value) -> Value:
+    """Return `a and b` of two flags."""
+    if a is False or b is False:
+        return False
+    if a is True:
+        return b
+    if b is True:
+        return a
+    if isinstance(a, GraphScalar) and isinstance(b, GraphScalar):
+        return a.apply("and", a, b)
+    return logical_and(as_flag(a), as_flag(b))
 
 
 def as_flag(flag: Flag) -> Value:

@@ -1,7 +1,8 @@
 """The graph builder for evaluated source, with nested graphs for branches and loop bodies.
 
-While it is the thread's current builder, every op call on graph tensors appends a node to it. A
-nested graph receives the values that it uses of the graph around as parameters.
+While a `StagedBuilder` is the thread's current builder, every op call on graph tensors appends a
+node to its graph. A nested graph receives values of the enclosing graph as parameters. The module
+never evaluates source.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ class StagedBuilder(GraphBuilder):
     """Builds the graph of a function, or of a branch or loop body in it.
 
     Attributes:
-        evaluation: the evaluation that it belongs to.
-        parent: the builder of the graph around; None for the function's own graph.
-        depth: the number of graphs around this one.
+        evaluation: the evaluation that the builder belongs to.
+        parent: the builder of the enclosing graph; None for the function's own graph.
+        depth: the number of enclosing graphs.
         params: value ids of the graph's own parameters.
-        outer: per value id of the graph around that is used here, its id here.
+        outer: id of a value of the enclosing graph -> id of its parameter in this graph.
     """
 
     staged = True
@@ -55,13 +56,19 @@ class StagedBuilder(GraphBuilder):
     # ---- values -------------------------------------------------------------------------------
 
     def parameter(self, type_: ValueType) -> Value:
-        """A new parameter. Parameters may be added at any time; they are numbered first later."""
+        """Append a parameter to the graph and return its value.
+
+        Parameters may be added at any time; finishing the graph numbers them first.
+        """
         made = self._value(type_)
         self.params.append(made._id)
         return made
 
     def bring(self, value: GraphValue) -> Value:
-        """A value of this graph, or of a graph around it, as a value of this graph."""
+        """Return a value of this graph or of an enclosing graph as a value of this graph.
+
+        Adds parameters to this and the enclosing graphs where needed.
+        """
         builder = value._builder
         if builder is self:
             return value
@@ -82,13 +89,16 @@ class StagedBuilder(GraphBuilder):
         return self.tensor(found)
 
     def host(self, value: Value) -> Value:
-        """A host value, or a Python constant, as a host value of this graph."""
+        """Return a graph's host value or a Python constant as a host value of this graph."""
         if isinstance(value, HostValue):
             return self.bring(value)
         return super().host(value)
 
     def operand(self, value: Value, like: DType | None) -> Value:
-        """An operand as a tensor of this graph; eager tensors become inputs or constants."""
+        """Convert an op's operand to a tensor of this graph.
+
+        Eager tensors become inputs of the function, or constants if made while compiling.
+        """
         if isinstance(value, GraphTensor):
             return self.bring(value)
         evaluation = self.evaluation
@@ -102,15 +112,15 @@ class StagedBuilder(GraphBuilder):
         return super().operand(value, like)
 
     def present_value(self, tensor: Tensor) -> Value:
-        """The present value of an eager tensor as a value of this graph."""
+        """Return an eager tensor's present value in the function as a value of this graph."""
         return self.bring(self.evaluation.inputs.slot(tensor).current)
 
     def copy_of(self, value: Tensor) -> Value:
-        """A new graph tensor object for the present value of a tensor: later writes miss it."""
+        """Return a new graph tensor with a tensor's present value, unaffected by later writes."""
         return self.tensor(self.operand(value, None)._id)
 
     def made_constant(self, value: Tensor) -> Value:
-        """A tensor that was made while compiling, as a constant of this graph."""
+        """Return an eager tensor that was made while compiling as a constant of this graph."""
         found = self._made.get(id(value))
         if found is None:
             found = self._made[id(value)] = self.constant(value)._id
@@ -119,7 +129,7 @@ class StagedBuilder(GraphBuilder):
     # ---- state: called by Tensor and Parameter ------------------------------------------------
 
     def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
-        """Set the value of a graph tensor: a write in place."""
+        """Write a graph tensor in place: let it refer to another value, and journal the change."""
         evaluation = self.evaluation
         evaluation.before_write(target)
         evaluation.journal.touch("tensor", target)
@@ -127,7 +137,7 @@ class StagedBuilder(GraphBuilder):
         evaluation.after_write(target)
 
     def write_state(self, target: Tensor, value: Tensor) -> None:
-        """Write a tensor from outside, or a graph tensor, in place."""
+        """Write a graph tensor, or an eager tensor from outside the function, in place."""
         found = self.operand(value, None)
         if isinstance(target, GraphTensor):
             self.rebind(target, found)
@@ -135,11 +145,11 @@ class StagedBuilder(GraphBuilder):
             self.evaluation.write_slot(target, found)
 
     def look_at(self, value: Tensor) -> None:
-        """Some code reads the data of an eager tensor at compile time."""
+        """Capture an eager tensor's data because code reads them at compile time."""
         self.evaluation.require_data(value)
 
     def made(self, value: Tensor) -> None:
-        """An eager tensor was made at compile time: it is a constant."""
+        """Record that an eager tensor was made at compile time, so that it becomes a constant."""
         owned = self.evaluation.owned
         owned.tensors[id(value)] = value
         owned.depths[id(value)] = self.depth
@@ -147,7 +157,7 @@ class StagedBuilder(GraphBuilder):
     # ---- undoing ------------------------------------------------------------------------------
 
     def rewind(self, n_nodes: int, n_types: int) -> None:
-        """Remove what was added since the graph had this many nodes and values."""
+        """Undo additions to the graph beyond its first `n_nodes` nodes and `n_types` values."""
         del self.nodes[n_nodes:]
         del self.types[n_types:]
         self._constants = {k: i for k, i in self._constants.items() if i < n_types}
@@ -165,12 +175,12 @@ class StagedBuilder(GraphBuilder):
     # ---- finished graphs ------------------------------------------------------------------------
 
     def closed(self, outputs: Sequence[GraphValue], outer: Sequence[int]) -> Graph:
-        """The closed graph: its own parameters, then one for each id in `outer`.
+        """Return the finished sub-graph: its own parameters, then one for each id in `outer`.
 
         Args:
             outputs: values of this graph.
-            outer: ids of values of the graph around; one that this graph does not use becomes an
-                unused parameter.
+            outer: ids of values of the enclosing graph; an id that this graph does not use becomes
+                an unused parameter.
         """
         params = list(self.params)
         for i in outer:
@@ -183,11 +193,11 @@ class StagedBuilder(GraphBuilder):
         return self.renumbered(params, [v._id for v in outputs])
 
     def whole(self, outputs: Sequence[GraphValue]) -> Graph:
-        """The function's own graph, with its parameters in the order in which they were made."""
+        """Return the finished root graph of a function, with parameters in order of creation."""
         return self.renumbered(self.params, [v._id for v in outputs])
 
     def renumbered(self, params: Sequence[int], outputs: Sequence[int]) -> Graph:
-        """A graph of the nodes in which ids are dense and `params` come first."""
+        """Return a Graph of the builder's nodes with dense value ids, the parameters first."""
         number: dict[int, int] = {}
         types: list[ValueType] = []
 

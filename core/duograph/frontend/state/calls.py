@@ -1,4 +1,4 @@
-"""The stack of calls that are being evaluated, and the variables of each.
+"""The stack of user calls that are being evaluated, with the local variables of each call.
 
 `evaluation.functions` pushes a frame per call of a user's function. Name lookup is in
 `evaluation.variables`; this module only holds the data.
@@ -21,15 +21,15 @@ __all__ = ["CallStack", "Frame"]
 
 
 class Frame:
-    """The variables of one call.
+    """Local variables and scope of one call of a user's function that is being evaluated.
 
     Attributes:
-        function: the function that is called; `source`, `globals` and `closure` are its own.
+        function: the called function; `source`, `globals` and `closure` are taken from it.
         vars: the local variables that are bound.
         locals: the names that are local.
-        parent: the frame of the function around; None at module level.
+        parent: the frame of the enclosing function; None at module level.
         depth: the depth of the graph in which the call began.
-        node: the piece of syntax that is being evaluated.
+        node: the syntax node that is being evaluated.
         first: the first argument, which `super()` refers to.
     """
 
@@ -59,7 +59,7 @@ class Frame:
         self.first: Value = None
 
     def inner(self, names: frozenset[str], depth: int) -> Frame:
-        """The frame of a comprehension that binds these names."""
+        """Return a new frame, nested in this one, for a comprehension that binds `names`."""
         made = Frame(self.function, depth)
         made.parent = self
         made.locals = names
@@ -69,11 +69,11 @@ class Frame:
 
 
 class CallStack:
-    """Calls that are being evaluated.
+    """The stack of user function calls that are being evaluated.
 
     Attributes:
-        frames: of the user's functions, outermost first.
-        open_calls: per function definition, its calls that are being evaluated (for recursion).
+        frames: one frame per call, outermost first.
+        open_calls: per function definition, its calls being evaluated, to detect recursion.
     """
 
     def __init__(self) -> None:

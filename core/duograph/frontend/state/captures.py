@@ -1,4 +1,4 @@
-"""Captures: what a compiled function read from outside and treats as constant.
+"""Captures: values from outside a compiled function that its program treats as constants.
 
 The front end records a capture for each read; `compiler.guards` compares the recorded values with
 the present ones before each call. The module never decides whether to compile again.
@@ -23,7 +23,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 class Capture:
-    """One read of a value outside the function.
+    """A value that a compiled function read from outside, and where to read that value again.
 
     Attributes:
         kind: "item" (of a dict, such as the globals), "index" (of a list), "length", "keys",
@@ -50,7 +50,7 @@ class Capture:
         self.exact = exact
 
     def now(self) -> Value:
-        """The present value, or MISSING."""
+        """Return the present value of the captured location; MISSING if it no longer exists."""
         kind, owner, name = self.kind, self.owner, self.name
         if kind == "item":
             return owner.get(name, MISSING)
@@ -92,7 +92,10 @@ class Capture:
 
 
 def same(old: Value, new: Value) -> bool:
-    """Return whether two values are one object, or equal plain values of one class."""
+    """Return whether a captured value and its present value are identical or equal constants.
+
+    Equality counts for numbers, strings, tuples, frozensets, arrays and bound methods.
+    """
     if old is new:
         return True
     if type(old) is not type(new):
@@ -114,7 +117,7 @@ def same(old: Value, new: Value) -> bool:
 
 
 def has_hooks(cell: Cell) -> bool:
-    """Return whether a Cell has a hook of any kind."""
+    """Return whether a Cell has any forward or backward hook registered."""
     return bool(
         cell._forward_pre_hooks
         or cell._forward_hooks
@@ -124,26 +127,26 @@ def has_hooks(cell: Cell) -> bool:
 
 
 def members_of(cell: Cell) -> tuple[Value, ...]:
-    """The names and objects of a Cell's Parameters and child Cells, flattened."""
+    """Return a Cell's Parameters and child Cells with their names, as one flat tuple."""
     params, cells = cell._params, cell._cells
     return (*params, *params.values(), cell._float_type, *cells, *cells.values())
 
 
 def defaults_of(function: FunctionType) -> tuple[Value, ...]:
-    """The default values of a function's parameters, flattened."""
+    """Return the default values of a Python function's parameters, as one flat tuple."""
     named = function.__kwdefaults__ or {}
     return (*(function.__defaults__ or ()), None, *named, *named.values())
 
 
 def entries_of(container: Value) -> tuple[Value, ...]:
-    """The items of a container; keys and values of a dict, flattened."""
+    """Return the items of a container, or the keys and values of a dict, as one flat tuple."""
     if isinstance(container, dict):
         return (*container, *container.values())
     return tuple(container)
 
 
 class Captures:
-    """The captures of one compiled function, in the order of reading.
+    """The values that one compiled function read from outside, in the order of reading.
 
     Attributes:
         items: the captures, by kind, owner and name.
@@ -158,7 +161,10 @@ class Captures:
     def add(
         self, kind: str, owner: Value, name: Value, value: Value, label: str, exact: bool = False
     ) -> None:
-        """Record a read; a repeated one changes nothing, except that it may make it exact."""
+        """Record that the function read a value from outside; repeated reads are recorded once.
+
+        With `exact`, a change of the value always recompiles.
+        """
         key = (kind, id(owner) if kind != "type" else (owner[0], id(owner[1]), owner[2]), name)
         found = self.items.get(key)
         if found is None:
@@ -167,7 +173,7 @@ class Captures:
             found.exact = True
 
     def members(self, cell: Cell) -> None:
-        """Capture which Parameters and Cells a Cell holds, and those of its child Cells."""
+        """Capture which Parameters and child Cells a Cell holds, recursively."""
         if id(cell) in self._members or "_cells" not in cell.__dict__:
             return
         self._members.add(id(cell))

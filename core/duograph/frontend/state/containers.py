@@ -1,4 +1,4 @@
-"""Copies of lists, dicts and sets from outside, so that evaluating a function changes nothing.
+"""Copies of the user's lists, dicts and sets, so that compiling a function changes none.
 
 A copy's content becomes a capture only when the evaluated code looks at it. Writes to a copy are
 repeated on the original when the graph runs (`evaluation.containers`).
@@ -21,7 +21,7 @@ ARRAY_LIMIT = 4096
 
 
 class ContainerCopies:
-    """The copies of containers from outside.
+    """The copies of lists, dicts and sets that a function reads from outside while compiled.
 
     Attributes:
         originals: the original container of each copy, by id of the copy. For a copy of an
@@ -37,14 +37,15 @@ class ContainerCopies:
         self._unobserved: dict[int, str] = {}  # labels of copies whose items were not read yet
 
     def copies(self) -> list[Value]:
-        """All copies."""
+        """Return all copies of containers from outside the function."""
         return [copy for _, copy in self._copies.values()]
 
     def imported(self, value: Value, label: str | None) -> Value:
-        """Return a value read from outside in the form that evaluated code may change.
+        """Return a value read from outside the function, with lists, dicts and sets copied.
 
         Args:
-            label: how a user would call it; None if its content is not to be captured.
+            value: the value; arrays and other containers are captured rather than copied.
+            label: the value's name in messages; None if its content is not to be captured.
         """
         kind = type(value)
         if kind in (list, dict, set):
@@ -83,7 +84,7 @@ class ContainerCopies:
         return made
 
     def observe(self, copy: Value) -> None:
-        """Capture the items of a container because something reads them, if it is a copy."""
+        """Capture the items of a copied container at their first read; ignore other objects."""
         label = self._unobserved.pop(id(copy), None)
         if label is None:
             return

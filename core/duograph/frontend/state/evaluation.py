@@ -1,4 +1,4 @@
-"""The state of one evaluation of a function's source.
+"""The state of one attempt to evaluate a function's source into a graph.
 
 `compiler.evaluate` makes one `Evaluator` (the subclass in `frontend.evaluation.evaluator`) per
 attempt to compile a call. This class holds the parts of the state and never evaluates source.
@@ -31,7 +31,7 @@ __all__ = ["Evaluation"]
 
 
 class Evaluation:
-    """The state of one evaluation, and its services for code of the framework.
+    """State of evaluating a user's function into a graph, with services for the framework.
 
     Attributes:
         strict: whether Python code that cannot become graph nodes is refused (STRICT).
@@ -41,12 +41,14 @@ class Evaluation:
         owned: objects made by the evaluated code.
         captures: values read from outside as constants.
         inputs: parameters of the root graph.
-        outside: locations outside that are read or written.
+        outside: locations outside the function that are read or written.
         copies: copies of containers from outside.
         calls: the stack of calls.
-        candidates: per tensor that a condition or loop chose: it, and the tensors it may be.
-        origins: per value that a branch wrote into a tensor: it, and that tensor.
-        host_objects: per tensor that Python holds at run time: it, and the node of that object.
+        candidates: id of a tensor chosen by a condition or loop -> (that tensor, the tensors that
+            it may be).
+        origins: id of a value that a branch wrote into a tensor -> (the value, that tensor).
+        host_objects: id of a tensor that Python holds at run time -> (the tensor, the graph value
+            of the Python object).
         keep: objects that must stay alive because their id is a key.
     """
 
@@ -72,7 +74,7 @@ class Evaluation:
         builder = property(operator.attrgetter("_thread.builder"))  # no Python frame: it is hot
 
     def has_effects(self) -> bool:
-        """Return whether running the graph built so far does more than compute results."""
+        """Return whether the graph built so far has side effects or writes to outside state."""
         return (
             self.outside.has_writes
             or any(n.effects for n in self.root.nodes)
@@ -103,19 +105,19 @@ class Evaluation:
     # ---- implemented by Evaluator: these evaluate code or append nodes that run Python -----------
 
     def before_write(self, tensor: Tensor) -> None:
-        """Check that a tensor may be written in place."""
+        """Raise if a tensor may not be written in place because of a possible alias."""
         raise NotImplementedError
 
     def after_write(self, tensor: Tensor) -> None:
-        """Write through to the Python object that represents a tensor at run time, if any."""
+        """Append a write of a tensor's new value to its run-time Python object, if it has one."""
         raise NotImplementedError
 
     def call(self, function: Value, args: Args, kwargs: Kwargs) -> Value:
-        """Call anything on values of the evaluation."""
+        """Evaluate a call of any callable on values of the evaluated program."""
         raise NotImplementedError
 
     def write_slot(self, tensor: Tensor, value: GraphTensor) -> None:
-        """Make `value` the present value of an eager tensor."""
+        """Write an eager tensor in place: make `value` its present value and journal the change."""
         self.before_write(tensor)
         slot = self.inputs.slot(tensor)
         self.journal.touch("slot", slot)

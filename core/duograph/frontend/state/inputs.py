@@ -26,7 +26,7 @@ __all__ = ["GraphInputs", "Slot"]
 
 
 class Slot:
-    """The value of an eager tensor in the function: at entry, and now.
+    """The values of an eager tensor in a compiled function: at entry, and at present.
 
     Attributes:
         tensor: the eager tensor.
@@ -44,12 +44,12 @@ class Slot:
 
     @property
     def written(self) -> bool:
-        """Whether the function has written the tensor."""
+        """Whether the function has written the eager tensor so far."""
         return self.current is not self.incoming
 
 
 class GraphInputs:
-    """Parameters of the root graph and where a call reads them.
+    """Parameters of a function's root graph, and the source that a call reads each from.
 
     Attributes:
         entries: per parameter (kind, source), in order: what a compiled call fetches.
@@ -72,7 +72,7 @@ class GraphInputs:
         self._parameters: dict[Hashable, GraphValue] = {}
 
     def slot(self, tensor: Tensor) -> Slot:
-        """The slot of an eager tensor; the first use adds a parameter, or a constant."""
+        """Return the slot of an eager tensor; the first use adds a graph parameter or a constant."""
         found = self.slots.get(id(tensor))
         if found is None:
             root = self._root
@@ -90,7 +90,7 @@ class GraphInputs:
         return found
 
     def array(self, array: np.ndarray) -> GraphTensor:
-        """A large array from outside as a tensor that each call fetches."""
+        """Return a graph parameter for a large NumPy array that each call copies in again."""
         return self._parameter(
             ("array", id(array)),
             TensorType.of(array.shape, as_dtype(array.dtype)),
@@ -98,7 +98,7 @@ class GraphInputs:
         )
 
     def tensor(self, kind: str, owner: Value, name: Value, value: Tensor) -> GraphTensor:
-        """The Tensor that a location outside holds at the start of a call.
+        """Return a graph parameter for the Tensor that an outside location holds as a call starts.
 
         Used for locations that the function also rebinds.
         """
@@ -110,16 +110,16 @@ class GraphInputs:
         return self.held[key]
 
     def object(self, kind: str, owner: Value, name: Value) -> GraphValue:
-        """The Tensor object (not its value) that a location holds at the start of a call."""
+        """Return a graph parameter for the Tensor object, not its value, in an outside location."""
         source = ("held", (kind, owner, name))
         return self._parameter(("held", kind, id(owner), name), OBJECT, source)
 
     def argument_object(self, index: int) -> GraphValue:
-        """The Tensor object passed as tensor argument `index`."""
+        """Return a graph parameter for the Tensor object, not its value, of argument `index`."""
         return self._parameter(("argument", index, None), OBJECT, ("argument", index))
 
     def number(self, kind: str, owner: Value, name: Value, value: Value) -> GraphValue:
-        """The number that a location outside holds at the start of a call.
+        """Return a graph parameter for the number in an outside location at the start of a call.
 
         Used for locations that the function also rebinds.
         """
@@ -128,7 +128,7 @@ class GraphInputs:
         return self._parameter((kind, id(owner), name), type_, (kind, (owner, name)))
 
     def _parameter(self, key: Hashable, type_: Value, source: tuple[str, Value]) -> Value:
-        """A parameter of the root graph, made at the first request for `key`."""
+        """Return the root graph's parameter for `key`, appended at the first request."""
         found = self._parameters.get(key)
         if found is None:
             found = self._parameters[key] = self._root.parameter(type_)
@@ -136,7 +136,7 @@ class GraphInputs:
         return self._root.tensor(found._id)
 
     def forget(self, n_types: int) -> None:
-        """Drop the inputs whose parameter ids are `n_types` or higher."""
+        """Remove graph inputs whose parameter ids are `n_types` or higher, to undo a branch."""
         kept = [i for i, p in enumerate(self._root.params) if p < n_types]
         self.entries = [self.entries[i] for i in kept]
         self.slots = {k: s for k, s in self.slots.items() if s.incoming._id < n_types}

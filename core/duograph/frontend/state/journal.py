@@ -1,4 +1,4 @@
-"""The journal: which locations each open branch has written, and what they held before.
+"""The journal: locations that each open branch has written, with their earlier content.
 
 `evaluation.branches` opens a branch, evaluates it and rolls the writes back, so that the other
 branch starts from the same state. The journal never decides what a value means after a branch.
@@ -25,7 +25,7 @@ MISSING = _Missing()  # the content of a location that holds nothing
 
 
 class Scope(dict[str, Value]):
-    """The variables of a call or of a loop, and the depth of the graph in which it began."""
+    """Variables of a user call or loop, with the nesting depth of the graph where it began."""
 
     def __init__(self, depth: int) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Location(NamedTuple):
     name: Value
 
     def read(self) -> Value:
-        """Return the present content, or MISSING."""
+        """Return the present content of a location, a copy for containers; or MISSING."""
         kind, owner, name = self
         if kind == "item":
             return owner.get(name, MISSING)
@@ -65,7 +65,7 @@ class Location(NamedTuple):
         return owner.current
 
     def write(self, value: Value) -> None:
-        """Replace the content; MISSING removes it."""
+        """Replace the content of a location; MISSING removes a dict item or attribute."""
         kind, owner, name = self
         if kind == "item":
             if value is MISSING:
@@ -98,13 +98,13 @@ Changes: TypeAlias = dict[Key, tuple[Location, Value]]
 
 
 class Journal:
-    """The writes of the open branches, innermost last.
+    """Undo log of the evaluation: the writes of the open branches, innermost branch last.
 
     Attributes:
-        branches: per open branch, each written location and what it held before. Appending {}
+        branches: per open branch, each written location and its earlier content. Appending {}
             opens a branch; `keep` or `roll_back` ends it.
         conditions: number of open branches and loops whose condition the graph computes.
-        tries: per open `try` block with handlers, the value of `conditions` when it began.
+        tries: per open `try` block with handlers, the value of `conditions` at its start.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Journal:
         self.tries: list[int] = []
 
     def touch(self, kind: str, owner: Value, name: Value = None) -> None:
-        """Remember the content of a location before a write, once per open branch."""
+        """Save the content of a location before a write, once per open branch."""
         writes = self.branches[-1]
         key = (kind, id(owner), name)
         if key not in writes:
@@ -121,22 +121,22 @@ class Journal:
             writes[key] = (location, location.read())
 
     def write(self, location: Location, value: Value) -> None:
-        """Write a location, remembering what it held."""
+        """Write a location after saving its earlier content in the undo log."""
         self.touch(*location)
         location.write(value)
 
     def set_item(self, owner: dict[Any, Value], name: Hashable, value: Value) -> None:
-        """Bind a name of a scope, or set a key of a dict, remembering what it held."""
+        """Set a variable of a scope or a key of a dict after saving its earlier content."""
         self.touch("item", owner, name)
         owner[name] = value
 
     def roll_back(self) -> None:
-        """End the innermost branch and undo its writes."""
+        """End the innermost open branch and undo its writes in reverse order."""
         for location, before in reversed(list(self.branches.pop().values())):
             location.write(before)
 
     def keep(self) -> None:
-        """End the innermost branch; its writes become writes of the branch around it."""
+        """End the innermost open branch and add its writes to those of the enclosing branch."""
         writes = self.branches.pop()
         outer = self.branches[-1]
         for key, entry in writes.items():

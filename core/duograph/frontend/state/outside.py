@@ -1,7 +1,8 @@
-"""Locations outside the function that it reads as constants or writes.
+"""Records which locations outside a function its code reads as constants or writes.
 
-A name or attribute that the function only reads is a constant of the graph. One that it writes must
-be fetched at each call, so the evaluation starts over (`Restart`) when it finds out too late.
+A name or attribute that the function only reads is a constant of the graph. A location that the
+function writes must be fetched at each call, so a write after a read as a constant restarts the
+evaluation (`Restart`). `evaluation.variables` uses the record; the module writes no location.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ __all__ = ["OutsideLocations", "Restart"]
 
 
 class Restart(Exception):
-    """Start the evaluation over: a location was read as a constant and is written later."""
+    """Raised to restart the evaluation after a write to a location read as a constant."""
 
 
 class OutsideLocations:
-    """Names, attributes and cells outside the function that it reads or writes.
+    """Names, attributes and closure cells outside a function that the function uses.
 
     Attributes:
         written: locations that this or an earlier evaluation of the same call writes.

@@ -1,7 +1,7 @@
-"""Ownership: which objects the evaluated code made itself, and at which depth.
+"""Ownership: records which objects the evaluated code created, and at which graph depth.
 
-An object that no code outside can reach may be changed at compile time; `evaluation` checks this
-before it changes one. The module never copies or changes an object.
+An object that no outside code can reach may be changed at compile time; `frontend.evaluation`
+checks this before a change. The module never copies or changes an object.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["Ownership", "base_array"]
 
 
 class Ownership:
-    """Objects made while compiling, by id.
+    """Record of the objects that evaluated code created while compiling, by id.
 
     Attributes:
         objects: objects that only the evaluated code can see.
-        depths: per such object (and per tensor below), the depth of the graph where it was made.
+        depths: id of an object or tensor -> nesting depth of the graph where it was made.
         tensors: eager tensors made while compiling; they become constants.
-        ambiguous: lists and dicts of which a graph condition picks one. A change would have to
-            reach every name of the picked one, so it is refused.
+        ambiguous: lists and dicts of which a graph condition picks one at run time; evaluated code
+            may not change them.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,10 @@ class Ownership:
         self.ambiguous: dict[int, Value] = {}
 
     def add(self, value: Value, sources: Iterable[Value] = ()) -> Value:
-        """Record that `value` was made while compiling, unless it is a view of one of `sources`."""
+        """Record that `value` was created while compiling and return it.
+
+        An array that is a view of one of `sources` is not recorded, unless its base is.
+        """
         builder = thread_state.builder
         depth: int = builder.depth  # type: ignore[union-attr]
         if isinstance(value, np.ndarray):
@@ -51,14 +54,14 @@ class Ownership:
         return value
 
     def owns_data(self, value: Value) -> bool:
-        """Return whether the evaluated code made `value`, or the array that it is a view of."""
+        """Return whether evaluated code created an object or the array of which it is a view."""
         return value is not None and (
             id(value) in self.objects or id(base_array(value)) in self.objects
         )
 
 
 def base_array(value: Value) -> Value:
-    """The array that owns the memory of an array; any other object itself."""
+    """Return the array that owns an array's memory; return any other object unchanged."""
     while isinstance(value, np.ndarray) and value.base is not None:
         value = value.base
     return value

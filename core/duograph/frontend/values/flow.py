@@ -12,13 +12,13 @@ __all__ = ["Flow", "Maybe", "NORMAL", "NOTHING", "Undefined", "Unjoined"]
 
 
 class Flow:
-    """The way in which a block of statements ended. At most one of the three flags holds.
+    """How a block of statements ended: normally, or by return, break, continue or an error.
 
     Attributes:
-        ret, brk, cont: whether it returned, broke out of its loop, continued with the next
-            iteration. Each is a Python bool if that is known, else a bool of the graph.
+        ret, brk, cont: whether the block ended by `return`, `break`, `continue`; at most one holds.
+            Each is a Python bool if known at compile time, else a bool of the graph.
         value: the returned value.
-        dead: whether it raised an error for certain.
+        dead: whether the block always raises an error.
     """
 
     __slots__ = ("ret", "brk", "cont", "value", "dead")
@@ -39,12 +39,12 @@ class Flow:
 
     @property
     def normal(self) -> bool:
-        """Whether control certainly reached the end of the block."""
+        """Whether control is known to reach the end of the block of statements."""
         return self.ret is False and self.brk is False and self.cont is False and not self.dead
 
     @property
     def certain(self) -> bool:
-        """Whether control certainly left the block before its end."""
+        """Whether control is known to leave the block of statements before its end."""
         return self.ret is True or self.brk is True or self.cont is True or self.dead
 
 
@@ -60,10 +60,10 @@ NOTHING = _Nothing()  # the return value of a loop that has not returned yet
 
 
 class Undefined:
-    """A variable that only one branch binds: reading it is an error.
+    """Value of a variable that only one branch binds; reading the variable is an error.
 
     Attributes:
-        where: the branch that does not bind it.
+        where: the branch that does not bind the variable.
     """
 
     def __init__(self, name: str, where: str) -> None:
@@ -75,7 +75,10 @@ class Undefined:
 
 
 class Unjoined(Undefined):
-    """A variable that holds a different new object after each branch: reading it raises `error`."""
+    """Value of a variable bound to a different new object in each branch.
+
+    Reading the variable raises `error`.
+    """
 
     def __init__(self, name: str, error: Exception) -> None:
         super().__init__(name, "")
@@ -83,7 +86,10 @@ class Unjoined(Undefined):
 
 
 class Maybe:
-    """A variable bound by code that may not run; reading it checks `bound` when the graph runs."""
+    """Value of a variable whose binding code may not run.
+
+    Reading the variable appends a check of `bound` for when the graph runs.
+    """
 
     def __init__(self, name: str, value: Value, bound: Flag) -> None:
         self.name = name

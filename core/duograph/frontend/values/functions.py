@@ -21,9 +21,9 @@ __all__ = ["Choice", "Function", "same_function"]
 
 
 class Function:
-    """A function that is evaluated from source when it is called.
+    """A Python function that is evaluated from its source into the graph when called.
 
-    Python code can call it too while the graph is built; such a call is evaluated the same way.
+    Python code that runs at compile time can call the object, too; that call is also evaluated.
 
     Attributes:
         source: its syntax.
@@ -55,14 +55,14 @@ class Function:
         self.original = original
 
     def __call__(self, *args: Value, **kwargs: Value) -> Value:
-        """A call from Python code that runs at compile time."""
+        """Evaluate a call by Python code at compile time; raise RuntimeError after compilation."""
         builder: Value = thread_state.builder
         if builder is None or not builder.staged:
             raise RuntimeError(f"{self!r} belongs to a compiled function that has ended")
         return builder.evaluation.call(self, args, kwargs)
 
     def as_python(self) -> FunctionType:
-        """The Python function, for code that runs on the host while the graph runs.
+        """Return the original Python function, for host code that runs with the graph.
 
         Raises:
             UnsupportedSyntaxError: compiled code defines the function.
@@ -79,7 +79,10 @@ class Function:
 
 
 def same_function(a: Value, b: Value) -> bool:
-    """Return whether two values are one `def` or `lambda`, evaluated at different times."""
+    """Return whether two function values come from one `def` or `lambda` in the same frame.
+
+    False if a default value of either depends on the graph.
+    """
     return (
         isinstance(a, Function)
         and isinstance(b, Function)
@@ -90,7 +93,7 @@ def same_function(a: Value, b: Value) -> bool:
 
 
 class Choice:
-    """One of two callables, picked by a bool of the graph; calling it makes a `switch`."""
+    """One of two callables, picked by a graph bool; a call of the choice becomes a `switch`."""
 
     __slots__ = ("cond", "orelse", "then")
 

@@ -1,6 +1,6 @@
-"""Nested structures of values: lists, tuples, dicts and slices.
+"""Traversal of nested lists, tuples, dicts and slices of values.
 
-Walks over them that need neither evaluation nor state.
+The modules of `frontend.evaluation` call these functions. They never evaluate source or keep state.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["depends_on_graph", "pairs", "sequence_like", "tuple_like"]
 
 
 def depends_on_graph(value: Value) -> bool:
-    """Return whether a nested structure holds a value that is known only when the graph runs."""
+    """Return whether a nested structure holds a value known only when the graph runs."""
     if isinstance(value, (GraphTensor, HostValue)):
         return True
     if isinstance(value, (tuple, list, set, frozenset)):
@@ -29,7 +29,7 @@ def depends_on_graph(value: Value) -> bool:
 
 
 def pairs(a: Value, b: Value) -> Iterator[tuple[Value, Value]]:
-    """The pairs of leaves of two nested structures, as far as the structures agree."""
+    """Yield the pairs of leaves of two nested structures, as far as the structures agree."""
     if isinstance(a, dict) and isinstance(b, dict):
         for k in a.keys() & b.keys():
             yield from pairs(a[k], b[k])

@@ -1,7 +1,7 @@
 """`range` with a bound that is known only when the graph runs.
 
-`evaluation.loop_statements` turns a `for` over it into a graph loop. It has no length at compile
-time.
+`evaluation.loop_statements` makes a `for` over a `GraphRange` a graph loop. The class never reports a
+length, since none is known at compile time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["GraphRange"]
 
 
 class GraphRange:
-    """The numbers start, start + step, ... below stop (above it for a negative step).
+    """A `range` whose bounds may be values of the graph: start, start + step, ... up to stop.
 
     `start` and `stop` may be values of the graph; `step` is a Python int.
     """
@@ -39,6 +39,6 @@ class GraphRange:
         raise NeedsValue("range: got a length that is known only when the compiled function runs")
 
     def holds(self, i: Value) -> Flag:
-        """Return whether `i` has not passed the end of the range."""
+        """Return whether number `i` is before the end of the range, as a bool or graph bool."""
         found: Flag = i < self.stop if self.step > 0 else i > self.stop
         return found

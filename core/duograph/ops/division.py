@@ -1,0 +1,299 @@
+"""Division with a whole quotient, and the remainders that belong to it.
+
+Every family may use these ops. Integers divided by 0 must yield 0, on every backend.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dtype import BOOL, REAL, bool_, float32
+from ..errors import ArgumentValueError
+from ..op import op
+from ..tensor import Tensor
+from .creation import cast
+from .elementwise import abs, mul, neg, true_divide
+from .logic import logical_and, select
+from .methods import tensor_method
+from .rounding import floor, trunc
+from .shape_primitives import unbroadcast
+
+__all__ = [
+    "div", "divide", "floor_div", "floor_divide", "floor_mod", "fmod", "mod", "remainder",
+    "truncate_div", "truncate_mod",
+]  # fmt: skip
+
+
+def _whole_quotient(x: Tensor, y: Tensor) -> Tensor:
+    """Decomposition of integer division towards zero: quotients by float32, corrected until they
+    are exact.
+    """
+    if x.dtype is bool_:
+        return logical_and(x, y)
+    zero = y == 0
+    d = select(zero, 1, y)
+    rounds = 3 if x.dtype.itemsize <= 4 else 5
+    if x.dtype.kind == "u":  # estimates from below, so that nothing becomes negative
+        q, rest = x * 0, x
+        for _ in range(rounds):
+            below = true_divide(cast(rest, float32), cast(d, float32)) * (1 - 2.0**-21)
+            q = q + cast(below, x.dtype)
+            rest = x - q * d
+        q = select(rest >= d, q + 1, q)
+    else:
+        q, rest = x * 0, x
+        for _ in range(rounds):
+            q = q + cast(true_divide(cast(rest, float32), cast(d, float32)), x.dtype)
+            rest = x - q * d
+        # the remainder must have the sign of x and be smaller than d; minus magnitudes do not
+        # overflow
+        one = cast(select((x < 0) == (d < 0), 1, -1), x.dtype)
+        wrong_side = logical_and(rest != 0, (rest < 0) != (x < 0))
+        small = select(rest > 0, neg(rest), rest) > select(d > 0, neg(d), d)
+        q = select(wrong_side, q - one, select(small, q, q + one))
+    return select(zero, 0, q)
+
+
+@op(
+    method="floor_divide", operators=["__floordiv__"], reflected=["__rfloordiv__"],
+    primitive="FloorDiv", dtypes=BOOL + REAL, promote="common", differentiable=False,
+)  # fmt: skip
+def floor_divide(input: Tensor, other: Tensor):
+    """Quotient rounded down; integers divided by 0 give 0 (`mindspore.ops.floor_divide`).
+
+    Args:
+        input: Tensor of any shape, or a number; any but complex.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.floor_divide(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
+        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00, -4.00000000e+00])
+    """
+
+
+@floor_divide.reference
+def _(x, y):
+    if x.dtype.kind == "b":
+        return x & y
+    return np.floor_divide(x, y)
+
+
+@floor_divide.scalar
+def _(s, x, y):
+    return x & y if x.dtype is bool_ else s.floor_divide(x, y)
+
+
+@floor_divide.decompose
+def _(x, y):
+    if x.dtype.is_floating:
+        rest = fmod(x, y)
+        q = true_divide(x - rest, y)
+        q = select(logical_and(rest != 0, (rest < 0) != (y < 0)), q - 1, q)
+        return select(y == 0, true_divide(x, y), floor(q + 0.5))
+    q = _whole_quotient(x, y)
+    if x.dtype.kind != "i":
+        return q
+    return select(logical_and(x - q * y != 0, logical_and(y != 0, (x < 0) != (y < 0))), q - 1, q)
+
+
+@op(
+    method="remainder", operators=["__mod__"], reflected=["__rmod__"], primitive="FloorMod",
+    dtypes=BOOL + REAL, promote="common",
+)  # fmt: skip
+def remainder(input: Tensor, other: Tensor):
+    """Remainder with the sign of the divisor; integers modulo 0 give 0 (`mindspore.ops.remainder`).
+
+    Args:
+        input: Tensor of any shape, or a number; any but complex.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.remainder(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  1.00000000e+00])
+    """
+
+
+@remainder.reference
+def _(x, y):
+    if x.dtype.kind == "b":
+        return np.zeros(np.broadcast_shapes(x.shape, y.shape), bool)
+    return np.remainder(x, y)
+
+
+@remainder.scalar
+def _(s, x, y):
+    return s.const(False, bool_) if x.dtype is bool_ else s.remainder(x, y)
+
+
+@remainder.bprop
+def _(x, y, out, dout):
+    return unbroadcast(dout, x), unbroadcast(neg(mul(dout, floor_divide(x, y))), y)
+
+
+@remainder.decompose
+def _(x, y):
+    if x.dtype is bool_:
+        return logical_and(logical_and(x, y), x != x)
+    if x.dtype.is_floating:
+        rest = fmod(x, y)
+        return select(logical_and(rest != 0, (rest < 0) != (y < 0)), rest + y, rest)
+    return select(y == 0, 0, x - floor_divide(x, y) * y)
+
+
+@op(primitive="TruncateDiv", dtypes=BOOL + REAL, promote="common", differentiable=False)
+def truncate_div(input: Tensor, other: Tensor):
+    """Quotient rounded towards zero; integers divided by 0 give 0 (`mindspore.ops.TruncateDiv`).
+
+    Args:
+        input: Tensor of any shape, or a number; any but complex.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.truncate_div(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
+        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00, -3.00000000e+00])
+    """
+
+
+@truncate_div.reference
+def _(x, y):
+    if x.dtype.kind == "b":
+        return x & y
+    if x.dtype.kind in "iu":
+        q = np.floor_divide(x, y)
+        return np.where((np.remainder(x, y) != 0) & ((x < 0) != (y < 0)), q + 1, q).astype(x.dtype)
+    if x.dtype.itemsize == 2:  # a quotient rounded to 16 bits may already be the next whole number
+        return np.trunc(np.true_divide(x.astype(np.float32), y.astype(np.float32))).astype(x.dtype)
+    return np.trunc(np.true_divide(x, y))
+
+
+@truncate_div.scalar
+def _(s, x, y):
+    if x.dtype is bool_:
+        return x & y
+    return s.trunc_divide(x, y) if x.dtype.is_integer else s.trunc(x / y)
+
+
+@truncate_div.decompose
+def _(x, y):
+    return trunc(true_divide(x, y)) if x.dtype.is_floating else _whole_quotient(x, y)
+
+
+@op(method="fmod", dtypes=BOOL + REAL, promote="common", primitive=["Mod", "TruncateMod"])
+def fmod(input: Tensor, other: Tensor):
+    """Remainder with the sign of `input`; integers modulo 0 give 0 (`mindspore.ops.fmod`).
+
+    Args:
+        input: Tensor of any shape, or a number; any but complex.
+        other: Tensor or number; the shapes broadcast and the dtypes are promoted to a common one.
+
+    Returns:
+        Tensor of the broadcast shape and the common dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+        TypeError: another dtype.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.fmod(ms.Tensor([7.0, -7.0]), ms.Tensor([2.0, 2.0]))
+        Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00, -1.00000000e+00])
+    """
+
+
+@fmod.reference
+def _(x, y):
+    if x.dtype.kind == "b":
+        return np.zeros(np.broadcast_shapes(x.shape, y.shape), bool)
+    return np.fmod(x, y)
+
+
+@fmod.scalar
+def _(s, x, y):
+    return s.const(False, bool_) if x.dtype is bool_ else s.fmod(x, y)
+
+
+@fmod.bprop
+def _(x, y, out, dout):
+    return unbroadcast(dout, x), unbroadcast(neg(mul(dout, truncate_div(x, y))), y)
+
+
+@fmod.decompose
+def _(x, y):
+    if x.dtype is bool_:
+        return logical_and(logical_and(x, y), x != x)
+    rest = x - truncate_div(x, y) * y
+    if not x.dtype.is_floating:
+        return select(y == 0, 0, rest)
+    unchanged = logical_and(abs(y) == float("inf"), abs(x) < float("inf"))
+    return select(unchanged, x, rest)
+
+
+floor_div, floor_mod, mod, truncate_mod = floor_divide, remainder, remainder, fmod
+
+
+def div(
+    input: Tensor | int | float, other: Tensor | int | float, *, rounding_mode: str | None = None
+) -> Tensor:
+    """Quotient of elements (`mindspore.ops.div`).
+
+    Args:
+        input, other: Tensors or numbers; the shapes broadcast and the dtypes are promoted to a
+            common one.
+        rounding_mode: None for the true quotient, where integers give float32; ``"floor"`` rounds
+            it down, ``"trunc"`` towards zero, and integers stay integers.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: another rounding_mode, or the shapes do not broadcast.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.div(ms.Tensor([7.0, -7.0]), 2, rounding_mode="trunc")
+        Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00, -3.00000000e+00])
+    """
+    if rounding_mode is None:
+        return true_divide(input, other)
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode == "trunc":
+        return truncate_div(input, other)
+    raise ArgumentValueError(
+        f"div: got rounding_mode={rounding_mode!r}; wanted None, 'floor' or 'trunc'"
+    )
+
+
+@tensor_method("div", "divide")
+def _tensor_div(
+    self: Tensor, other: Tensor | int | float, *, rounding_mode: str | None = None
+) -> Tensor:
+    """Quotient of elements; see `ops.div`."""
+    return div(self, other, rounding_mode=rounding_mode)
+
+
+divide = div
