@@ -502,7 +502,8 @@ class Op:
         target: DType | None = None
         for t in types[self.promote_from :]:
             if t is not None:
-                target = t.dtype if target is None else promote(target, t.dtype)
+                same = target is None or target is t.dtype
+                target = t.dtype if same else promote(target, t.dtype)
         if target is not None and self.promote == "float" and target.kind in "biu":
             target = float32
         return target

@@ -174,12 +174,17 @@ class GraphBuilder:
         first = op.promote_from  # operands before it, such as a condition, lend numbers no dtype
         like = next((x._type.dtype for x in operands[first:] if isinstance(x, Tensor)), None)
         try:
-            values = [self.operand(x, like if i >= first else None) for i, x in enumerate(operands)]
+            values = [
+                x
+                if isinstance(x, GraphTensor) and x._builder is self
+                else self.operand(x, like if i >= first else None)
+                for i, x in enumerate(operands)
+            ]
         except NeedsValue:
             raise
         except ArgumentError as error:
             raise ArgumentError(f"{op.name}: {error}") from None
-        if None in values and not op.has_optional:
+        if not op.has_optional and any([v is None for v in values]):
             raise ArgumentError(
                 f"{op.name}: got NoneType for an operand; wanted a Tensor or a number"
             )

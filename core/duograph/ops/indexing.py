@@ -52,7 +52,7 @@ class _Plan:
     Attributes:
         begin, end, strides: the slice of each axis of the operand.
         middle: shape after ints are dropped and None added.
-        axes: axes of `middle` that the index arrays apply to, in order.
+        axes: axes of `middle` to which the index arrays apply, in order.
         position: where the axes of the index arrays are inserted among the remaining axes.
     """
 
@@ -141,6 +141,7 @@ def _slice_of(item: tuple[int | None, ...], n: int) -> tuple[int, int, int]:
 
 
 def _sliced(x: Tensor, plan: _Plan) -> Tensor:
+    """Slice `x` and reshape the result to `middle`."""
     out = x if plan.whole(x.shape) else slice_by(x, plan.begin, plan.end, plan.strides)
     return out if out.shape == plan.middle else reshape_to(out, plan.middle)
 
@@ -162,6 +163,7 @@ def _merged(x: Tensor, plan: _Plan) -> Tensor:
 
 
 def _positions(arrays: Sequence[Tensor], plan: _Plan) -> Tensor:
+    """Combine the index arrays into one index of the merged axis."""
     shape = broadcast_shapes(*(a.shape for a in arrays))
     if shape is None:
         raise IndexRangeError(
@@ -453,7 +455,7 @@ def _getitem(self: Tensor, index: object) -> Tensor:
 
 
 def _read(self: Tensor, index: object, key: _Items | None) -> Tensor:
-    """Return the indexed part, by a call of the op."""
+    """Return the indexed part by a call of the op, without the table of prepared calls."""
     if key is not None:
         return getitem_by((self,), key)
     items, _ = _parse(index)
@@ -468,7 +470,7 @@ def _read(self: Tensor, index: object, key: _Items | None) -> Tensor:
 
 @tensor_method("__setitem__")
 def _setitem(self: Tensor, index: object, value: object) -> None:
-    """Replace the indexed part, by NumPy's rules: the tensor gets a new buffer."""
+    """Replace the indexed part, by NumPy's rules; the tensor is bound to a new buffer."""
     key = _key(index)
     if key is not None and not runtime_state.staging:
         known: Tensor | None

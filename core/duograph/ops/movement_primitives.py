@@ -236,7 +236,7 @@ def _index_put(x1: Tensor, x2: Tensor, indices: Sequence[object], accumulate: in
 
 
 def _embedding_lookup(input_params: Tensor, input_indices: object, offset: int) -> Tensor:
-    """Return rows of a table at indices less `offset`, and zeros for an index out of range."""
+    """Look up the rows at `input_indices - offset`; return zeros for an index out of range."""
     indices = creation.as_index(input_indices) - offset
     n = input_params.shape[0]
     inside = logical_and(less(-1, indices), less(indices, n))

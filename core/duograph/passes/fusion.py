@@ -55,10 +55,13 @@ def fuse(graph: Graph, context: PassContext = PLAIN) -> Graph:
 
 
 def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
+    holds_graphs = any([node.op in SUBGRAPH_OPS for node in graph.nodes])
+    if len(graph.nodes) < context.costs.fusion.min_ops and not holds_graphs:
+        return graph
     grouping = Grouping(graph, context)
     add_column_ends(grouping)
     groups = _worthwhile(grouping)
-    if not groups and not any(node.op in SUBGRAPH_OPS for node in graph.nodes):
+    if not groups and not holds_graphs:
         return graph
     member = {at: g for g in groups for at in g.nodes}
     owner = dict(member)

@@ -121,7 +121,7 @@ class _GraphLowering:
         if whole is None:  # loops and branches, and no native program for them
             lower_level = _GraphLowering(self.graph, self.device, self.regions, "O1", self.notes)
             return lower_level.executable(updates, state)
-        found = self._partition(state)
+        found = self._partition(state) if state else None
         if found is None:
             return whole
         self.notes.append(str(found))
@@ -134,7 +134,7 @@ class _GraphLowering:
 
     def _partition(self, state: Collection[int]) -> Partition | None:
         work = self.work
-        if not state or type(work.backend).exclusive is Backend.exclusive:  # it never knows
+        if type(work.backend).exclusive is Backend.exclusive:  # it never knows
             return None
         if any(not isinstance(e, Random) for e in self.graph.effects):
             return None  # Python could change the state during the call

@@ -299,7 +299,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=np.array_split,
-        errors=[Bad((ROWS, 0), ValueError, "tensor_split: got 0 pieces")],
+        errors=[Bad((ROWS, 0), ValueError, "tensor_split: got 0 parts")],
     ),
     OpCase(
         ops.unstack,
