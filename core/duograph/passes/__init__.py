@@ -7,15 +7,17 @@ once. `runtime.lower` runs the pipeline through `ir.optimizer`.
 
 How to add a rewrite:
 
-- A rewrite of one call by its operands and attributes alone, such as `neg(neg(x)) -> x`, that keeps
-  every bit is one rule in the table of `simplify`. It then runs at every jit level.
+- A rewrite that replaces one call, keeps every bit and matches a pattern of the call and of the
+  calls that compute its operands, such as `neg(neg(x)) -> x`, is one rule in the table of
+  `simplify`. The rule then runs at every jit level.
 - A rewrite needs a pass of its own, listed in `CLEANUP` or `PIPELINE`, if it changes bits, looks at
-  the readers of a value or at several nodes at once, depends on the backend (`PassContext`), or must
-  run at one position of the pipeline.
-- `rewriting` rebuilds the whole graph with new value ids; a rule may append several nodes, and what
-  it appends goes through the rules again. `replacing` exchanges one node for one call, keeps all
-  value ids and the results' types, and can refuse a replacement. Both leave dead nodes to `dead_code`.
-- Tests of a pass belong in `tests/ir/test_passes.py`: the text of a graph before and after the pass.
+  the readers of a value, replaces several nodes together, depends on the backend (`PassContext`),
+  or must run at one position of the pipeline.
+- `rewriting` rebuilds the whole graph with new value ids; a rule may append several nodes, and the
+  nodes that its `call` appends go through the rules again. `replacing` exchanges one node for one
+  call with the same result types, keeps all value ids, and can refuse a replacement. Both leave
+  dead nodes to `dead_code`.
+- Tests of a pass belong in `tests/ir/test_passes.py`: the text of a graph before and after.
 """
 
 from __future__ import annotations
