@@ -19,6 +19,7 @@ from ..op import OPS, Op
 from ..tensor import Tensor
 from . import (
     axis_scattering,
+    creation_ranges,
     diagonals,
     gathering,
     indexing,
@@ -173,11 +174,11 @@ def _flatten(input_x: Tensor) -> Tensor:
 
 
 def _range(start: _Number, end: _Number | None, step: _Number, maxlen: int) -> Tensor:
-    return creation.range(start, end, step, maxlen)
+    return creation_ranges.range(start, end, step, maxlen)
 
 
 def _log_space(start: _Number, end: _Number, steps: int, base: int, dtype: DType) -> Tensor:
-    return creation.logspace(start, end, steps, base, dtype=dtype)
+    return creation_ranges.logspace(start, end, steps, base, dtype=dtype)
 
 
 def _searchsorted(
