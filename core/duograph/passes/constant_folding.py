@@ -134,7 +134,7 @@ def _too_large(function: str, values: Sequence[Any]) -> bool:
 
 
 def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
-    """Fold the read of a one-element constant tensor to a Python number, if finite."""
+    """Fold the read of a constant one-element tensor to a Python number, if finite."""
     array = g.array(x._id, MAX_ELEMENTS)
     if array is None or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
         return None
