@@ -57,8 +57,8 @@ class Builder(Protocol):
 
 
 # Tensors made of Python numbers that were operands beside a tensor. The key is the type of that
-# tensor, the class of the number, and the number. Floating zeros are not stored, because 0.0 and -0.0
-# are equal keys.
+# tensor, the class of the number, and the number. Floating zeros are not stored, because 0.0 and
+# -0.0 are equal keys.
 numbers: dict[tuple[TensorType, type, object], Tensor] = {}
 
 
@@ -69,7 +69,7 @@ def drop_tables() -> None:
 
 
 def rules_changed() -> None:
-    """Invalidate prepared calls, traced bodies and compiled code after a rule of an op was replaced."""
+    """Invalidate prepared calls, traced bodies and compiled code after a rule was replaced."""
     runtime_state.rules_version += 1
     runtime_state.settings_version = object()
     for known in OPS.values():
@@ -188,9 +188,9 @@ class Op:
     def normaliser(self, rule: Function) -> Function:
         """Slot: the signature that users call, where it differs from that of the definition.
 
-        `rule(*args, **kwargs)` takes the user's arguments. It returns the op's arguments as a tuple,
-        in the order of the definition, or a finished result that is not a tuple. Framework code
-        calls the op with the arguments of the definition and skips the rule.
+        `rule(*args, **kwargs)` takes the user's arguments. It returns the op's arguments as a
+        tuple, in the order of the definition, or a finished result that is not a tuple. Framework
+        code calls the op with the arguments of the definition and skips the rule.
         """
         call_op = self.function
 
@@ -234,7 +234,7 @@ class Op:
         return runtime_state.scalar_of_body(s, self, scalars, attributes)
 
     def decompose(self, rule: Function) -> Function:
-        """Slot: `rule`, with the op's signature, expands the op on backends without a kernel for it."""
+        """Slot: `rule`, with the op's signature, expands the op on backends without its kernel."""
         self.decompose_rule = rule
         return rule
 
@@ -370,8 +370,8 @@ class Op:
         table, k, call_bound = self.table, self.n_operands, self._call_bound
 
         def general(*args: Any, **kwargs: Any) -> Any:
-            # Positional operands and hashable attributes form the key directly. Floats are excluded,
-            # because 1.0 would find the entry of 1.
+            # Positional operands and hashable attributes form the key directly. Floats are
+            # excluded, because 1.0 would find the entry of 1.
             if (
                 len(args) == n
                 and not kwargs
@@ -408,8 +408,8 @@ class Op:
     def key(self, types: Sequence[TensorType | None], attributes: Attributes) -> Hashable:
         """Return the key of `table`.
 
-        Floats are replaced by their repr, which distinguishes 1.0 from 1 and -0.0 from 0.0 and makes
-        NaN equal to itself.
+        Floats are replaced by their repr, which distinguishes 1.0 from 1 and -0.0 from 0.0 and
+        makes NaN equal to itself.
         """
         if attributes:
             return (
@@ -465,7 +465,7 @@ class Op:
     def result_types(
         self, types: tuple[TensorType | None, ...], attributes: Attributes
     ) -> TensorType | tuple[TensorType, ...]:
-        """Return the type of the result, or a tuple of types, for operands that are promoted already."""
+        """Return the type of the result, or a tuple of types, for promoted operands."""
         if self.infer_rule is not None:
             return self.infer_rule(*self.arguments(types), **attributes)
         if (self.elementwise or self.result_dtype) and not self._computes_in_float(types):
@@ -496,13 +496,15 @@ class Op:
         return found if isinstance(found, tuple) else (found,)
 
     def promoted_dtype(self, types: Sequence[TensorType | None]) -> DType | None:
-        """Return the dtype to which operands are cast first, or None when the op does not promote."""
+        """Return the dtype to which operands are cast, or None when the op does not promote."""
         if self.promote is None:
             return None
         target: DType | None = None
         for t in types[self.promote_from :]:
-            if t is not None:
-                target = t.dtype if target is None else promote(target, t.dtype)
+            if target is None or t is None:
+                target = target if t is None else t.dtype
+            elif t.dtype is not target:
+                target = promote(target, t.dtype)
         if target is not None and self.promote == "float" and target.kind in "biu":
             target = float32
         return target

@@ -1,8 +1,8 @@
 """The signature of an op: its parameters, and the values that its attributes accept.
 
 `op.py` reads the parameters of a defining function with `parameters_of`, binds the arguments of
-calls with `values_of`, and makes attribute values hashable with `freeze`. This module must not import
-ops or tensors.
+calls with `values_of`, and makes attribute values hashable with `freeze`. This module must not
+import ops or tensors.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class _Accepted(NamedTuple):
     def accepts(self, value: object) -> bool:
         if not isinstance(value, self.kinds):
             return False
-        return self.items is None or all(isinstance(v, self.items) for v in value)  # type: ignore[attr-defined]
+        if self.items is None or not isinstance(value, tuple):
+            return True
+        return all(isinstance(v, self.items) for v in value)
 
 
 # By annotation. An attribute with any other annotation is checked by the rules that read it.
@@ -80,7 +82,8 @@ class Parameter:
     """One parameter of an op.
 
     Attributes:
-        kind: "tensor", "optional" (a tensor or None), "list" (a sequence of tensors) or "attribute".
+        kind: "tensor", "optional" (a tensor or None), "list" (a sequence of tensors) or
+            "attribute".
         accepted: the values that an attribute accepts, or None when its rules check them.
     """
 

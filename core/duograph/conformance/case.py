@@ -30,7 +30,7 @@ KINDS = ("normal", "broadcast", "zero_d", "empty", "odd", "noncontiguous", "nan"
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One call. NumPy arrays in `args` and `kwargs`, also in lists and tuples, become Tensors.
+    """The arguments of one test call of an op; NumPy arrays among the arguments become Tensors.
 
     Attributes:
         kind: one of KINDS; "edge" is for samples of no other kind.
@@ -53,7 +53,7 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class Bad:
-    """A call that must raise `exception`, with a message that matches the pattern."""
+    """A test call that must raise `exception` with a message that matches the pattern."""
 
     args: tuple[Any, ...]
     exception: type[BaseException] | tuple[type[BaseException], ...]
@@ -62,7 +62,7 @@ class Bad:
 
 
 class Make:
-    """Creates the arrays of samples for one dtype: `make(3, 4)` has shape (3, 4).
+    """Factory of random test arrays of one dtype: `make(3, 4)` returns an array of shape (3, 4).
 
     Values are uniform in [low, high], clipped to the range of the dtype. The default is -2 to 2,
     and -5 to 5 for integers. Complex values are uniform in both parts.
@@ -96,7 +96,9 @@ class Make:
         return np.asarray(self.rng.uniform(low, high, shape)).astype(dtype.np)
 
     def distinct(self, *shape: int, step: float = 0.25, dtype: DType | None = None) -> Array:
-        """An array of distinct values, as far as the dtype allows: for maxima and sorting."""
+        """Return an array of distinct values, as far as the dtype allows, to test maxima and
+        sorting.
+        """
         dtype = dtype or self.dtype
         size = int(np.prod(shape))
         values = self.rng.permutation(size)
@@ -105,11 +107,11 @@ class Make:
         return ((values - size // 2) * step).astype(dtype.np).reshape(shape)
 
     def index(self, *shape: int, below: int, low: int = 0, dtype: DType = int64) -> Array:
-        """Integers from `low` to `below` - 1."""
+        """Return an array of random integers from `low` to `below` - 1, to test indexing ops."""
         return np.asarray(self.rng.integers(low, below, shape)).astype(dtype.np)
 
     def strided(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
-        """A non-contiguous view: every second element along the last axis, axes reversed."""
+        """Return a non-contiguous array: every second element of the last axis, with reversed axes."""
         doubled = (*reversed(shape),) if shape else ()
         if not doubled:
             return self(low=low, high=high)
@@ -117,7 +119,7 @@ class Make:
         return wide[..., ::2].transpose()
 
     def special(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
-        """Floating values that include NaN, both infinities and both zeros."""
+        """Return an array of floating values that include NaN, both infinities and both zeros."""
         out = self(*shape, low=low, high=high)
         flat = out.reshape(-1)
         values = [np.nan, np.inf, -np.inf, 0.0, -0.0]
@@ -128,7 +130,7 @@ class Make:
 
     @property
     def inexact(self) -> bool:
-        """Whether the dtype is floating or complex, and so has a NaN."""
+        """Return whether the dtype of the test arrays is floating or complex, and so has a NaN."""
         return self.dtype.kind in "fc"
 
 
@@ -195,12 +197,12 @@ class OpCase:
 
     @property
     def op(self) -> Op | None:
-        """The op behind `function`, or None for a function of several ops."""
+        """Return the op that the tested function calls, or None for a function of several ops."""
         return of_op(self.function)
 
     @property
     def takes(self) -> tuple[DType, ...]:
-        """The dtypes to create samples for."""
+        """Return the dtypes for which the conformance suite tests this op or function."""
         if self.dtypes is not None:
             return tuple(self.dtypes)
         own = self.op
@@ -213,11 +215,11 @@ class OpCase:
 
     @property
     def differentiable(self) -> bool:
-        """Whether gradients are tested."""
+        """Return whether the conformance suite tests gradients of this op or function."""
         return self.grad is not False and (self.op is None or self.op.differentiable)
 
     def made(self, dtype: DType) -> list[Sample]:
-        """Return the samples for a dtype, the same at every call."""
+        """Return the test samples for a dtype; the samples are identical at every call."""
         return list(self.samples(Make(dtype, self.name)))
 
 
@@ -233,7 +235,7 @@ def of_op(function: Callable[..., Any]) -> Op | None:
 
 
 def by_shape(*rows: tuple[Any, ...], **kwargs: Any) -> Samples:
-    """Samples from rows of (kind, shape of the first operand, further arguments...)."""
+    """Return a generator of test samples from rows of (kind, shape of operand 1, more arguments)."""
 
     def samples(make: Make) -> Iterator[Sample]:
         for kind, shape, *args in rows:
@@ -246,7 +248,7 @@ def by_shape(*rows: tuple[Any, ...], **kwargs: Any) -> Samples:
 
 
 def unary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:
-    """Samples of an elementwise function of one tensor with values in [low, high].
+    """Return a generator of test samples for an elementwise function of one tensor in [low, high].
 
     `kwargs` are passed to every call.
     """
@@ -275,7 +277,7 @@ def binary(
     scalar: float | int | None = 2,
     **kwargs: Any,
 ) -> Samples:
-    """Samples of a broadcasting function of two tensors.
+    """Return a generator of test samples for a broadcasting function of two tensors.
 
     `second` is the range of the second operand, if it differs. `scalar` is a Python number to pass
     on either side; None is for functions that accept only tensors.
@@ -310,7 +312,7 @@ def binary(
 
 
 def ternary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:
-    """Samples of a broadcasting function of three tensors."""
+    """Return a generator of test samples for a broadcasting function of three tensors."""
 
     def samples(make: Make) -> Iterator[Sample]:
         def x(*shape: int) -> Array:
@@ -341,8 +343,7 @@ def reduction(
     primitive: bool = False,
     **kwargs: Any,
 ) -> Samples:
-    """Samples of a reduction: no axis, one, a negative one, several, kept dimensions, an empty
-    axis.
+    """Return a generator of test samples for a reduction: one, several, negative or empty axes.
 
     Args:
         axis, keepdims: names of the arguments (keepdims None: there is no such argument).

@@ -1,4 +1,4 @@
-"""Running samples, comparing results, and the messages about differences.
+"""Run samples of a conformance test, compare arrays, and format the differences.
 
 The test bodies of the suite use it. Nothing here decides what to test.
 """
@@ -67,7 +67,7 @@ def to_tensor(array: Array, kind: str) -> Tensor:
 
 
 def run(case: OpCase, sample: Sample) -> Any:
-    """Call the function of a case on the current device."""
+    """Call the function of a conformance test case on the current device and return its result."""
     args = substitute(sample.args, lambda a: to_tensor(a, sample.kind))
     kwargs = substitute(sample.kwargs, lambda a: to_tensor(a, sample.kind))
     return case.function(*args, **kwargs)
@@ -103,7 +103,7 @@ def read_failing(results: Any) -> list[Array]:
 
 
 class DeferredIndexError(IndexError):
-    """A kernel found an index out of range; the message is the kernel's."""
+    """Error for an index out of range that an asynchronous device reports when a value is read."""
 
 
 # ---- comparison ---------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class DeferredIndexError(IndexError):
 def difference(
     got: ArrayLike, want: ArrayLike, tolerance: Tolerance, exact_dtype: bool = True
 ) -> str | None:
-    """Describe the first difference beyond the tolerance, or return None."""
+    """Describe the first difference of two arrays beyond the tolerance, or return None."""
     got, want = np.asarray(got), np.asarray(want)
     if got.shape != want.shape:
         return f"shapes differ\ncomputed  {got.shape}\nexpected  {want.shape}"
@@ -181,11 +181,11 @@ def _value_text(value: Any) -> str:
 
 
 class Failures(AssertionError):
-    """All failures of one test, one paragraph per sample."""
+    """Error of a conformance test: the failures of all its samples, one paragraph for each sample."""
 
 
 def fail_with(found: Sequence[str]) -> None:
-    """Raise Failures if the list is not empty."""
+    """Raise the test error `Failures` if a list of failure texts is not empty."""
     if found:
         raise Failures("\n\n".join(["", *found]))
 

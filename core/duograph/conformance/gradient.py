@@ -104,7 +104,7 @@ class Problem:
 
 
 def _tensors(value: Any) -> list[Tensor]:
-    """Return the tensors of a nested result, in order. Not a generator, so that jit compiles it."""
+    """Return the Tensors of nested lists and tuples in order, in a form that jit can compile."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, (list, tuple)):

@@ -72,7 +72,7 @@ class Oracle(Backend):
 
 
 def _as_inferred(op: Op, value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
-    """Check a result of a reference rule against the type from `infer`, and cast it."""
+    """Cast a NumPy reference result to the dtype that `infer` states; raise if the shape differs."""
     array = np.asarray(value)
     if array.shape != type_.shape:
         raise AssertionError(
@@ -106,7 +106,7 @@ def on_device(name: str, index: int = 0) -> Iterator[None]:
 
 @contextmanager
 def on_oracle() -> Iterator[set[DType]]:
-    """Make the oracle the target inside a `with` block; yield the set of dtypes that it used."""
+    """Run ops on the NumPy reference backend inside a `with` block; yield the set of dtypes seen."""
     install()
     backend = registry.backend(NAME)
     assert isinstance(backend, Oracle)

@@ -112,7 +112,7 @@ def check_parity(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Parity:
 
 @dataclasses.dataclass
 class _Outcome:
-    """The observable effects of one run, as snapshots."""
+    """Snapshot of one run of a function: result, error, printed words, arguments and state."""
 
     result: Any
     error: BaseException | None
@@ -293,7 +293,7 @@ def _line_by_line() -> Iterator[None]:
 
 
 class _Recorder:
-    """The eager builder, which also logs every value that it computes."""
+    """Eager op executor that also logs each computed value, to find where two runs first differ."""
 
     staged = False
 
@@ -329,7 +329,7 @@ def _recording(log: list[_Value]) -> Iterator[None]:
 
 
 def _users_line() -> Span | None:
-    """Return the innermost line of the stack outside this package."""
+    """Return the source span of the innermost stack frame outside the duograph package, or None."""
     frame: Any = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -383,7 +383,7 @@ def _first_difference(
 
 
 def _same_tensors(a: list[Tensor], b: list[Tensor]) -> bool:
-    """Return whether each tensor of `a` has an equal one in `b`; `b` may have fewer tensors."""
+    """Return whether each tensor of `a`, up to the length of `b`, equals some tensor of `b`."""
     return all(any(difference_of(x.asnumpy(), y.asnumpy()) is None for y in b) for x in a[: len(b)])
 
 

@@ -35,7 +35,7 @@ class ConformanceWarning(UserWarning):
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> None:
-    """Add the options if the suite is requested; other projects may have a --device option."""
+    """Add the pytest options of the conformance suite, only if the run requests the suite."""
     paths = [str(a) for a in (*args, early_config.invocation_params.dir)]
     if not any(SUITE.search(p) for p in paths):
         return
@@ -76,12 +76,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _option(config: pytest.Config, name: str) -> Any:
-    """Return the value of an option of this plugin, or None in a run without its options."""
+    """Return the value of a pytest option of the conformance suite, or None if it is not defined."""
     return config.getoption(name, None) if config.stash.get(HAS_OPTIONS, False) else None
 
 
 def session_of(config: pytest.Config) -> Session:
-    """Return the Session of a run, creating it at the first call."""
+    """Return the conformance Session of a pytest run; the first call creates the Session."""
     found = config.stash.get(SESSION, None)
     if found is None:
         try:
@@ -98,13 +98,13 @@ def session_of(config: pytest.Config) -> Session:
 
 
 def worker_of(config: pytest.Config) -> str | None:
-    """Return the id of this pytest-xdist worker, or None in the process that sees all results."""
+    """Return the id of this pytest-xdist worker, or None in the controlling process."""
     workerinput: dict[str, str] = getattr(config, "workerinput", {})
     return workerinput.get("workerid")
 
 
 def _is_ours(module: object) -> bool:
-    """Return whether a module belongs to the suite."""
+    """Return whether a Python module belongs to the conformance suite."""
     return getattr(module, "__name__", "").startswith(PACKAGE + ".")
 
 
@@ -176,7 +176,7 @@ def _on_the_device(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def session(request: pytest.FixtureRequest) -> Session:
-    """The device and the options of this run."""
+    """Return the conformance Session, which holds the device under test and the run's options."""
     return session_of(request.config)
 
 
@@ -213,7 +213,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 class _Collector:
-    """Stores the results of tests in the Session, also those of pytest-xdist workers."""
+    """pytest plugin that stores each conformance test result in the Session, also from xdist
+    workers.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config

@@ -35,7 +35,7 @@ _numbers = itertools.count()
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """Source code and the calls to make.
+    """Source code of a test program and the calls to make.
 
     Attributes:
         source: defines `f` and everything it uses; `WATCH` is a tuple of expressions to evaluate
@@ -76,7 +76,7 @@ class Program:
 
 @dataclasses.dataclass
 class Observation:
-    """The observable effects of one call.
+    """The observable effects of one call of a test program.
 
     Attributes:
         label: names the call.
@@ -158,7 +158,7 @@ def total(value: Any) -> Any:
 
 
 def _collect(value: Any, found: list[Tensor]) -> None:
-    """Append the floating Tensors of a pytree to `found`."""
+    """Append the floating Tensors of a nested container to the list `found`."""
     if isinstance(value, Tensor):
         if value.dtype in (ms.float32, ms.float64, ms.float16):
             found.append(value)

@@ -24,12 +24,12 @@ __all__ = ["programs", "program"]
 
 
 class ProgramWriter(ExpressionWriter):
-    """Draws the statements of a program."""
+    """Writer of random Python statements for programs that compare jit with eager execution."""
 
     # ---- statements ---------------------------------------------------------------------------
 
     def block(self, scope: Scope) -> bool:
-        """Write statements; return whether the last one leaves the block."""
+        """Write one to three random statements; return whether the last one leaves the block."""
         return any(self.statement(scope) for _ in range(1 + self.choose(3)))
 
     def statement(self, scope: Scope) -> bool:
@@ -79,7 +79,7 @@ class ProgramWriter(ExpressionWriter):
             self.put(scope, f"{name} {operator} ops.tanh({self.expr(kind, scope)})")
 
     def element(self, scope: Scope) -> None:
-        """Write an element or a slice of a new tensor, or of one that has other names too."""
+        """Write a random assignment to an element or slice of a tensor into the generated program."""
         name = self.pick(scope.names["v"])
         if self.maybe():
             name = self.bind(scope, "v", f"{name} * 1", "e")
@@ -91,7 +91,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, f"{name}[{self.fill(at, scope, 0)}] {operator} {value}")
 
     def container(self, scope: Scope) -> None:
-        """Create and use a list, dict or tuple."""
+        """Write statements that create and use a random list, dict or tuple."""
         name = self.fresh("c")
         k = self.choose(9)
         fill = self.fill
@@ -141,7 +141,7 @@ class ProgramWriter(ExpressionWriter):
             )
 
     def copy_container(self, scope: Scope, name: str) -> None:
-        """Bind `name` to a list or dict that exists, or to a copy of one."""
+        """Write an assignment of an existing list or dict, or a copy of one, to variable `name`."""
         if scope.lists and (self.maybe() or not scope.dicts):
             old = self.pick(list(scope.lists))
             alike = [o for o, length in scope.lists.items() if length == scope.lists[old]]
@@ -166,7 +166,7 @@ class ProgramWriter(ExpressionWriter):
             scope.dicts.append(name)
 
     def change_container(self, scope: Scope) -> None:
-        """Mutate a list or dict; its length never depends on a tensor."""
+        """Write a random mutation of a list or dict; its length never depends on a tensor."""
         if not scope.lists and not scope.dicts:
             self.container(scope)
             return
@@ -197,7 +197,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, self.fill(self.pick(options), scope))
 
     def closure(self, scope: Scope) -> None:
-        """Define an inner function that reads captured names, and may write them."""
+        """Write an inner function that reads, and may rebind, variables of the enclosing function."""
         self.branched = True
         name = self.fresh("g")
         inner = scope.inner(loop="", returns="{v}", main=False)
@@ -252,7 +252,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, self.fill(self.pick(options), scope))
 
     def write_item(self, scope: Scope) -> None:
-        """Write an item of a captured list or dict."""
+        """Write an assignment to an item of a list or dict captured from an outer function."""
         options = [
             "net.items[{j}] = {v}",
             "net.table['a'] = {v}",
@@ -319,7 +319,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, f"raise {self.fill(what, scope)}", 1)
 
     def python_number(self, scope: Scope) -> None:
-        """Create or change a Python number, perhaps read from a tensor."""
+        """Write a statement that creates or changes a Python number, perhaps read from a tensor."""
         ints = [n for n in scope.numbers if n.startswith("n")]
         if ints and self.maybe():
             name = self.pick(ints)
@@ -354,7 +354,9 @@ class ProgramWriter(ExpressionWriter):
         scope.numbers.append(name)
 
     def python_feature(self, scope: Scope) -> None:
-        """Use another feature of Python: try, match, lambda, map, a walrus, or iteration."""
+        """Write a random use of another Python feature: try, match, lambda, map, walrus, or
+        iteration.
+        """
         k = self.choose(9)
         name = self.fresh("v")
         fill = self.fill
@@ -403,7 +405,7 @@ class ProgramWriter(ExpressionWriter):
         scope.names["v"].append(name)
 
     def object(self, scope: Scope) -> None:
-        """Create or change an object of a class."""
+        """Write statements that create or change an object of a user-defined class."""
         if not scope.objects or self.choose(3) == 0:
             scope.objects.append(self.fresh("o"))
             self.put(scope, f"{scope.objects[-1]} = Box()")
@@ -488,7 +490,7 @@ class ProgramWriter(ExpressionWriter):
         self.loop_else(scope)
 
     def loop_else(self, scope: Scope) -> None:
-        """Sometimes write the `else` of a loop."""
+        """Write the `else` block of a loop, or nothing, at random."""
         if self.budget > 0 and self.choose(3) == 0:
             self.put(scope, "else:")
             self.block(scope.inner())
@@ -569,5 +571,5 @@ def program(choose: Callable[[int], int]) -> Program:
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    """Programs drawn by Hypothesis."""
+    """Hypothesis strategy that draws random Python programs for the parity test of jit."""
     return program(lambda n: draw(st.integers(0, n - 1)))

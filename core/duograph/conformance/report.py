@@ -42,7 +42,7 @@ _NAME = 15
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """The content of the reports.
+    """The content of the reports of a conformance run: results, matrix of checks, and levels.
 
     Attributes:
         results: test address -> record, as written by the plugin.
@@ -63,7 +63,7 @@ class Summary:
 
 
 def state_of(record: Mapping[str, Any]) -> str:
-    """Return the state of one test, one of STATES, or "" for a skipped test."""
+    """Return the state of one conformance test, one of STATES, or "" for a skipped test."""
     if record["outcome"] == "skipped":
         return ""
     if record["outcome"] == "passed" and record["on_host"]:
@@ -72,7 +72,7 @@ def state_of(record: Mapping[str, Any]) -> str:
 
 
 def summarise(session: Session) -> Summary:
-    """Summarise the results of a run."""
+    """Summarise the results of a conformance run as a matrix of checks by case and dtype."""
     cells: dict[tuple[str, str], dict[str, str]] = {}
     levels = {"bronze: kernels": [0, 0], "silver: gradients": [0, 0], "gold: training": [0, 0]}
     for record in session.results.values():
@@ -109,7 +109,7 @@ def _level(check: str) -> str:
 
 
 def worst(states: Iterable[str]) -> str:
-    """Return the worst of some states, or "" if there are none."""
+    """Return the worst of several conformance test states, or "" if there are none."""
     found = set(states)
     return next((s for s in STATES if s in found), "")
 

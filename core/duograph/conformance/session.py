@@ -27,7 +27,7 @@ QUICK = (bool_, int32, float32, complex64)
 
 
 class Session:
-    """The device under test, its declared gaps, and the results.
+    """State of one conformance run: the device under test, its declared gaps, and the results.
 
     Attributes:
         unsupported: pattern of test addresses -> reason why the device will never pass them. These
@@ -58,7 +58,7 @@ class Session:
 
     @property
     def title(self) -> str:
-        """The device and the versions of duograph, Python and NumPy in one line."""
+        """Return one line with the tested device and the versions of duograph, Python and NumPy."""
         device = next(d for d in self.backend.devices() if d.index == self.device.index)
         return (
             f"{self.name} ({device.description or device.name}), duograph {__version__}, "
@@ -73,7 +73,9 @@ class Session:
         self.measured = {}
 
     def on_host(self) -> int:
-        """Return the number of calls of this test that ran on the host for lack of a kernel."""
+        """Return the number of op calls in this test that ran on the host for lack of a device
+        kernel.
+        """
         return sum(fallback_counts.values()) - self._before
 
     # ---- selection of tests ---------------------------------------------------------------------
@@ -96,7 +98,7 @@ class Session:
         return "case,dtype", [(c, d) for c in all_cases() for d in self.dtypes_of(c)]
 
     def compiled(self) -> tuple[str, Sequence[Any]]:
-        """Select the tests of compiled code, which launches the kernels that `forward` tests."""
+        """Return the (case, dtype) pairs for which the suite tests compiled code."""
         if not self.quick:
             return self.forward()
         return "case,dtype", [(c, d) for c in all_cases() for d in _first(self.dtypes_of(c))]

@@ -126,7 +126,7 @@ def test_fuzz_compiled(program):
 
 
 def test_parity(session):
-    """Random functions have the same effects and gradients compiled and line by line.
+    """Test that random functions have the same effects and gradients compiled and eager.
 
     I05: Compare eager with compiled on the same device. `--fuzz N` sets the number of programs,
     `--fuzz-seed` selects others. A failure prints the smallest failing program.

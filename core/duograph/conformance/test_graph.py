@@ -48,7 +48,7 @@ def _compiling(line_by_line: list[str] | None = None):
 
 
 def _compiled(case: OpCase):
-    """Compile a case as one function; its arrays are graph inputs, other arguments constants."""
+    """Compile the function of a test case with jit; arrays are graph inputs, the rest constants."""
     function = case.function
 
     def call(args, kwargs):
@@ -58,7 +58,7 @@ def _compiled(case: OpCase):
 
 
 def _made(sample: Sample):
-    """Return the arguments of a sample as Tensors."""
+    """Return the positional and keyword arguments of a test sample with arrays as Tensors."""
 
     def tensor(array):
         return to_tensor(array, sample.kind)
@@ -68,7 +68,7 @@ def _made(sample: Sample):
 
 @over(Session.compiled)
 def test_graph(case, dtype, session):
-    """I05: Compare eager with compiled on the same device: bit for bit where no code is generated."""
+    """Test that compiled results equal eager results on the same device to the bit (I05, level O0)."""
     found: list[str] = []
     ran = 0
     for sample in case.made(dtype):
@@ -97,7 +97,7 @@ def test_graph(case, dtype, session):
 
 @over(Session.gradient)
 def test_graph_gradient(case, dtype, session):
-    """A gradient of a compiled function, and a compiled gradient, have the bits of the eager one."""
+    """Test that gradients of compiled functions equal eager gradients to the bit."""
     found: list[str] = []
     excused: list[str] | None = [] if case.name in GRADIENT_NOT_COMPILED else None
     samples = [s for s in case.made(dtype) if s.grad and s.kind not in ("nan", "empty")]
@@ -158,7 +158,7 @@ def _from_inside(problem: Problem):
 
 @over(Session.errors)
 def test_graph_errors(case, session):
-    """A call that must fail raises the same exception and message when compiled."""
+    """Test that a call that must fail raises the same exception and message when compiled."""
     found = []
     for bad in case.errors:
         used = {as_dtype(a.dtype) for a in arrays_of([list(bad.args), dict(bad.kwargs)])}

@@ -18,7 +18,7 @@ def _live() -> int:
 
 
 def _in_use(session) -> int:
-    """Return the bytes in use on the device, or 0 if it does not count them."""
+    """Return the bytes of device memory in use, or 0 if the backend does not count memory."""
     gc.collect()
     ms.synchronize()
     return int(session.backend.memory_stats(session.device.index).get("in_use", 0))

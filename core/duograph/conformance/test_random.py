@@ -87,7 +87,7 @@ def test_the_same_numbers_everywhere(name):
 
 
 def test_every_draw_takes_one_position():
-    """A draw advances the stream by one position, whatever its size or use."""
+    """Test that each random draw advances the random stream by one position, whatever its size."""
     ms.set_seed(9)
     ops.rand(2)
     third_after_small = [ops.rand(2).asnumpy() for _ in range(2)]

@@ -34,13 +34,15 @@ def _refuses(session: Session) -> str | None:
 
 
 def _least_costs(backend: Backend, device_id: int) -> Costs:
-    """Costs that let every fusable op become a region."""
+    """Return cost parameters that let every fusable op join a fused kernel."""
     return Costs(fusion=FusionLimits(min_ops=1, min_run=1))
 
 
 @over(Session.compiled)
 def test_regions(case, dtype, session, monkeypatch):
-    """Code of level O1 computes what the op's kernel computes; sums may differ by rounding."""
+    """Test that generated fused kernels (level O1) agree with op kernels; sums may round
+    differently.
+    """
     ops = [op for op in (case.op, *case.covers) if op is not None]
     if not any(op.scalar_rule is not None or op.is_reduction or op.traits.gather for op in ops):
         pytest.skip("no op of the case has a scalar form")

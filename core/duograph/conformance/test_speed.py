@@ -15,7 +15,7 @@ from .plugin import worker_of
 
 
 def _seconds(function: Callable[[], object], calls: int) -> float:
-    """Return the time of one call, the best of five measurements."""
+    """Measure the time in seconds of one call of `function`: the best of five averages."""
     best = float("inf")
     for _ in range(5):
         ms.synchronize()

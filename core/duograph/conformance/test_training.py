@@ -14,7 +14,7 @@ STEPS = 12
 
 
 def _digits(seed: int, shape: tuple[int, ...], classes: int):
-    """Create noisy copies of one pattern per class, which can be learned in a few steps."""
+    """Return 32 noisy images of one random pattern per class, with labels, for a training test."""
     rng = np.random.default_rng(seed)
     patterns = rng.normal(size=(classes, *shape))
     labels = rng.integers(0, classes, 32)
@@ -77,7 +77,7 @@ OPTIMISERS = {
 
 
 def train(network: str, optimiser: str) -> tuple[list[float], list[np.ndarray]]:
-    """Return the loss of each step and the final weights."""
+    """Train a small network and return the loss of each step and the final weights."""
     cls, shape = NETWORKS[network]
     ms.set_seed(3)
     net = cls()

@@ -26,7 +26,7 @@ def _got(owner: str, name: str, value: object, wanted: str) -> str:
 
 
 def positive_int(owner: str, name: str, value: object) -> int:
-    """Return `value` if it is an int above 0."""
+    """Return a constructor argument if it is an int above 0; otherwise raise an error."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentError(_got(owner, name, value, "an int"))
     if value <= 0:
@@ -35,7 +35,7 @@ def positive_int(owner: str, name: str, value: object) -> int:
 
 
 def non_negative_int(owner: str, name: str, value: object) -> int:
-    """Return `value` if it is an int of 0 or more."""
+    """Return a constructor argument if it is an int of 0 or more; otherwise raise an error."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentError(_got(owner, name, value, "an int"))
     if value < 0:
@@ -44,14 +44,14 @@ def non_negative_int(owner: str, name: str, value: object) -> int:
 
 
 def boolean(owner: str, name: str, value: object) -> bool:
-    """Return `value` if it is a bool."""
+    """Return a constructor argument if it is a bool; otherwise raise ArgumentError."""
     if not isinstance(value, bool):
         raise ArgumentError(_got(owner, name, value, "True or False"))
     return value
 
 
 def real(owner: str, name: str, value: object) -> float:
-    """Return `value` as a float if it is a number."""
+    """Return a constructor argument as a float if it is a number; otherwise raise ArgumentError."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ArgumentError(_got(owner, name, value, "a number"))
     return float(value)
@@ -67,7 +67,9 @@ def in_range(
     open_low: bool = False,
     open_high: bool = False,
 ) -> float:
-    """Return `value` as a float if it is in [`low`, `high`]; an open end excludes the bound."""
+    """Return a constructor argument as a float if it is in [`low`, `high`]; otherwise raise an
+    error.
+    """
     number = real(owner, name, value)
     bad = (low is not None and (number <= low if open_low else number < low)) or (
         high is not None and (number >= high if open_high else number > high)
@@ -80,7 +82,7 @@ def in_range(
 
 
 def one_of(owner: str, name: str, value: T, allowed: Sequence[object]) -> T:
-    """Return `value` if it is one of `allowed`."""
+    """Return a constructor argument if it is one of the `allowed` values; otherwise raise an error."""
     if value not in allowed:
         raise ArgumentValueError(
             _got(owner, name, value, f"one of {', '.join(map(repr, allowed))}")
@@ -104,7 +106,7 @@ def ints(owner: str, name: str, value: object, count: int, low: int = 1) -> tupl
 
 
 def rank(owner: str, x: Tensor, *allowed: int) -> None:
-    """Raise ShapeError unless the number of axes of `x` is one of `allowed`."""
+    """Raise ShapeError unless the input tensor has one of the allowed numbers of axes."""
     shape = x.shape
     if len(shape) not in allowed:
         wanted = " or ".join(f"{n}-D" for n in allowed)
@@ -112,7 +114,7 @@ def rank(owner: str, x: Tensor, *allowed: int) -> None:
 
 
 def instance(owner: str, name: str, value: T, kind: type | tuple[type, ...]) -> T:
-    """Return `value` if it is an instance of `kind`."""
+    """Return a constructor argument if it is an instance of `kind`; otherwise raise ArgumentError."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         raise ArgumentError(_got(owner, name, value, " or ".join(k.__name__ for k in kinds)))

@@ -143,7 +143,7 @@ def call_with_hooks(
 def _run_forward_hooks(
     cell: Cell, args: Values, kwargs: dict[str, Any], output: Any, only_always: bool = False
 ) -> Any:
-    """Run the forward hooks; with `only_always`, those that also run after an exception."""
+    """Run the forward hooks of a Cell on its output; with `only_always`, those marked always_call."""
     for key, (hook, with_kwargs) in list(cell._forward_hooks.items()):
         if only_always and key not in cell._forward_hooks_always:
             continue

@@ -28,7 +28,7 @@ class Members(OrderedDict[str, Any], Generic[Item]):
 
     @classmethod
     def of(cls, owner: Cell, items: Iterable[tuple[str, Item | None]] = ()) -> Members[Item]:
-        """Create the dictionary of `owner`."""
+        """Create the dictionary of the Parameters, child Cells or buffers of the Cell `owner`."""
         made: Members[Item] = cls()
         made._owner = owner
         for name, value in items:
@@ -47,6 +47,6 @@ class Members(OrderedDict[str, Any], Generic[Item]):
         runtime_state.cells_version += 1
 
     def add_unnamed(self, name: str, value: Item) -> None:
-        """Add an entry without mirroring it as an attribute (an item of a ParameterTuple)."""
+        """Add an entry to a Cell's member dictionary without setting an attribute on the Cell."""
         super().__setitem__(name, value)
         self._owner.__dict__["_plain"] = False

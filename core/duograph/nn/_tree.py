@@ -65,7 +65,7 @@ def walk_parameters(
 
 
 def check_names(cell: Cell) -> None:
-    """Raise ValueError if two Parameters of a tree have the same name."""
+    """Raise ValueError if two Parameters in a tree of Cells have the same name."""
     seen: dict[str, str] = {}
     for path, parameter in walk_parameters(cell):
         other = seen.setdefault(parameter.name, path)
@@ -135,7 +135,7 @@ def load_state_dict(cell: Cell, values: Mapping[str, Tensor], strict: bool) -> I
 
 
 def describe(cell: Cell) -> str:
-    """Return the printed form: ``Dense(input_channels=2, ...)``, children indented below it."""
+    """Return the printed form of a Cell, ``Dense(input_channels=2, ...)``, with indented children."""
     own = cell.extend_repr()
     children = [
         f"  ({name}): {_indent(repr(child))}"

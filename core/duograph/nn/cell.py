@@ -104,7 +104,7 @@ class Cell:
     # ---- calling --------------------------------------------------------------------------------
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """The computation of the Cell; every subclass overrides it."""
+        """Compute the output of the Cell; every subclass overrides this method."""
         raise AttributeError(
             f"{type(self).__name__}: has no construct; write the computation in a method of that name"
         )
@@ -160,7 +160,7 @@ class Cell:
             object.__setattr__(self, name, value)
 
     def _members(self, kind: str) -> Members[Any]:
-        """Return `_params`, `_cells` or `_buffers`, once `__init__` has run."""
+        """Return a member dictionary (`_params`, `_cells` or `_buffers`) of this Cell."""
         found = self.__dict__.get(kind)
         if found is None:
             raise AttributeError(
@@ -196,7 +196,7 @@ class Cell:
     def insert_param_to_cell(
         self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True
     ) -> None:
-        """Add a Parameter under a name.
+        """Add a Parameter to this Cell under a name.
 
         Raises:
             KeyError: the name is empty, contains a dot, or names another attribute.
@@ -221,7 +221,7 @@ class Cell:
         params[param_name] = param
 
     def insert_child_to_cell(self, child_name: str, child_cell: Cell | None) -> None:
-        """Add a child under a name, without prefixing its Parameters.
+        """Add a child Cell under a name, without prefixing the names of its Parameters.
 
         Raises:
             KeyError: the name is empty or in use.
@@ -265,15 +265,15 @@ class Cell:
     def parameters_and_names(
         self, name_prefix: str = "", expand: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Yield (path, Parameter) of this Cell; with `expand`, of the whole tree."""
+        """Yield (path, Parameter) of this Cell; with `expand`, of all its descendants too."""
         return _tree.walk_parameters(self, name_prefix, expand)
 
     def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
-        """Yield the Parameters of this Cell, each once; with `expand`, of the whole tree."""
+        """Yield the Parameters of this Cell, each once; with `expand`, of all its descendants too."""
         return (p for _, p in _tree.walk_parameters(self, "", expand))
 
     def trainable_params(self, recurse: bool = True) -> list[Parameter]:
-        """The Parameters with `requires_grad`.
+        """Return the Parameters of this Cell that are trained (`requires_grad` is True).
 
         Raises:
             ValueError: two Parameters have the same name.
@@ -282,11 +282,11 @@ class Cell:
         return [p for p in self.get_parameters(recurse) if p.requires_grad]
 
     def untrainable_params(self, recurse: bool = True) -> list[Parameter]:
-        """The Parameters without `requires_grad`."""
+        """Return the Parameters of this Cell that are not trained (`requires_grad` is False)."""
         return [p for p in self.get_parameters(recurse) if not p.requires_grad]
 
     def parameters_dict(self, recurse: bool = True) -> OrderedDict[str, Parameter]:
-        """The Parameters by name.
+        """Return an ordered dictionary of the Parameters of this Cell by name.
 
         Raises:
             ValueError: two Parameters have the same name.
@@ -295,11 +295,11 @@ class Cell:
         return OrderedDict((p.name, p) for p in self.get_parameters(recurse))
 
     def check_names(self) -> None:
-        """Raise ValueError if two Parameters of the tree have the same name."""
+        """Raise ValueError if two Parameters of this Cell and its descendants have the same name."""
         _tree.check_names(self)
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
-        """Rename every Parameter to `prefix` + its path.
+        """Rename every Parameter of this Cell and its descendants to `prefix` + its path.
 
         Raises:
             TypeError: `prefix` is not a string.
@@ -321,13 +321,15 @@ class Cell:
         return {p: p.init_data() for p in self.get_parameters()}
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Yield the buffers of this Cell; with `recurse`, of the whole tree."""
+        """Yield the buffers (non-trained state tensors) of this Cell; with `recurse`, of
+        descendants too.
+        """
         return (b for _, b in self.named_buffers(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield (path, buffer) of this Cell; with `recurse`, of the whole tree."""
+        """Yield (path, buffer) of this Cell; with `recurse`, of all its descendants too."""
         seen: set[int] = set()
         for path, cell in _tree.walk_cells(self, prefix) if recurse else [(prefix, self)]:
             for name, buffer in cell._buffers.items():
@@ -343,7 +345,7 @@ class Cell:
         prefix: str = "",
         keep_vars: bool = False,
     ) -> OrderedDict[str, Tensor]:
-        """Return the Parameters and persistent buffers by path."""
+        """Return a dictionary of the Parameters and persistent buffers of this Cell by path."""
         if args:
             destination = args[0]
             prefix = args[1] if len(args) > 1 else prefix
@@ -364,17 +366,17 @@ class Cell:
     # ---- children -------------------------------------------------------------------------------
 
     def cells(self) -> ValuesView[Cell]:
-        """The child Cells."""
+        """Return a view of the direct child Cells of this Cell."""
         return self.name_cells().values()
 
     def name_cells(self) -> OrderedDict[str, Cell]:
-        """The child Cells by name."""
+        """Return an ordered dictionary of the direct child Cells of this Cell by name."""
         return OrderedDict((n, c) for n, c in self._cells.items() if c is not None)
 
     def cells_and_names(
         self, cells: object = None, name_prefix: str = ""
     ) -> Iterator[tuple[str, Cell]]:
-        """Yield (path, Cell) over the tree, this Cell first, each once."""
+        """Yield (path, Cell) for this Cell and all its descendants, parents first, each Cell once."""
         del cells
         return _tree.walk_cells(self, name_prefix)
 
@@ -392,7 +394,7 @@ class Cell:
         return found
 
     def apply(self, fn: Callable[[Cell], object]) -> Cell:
-        """Call `fn` with every Cell of the tree, children first; return this Cell."""
+        """Call `fn` with this Cell and every descendant Cell, children first; return this Cell."""
         for child in self.cells():
             child.apply(fn)
         fn(self)
@@ -401,7 +403,7 @@ class Cell:
     # ---- flags ----------------------------------------------------------------------------------
 
     def set_train(self, mode: bool = True) -> Cell:
-        """Set `training` in the whole tree; return this Cell.
+        """Set training or evaluation mode of this Cell and all its descendants; return this Cell.
 
         Raises:
             TypeError: `mode` is not a bool.
@@ -413,19 +415,23 @@ class Cell:
         return self
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
-        """Record that gradients are wanted; return this Cell."""
+        """Set this Cell's `requires_grad` flag, which records that gradients are wanted; return the
+        Cell.
+        """
         self.requires_grad = requires_grad
         return self
 
     def add_flags(self, **flags: Any) -> Cell:
-        """Set flags, which are entries of `get_flags()` and attributes; return this Cell."""
+        """Set named flags of this Cell as attributes and as entries of `get_flags()`; return this
+        Cell.
+        """
         for name, value in flags.items():
             self._flags[name] = value
             setattr(self, name, value)
         return self
 
     def add_flags_recursive(self, **flags: Any) -> Cell:
-        """Apply `add_flags` to the whole tree; return this Cell."""
+        """Set named flags of this Cell and of all its descendants; return this Cell."""
         for _, cell in _tree.walk_cells(self):
             cell.add_flags(**flags)
         return self
@@ -436,21 +442,21 @@ class Cell:
 
     @property
     def param_prefix(self) -> str:
-        """The prefix of the names of this Cell's Parameters."""
+        """Return the prefix of the names of this Cell's Parameters."""
         return self._param_prefix
 
     @property
     def cls_name(self) -> str:
-        """Name of the class."""
+        """Return the name of this Cell's class."""
         return type(self).__name__
 
     @property
     def phase(self) -> str:
-        """``"train"`` or ``"predict"``."""
+        """Return the mode of this Cell: ``"train"`` or ``"predict"``."""
         return "train" if self.training else "predict"
 
     def to_float(self, dst_type: DType) -> Cell:
-        """Compute the whole tree in another float type; return this Cell.
+        """Make this Cell and its descendants compute in another float type; return this Cell.
 
         Inputs and weights are cast at each call; the Parameters keep their dtype.
 
@@ -467,14 +473,14 @@ class Cell:
         return self
 
     def recompute(self, **options: Any) -> None:
-        """Checkpoint this Cell: the backward pass recomputes its intermediate values."""
+        """Enable gradient checkpointing of this Cell: backward recomputes its intermediate values."""
         if options.get("output_recompute") not in (None, False):
             raise ArgumentValueError("recompute: output_recompute is not offered; wanted False")
         self._recompute = True
         self._plain = False
 
     def set_jit_config(self, jit_config: Any) -> None:
-        """Set the options with which this Cell is compiled.
+        """Set the compilation options (JitConfig) of this Cell.
 
         Raises:
             TypeError: `jit_config` is not a JitConfig.
@@ -486,7 +492,7 @@ class Cell:
         self._jit_config = jit_config
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Compile for these arguments without running.
+        """Compile this Cell for the given arguments without running the computation.
 
         Later calls with matching arguments use the compiled graph in either mode.
 
@@ -519,7 +525,9 @@ class Cell:
     def register_forward_pre_hook(
         self, hook_fn: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> HookHandle:
-        """Call `hook_fn(cell, args)` before `construct`; a result other than None replaces `args`."""
+        """Register `hook_fn(cell, args)`, called before `construct`; its result, if any, replaces
+        `args`.
+        """
         _check_callable("register_forward_pre_hook", hook_fn)
         self._plain = False
         return _hooks.add_hook(self._forward_pre_hooks, (hook_fn, with_kwargs), prepend)
@@ -532,8 +540,8 @@ class Cell:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> HookHandle:
-        """Call `hook_fn(cell, args, output)` after `construct`; a result other than None replaces
-        the output.
+        """Register `hook_fn(cell, args, output)`, called after `construct`; its result, if any,
+        replaces the output.
         """
         _check_callable("register_forward_hook", hook_fn)
         self._plain = False
@@ -543,16 +551,16 @@ class Cell:
         return handle
 
     def register_backward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Call `hook_fn(cell, grad_input, grad_output)` in the backward pass; it may return a new
-        grad_input.
+        """Register `hook_fn(cell, grad_input, grad_output)`, called in the backward pass; its
+        result, if any, replaces grad_input.
         """
         _check_callable("register_backward_hook", hook_fn)
         self._plain = False
         return _hooks.add_hook(self._backward_hooks, hook_fn)
 
     def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Call `hook_fn(cell, grad_output)` before this Cell's backward; it may return a new
-        grad_output.
+        """Register `hook_fn(cell, grad_output)`, called before this Cell's backward pass; its
+        result, if any, replaces grad_output.
         """
         _check_callable("register_backward_pre_hook", hook_fn)
         self._plain = False
@@ -561,7 +569,9 @@ class Cell:
     # ---- printing and copying -------------------------------------------------------------------
 
     def extend_repr(self) -> str:
-        """Return the text between the parentheses of the printed form; subclasses override it."""
+        """Return the text between the parentheses of this Cell's printed form; subclasses override
+        it.
+        """
         return ""
 
     def __repr__(self) -> str:

@@ -21,7 +21,9 @@ class LoadedGraph(Protocol):
 
     @property
     def weights(self) -> Mapping[str, Parameter]:
-        """The weights, in the order in which `run` takes them."""
+        """Return the weights of a loaded graph by name, in the order in which `run` takes the
+        weights.
+        """
 
     def run(self, weights: Sequence[Parameter], inputs: Sequence[Any]) -> Any:
         """Run the graph on weights and inputs."""

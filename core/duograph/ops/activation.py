@@ -1,6 +1,7 @@
-"""Activation functions.
+"""Activation functions and their gradients.
 
-Each is one kernel, and so are the gradients of those that are common in training.
+Users, layers and gradient rules call them. Each activation is one elementwise kernel; the gradients
+that are common in training have kernels of their own.
 """
 
 from __future__ import annotations
@@ -514,7 +515,8 @@ def tanhshrink(input: Tensor):
 
 @primitive("GLU(axis=-1)(x)")
 def glu(x: Tensor, axis: int = -1) -> Tensor:
-    """Gated linear unit: the first half along an axis times the sigmoid of the second (`mindspore.ops.glu`).
+    """Gated linear unit: the first half along an axis times the sigmoid of the second
+    (`mindspore.ops.glu`).
 
     Args:
         x: Tensor of any shape; floating.

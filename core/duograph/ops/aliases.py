@@ -66,7 +66,7 @@ def soft_shrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 class Logit(Primitive):
-    """Primitive form of `ops.logit`: ``Logit(eps)(x)``; a negative `eps` means none."""
+    """Primitive form of `ops.logit`: ``Logit(eps)(x)``; a negative `eps` disables clamping."""
 
     def __init__(self, eps: float = -1.0) -> None:
         super().__init__()
@@ -85,15 +85,15 @@ class IsClose(Primitive):
         self.rtol, self.atol, self.equal_nan = rtol, atol, equal_nan
 
     def __call__(self, input: Tensor, other: Tensor) -> Tensor:
-        """Whether elements are close."""
+        """Return a bool tensor: True where the elements of x and y are close."""
         found = comparison.isclose(input, other, self.rtol, self.atol, self.equal_nan)
         return found
 
 
 class FloatStatus(Primitive):
-    """Whether any element is NaN or infinite: one element, float32, 1 when so, else 0."""
+    """Detect overflow: 1.0 if any element is NaN or infinite, else 0.0; the shape is (1,)."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The status of `x`, of shape (1,)."""
+        """Return the status of `x`: float32 of shape (1,)."""
         good = reduce_all(comparison.isfinite(x), tuple(range(x.ndim)), False)
         return reshape_to(cast(logic.logical_not(good), float32), (1,))

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..tensor import Tensor
 
-# Types that the signatures of several families share.
+# Type aliases for the signatures of several families.
 Number: TypeAlias = "int | float"
 Scalar: TypeAlias = "int | float | complex"  # a bool is an int
 Axis: TypeAlias = "int | Sequence[int] | None"  # None is all axes

@@ -1,6 +1,7 @@
-"""Normalisation of axis arguments, in both of MindSpore's spellings.
+"""Normalisation of axis arguments.
 
-NumPy-like functions use axis/keepdims, newer ones dim/keepdim.
+The public functions of `ops` call it. It accepts both of MindSpore's spellings: axis and
+keepdims of NumPy-like functions, dim and keepdim of newer ones.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def spelled(
     """Return axis and keepdims from keyword arguments in either spelling.
 
     Raises:
-        TypeError: an unknown keyword, or one thing in two spellings.
+        TypeError: an unknown keyword, or an axis in both spellings.
     """
     for key, value in other.items():
         if key in _AXIS:

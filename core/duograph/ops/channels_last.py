@@ -45,8 +45,9 @@ def _reference(first: Op, x: Array, *others: object, **attributes: object) -> Ar
 def conv_channels_last(
     input: Tensor, weight: Tensor, stride: Ints, padding: Pairs, dilation: Ints, groups: int
 ):
-    """Primitive: `conv` of (N, spatial..., C) with (O, C / groups, kernel...) to (N,
-    spatial..., O).
+    """Primitive: `conv` of (N, spatial..., C) with (O, C / groups, kernel...).
+
+    The result is (N, spatial..., O).
     """
 
 

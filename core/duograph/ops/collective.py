@@ -1,5 +1,7 @@
-"""Primitive classes of communication on one device and of summaries, and the base classes of
-user-defined primitives.
+"""Primitive classes: collective communication, summaries, and bases of user-defined primitives.
+
+Programs written for several devices call the collectives, which run on one device here: a reduction
+returns its operand. The summary classes accept values and record nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _WORLD = "hccl_world_group"
 
 
 class ReduceOp:
-    """How `AllReduce` and `ReduceScatter` combine (`mindspore.ops.ReduceOp`)."""
+    """The reductions of `AllReduce` and `ReduceScatter` (`mindspore.ops.ReduceOp`)."""
 
     SUM = "sum"
     MAX = "max"
@@ -58,7 +60,7 @@ class AllReduce(Primitive):
         self.group = group
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """The combined tensor."""
+        """Return the tensor unchanged."""
         return identity(input_x)
 
 
@@ -70,7 +72,7 @@ class AllGather(Primitive):
         self.group = group
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """The joined tensor."""
+        """Return the tensor unchanged."""
         return identity(input_x)
 
 
@@ -83,7 +85,7 @@ class ReduceScatter(Primitive):
         self.group = group
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """This device's part."""
+        """Return the tensor unchanged."""
         return identity(input_x)
 
 
@@ -104,13 +106,13 @@ class Broadcast(Primitive):
         self.group = group
 
     def __call__(self, input_x: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """The root's tensors."""
+        """Return the tensors unchanged."""
         return tuple(identity(x) for x in input_x)
 
 
 class _Summary(Primitive):
     def __call__(self, name: str, value: object) -> None:
-        """Take the value; nothing is written without a summary recorder."""
+        """Check the name and discard the value."""
         if not isinstance(name, str) or not name:
             raise ArgumentValueError(f"{self.name}: got name={name!r}; wanted a non-empty string")
 
@@ -135,7 +137,7 @@ class PrimitiveWithInfer(Primitive):
     """Base class of user-defined primitives with `infer_shape` and `infer_dtype`
     (`mindspore.ops.PrimitiveWithInfer`).
 
-    A subclass computes in `__call__`; shapes and dtypes are those of what it returns.
+    A subclass computes in `__call__`; the values that it returns determine shapes and dtypes.
     """
 
 

@@ -1,5 +1,6 @@
-"""Fused sums and products of several operands, quotients and products with defined zeros, and
-clamping.
+"""Elementwise ops of several operands: addcmul, addcdiv, addn, clamping, and division safe at zero.
+
+Users and optimisers call them.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def _(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Number = 1):
     exact = any(
         isinstance(t, Tensor) and not t.dtype.is_floating for t in (input, tensor1, tensor2)
     )
-    if isinstance(value, Tensor) or exact:  # the kernel takes a floating scalar
+    if isinstance(value, Tensor) or exact:  # the kernel accepts a floating scalar only
         return input + tensor1 * tensor2 * value
     return (input, tensor1, tensor2, number_of("addcmul", "value", value))
 
@@ -240,7 +241,7 @@ class AddN(Primitive):
     op = add
 
     def __call__(self, x: Sequence[Tensor]) -> Tensor:
-        """The sum."""
+        """Return the sum of the tensors."""
         return addn(x)
 
 
@@ -302,7 +303,7 @@ def _(x, out, dout, low, high):
 
 @op(name="clip_grad", dtypes=REAL, promote="common", elementwise=True)
 def clip_grad(dout: Tensor, x: Tensor, low: float, high: float):
-    """Composite: the gradient of clamping: `dout` where the element was inside the limits."""
+    """Composite: the gradient of clamping; `dout` for elements inside the limits, else 0."""
     return select(logical_or(x < low, x > high), 0, dout)
 
 

@@ -1,4 +1,4 @@
-"""Comparisons and elementwise predicates. All return bool and have no gradient."""
+"""Comparisons and elementwise predicates: results are bool, without a gradient."""
 
 from __future__ import annotations
 

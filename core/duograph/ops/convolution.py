@@ -1,6 +1,7 @@
-"""Convolution: the primitive, its two gradients, and MindSpore's public functions.
+"""The convolution primitive, its two gradients, and convolution with a bias.
 
-Transposed convolutions are the gradient with respect to the input.
+The public functions in `convolution_functions`, the channels-last ops and graph passes call them.
+Arguments are per-axis tuples that the caller has normalised.
 """
 
 from __future__ import annotations
@@ -10,30 +11,22 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..dtype import REAL
-from ..errors import ArgumentValueError, ShapeError
+from ..errors import ShapeError
 from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
 from ..types import TensorType, size_of
-from .axes import tuple_of
 from .linalg import matmul_of
 from .movement import flip_by
 from .shape_primitives import reduce_sum, reshape_to, transpose_by
 from .windows import (
-    convolution_arguments,
     dilated,
-    hashable,
-    overlap_add,
-    pad_pairs,
     padded,
     window_sizes,
     windows,
 )
 
-__all__ = [
-    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "unfold", "fold",
-]  # fmt: skip
+__all__: list[str] = []  # the primitives are for other modules
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -54,7 +47,8 @@ def _check(name: str, x_shape: Sequence[int], w_shape: Sequence[int], groups: in
     n = len(w_shape) - 2
     if not 1 <= n <= 3 or len(x_shape) != n + 2:
         raise ShapeError(
-            f"{name}: got input of shape {tuple(x_shape)} and weight of shape {tuple(w_shape)}; wanted "
+            f"{name}: got input of shape {tuple(x_shape)} and weight of shape {tuple(w_shape)}; "
+            "wanted "
             f"(N, C, spatial...) and (O, C / groups, kernel...) with 1 to 3 spatial axes"
         )
     if groups < 1 or x_shape[1] != w_shape[1] * groups or w_shape[0] % groups:
@@ -75,7 +69,7 @@ def _(x, w, stride, padding, dilation, groups):
 def _taps(
     kernel: Sequence[int], out: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Yield the index of each kernel element and the slices of the padded input that it multiplies."""
+    """Yield the index of each kernel element, and the slices of the padded input it multiplies."""
     for k in np.ndindex(*kernel):
         yield (
             k,
@@ -151,8 +145,9 @@ def conv_input_grad(
     dilation: Sequence[int],
     groups: int,
 ):
-    """Primitive: gradient of `conv` with respect to an input of `input_shape`; also the transposed
-    convolution.
+    """Primitive: the gradient of `conv` with respect to an input of `input_shape`.
+
+    It is also the transposed convolution.
     """
 
 
@@ -195,8 +190,8 @@ def _(dout, w, out, dx, input_shape, stride, padding, dilation, groups):
 
 @conv_input_grad.decompose
 def _(dout, weight, input_shape, stride, padding, dilation, groups):
-    # a convolution of the dilated cotangent with the flipped kernel, with input and output
-    # channels exchanged
+    # This convolves the dilated cotangent with the flipped kernel, whose input and output channels
+    # are exchanged.
     o, i, *kernel = weight.shape
     far = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
     wide = dilated(dout, stride)
@@ -285,384 +280,3 @@ def conv_with_bias(
     """`conv` plus a bias for each output channel."""
     out = conv(input, weight, stride, padding, dilation, groups)
     return out + reshape_to(bias, (bias.shape[0], *[1] * (input.ndim - 2)))
-
-
-# ---- public functions ---------------------------------------------------------------------------
-
-
-def convolve(
-    name: str,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: int | Sequence[int],
-    pad_mode: str,
-    padding: int | Sequence[int],
-    dilation: int | Sequence[int],
-    groups: int,
-    n: int,
-) -> Tensor:
-    """Implement conv1d, conv2d and conv3d; the batch axis is optional."""
-    if weight.ndim != n + 2 or input.ndim not in (n + 1, n + 2):
-        raise ShapeError(
-            f"{name}: got input of shape {input.shape} and weight of shape {weight.shape}; wanted "
-            f"{n + 2} axes each: (N, C, spatial...) and (O, C / groups, kernel...)"
-        )
-    single = input.ndim == n + 1
-    x = reshape_to(input, (1, *input.shape)) if single else input
-    strides, pads, dilations = convolution_arguments(
-        name,
-        hashable(stride),
-        pad_mode,
-        hashable(padding),
-        hashable(dilation),
-        x.shape[2:],
-        weight.shape[2:],
-    )
-    if bias is None:
-        out = conv(x, weight, strides, pads, dilations, groups)
-    else:
-        if bias.shape != (weight.shape[0],):
-            raise ShapeError(
-                f"{name}: got bias of shape {bias.shape}; wanted {(weight.shape[0],)}, one number per output channel"
-            )
-        out = conv_with_bias(x, weight, bias, strides, pads, dilations, groups)
-    return reshape_to(out, out.shape[1:]) if single else out
-
-
-_DOC = """{n}-D convolution (cross-correlation) (`mindspore.ops.conv{n}d`).
-
-    Args:
-        input: Tensor (N, C, {axes}), or without N.
-        weight: Tensor (O, C / groups, {kernel}).
-        bias: Tensor (O,) or None.
-        stride, dilation: int, or {n} of them.
-        pad_mode: ``"valid"``, ``"same"`` (output size is input size over stride, rounded up) or ``"pad"``.
-        padding: with ``"pad"``: int, {n} ints, or {n2} ints (low and high of each axis).
-        groups: channels are split in so many groups, each with weights of its own.
-
-    Returns:
-        Tensor (N, O, {axes}).
-
-    Raises:
-        ValueError: the shapes do not match, an unknown pad_mode, or padding without ``"pad"``.
-
-    Examples:
-        >>> import duograph as ms
-        >>> x, w = ms.ops.ones((1, 2, {five})), ms.ops.ones((3, 2, {three}))
-        >>> ms.ops.conv{n}d(x, w, pad_mode="same").shape == (1, 3, {five})
-        True
-    """
-
-
-def conv1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | Sequence[int] = 1,
-    pad_mode: str = "valid",
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    return convolve("conv1d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 1)
-
-
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | Sequence[int] = 1,
-    pad_mode: str = "valid",
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    return convolve("conv2d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 2)
-
-
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | Sequence[int] = 1,
-    pad_mode: str = "valid",
-    padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    return convolve("conv3d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 3)
-
-
-def transposed(
-    name: str,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: int | Sequence[int],
-    padding: int | Sequence[int],
-    output_padding: int | Sequence[int],
-    groups: int,
-    dilation: int | Sequence[int],
-    n: int,
-) -> Tensor:
-    """Implement the transposed convolutions."""
-    if weight.ndim != n + 2 or input.ndim not in (n + 1, n + 2):
-        raise ShapeError(
-            f"{name}: got input of shape {input.shape} and weight of shape {weight.shape}; wanted "
-            f"{n + 2} axes each: (N, C, spatial...) and (C, O / groups, kernel...)"
-        )
-    strides = tuple_of(name, "stride", stride, n)
-    dilations = tuple_of(name, "dilation", dilation, n)
-    extra = tuple_of(name, "output_padding", output_padding, n)
-    pads = pad_pairs(name, padding, n)
-    single = input.ndim == n + 1
-    x = reshape_to(input, (1, *input.shape)) if single else input
-    sizes = [
-        (size - 1) * s - low - high + d * (k - 1) + e + 1
-        for size, s, (low, high), d, k, e in zip(
-            x.shape[2:], strides, pads, dilations, weight.shape[2:], extra, strict=True
-        )
-    ]
-    for e, s, d in zip(extra, strides, dilations, strict=True):
-        if not 0 <= e < max(s, d):
-            raise ArgumentValueError(
-                f"{name}: got output_padding {e}; wanted less than the stride {s} or the dilation {d}"
-            )
-    grown = [(low, high) for (low, high), e in zip(pads, extra, strict=True)]
-    shape = (x.shape[0], weight.shape[1] * groups, *sizes)
-    out = conv_input_grad(x, weight, shape, strides, tuple(grown), dilations, groups)
-    if bias is not None:
-        out = out + reshape_to(bias, (bias.shape[0], *[1] * n))
-    return reshape_to(out, out.shape[1:]) if single else out
-
-
-_TRANSPOSED = """{n}-D transposed convolution: the gradient of `conv{n}d` with respect to its input.
-
-    Args:
-        input: Tensor (N, C, {axes}), or without N.
-        weight: Tensor (C, O / groups, {kernel}).
-        bias: Tensor (O,) or None.
-        stride, dilation: int, or {n} of them.
-        padding: taken off both ends of the result: int, {n} ints, or {n2} ints.
-        output_padding: added to the result's high end; less than the stride.
-        groups: as in the convolution.
-
-    Returns:
-        Tensor (N, O, {axes}) of size (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
-
-    Raises:
-        ValueError: the shapes do not match.
-
-    Examples:
-        >>> import duograph as ms
-        >>> x, w = ms.ops.ones((1, 2, {five})), ms.ops.ones((2, 3, {three}))
-        >>> ms.ops.conv_transpose{n}d(x, w, padding=1).shape == (1, 3, {five})
-        True
-    """
-
-
-def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    output_padding: int | Sequence[int] = 0,
-    groups: int = 1,
-    dilation: int | Sequence[int] = 1,
-) -> Tensor:
-    return transposed(
-        "conv_transpose1d",
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
-        dilation,
-        1,
-    )
-
-
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    output_padding: int | Sequence[int] = 0,
-    groups: int = 1,
-    dilation: int | Sequence[int] = 1,
-) -> Tensor:
-    return transposed(
-        "conv_transpose2d",
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
-        dilation,
-        2,
-    )
-
-
-def conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    output_padding: int | Sequence[int] = 0,
-    groups: int = 1,
-    dilation: int | Sequence[int] = 1,
-) -> Tensor:
-    return transposed(
-        "conv_transpose3d",
-        input,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        groups,
-        dilation,
-        3,
-    )
-
-
-for _n, _functions in enumerate(
-    ((conv1d, conv_transpose1d), (conv2d, conv_transpose2d), (conv3d, conv_transpose3d)), 1
-):
-    for _function, _doc in zip(_functions, (_DOC, _TRANSPOSED), strict=True):
-        _function.__doc__ = _doc.format(
-            n=_n, n2=2 * _n, axes=", ".join("DHW"[3 - _n :]), kernel=", ".join(["k"] * _n),
-            five=", ".join(["5"] * _n) + ("," if _n == 0 else ""), three=", ".join(["3"] * _n),
-        )  # fmt: skip
-
-
-# ---- unfold and fold ----------------------------------------------------------------------------
-
-
-@op(dtypes=REAL, primitive="Unfold(kernel_size, stride=1, padding=0, dilation=1)(x)")
-def unfold(
-    input: Tensor,
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Pairs,
-    dilation: Sequence[int],
-):
-    """Sliding windows as columns, im2col (`mindspore.ops.unfold`).
-
-    Args:
-        input: Tensor (N, C, H, W).
-        kernel_size, dilation, stride: int, or 2 of them.
-        padding: int, 2 ints, or 4 (low and high of each axis).
-
-    Returns:
-        Tensor (N, C * kernel, windows).
-
-    Raises:
-        ValueError: not four axes, or a window larger than the input.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.unfold(ms.ops.ones((1, 2, 4, 4)), 3).shape
-        (1, 18, 4)
-    """
-    out = window_sizes("unfold", input.shape[2:], kernel, stride, padding, dilation)
-    n, c = input.shape[:2]
-    cols = windows(input, kernel, stride, padding, dilation, out)
-    return reshape_to(cols, (n, c * size_of(kernel), size_of(out)))
-
-
-@unfold.normaliser
-def _(
-    input: Tensor,
-    kernel_size: int | Sequence[int],
-    dilation: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    stride: int | Sequence[int] = 1,
-):
-    if input.ndim != 4:
-        raise ShapeError(f"unfold: got input of shape {input.shape}; wanted (N, C, H, W)")
-    return (
-        input,
-        tuple_of("unfold", "kernel_size", kernel_size, 2),
-        tuple_of("unfold", "stride", stride, 2),
-        pad_pairs("unfold", padding, 2),
-        tuple_of("unfold", "dilation", dilation, 2),
-    )
-
-
-@unfold.bprop
-def _(x, out, dout, kernel, stride, padding, dilation):
-    return (fold(dout, x.shape[2:], kernel, stride, padding, dilation),)
-
-
-@op(dtypes=REAL, primitive="Fold(output_size, kernel_size, stride=1, padding=0, dilation=1)(x)")
-def fold(
-    input: Tensor,
-    sizes: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Pairs,
-    dilation: Sequence[int],
-):
-    """Columns summed back into an image, col2im (`mindspore.ops.fold`).
-
-    Args:
-        input: Tensor (N, C * kernel, windows).
-        output_size: (H, W) of the result; a Tensor or ints.
-        kernel_size, dilation, padding, stride: as of `unfold`.
-
-    Returns:
-        Tensor (N, C, H, W).
-
-    Raises:
-        ValueError: the sizes do not match.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.fold(ms.ops.ones((1, 18, 4)), (4, 4), 3).shape
-        (1, 2, 4, 4)
-    """
-    out = window_sizes("fold", sizes, kernel, stride, padding, dilation)
-    n = input.shape[0]
-    c = input.shape[1] // size_of(kernel)
-    parts = reshape_to(input, (n, c, *kernel, *out))
-    return overlap_add(parts, sizes, kernel, stride, padding, dilation, out)
-
-
-@fold.normaliser
-def _(
-    input: Tensor,
-    output_size: int | Sequence[int] | Tensor,
-    kernel_size: int | Sequence[int],
-    dilation: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
-    stride: int | Sequence[int] = 1,
-):
-    if isinstance(output_size, Tensor):
-        output_size = output_size.tolist()
-    sizes = tuple_of("fold", "output_size", output_size, 2)
-    kernel = tuple_of("fold", "kernel_size", kernel_size, 2)
-    strides = tuple_of("fold", "stride", stride, 2)
-    pads = pad_pairs("fold", padding, 2)
-    dilations = tuple_of("fold", "dilation", dilation, 2)
-    if input.ndim != 3 or input.shape[1] % size_of(kernel):
-        raise ShapeError(
-            f"fold: got input of shape {input.shape}; wanted (N, C * {size_of(kernel)}, windows)"
-        )
-    count = size_of(window_sizes("fold", sizes, kernel, strides, pads, dilations))
-    if input.shape[2] != count:
-        raise ShapeError(f"fold: got {input.shape[2]} windows; wanted {count} for size {sizes}")
-    return (input, sizes, kernel, strides, pads, dilations)
-
-
-@fold.bprop
-def _(x, out, dout, sizes, kernel, stride, padding, dilation):
-    return (unfold(dout, kernel, stride, padding, dilation),)

@@ -1,6 +1,6 @@
 """Primitive classes of convolutions and sliding windows.
 
-They convert MindSpore's constructor arguments to the attributes of an op.
+Users construct them. They convert MindSpore's constructor arguments to the attributes of an op.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from ..errors import ShapeError
 from ..tensor import Tensor
 from . import convolution
 from .axes import tuple_of
+from .convolution_functions import conv_transpose3d
 from .data_formats import first_to_last, last_to_first, spatial, wanted_format
 from .primitive import Primitive
 from .shape_primitives import reshape_to, transpose_by
@@ -59,7 +60,7 @@ class _Conv(Primitive):
         )
 
     def __call__(self, x: Tensor, weight: Tensor) -> Tensor:
-        """The convolution of x and weight."""
+        """Return the convolution of x and weight."""
         last = self.data_format == "NHWC"
         if last:
             x, weight = last_to_first(x), last_to_first(weight)
@@ -69,7 +70,8 @@ class _Conv(Primitive):
             or weight.shape[0] != self.out_channel
         ):
             raise ShapeError(
-                f"{self.name}: got weight of shape {weight.shape}; wanted {self.out_channel} outputs "
+                f"{self.name}: got weight of shape {weight.shape}; wanted {self.out_channel} "
+                "outputs "
                 f"and a kernel of {self.kernel_size}"
             )
         out = convolution.conv(
@@ -111,7 +113,7 @@ class DepthwiseConv2dNative(_Conv):
         )
 
     def __call__(self, x: Tensor, weight: Tensor) -> Tensor:
-        """weight: (channel_multiplier, C, kernel...)."""
+        """Convolve x with a weight of shape (channel_multiplier, C, kernel...)."""
         c = x.shape[1]
         m = weight.shape[0]
         w = reshape_to(transpose_by(weight, (1, 0, 2, 3)), (c * m, 1, *weight.shape[2:]))
@@ -119,7 +121,7 @@ class DepthwiseConv2dNative(_Conv):
 
 
 class Conv3D(_Conv):
-    """3-D convolution: `Conv3D(out_channel, kernel_size, pad_mode="valid", pad=0, ...)(x, weight)`."""
+    """3-D convolution: `Conv3D(out_channel, kernel_size, pad_mode="valid", ...)(x, weight)`."""
 
     _n = 3
     _formats = ("NCDHW",)
@@ -130,7 +132,7 @@ class Conv2DBackpropInput(Primitive):
 
     `Conv2DBackpropInput(out_channel, kernel_size, ...)(dout, weight, input_size)`.
 
-    Also the transposed convolution, under the name `Conv2DTranspose`.
+    `Conv2DTranspose` is the same op under another name.
     """
 
     op = convolution.conv_input_grad
@@ -162,7 +164,7 @@ class Conv2DBackpropInput(Primitive):
         self.data_format = wanted_format(name, data_format, ("NCHW",))
 
     def __call__(self, dout: Tensor, weight: Tensor, input_size: Sequence[int] | Tensor) -> Tensor:
-        """The input's gradient, of the shape `input_size`."""
+        """Return the gradient of the input, of shape `input_size`."""
         size = tuple(input_size.tolist() if isinstance(input_size, Tensor) else input_size)
         pads = mode_padding(
             self.name,
@@ -216,7 +218,7 @@ class Conv2DBackpropFilter(Primitive):
         self.data_format = wanted_format(self.name, data_format, ("NCHW",))
 
     def __call__(self, dout: Tensor, input: Tensor, weight_size: Sequence[int] | Tensor) -> Tensor:
-        """The weight's gradient, of the shape `weight_size`."""
+        """Return the gradient of the weight, of shape `weight_size`."""
         size = tuple(weight_size.tolist() if isinstance(weight_size, Tensor) else weight_size)
         pads = mode_padding(
             self.name,
@@ -267,7 +269,7 @@ class Conv3DTranspose(Primitive):
         self.data_format = wanted_format(self.name, data_format, ("NCDHW",))
 
     def __call__(self, dout: Tensor, weight: Tensor) -> Tensor:
-        """weight: (in_channel, out_channel / group, kernel...)."""
+        """Apply the convolution; weight has shape (in_channel, out_channel / group, kernel...)."""
         if self.pad_mode.lower() == "same":
             sizes = [n * s for n, s in zip(dout.shape[2:], self.stride, strict=True)]
             pads = mode_padding(
@@ -278,6 +280,6 @@ class Conv3DTranspose(Primitive):
                 dout, weight, shape, self.stride, pads, self.dilation, self.group
             )
         padding = self.pad if self.pad_mode.lower() == "pad" else 0
-        return convolution.conv_transpose3d(
+        return conv_transpose3d(
             dout, weight, None, self.stride, padding, self.output_padding, self.group, self.dilation
         )

@@ -1,4 +1,7 @@
-"""Primitives that create tensors: constants, counters, casts and random bits."""
+"""Primitives that create tensors (constants, counters), and casts.
+
+The families of `ops` import them from here; users call `cast` alone.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""Functions that create tensors: zeros, ones, full, ranges, one-hot rows, masks."""
+"""Functions that create tensors: zeros, ones, full, one-hot rows, masks, triangle indices.
+
+Users call them; other families use `as_index` and `beside` for index operands. Ranges are in
+`creation_ranges`.
+"""
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +21,7 @@ from . import powers
 from .arguments import Number, Scalar, ints_of
 from .axes import axis_of
 from .comparison import equal, less
-from .creation import cast, cast_to, iota
+from .creation import cast_to, iota
 from .creation import fill as fill_by
 from .logic import select_by
 from .methods import tensor_method
@@ -28,12 +31,11 @@ from .shaping import spread
 
 __all__ = [
     "ones", "zeros", "full", "empty", "ones_like", "zeros_like", "full_like", "empty_like", "fill",
-    "fills", "eye", "arange", "range", "make_range", "linspace", "logspace", "one_hot",
-    "sequence_mask", "tril_indices", "triu_indices", "vander",
+    "fills", "eye", "one_hot", "sequence_mask", "tril_indices", "triu_indices", "vander",
 ]  # fmt: skip
 
 
-def _sizes(name: str, shape: object) -> tuple[int, ...]:
+def sizes_of(name: str, shape: object) -> tuple[int, ...]:
     found = ints_of(name, "shape", shape)
     if min(found, default=0) < 0:
         raise ArgumentValueError(f"{name}: got shape {found}; wanted none negative")
@@ -63,7 +65,7 @@ def ones(shape: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) ->
          [1, 1]])
     """
     found = float32 if dtype is None else as_dtype(dtype)
-    return fill_by(_sizes("ones", shape), _constant(1, found), found)
+    return fill_by(sizes_of("ones", shape), _constant(1, found), found)
 
 
 def _constant(value: int, of: DType) -> bool | int:
@@ -87,10 +89,10 @@ def zeros(size: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) ->
         Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  0.00000000e+00,  0.00000000e+00])
     """
     found = float32 if dtype is None else as_dtype(dtype)
-    return fill_by(_sizes("zeros", size), _constant(0, found), found)
+    return fill_by(sizes_of("zeros", size), _constant(0, found), found)
 
 
-def _fit(value: Any, of: DType) -> Scalar:
+def converted_number(value: Any, of: DType) -> Scalar:
     """Convert a number to the Python type of a dtype; integers are truncated."""
     if of is bool_:
         return bool(value)
@@ -139,12 +141,12 @@ def full(
         >>> ms.ops.full((2,), 0.5)
         Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e-01,  5.00000000e-01])
     """
-    value, own = _number("full", fill_value)
+    value, own = number_and_dtype("full", fill_value)
     found = own if dtype is None else as_dtype(dtype)
-    return fill_by(_sizes("full", size), _fit(value, found), found)
+    return fill_by(sizes_of("full", size), converted_number(value, found), found)
 
 
-def _number(name: str, value: object) -> tuple[Any, DType]:
+def number_and_dtype(name: str, value: object) -> tuple[Any, DType]:
     """Return the value and dtype of a number or of a tensor of one element."""
     if isinstance(value, Tensor):
         return value.item(), value.dtype
@@ -175,7 +177,7 @@ def full_like(input: Tensor, value: object, dtype: DType):
 @full_like.normaliser
 def _(input: Tensor, fill_value: Tensor | Scalar, *, dtype: DTypeLike | None = None):
     found = input.dtype if dtype is None else as_dtype(dtype)
-    value = _fit(_number("full_like", fill_value)[0], found)
+    value = converted_number(number_and_dtype("full_like", fill_value)[0], found)
     return (input, value, found)
 
 
@@ -277,7 +279,7 @@ def _filled(
     self: Tensor, name: str, shape: object, value: Scalar, dtype: DTypeLike | None
 ) -> Tensor:
     found = self.dtype if dtype is None else as_dtype(dtype)
-    return new_full_by(self, _sizes(name, shape), _fit(value, found), found)
+    return new_full_by(self, sizes_of(name, shape), converted_number(value, found), found)
 
 
 @tensor_method("new_zeros")
@@ -305,7 +307,7 @@ def _tensor_new_full(
     dtype: DTypeLike | None = None,
 ) -> Tensor:
     """One value with another shape and the dtype of this tensor."""
-    return _filled(self, "new_full", size, _number("new_full", fill_value)[0], dtype)
+    return _filled(self, "new_full", size, number_and_dtype("new_full", fill_value)[0], dtype)
 
 
 @tensor_method("new_empty")
@@ -344,149 +346,8 @@ def eye(n: int, m: int, offset: int, dtype: DType):
 
 @eye.normaliser
 def _(n: int, m: int | None = None, dtype: DTypeLike | None = None):
-    rows, columns = _sizes("eye", (n, n if m is None else m))
+    rows, columns = sizes_of("eye", (n, n if m is None else m))
     return (rows, columns, 0, float32 if dtype is None else as_dtype(dtype))
-
-
-# ---- ranges
-# ------------------------------------------------------------------------------------------
-
-
-def arange(
-    start: Tensor | Number = 0,
-    end: Tensor | Number | None = None,
-    step: Tensor | Number = 1,
-    *,
-    dtype: DTypeLike | None = None,
-) -> Tensor:
-    """Numbers from `start` up to, but not including, `end` (`mindspore.ops.arange`).
-
-    Args:
-        start, end, step: numbers or 0-d Tensors; one alone is the end.
-        dtype: default int64 when all are integers, else float32.
-
-    Raises:
-        ValueError: `step` is 0.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.arange(1, 7, 2)
-        Tensor(shape=[3], dtype=Int64, value= [1, 3, 5])
-    """
-    if end is None:
-        start, end = 0, start
-    first, last, by = (_number("arange", v)[0] for v in (start, end, step))
-    whole = not any(isinstance(v, float) for v in (first, last, by))
-    found = (int64 if whole else float32) if dtype is None else as_dtype(dtype)
-    if by == 0:
-        raise ArgumentValueError("arange: got step=0; wanted another number")
-    if whole:
-        count = len(builtins.range(int(first), int(last), int(by)))
-        kind = found if found in (int32, int64) else int64
-        out = iota((count,), 0, kind)
-        if by != 1:
-            out = out * by
-        if first != 0:
-            out = out + first
-        return cast(out, found)
-    return Tensor(np.arange(float(first), last, by).astype(found.np))
-
-
-def range(
-    start: Tensor | Number,
-    end: Tensor | Number | None = None,
-    step: Tensor | Number = 1,
-    maxlen: int = 1000000,
-) -> Tensor:
-    """Numbers from `start` up to, but not including, `end`; the dtype is that of the arguments
-    (`mindspore.ops.range`).
-
-    Raises:
-        ValueError: `step` is 0, or more than `maxlen` numbers.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.range(0, 6, 2)
-        Tensor(shape=[3], dtype=Int64, value= [0, 2, 4])
-    """
-    kinds = [v.dtype for v in (start, end, step) if isinstance(v, Tensor)]
-    made = arange(start, end, step, dtype=kinds[0] if kinds else None)
-    if made.size > maxlen:
-        raise ArgumentValueError(f"range: got {made.size} numbers; wanted at most maxlen={maxlen}")
-    return made
-
-
-def make_range(*args: int) -> tuple[int, ...]:
-    """`tuple(range(...))` of Python (`mindspore.ops.make_range`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.make_range(1, 7, 2)
-        (1, 3, 5)
-    """
-    return tuple(builtins.range(*[_number("make_range", a)[0] for a in args]))
-
-
-@op(primitive="LinSpace")
-def linspace(start: Tensor, end: Tensor, steps: int):
-    """`steps` evenly spaced numbers from `start` to `end`, both included
-    (`mindspore.ops.linspace`).
-
-    Args:
-        start, end: numbers, or Tensors of one shape, which the result has before its last axis.
-        steps: int.
-
-    Returns:
-        Tensor, float32 unless `start` is a Tensor of another floating dtype.
-
-    Raises:
-        ValueError: `steps` is negative.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.linspace(0, 1, 5).asnumpy()
-        array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
-    """
-    part = iota((steps,), 0, start.dtype) * (1.0 / max(steps - 1, 1))
-    first = reshape_to(start, (*start.shape, 1))
-    last = reshape_to(end, (*end.shape, 1))
-    half = less(iota((steps,), 0, int32), (steps + 1) // 2)
-    # computed from the nearer end, so that both ends are exact
-    return select_by(half, first + (last - first) * part, last - (last - first) * (1.0 - part))
-
-
-@linspace.normaliser
-def _(start: Tensor | Number, end: Tensor | Number, steps: int):
-    (count,) = _sizes("linspace", steps)
-    if not isinstance(start, Tensor) and not isinstance(end, Tensor):
-        return Tensor(np.linspace(start, end, count).astype(np.float32))
-    like = start if isinstance(start, Tensor) else end
-    found = like.dtype if like.dtype.is_floating else float32
-    first, last = (cast(v if isinstance(v, Tensor) else Tensor(v), found) for v in (start, end))
-    return (first, last, count)
-
-
-def logspace(
-    start: Tensor | Number,
-    end: Tensor | Number,
-    steps: int,
-    base: int = 10,
-    *,
-    dtype: DTypeLike = float32,
-) -> Tensor:
-    """`base` to the power of each of `linspace(start, end, steps)` (`mindspore.ops.logspace`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.logspace(0, 2, 3)
-        Tensor(shape=[3], dtype=Float32, value= [ 1.00000000e+00,  1.00000000e+01,  1.00000000e+02])
-    """
-    if not isinstance(start, Tensor) and not isinstance(end, Tensor):
-        (count,) = _sizes("logspace", steps)
-        return Tensor(
-            np.power(float(base), np.linspace(start, end, count)).astype(as_dtype(dtype).np)
-        )
-    return cast(powers.pow(float(base), linspace.public(start, end, steps)), dtype)
 
 
 # ---- one-hot and masks
@@ -495,7 +356,7 @@ def logspace(
 
 @op(name="one_hot_mask", differentiable=False)
 def one_hot_mask(indices: Tensor, depth: int, axis: int):
-    """Composite: whether the number along a new axis of size `depth` is the index."""
+    """Composite: True where the position along a new axis of size `depth` equals the index."""
     shape = indices.shape
     wide = shape[:axis] + (depth,) + shape[axis:]
     narrow = shape[:axis] + (1,) + shape[axis:]
@@ -508,7 +369,8 @@ def one_hot(indices: Tensor, depth: int, axis: int, on: object, off: object, dty
     (`mindspore.ops.one_hot`).
 
     Args:
-        indices: Tensor of any shape, integer; an index outside [0, depth) yields `off_value` throughout.
+        indices: Tensor of any shape, integer; the row of an index outside [0, depth) has
+            `off_value` everywhere.
         depth: size of the new axis.
         on_value, off_value: numbers or 0-d Tensors; their dtype is that of the result.
         axis: position of the new axis in the result.
@@ -541,7 +403,7 @@ def _(
         raise DTypeError(
             f"one_hot: indices have dtype {indices.dtype.name}; wanted an integer dtype"
         )
-    (count,) = _sizes("one_hot", depth)
+    (count,) = sizes_of("one_hot", depth)
     at = axis_of("one_hot", axis, len(indices.shape) + 1)
     if not isinstance(on_value, Tensor) and not isinstance(off_value, Tensor):
         kind = promote(scalar_dtype(on_value), scalar_dtype(off_value))
@@ -557,7 +419,7 @@ def _zero_d(x: Tensor) -> Tensor:
 
 
 def beside(like: Tensor, value: object) -> Tensor:
-    """Create a tensor of `value` on the device of `like`, so that results are on that device."""
+    """Return `value` as a tensor that is committed to the device of `like`, where it has one."""
     if not isinstance(value, Tensor):
         value = Tensor(value)
     device = like._type.device
@@ -570,7 +432,7 @@ def as_index(indices: object, like: Tensor | None = None) -> Tensor:
     """Convert indices to int32 or int64, the dtypes that gather and scatter accept.
 
     Args:
-        like: the tensor that will be indexed.
+        like: the indexed tensor; the indices are committed to its device.
 
     Raises:
         DTypeError: not integers.
@@ -595,7 +457,8 @@ def sequence_mask(lengths: Tensor, maxlen: int):
 
     Args:
         lengths: integer Tensor, or tuple or list.
-        maxlen: size of the new last axis; default the largest length, which is then read from the device.
+        maxlen: size of the new last axis; default the largest length, which is then read from the
+            device.
 
     Returns:
         Tensor of bool, of shape lengths.shape + (maxlen,).
@@ -617,14 +480,14 @@ def _(lengths: Tensor | Sequence[int], maxlen: int | None = None):
     found = as_index(lengths)
     if maxlen is None:
         maxlen = int(found.asnumpy().max()) if found.size else 0
-    (count,) = _sizes("sequence_mask", maxlen)
+    (count,) = sizes_of("sequence_mask", maxlen)
     return (found, count)
 
 
 def _triangle_indices(
     name: str, row: int, col: int, offset: int, dtype: DTypeLike, lower: bool
 ) -> Tensor:
-    rows, columns = _sizes(name, (row, col))
+    rows, columns = sizes_of(name, (row, col))
     found = (
         np.tril_indices(rows, offset, columns) if lower else np.triu_indices(rows, offset, columns)
     )
@@ -672,6 +535,6 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     """
     if len(x.shape) != 1:
         raise ArgumentValueError(f"vander: got shape {x.shape}; wanted one axis")
-    (count,) = _sizes("vander", x.shape[0] if N is None else N)
+    (count,) = sizes_of("vander", x.shape[0] if N is None else N)
     power = Tensor(np.arange(count)[::-1].astype(x.dtype.np))
     return powers.pow(reshape_to(x, (x.size, 1)), power)

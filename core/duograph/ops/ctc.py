@@ -1,5 +1,6 @@
-"""Connectionist temporal classification.
+"""The loss of connectionist temporal classification (CTC).
 
+Users and the primitive `CTCLoss` call it. Targets and lengths are read on the host.
 Source: Graves et al., Connectionist Temporal Classification, ICML 2006.
 """
 
@@ -30,13 +31,13 @@ from .shape_primitives import reduce_sum, reshape_to, transpose_by
 
 __all__ = ["ctc_loss"]
 
-# The logarithm of an impossible path: below any real path, and sums of several do not overflow.
+# The log probability of an impossible path: below that of any real path, and sums do not overflow.
 _NEVER = -1e30
 
 
 @op(composite=True)
 def ctc_alpha(log_probs: Tensor, labels: Tensor, skip: Tensor):
-    """Forward variables of CTC in logarithms: (T, N, L) for extended labels (N, L).
+    """Composite: logarithms of the forward variables of CTC, (T, N, L) for extended labels (N, L).
 
     Source: Graves et al., Connectionist Temporal Classification, ICML 2006, equations 6 and 7.
     """
@@ -171,8 +172,10 @@ def _tables(
     blank: int,
     single: bool,
 ) -> tuple[Array, ...]:
-    """Return the labels extended with blanks, the steps that may skip a blank, the ends of paths,
-    the empty targets, and the divisors of the mean.
+    """Return the host tables of a CTC loss.
+
+    They are the labels extended with blanks, the steps that may skip a blank, the two final states
+    of each item as flat indices, the empty targets, and the divisors of the mean.
     """
     steps, batch, classes, longest = size
     if table.ndim == 1 and not (single and table.size == int(out_len.sum())):
@@ -203,7 +206,7 @@ def _tables(
 
 
 def _ctc_read(alpha: Tensor, last: Tensor, before: Tensor, empty: Tensor) -> Tensor:
-    """Return -log of the probability of the two final states at each item's length."""
+    """Return the negative log probability of the two final states of each item."""
     flat = reshape_to(alpha, (alpha.size,))
     last = gather(flat, last, 0)
     before = select_by(empty, fill((), _NEVER, alpha.dtype), gather(flat, before, 0))

@@ -1,4 +1,7 @@
-"""Data formats of MindSpore's primitives (NCHW, NHWC), and sizes listed for all axes."""
+"""Arguments of MindSpore's primitives: data formats (NCHW, NHWC) and per-axis sizes.
+
+The primitive classes of convolution, pooling and normalisation call it.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +37,16 @@ def first_to_last(x: Tensor) -> Tensor:
 
 
 def spatial(name: str, what: str, value: object, n: int) -> tuple[int, ...]:
-    """Convert an int, n ints, or the n+2 ints of the older form (1, 1, ...) to n ints."""
+    """Convert an int, n ints, or the n + 2 ints of the older form (1, 1, ...) to n ints."""
     if isinstance(value, (tuple, list)) and len(value) == n + 2:
         value = tuple(value)[2:]
     return tuple_of(name, what, value, n)
 
 
 class DataFormatDimMap(Primitive):
-    """Maps axis numbers of one data format to another: `DataFormatDimMap(src_format="NHWC",
-    dst_format="NCHW")(x)`.
+    """Map axis numbers of one data format to another.
+
+    `DataFormatDimMap(src_format="NHWC", dst_format="NCHW")(x)`.
     """
 
     def __init__(self, src_format: str = "NHWC", dst_format: str = "NCHW") -> None:
@@ -51,6 +55,6 @@ class DataFormatDimMap(Primitive):
         self.dst_format = wanted_format("DataFormatDimMap", dst_format, ("NHWC", "NCHW"))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The mapped axis numbers."""
+        """Return the mapped axis numbers."""
         to = np.array([self.dst_format.index(c) for c in self.src_format], x.dtype.np)
         return gather(Tensor(to), x, 0)

@@ -1,6 +1,6 @@
 """Ops of object detection: overlap, encoding, non-maximum suppression, cropping.
 
-A box is (x1, y1, x2, y2).
+Users and their detection models call them. A box is (x1, y1, x2, y2).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def _sides(boxes: Tensor) -> list[Tensor]:
-    """Return the four columns of (n, 4)."""
+    """Return the four columns of boxes (n, 4)."""
     n = boxes.shape[0]
     return [reshape_to(slice_by(boxes, (0, i), (n, i + 1), (1, 1)), (n,)) for i in range(4)]
 
@@ -228,7 +228,7 @@ def check_valid(bboxes: Tensor, img_metas: Tensor) -> Tensor:
 def nms_with_mask(bboxes: Tensor, iou_threshold: float):
     """Greedy non-maximum suppression of (n, 5) boxes with scores, on the host.
 
-    Returns: boxes by descending score, int32 indices 0 .. n - 1, and a mask of the kept boxes.
+    Returns boxes by descending score, int32 indices 0 .. n - 1, and a mask of the kept boxes.
     """
 
 
@@ -270,7 +270,10 @@ def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def _bilinear(rows: Tensor, start: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Tensor:
-    """Interpolate rows (cells, C) at start + (y, x), positions (n, p, q); the result is (n, p, q, C)."""
+    """Interpolate rows (cells, C) at start + (y, x).
+
+    Positions are (n, p, q); the result is (n, p, q, C).
+    """
     total: Tensor | None = None
     for iy, wy in _corners(y, height):
         for ix, wx in _corners(x, width):
@@ -285,7 +288,10 @@ def _bilinear(rows: Tensor, start: Tensor, y: Tensor, x: Tensor, height: int, wi
 @op(
     dtypes=FLOATING,
     promote="common",
-    primitive="ROIAlign(pooled_height, pooled_width, spatial_scale, sample_num=2, roi_end_mode=1)(features, rois)",
+    primitive=(
+        "ROIAlign(pooled_height, pooled_width, spatial_scale, sample_num=2, roi_end_mode=1)"
+        "(features, rois)"
+    ),
 )
 def roi_align(
     features: Tensor,
@@ -363,7 +369,8 @@ def _(
 ):
     if features.ndim != 4 or rois.ndim != 2 or rois.shape[1] != 5:
         raise ShapeError(
-            f"roi_align: got features of shape {features.shape} and rois of shape {rois.shape}; wanted "
+            f"roi_align: got features of shape {features.shape} and rois of shape {rois.shape}; "
+            "wanted "
             f"(N, C, H, W) and (m, 5)"
         )
     if sample_num < 1:
@@ -380,7 +387,10 @@ def _(
 
 
 @op(
-    primitive='CropAndResize(method="bilinear", extrapolation_value=0.0)(x, boxes, box_indices, crop_size)'
+    primitive=(
+        'CropAndResize(method="bilinear", extrapolation_value=0.0)'
+        "(x, boxes, box_indices, crop_size)"
+    )
 )
 def crop_and_resize(
     image: Tensor,
@@ -409,7 +419,8 @@ def crop_and_resize(
     Examples:
         >>> import duograph as ms
         >>> x = ms.ops.ones((1, 4, 4, 1))
-        >>> ms.ops.crop_and_resize(x, ms.Tensor([[0.0, 0.0, 1.0, 1.0]]), ms.Tensor([0]), (2, 2)).shape
+        >>> boxes = ms.Tensor([[0.0, 0.0, 1.0, 1.0]])
+        >>> ms.ops.crop_and_resize(x, boxes, ms.Tensor([0]), (2, 2)).shape
         (1, 2, 2, 1)
     """
     n, height, width, c = image.shape
@@ -458,7 +469,8 @@ def _(
         or box_indices.shape != boxes.shape[:1]
     ):
         raise ShapeError(
-            f"crop_and_resize: got image of shape {image.shape}, boxes of shape {boxes.shape} and box_indices "
+            f"crop_and_resize: got image of shape {image.shape}, boxes of shape {boxes.shape} and "
+            "box_indices "
             f"of shape {box_indices.shape}; wanted (N, H, W, C), (m, 4) and (m,)"
         )
     if method not in ("bilinear", "nearest"):
@@ -492,7 +504,7 @@ class BoundingBoxEncode(Primitive):
         self.means, self.stds = means, stds
 
     def __call__(self, anchor_box: Tensor, groundtruth_box: Tensor) -> Tensor:
-        """The offsets."""
+        """Return the offsets of the ground truth boxes from the anchors."""
         return bounding_box_encode.public(anchor_box, groundtruth_box, self.means, self.stds)
 
 
@@ -517,16 +529,14 @@ class BoundingBoxDecode(Primitive):
         )
 
     def __call__(self, anchor_box: Tensor, deltas: Tensor) -> Tensor:
-        """The boxes."""
+        """Return the decoded boxes."""
         return bounding_box_decode.public(
             anchor_box, deltas, self.max_shape, self.means, self.stds, self.wh_ratio_clip
         )
 
 
 class NMSWithMask(Primitive):
-    """`NMSWithMask(iou_threshold=0.5)(bboxes)` -> (boxes by score, indices, mask of the kept boxes); on
-    the host.
-    """
+    """Non-maximum suppression on the host: `NMSWithMask(iou_threshold=0.5)(bboxes)`."""
 
     op = nms_with_mask
 
@@ -539,7 +549,7 @@ class NMSWithMask(Primitive):
         self.iou_threshold = float(iou_threshold)
 
     def __call__(self, bboxes: Tensor) -> Tensor:
-        """(boxes, numbers, mask)."""
+        """Return boxes by descending score, their indices, and the mask of the kept boxes."""
         if bboxes.ndim != 2 or bboxes.shape[1] != 5:
             raise ShapeError(f"NMSWithMask: got bboxes of shape {bboxes.shape}; wanted (n, 5)")
         return nms_with_mask(bboxes, self.iou_threshold)

@@ -1,4 +1,7 @@
-"""Triangles, bands and diagonals of matrices; axes before the last two are a batch."""
+"""Triangles, bands and diagonals of matrices.
+
+Users and gradient rules call them. The axes before the last two are batch axes.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ __all__ = [
 
 
 def _distance(x: Tensor) -> Tensor:
-    """Column minus row, of the last two axes of `x`."""
+    """Return int32 indices of the diagonals: column minus row, for the last two axes of `x`."""
     shape = x.shape[-2:]
     return iota(shape, 1, int32) - iota(shape, 0, int32)
 
@@ -54,7 +57,7 @@ def _int(name: str, what: str, value: object) -> int:
 
 
 def _last_kept(name: str, x: Tensor, diagonal: object) -> int:
-    """A diagonal, brought to the first one outside where it is further out: int32 holds it then."""
+    """Clamp a diagonal to the nearest one outside the matrix, so that it fits into int32."""
     rows, columns = x.shape[-2:]
     return max(-rows, min(columns, _int(name, "diagonal", diagonal)))
 
@@ -146,7 +149,7 @@ def matrix_band_part(x: Tensor, lower: int, upper: int):
 
 @op(name="diagonal")
 def diagonal_by(input: Tensor, offset: int):
-    """Composite: a diagonal of the last two axes, as the last axis."""
+    """Composite: extract a diagonal of the last two axes into a new last axis."""
     shape = input.shape
     steps = dense_strides(shape)
     rows, columns = shape[-2:]
@@ -211,10 +214,10 @@ def trace(input: Tensor):
 
 @op(name="diag_embed")
 def diag_embed_by(input: Tensor, offset: int):
-    """Composite: the last axis as a diagonal of square matrices of zeros, in the last two axes."""
+    """Composite: square matrices that are zero except for a diagonal, the last axis of `input`."""
     size = input.shape[-1] + abs(offset)
     lead = input.shape[:-1]
-    # element of row i: input[i] for a diagonal above, input[i + offset] for one below
+    # Row i has input[i] on a diagonal above the main one, and input[i + offset] on one below.
     low, high = (0, offset) if offset >= 0 else (-offset, 0)
     rows = pad_by(input, (*[0] * len(lead), low), (*[0] * len(lead), high), 0)
     at = iota((size, size), 1, int32) - iota((size, size), 0, int32)
@@ -254,7 +257,7 @@ tensor_method("diag_embed")(diag_embed)
 
 @primitive("Diag")
 def diag(input: Tensor) -> Tensor:
-    """The elements on the diagonal of zeros; a tensor of n axes gives one of 2n
+    """The elements on the diagonal of zeros; a tensor of n axes becomes one of 2n
     (`mindspore.ops.diag`).
 
     Examples:
@@ -303,9 +306,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 @op(name="set_diagonal", promote="common")
 def set_diagonal_by(input: Tensor, values: Tensor, offset: int):
-    """Composite: `input` with a diagonal of its last two axes replaced by the last axis of
-    `values`.
-    """
+    """Composite: `input` with a diagonal of its last two axes replaced by `values`."""
     rows = input.shape[-2]
     n = values.shape[-1]
     lead = [0] * (values.ndim - 1)
@@ -348,7 +349,7 @@ def diagonal_scatter(
 
 
 def diagonal_length(shape: Sequence[int], offset: int) -> int:
-    """How long a diagonal of the last two axes is."""
+    """Return the length of a diagonal of the last two axes."""
     return max(min(shape[-2] - max(-offset, 0), shape[-1] - max(offset, 0)), 0)
 
 
@@ -365,7 +366,7 @@ def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: object
         x: Tensor of at least one axis.
         k: 0 the main diagonal, positive ones above it.
         num_rows, num_cols: sizes of the matrices; -1: as small as can be, both: square.
-        padding_value: what stands elsewhere.
+        padding_value: value of all other elements.
 
     Raises:
         ValueError: sizes for which the diagonal is of another length.
@@ -391,7 +392,7 @@ def _(
     padding_value: Tensor | Number = 0,
     align: str = "RIGHT_LEFT",
 ):
-    del align  # of several diagonals only
+    del align  # they matter for several diagonals only
     at, pad = _int("matrix_diag", "k", k), _int_or_float(padding_value)
     n = x.shape[-1] if x.shape else 0
     rows = _int("matrix_diag", "num_rows", num_rows)
@@ -421,7 +422,7 @@ def matrix_diag_part(
         >>> ms.ops.matrix_diag_part(ms.Tensor([[1, 2], [3, 4]]), 0)
         Tensor(shape=[2], dtype=Int64, value= [1, 4])
     """
-    del padding_value, align  # of several diagonals only
+    del padding_value, align  # they matter for several diagonals only
     _matrix("matrix_diag_part", x)
     return diagonal_by(x, _int("matrix_diag_part", "k", k))
 
@@ -441,7 +442,7 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT
         [[ 1.00000000e+00,  0.00000000e+00],
          [ 0.00000000e+00,  2.00000000e+00]])
     """
-    del align  # of several diagonals only
+    del align  # they matter for several diagonals only
     _matrix("matrix_set_diag", x)
     return diagonal_scatter(x, diagonal, _int("matrix_set_diag", "k", k), -2, -1)
 

@@ -34,7 +34,7 @@ __all__ = [
 
 @op(differentiable=False)
 def random_laplace(state: Tensor, shape: Sequence[int], dtype: object):
-    """Laplace numbers of mean 0 and scale 1: a sign times an exponential."""
+    """Composite: Laplace numbers of mean 0 and scale 1, a random sign times an exponential."""
     bits = random_bits(state, shape)
     positive = equal(bitwise_and(bits, u32(1)), u32(1))
     size = neg(log(1.0 - fraction(bits)))
@@ -80,14 +80,17 @@ def laplace(
     return unit * lambda_param + mean
 
 
-# How often rejection sampling tries before it takes the mean: each round fails with a probability
-# below 0.05.
+# Rounds of rejection sampling, after which the mean is used. A round fails with a probability below
+# 0.05.
 _GAMMA_ROUNDS = 8
 
 
 @op(differentiable=False)
 def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
-    """Gamma numbers of scale 1 (Marsaglia and Tsang, 2000), a fixed number of rounds."""
+    """Composite: gamma numbers of scale 1 (Marsaglia and Tsang, 2000).
+
+    The number of rejection rounds is fixed.
+    """
     a = broadcast_to(cast_to(alpha, float32), tuple(shape))
     small = less(a, 1.0)
     lifted = select_by(small, a + 1.0, a)  # below 1: gamma(a + 1) * u^(1/a)
@@ -196,7 +199,10 @@ def random_poisson(
 
 
 def _poisson(unit: Array, mean: Array) -> Array:
-    """Inverts the distribution function; for large means the normal limit with a continuity term."""
+    """Return Poisson numbers by inversion of the distribution function, for uniform `unit`.
+
+    Means of 500 and more use the normal approximation with continuity correction.
+    """
     count = np.zeros(unit.shape)
     term = np.exp(-mean.astype(np.float64))
     total = term.copy()
@@ -256,7 +262,8 @@ def log_uniform_candidate_sampler(
     del num_true
     if unique and num_sampled > range_max:
         raise ArgumentValueError(
-            f"log_uniform_candidate_sampler: got num_sampled={num_sampled} unique classes of {range_max}; "
+            f"log_uniform_candidate_sampler: got num_sampled={num_sampled} unique classes of "
+            f"{range_max}; "
             f"wanted at most so many"
         )
     logs = np.log(range_max + 1)

@@ -18,7 +18,8 @@ __all__ = ["dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_drop
 
 @op()
 def dropout(input: Tensor, state: Tensor, p: float, shape: Sequence[int]):
-    """Dropout: elements zeroed with probability p, the others divided by 1 - p (`mindspore.ops.dropout`).
+    """Dropout: elements zeroed with probability p, the others divided by 1 - p
+    (`mindspore.ops.dropout`).
 
     Args:
         input: Tensor of any shape, floating.
@@ -61,7 +62,7 @@ def _(
 
 @op(name="dropout_with_mask")
 def dropout_mask_by(input: Tensor, state: Tensor, p: float):
-    """`dropout`, and its mask of ones and zeros in the dtype of input."""
+    """Composite: `dropout` and its mask, of ones and zeros in the dtype of `input`."""
     kept = logical_not(less(random_uniform(state, input.shape, float32), fill((), p, float32)))
     mask = cast_to(kept, input.dtype)
     scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input

@@ -35,8 +35,10 @@ def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> print(ms.ops.einsum("ij->j", x), ms.ops.einsum("ii", x), ms.ops.einsum("ij,j->i", x, x[0]))
-        [4. 6.] 5.0 [ 5. 11.]
+        >>> print(ms.ops.einsum("ij->j", x), ms.ops.einsum("ii", x))
+        [4. 6.] 5.0
+        >>> print(ms.ops.einsum("ij,j->i", x, x[0]))
+        [ 5. 11.]
     """
     given: Sequence[Any] = (
         operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
@@ -56,7 +58,7 @@ def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
 
 
 def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
-    """Parse the equation to axis names of each operand and of the result.
+    """Parse an equation into the axis names of each operand and of the result.
 
     The axes of an ellipsis have numbered names.
     """
@@ -100,7 +102,8 @@ def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[
         result = [*dotted, *once]
     if len(set(result)) != len(result) or any(c not in sizes for c in result):
         raise ArgumentValueError(
-            f"einsum: got the result {right!r} in {equation!r}; wanted letters of the operands, each once"
+            f"einsum: got the result {right!r} in {equation!r}; wanted letters of the operands, "
+            "each once"
         )
     return terms, result
 
@@ -136,7 +139,7 @@ def _summed(x: Tensor, term: list[str], keep: set[str]) -> tuple[Tensor, list[st
 def _contract(
     x: Tensor, left: list[str], y: Tensor, right: list[str], later: set[str]
 ) -> tuple[Tensor, list[str]]:
-    """Contract a pair of operands by a batched matmul; `later` are the names needed afterwards."""
+    """Contract two operands by a batched matmul; `later` has the axes that are still needed."""
     x, left = _summed(x, left, later | set(right))
     y, right = _summed(y, right, later | set(left))
     a = dict(zip(left, x.shape, strict=True))

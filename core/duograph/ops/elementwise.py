@@ -16,7 +16,8 @@ from .shape_primitives import unbroadcast
 
 __all__ = [
     "abs", "absolute", "add", "fmax", "fmin", "inv",
-    "maximum", "minimum", "mul", "multiply", "neg", "negative", "positive", "reciprocal", "sgn", "sign",
+    "maximum", "minimum", "mul", "multiply", "neg", "negative", "positive", "reciprocal", "sgn",
+    "sign",
     "square", "sub", "subtract", "true_divide",
 ]  # fmt: skip
 
@@ -138,7 +139,8 @@ def _(x, y, out, dout):
     primitive=["RealDiv", "Div"],
 )
 def true_divide(input: Tensor, other: Tensor):
-    """Quotient of elements; integers and bool are converted to float32 (`mindspore.ops.true_divide`).
+    """Quotient of elements; integers and bool are converted to float32
+    (`mindspore.ops.true_divide`).
 
     Args:
         input: Tensor of any shape, or a number; floating or complex; integers and bool are taken as

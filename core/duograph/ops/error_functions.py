@@ -19,7 +19,7 @@ from .logic import select
 __all__ = ["erf", "erfc"]
 
 # Polynomials of float32 accuracy for decompositions: erf(x)/x - 1 in x^2 below 0.875, log(erfc(x))
-# above, and exp(x^2) erfc(x) (1 + 2x) in (x-2)/(x+2). The kernels use the same
+# above, and exp(x^2) erfc(x) (1 + 2x) in (x-2)/(x+2). Kernels use the same polynomials
 # (backend/codegen/floating.h).
 _ERF_NEAR = [
     7.918161e-5,
@@ -48,7 +48,7 @@ def _by_math(function: Callable[[float], float], x: Array) -> Array:
 
 
 def _horner(x: Tensor, coefficients: list[float]) -> Tensor:
-    """Evaluate a polynomial with ops; coefficients from the highest power down."""
+    """Evaluate a polynomial with ops; the coefficient of the highest power is first."""
     out: Any = coefficients[0]
     for c in coefficients[1:]:
         out = out * x + c

@@ -87,7 +87,8 @@ def max(
         where: bool Tensor; elements where it is False count as `initial`.
 
     Returns:
-        (values, int64 indices) with the axis removed. NaN is larger than any number; among equal elements, the first.
+        (values, int64 indices) with the axis removed. NaN is larger than any number; among equal
+        elements, the first wins.
 
     Raises:
         ValueError: there are no elements to reduce, or the axis is out of range.
@@ -121,7 +122,8 @@ def min(
         where: bool Tensor; elements where it is False count as `initial`.
 
     Returns:
-        (values, int64 indices) with the axis removed. NaN is larger than any number; among equal elements, the first.
+        (values, int64 indices) with the axis removed. NaN is larger than any number; among equal
+        elements, the first wins.
 
     Raises:
         ValueError: there are no elements to reduce, or the axis is out of range.
@@ -137,7 +139,10 @@ def min(
 
 
 def _method(name, x, args, initial, where, return_indices, other, sign):
-    """Implement Tensor.max and Tensor.min: (dim, keepdim) returns a pair, (axis=, keepdims=) values."""
+    """Implement Tensor.max and Tensor.min.
+
+    Called with (dim, keepdim) they return values and indices, with (axis=, keepdims=) the values.
+    """
     if len(args) > 2:
         raise ArgumentValueError(f"{name}: got {len(args)} positional arguments; wanted at most 2")
     newer = bool(args) or "dim" in other or "keepdim" in other

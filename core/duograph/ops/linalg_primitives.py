@@ -50,7 +50,7 @@ class BatchMatMul(MatMul):
 
 
 class BiasAdd(Primitive):
-    """Bias added to each channel: `BiasAdd(data_format="NCHW")(x, b)`."""
+    """Add a bias to each channel: `BiasAdd(data_format="NCHW")(x, b)`."""
 
     op = linalg.bias_add
 

@@ -113,7 +113,7 @@ class SmoothL1Loss(Primitive):
 
 
 class L2Loss(Primitive):
-    """Primitive: sum of squares, halved."""
+    """Primitive: half the sum of squares."""
 
     def __call__(self, input_x: Tensor) -> Tensor:
         if not input_x.dtype.is_floating:

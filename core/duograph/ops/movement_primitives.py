@@ -19,6 +19,7 @@ from ..op import OPS, Op
 from ..tensor import Tensor
 from . import (
     axis_scattering,
+    creation_ranges,
     diagonals,
     gathering,
     indexing,
@@ -173,11 +174,11 @@ def _flatten(input_x: Tensor) -> Tensor:
 
 
 def _range(start: _Number, end: _Number | None, step: _Number, maxlen: int) -> Tensor:
-    return creation.range(start, end, step, maxlen)
+    return creation_ranges.range(start, end, step, maxlen)
 
 
 def _log_space(start: _Number, end: _Number, steps: int, base: int, dtype: DType) -> Tensor:
-    return creation.logspace(start, end, steps, base, dtype=dtype)
+    return creation_ranges.logspace(start, end, steps, base, dtype=dtype)
 
 
 def _searchsorted(
@@ -236,7 +237,7 @@ def _index_put(x1: Tensor, x2: Tensor, indices: Sequence[object], accumulate: in
 
 
 def _embedding_lookup(input_params: Tensor, input_indices: object, offset: int) -> Tensor:
-    """Return rows of a table at indices less `offset`, and zeros for an index out of range."""
+    """Look up the rows at `input_indices - offset`; return zeros for an index out of range."""
     indices = creation.as_index(input_indices) - offset
     n = input_params.shape[0]
     inside = logical_and(less(-1, indices), less(indices, n))

@@ -285,8 +285,8 @@ def batch_norm(
 
     Args:
         input_x: Tensor (N, C, ...), floating.
-        running_mean, running_var: Tensors (C,). Used when not training; moved towards the batch's
-            statistics (the unbiased variance) in place when training. None: not updated.
+        running_mean, running_var: Tensors (C,). Used when not training; updated in place with the
+            batch's statistics (the unbiased variance) when training. None: not updated.
         weight, bias: Tensors (C,), or None for 1 and 0.
         training: use the statistics of the batch.
         momentum: weight of the batch in the running statistics.

@@ -70,8 +70,9 @@ class BatchNorm(Primitive):
 
 
 class LayerNorm(Primitive):
-    """`LayerNorm(begin_norm_axis=1, begin_params_axis=1, epsilon=1e-07)(x, gamma, beta)` ->
-    (result, mean, variance).
+    """`LayerNorm(begin_norm_axis=1, begin_params_axis=1, epsilon=1e-07)(x, gamma, beta)`.
+
+    Returns (result, mean, variance).
 
     Examples:
         >>> import duograph as ms
@@ -109,8 +110,9 @@ class LayerNorm(Primitive):
 
 
 class InstanceNorm(Primitive):
-    """`InstanceNorm(epsilon=1e-5, momentum=0.1)(x, gamma, beta, mean, variance)` -> (result, mean,
-    variance).
+    """`InstanceNorm(epsilon=1e-5, momentum=0.1)(x, gamma, beta, mean, variance)`.
+
+    Returns (result, mean, variance), with the given mean and variance.
     """
 
     def __init__(self, epsilon: float = 1e-5, momentum: float = 0.1) -> None:

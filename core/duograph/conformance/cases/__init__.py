@@ -67,7 +67,7 @@ __all__ = ["all_cases", "families"]
 
 @cache
 def families() -> dict[str, list[str]]:
-    """Names of cases by family: the module that they stand in.
+    """Return the names of all conformance test cases, grouped by the module that defines them.
 
     Raises:
         ValueError: two cases have one name.
@@ -94,5 +94,5 @@ def _modules() -> dict[str, list[OpCase]]:
 
 @cache
 def all_cases() -> tuple[OpCase, ...]:
-    """Every case of every module of this package, family by family."""
+    """Return all conformance test cases of every case module, in the order of the modules."""
     return tuple(case for cases in _modules().values() for case in cases)

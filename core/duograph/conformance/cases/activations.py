@@ -21,7 +21,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def away(*points: float, **kwargs: Any) -> Callable[[Make], Iterator[Sample]]:
-    """Samples of a function of one tensor with kinks at `points`, none of them close to one."""
+    """Return a generator of samples for a function with kinks at `points`; no input is near one."""
 
     def samples(make: Make) -> Iterator[Sample]:
         for sample in unary(-4.0, 4.0, **kwargs)(make):
@@ -94,7 +94,7 @@ def glu(x: Array, axis: int = -1) -> Array:
 
 
 def case(function: Any, oracle: Any, *points: float, **kwargs: Any) -> OpCase:
-    """A case of an activation that is one op, with its gradient op where it has one."""
+    """Return the test case of an activation function that is one op, and of its gradient op if any."""
     op = of_op(function)
     assert op is not None
     covers = [OPS[f"{op.name}_grad"]] if op.bprop_rule else []

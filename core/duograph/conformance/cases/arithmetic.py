@@ -60,12 +60,12 @@ KINKS = (0.25, 2.0)  # a range in which functions with steps and kinks are smoot
 
 
 def no_complex(count: int, name: str) -> Bad:
-    """A call with complex elements, which the op does not take."""
+    """Return a failing test call: complex operands for an op that rejects complex numbers."""
     return Bad((IMAGINARY,) * count, TypeError, rf"{name}: .*complex64")
 
 
 def distinct_pairs(make: Make) -> Iterator[Sample]:
-    """Two tensors without ties, at which extremes have no derivative."""
+    """Yield test samples of two tensors without ties, which break derivatives of max and min."""
     for sample in binary(scalar=1)(make):
         if sample.kind not in ("normal", "broadcast", "odd", "zero_d") or make.dtype is bool_:
             yield sample
@@ -78,7 +78,7 @@ def distinct_pairs(make: Make) -> Iterator[Sample]:
 
 
 def division(make: Make) -> Iterator[Sample]:
-    """Both signs in both operands, and zero as a divisor."""
+    """Yield test samples of a division, with both signs and with zero as a divisor."""
     yield from binary(0.3, 2.0, scalar=2)(make)
     if make.dtype is bool_:
         return
@@ -94,7 +94,7 @@ def division(make: Make) -> Iterator[Sample]:
 
 
 def sums(make: Make) -> Iterator[Sample]:
-    """Sums and products, and for integers those that wrap around."""
+    """Yield test samples of a sum or product; integer dtypes get a sample that overflows."""
     yield from binary()(make)
     if make.dtype.is_integer:
         most = np.full(2, np.iinfo(make.dtype.np).max, make.dtype.np)
@@ -102,7 +102,7 @@ def sums(make: Make) -> Iterator[Sample]:
 
 
 def limits(make: Make) -> Iterator[Sample]:
-    """Numbers, tensors and nothing as limits."""
+    """Yield test samples of a clipping op whose limits are numbers, tensors or None."""
     for low, high in ((-1, 1), (None, 1), (0, None)):
         if make.dtype.kind == "u" and low == -1:
             low = 0

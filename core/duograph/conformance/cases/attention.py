@@ -13,9 +13,9 @@ from ...ops import attention as attention_ops
 from ...ops.attention import (
     attention_grad,
     attention_of,
-    flash_attention_score,
     self_attention_grad,
 )
+from ...ops.attention_functions import flash_attention_score
 from ..case import Array, Bad, Make, OpCase, Sample
 from .windows import wide
 
@@ -140,7 +140,7 @@ def attention(
     high: int,
     layout: str,
 ) -> tuple[Array, Array]:
-    """Vaswani et al. (2017), and the logarithms of the sums."""
+    """Compute attention (Vaswani et al., 2017) and the log-sum-exp of each score row in NumPy."""
     q, k, v = _sides(query, key, value, layout)
     weights, log_sum = _weights(q, k, mask, scale, low, high)
     kept = np.float32 if query.dtype.itemsize == 2 else query.dtype
@@ -160,7 +160,7 @@ def attention_gradient(
     high: int,
     layout: str,
 ) -> tuple[Array, Array, Array]:
-    """The gradients that follow from the matrix of weights."""
+    """Compute the gradients of attention in NumPy from the full matrix of attention weights."""
     q, k, v = _sides(query, key, value, layout)
     do = _turned(wide(dout), layout)
     weights, _ = _weights(q, k, mask, scale, low, high, wide(log_sum)[..., None])
@@ -230,7 +230,7 @@ def _apart(x: Array, heads: int, own: int) -> tuple[Array, Array, Array]:
 def self_attention(
     x: Array, mask: Array, heads: int, own: int, scale: float, low: int, high: int, layout: str
 ) -> tuple[Array, Array]:
-    """`attention` of the three parts."""
+    """Compute the expected result of self-attention on a packed query, key and value in NumPy."""
     if not x.size:
         shape = (*x.shape[:2], heads, x.shape[2] // (heads + 2 * own))
         kept = np.float32 if x.dtype.itemsize == 2 else x.dtype
@@ -251,7 +251,7 @@ def self_attention_gradient(
     high: int,
     layout: str,
 ) -> Array:
-    """The gradients of the three parts side by side."""
+    """Compute the gradient of self-attention for the packed query, key and value in NumPy."""
     if not x.size:
         return np.zeros_like(x)
     made = attention_gradient(
@@ -307,7 +307,7 @@ def score_of(
     input_layout: str = "BSH",
     sparse_mode: int = 0,
 ) -> Array:
-    """`flash_attention_score` by its definition."""
+    """Compute the expected result of `ops.flash_attention_score` in NumPy by its definition."""
     layout = {"BSH": "BSND", "SBH": "SBND"}.get(input_layout, input_layout)
     shape = query.shape
     if query.ndim == 3:

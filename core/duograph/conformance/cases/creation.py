@@ -13,12 +13,12 @@ from ...ops.creation import fill, iota
 from ...ops.creation_functions import (
     eye,
     full_like,
-    linspace,
     new_full_by,
     one_hot,
     one_hot_mask,
     sequence_mask,
 )
+from ...ops.creation_ranges import linspace
 from ..case import ROWS, Array, Bad, Make, OpCase, Sample, Samples, by_shape
 
 

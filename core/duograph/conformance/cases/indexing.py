@@ -30,14 +30,12 @@ SELECTS = {"broadcast": "indices select, they do not broadcast"}
 
 
 def distinct(make: Make, count: int, below: int, dtype: Any = int64) -> Array:
-    """Different indices: what stays of duplicates has no derivative in the others, which
-    differences cannot see.
-    """
+    """Return `count` distinct random indices below `below`: duplicates break finite differences."""
     return make.rng.permutation(below)[:count].astype(dtype.np)
 
 
 def rows(once: bool) -> Samples:
-    """An operand, indices into one axis of it, and updates."""
+    """Return a generator of samples for scatter-like ops: a tensor, indices into an axis, updates."""
 
     def samples(make: Make) -> Iterator[Sample]:
         def at(*shape: int, below: int, dtype: Any = int64) -> Array:
@@ -135,7 +133,7 @@ def put_elements(add: bool) -> Oracle:
 
 
 def scattered_add(input: Any, axis: int, index: Array, src: Array) -> Array:
-    """The method `Tensor.scatter_add` along an axis."""
+    """Call the method `Tensor.scatter_add` along an axis, as a function for its test case."""
     return input.scatter_add(axis, index, src)
 
 
@@ -274,7 +272,9 @@ def segmented(mode: str) -> Oracle:
 
 
 class Index:
-    """Brackets as an argument: `at[1:, None]`; arrays in it become Tensors as any others do."""
+    """Object whose brackets return an index expression as a tuple: `at[1:, None]`, for test
+    samples.
+    """
 
     def __getitem__(self, index: Any) -> tuple[Array, ...]:
         return index if isinstance(index, tuple) else (index,)
@@ -327,12 +327,12 @@ def assignments(make: Make) -> Iterator[Sample]:
 
 
 def read(x: Tensor, index: Array) -> Tensor:
-    """`x[index]`."""
+    """Return `x[index]`, as a function that the test of indexing calls."""
     return x[index]
 
 
 def write(x: Tensor, index: Array, value: Array) -> Tensor:
-    """A copy of x after `x[index] = value`."""
+    """Return a copy of tensor `x` after `x[index] = value`; `x` stays unchanged."""
     out = identity(x)
     out[index] = value
     return out

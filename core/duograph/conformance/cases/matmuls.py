@@ -104,7 +104,7 @@ def bias_of(x: Array, bias: Array) -> Array:
 
 
 def invertible(make: Make, *shape: int) -> Array:
-    """Matrices far from singular."""
+    """Return random square matrices with a large diagonal, so that they are far from singular."""
     x = make(*shape, low=-0.5, high=0.5)
     n = shape[-1]
     return (wide(x) + np.diag(np.arange(1, n + 1) * 1.5)).astype(x.dtype)

@@ -18,7 +18,7 @@ from ..case import CUBE, FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, S
 
 
 def lists(*rows: tuple[Any, ...]) -> Samples:
-    """Samples from rows of (kind, shapes of a list of operands, further arguments...)."""
+    """Return a generator of samples of an op on a list of tensors, from rows of shapes."""
 
     def samples(make: Make) -> Iterator[Sample]:
         for kind, shapes, *args in rows:
@@ -56,7 +56,7 @@ def cut(x: Array, sizes: Any, axis: int = 0) -> Any:
 
 
 def updates(make: Make) -> Iterator[Sample]:
-    """A tensor, the value that replaces a slice of it, and the slice."""
+    """Yield test samples of a slice assignment: a tensor, the new values, and the slice's bounds."""
     yield Sample((make(4, 5), make(2, 2), (1, 4), (3, -1), (1, -3)))
     yield Sample((make(), make(), (), (), ()), kind="zero_d")
     yield Sample((make(3, 4), make(0, 4), (0, 0), (0, 4), (1, 1)), kind="empty")
@@ -299,7 +299,7 @@ CASES = [
         ),
         dtypes=ALL,
         oracle=np.array_split,
-        errors=[Bad((ROWS, 0), ValueError, "tensor_split: got 0 pieces")],
+        errors=[Bad((ROWS, 0), ValueError, "tensor_split: got 0 parts")],
     ),
     OpCase(
         ops.unstack,

@@ -55,7 +55,7 @@ def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: Any)
 
 
 def in_numpy(formula: Callable[..., tuple[Array, ...]], slots: int) -> Oracle:
-    """The oracle of a step: its formula in float64, results in the dtypes of what they replace."""
+    """Return an oracle of an optimiser step: computed in float64, cast to the operands' dtypes."""
 
     def oracle(param: Array, *rest: Any, **options: Any) -> tuple[Array, ...]:
         held, (grad, *rates) = rest[:slots], rest[slots:]

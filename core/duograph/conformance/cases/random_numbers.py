@@ -31,12 +31,12 @@ STATE_ERRORS = r"random_bits: got state uint32\[3\]; wanted uint32 of shape \(4,
 
 
 def state(make: Make) -> Array:
-    """A state drawn like any operand."""
+    """Return a random generator state (a uint32 array) for a test sample."""
     return make.rng.integers(0, 2**32, 4, np.uint32)
 
 
 def drawn(make: Make, *rest: Any) -> Iterator[Sample]:
-    """One draw for each kind of shape."""
+    """Yield test samples of a random op, one for each kind of output shape and random state."""
     kinds = {(3, 4): "normal", (): "zero_d", (0, 3): "empty", (7, 11, 3): "odd", (1031,): "odd"}
     for shape, kind in kinds.items():
         yield Sample((state(make), shape, *rest), kind=kind)
@@ -48,12 +48,12 @@ def drawn(make: Make, *rest: Any) -> Iterator[Sample]:
 
 
 def floating(make: Make) -> Iterator[Sample]:
-    """Draws of a floating dtype."""
+    """Yield test samples of a random op that draws numbers of a floating dtype."""
     return drawn(make, make.dtype)
 
 
 def integers(make: Make) -> Iterator[Sample]:
-    """Small spans, and one that needs two words."""
+    """Yield test samples of random integers: small ranges, and for 64 bits one above 2**32."""
     low = 0 if make.dtype.kind == "u" else -7
     yield from drawn(make, low, 100, make.dtype)
     if make.dtype.itemsize == 8:
@@ -61,7 +61,7 @@ def integers(make: Make) -> Iterator[Sample]:
 
 
 def permutations(make: Make) -> Iterator[Sample]:
-    """Lengths of every kind."""
+    """Yield test samples of random permutations of 0, 1, 6 and 37 elements."""
     for n, kind in ((6, "normal"), (1, "odd"), (37, "odd"), (0, "empty")):
         yield Sample((state(make), n, make.dtype), kind=kind)
     yield Sample((np.repeat(state(make), 2)[::2], 5, make.dtype), kind="noncontiguous")
@@ -86,7 +86,7 @@ def dropped(make: Make, shaped: bool) -> Iterator[Sample]:
 
 
 def weighted(make: Make) -> Iterator[Sample]:
-    """Rows of probabilities."""
+    """Yield test samples of sampling from rows of probabilities, with and without replacement."""
     for replacement in (True, False):
         yield Sample((make(3, 5, low=0.1, high=1), state(make), 4, replacement))
         yield Sample((make(7, 13, low=0.1, high=1), state(make), 11, replacement), kind="odd")

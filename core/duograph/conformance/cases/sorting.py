@@ -15,7 +15,7 @@ from ..case import FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples
 
 
 def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
-    """The standard kinds with different elements, each call's arguments behind them."""
+    """Return a generator of samples of sorting ops: distinct elements, ties and NaN, per call."""
 
     def samples(make: Make) -> Iterator[Sample]:
         for call in calls:
@@ -32,7 +32,7 @@ def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
 
 
 def arranged(x: Array, axis: int, descending: bool) -> Any:
-    """Order by (NaN last, key, place)."""
+    """Compute a stable argsort along an axis in NumPy; NaN comes last, ties keep their order."""
     sign = -1 if descending else 1
 
     def key(row: Array) -> Any:

@@ -11,7 +11,8 @@ import numpy as np
 from ...dtype import FLOATING, REAL, bfloat16, float16, float32
 from ...ops.adaptive_pooling import adaptive_avg, adaptive_max
 from ...ops.channels_last import avg_pool_channels_last, conv_channels_last, max_pool_channels_last
-from ...ops.convolution import conv, conv_input_grad, conv_weight_grad, conv_with_bias, fold, unfold
+from ...ops.convolution import conv, conv_input_grad, conv_weight_grad, conv_with_bias
+from ...ops.convolution_functions import fold, unfold
 from ...ops.pooling import (
     avg_pool,
     avg_pool_grad,
@@ -56,7 +57,7 @@ def shape_after(x: Array, w: Ints, stride: Ints, padding: Pairs, dilation: Ints)
 
 
 def array_of(make: Make, kind: str, shape: Ints, which: int, first: int = 0) -> Array:
-    """The operand `which`; the first one is special in samples of a kind."""
+    """Return operand number `which` of a windowed op; operand `first` has the NaN or the strides."""
     if which != first or kind in ("normal", "empty", "odd"):
         return make(*shape)
     if kind == "nan":
@@ -101,7 +102,7 @@ def wide(x: Array) -> Array:
 def _walk(
     x: Ints, w: Ints, out: Ints, stride: Ints, padding: Pairs, dilation: Ints, groups: int
 ) -> Iterator[Any]:
-    """Every (output position, kernel position, input position) inside the input."""
+    """Yield each (output, kernel, input) position of a sliding window inside the input."""
     for o in np.ndindex(*out):
         for k in np.ndindex(*w):
             i = tuple(
@@ -277,7 +278,7 @@ def avg_pools(of_gradient: bool) -> Samples:
 
 
 def _cells(size: Ints, out: Ints, kernel: Ints, stride: Ints, padding: Pairs) -> Iterator[Any]:
-    """Every window with the input positions in it."""
+    """Yield each output position of a sliding window with the input positions inside the window."""
     for o in np.ndindex(*out):
         inside = []
         for k in np.ndindex(*kernel):

@@ -326,7 +326,7 @@ class Dropout(Cell):
 
 
 class _ChannelDropout(Cell):
-    """Base of the dropouts of whole channels; `_ranks` are the ranks of input that it accepts."""
+    """Base class of layers that drop whole channels; `_ranks` are the accepted input ranks."""
 
     _ranks: tuple[int, ...] = ()
 

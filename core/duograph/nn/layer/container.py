@@ -82,14 +82,16 @@ class _Numbered(Cell):
         return iter(list(self._cells.values()))
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
-        """Record, here and in the children, that gradients are wanted; return this Cell."""
+        """Set the `requires_grad` flag of this container and of its child Cells; return the
+        container.
+        """
         self.requires_grad = requires_grad
         for cell in self._cells.values():
             cell.set_grad(requires_grad)
         return self
 
     def append(self, cell: Cell) -> Cell:
-        """Add a Cell at the end; return this container."""
+        """Add a Cell at the end of this container; return the container."""
         self._check_cell(cell)
         name = str(len(self._cells))
         if self._auto_prefix:
@@ -178,13 +180,13 @@ class CellList(_Numbered):
         self._set_all(kept)
 
     def extend(self, cells: Iterable[Cell]) -> CellList:
-        """Add Cells at the end; return this CellList."""
+        """Add several Cells at the end of this CellList; return the CellList."""
         for cell in list(cells):
             self.append(cell)
         return self
 
     def pop(self, index: int = -1) -> Cell:
-        """Remove a Cell and return it."""
+        """Remove the Cell at `index` from this CellList, renumber the rest, and return the Cell."""
         kept = list(self._cells.values())
         found = kept.pop(self._index(index))
         self._set_all(kept)
@@ -249,30 +251,30 @@ class CellDict(Cell):
         return key in self._cells
 
     def keys(self) -> KeysView[str]:
-        """The names."""
+        """Return a view of the names in this CellDict."""
         return self._cells.keys()
 
     def values(self) -> ValuesView[Cell]:
-        """The Cells."""
+        """Return a view of the Cells in this CellDict."""
         return self._cells.values()
 
     def items(self) -> ItemsView[str, Cell]:
-        """The (name, Cell) pairs."""
+        """Return a view of the (name, Cell) pairs in this CellDict."""
         return self._cells.items()
 
     def clear(self) -> None:
-        """Remove all Cells."""
+        """Remove all Cells from this CellDict."""
         for key in list(self._cells):
             del self._cells[key]
 
     def pop(self, key: str) -> Cell:
-        """Remove a Cell and return it."""
+        """Remove the Cell named `key` from this CellDict and return the Cell."""
         found = self._cells[key]
         del self._cells[key]
         return found
 
     def update(self, cells: Mapping[str, Cell] | CellDict | Iterable[tuple[str, Cell]]) -> None:
-        """Add or replace Cells from a mapping or a list of (name, Cell)."""
+        """Add or replace Cells of this CellDict from a mapping or a list of (name, Cell)."""
         pairs = cells.items() if isinstance(cells, (Mapping, CellDict, OrderedDict)) else cells
         for key, cell in pairs:
             self[key] = cell

@@ -40,7 +40,7 @@ def same_padding(
 
 
 def padding_pairs(owner: str, padding: Ints, axes: int) -> Pairs:
-    """Convert an int, one int per axis, or one int per side to (low, high) per axis."""
+    """Convert a convolution's padding (int, one per axis, or one per side) to (low, high) per axis."""
     several = (padding,) * (2 * axes) if isinstance(padding, int) else padding
     if isinstance(padding, bool) or not isinstance(several, (tuple, list)):
         raise ArgumentError(
@@ -161,7 +161,7 @@ class _Conv(Cell):
 
 
 class _Forward(_Conv):
-    """Base of the convolutions that are not transposed."""
+    """Base class of the convolution layers that are not transposed."""
 
     def construct(self, x: Tensor) -> Tensor:
         last = self.data_format == "NHWC"
@@ -284,7 +284,7 @@ class Conv3d(_Forward):
 
 
 class _Transposed(_Conv):
-    """Base of the transposed convolutions."""
+    """Base class of the transposed convolution layers in 1, 2 and 3 dimensions."""
 
     _transposed = True
     output_padding: Ints = 0

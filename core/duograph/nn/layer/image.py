@@ -109,7 +109,7 @@ class ResizeBilinear(Cell):
 
 
 def _interpolate(x: Tensor, axis: int, out: int, align: bool, half: bool) -> Tensor:
-    """Interpolate linearly along one axis: a matmul with a matrix of two weights per column."""
+    """Resize a tensor along one axis by linear interpolation, computed as a matrix product."""
     n = x.shape[axis]
     step = (n - 1) / (out - 1) if align and out > 1 else n / out
     at = (np.arange(out) + 0.5) * step - 0.5 if half and not align else np.arange(out) * step

@@ -26,7 +26,7 @@ __all__ = [
 
 
 def _parameter(name: str, init: Init, features: int, dtype: DTypeLike, trained: bool) -> Parameter:
-    """Create a Parameter with one value per channel."""
+    """Create a Parameter of a normalisation layer with one value for each channel."""
     return Parameter(initializer(init, (features,), dtype), name=name, requires_grad=trained)
 
 

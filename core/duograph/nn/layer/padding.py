@@ -33,7 +33,9 @@ PadMode: TypeAlias = Literal["reflect", "symmetric", "edge"]  # those of numpy.p
 
 
 def pad_axis(owner: str, x: Tensor, axis: int, low: int, high: int, mode: PadMode) -> Tensor:
-    """Pad one axis by `low` and `high` elements in a mode of `numpy.pad`; negative widths crop."""
+    """Pad one axis of a tensor by `low` and `high` elements in a NumPy pad mode; negative widths
+    crop.
+    """
     n = x.shape[axis]
     if low < 0 or high < 0:
         x = _take(x, axis, np.arange(max(-low, 0), n - max(-high, 0)))

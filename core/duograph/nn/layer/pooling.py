@@ -34,7 +34,9 @@ def _ceil_padding(
     dilation: tuple[int, ...],
     pairs: Pairs,
 ) -> Pairs:
-    """Extend `pairs` for ceil_mode: a last partial window counts if it starts inside the input."""
+    """Extend the pooling padding for ceil_mode: keep a last partial window that starts in the
+    input.
+    """
     found = []
     for n, k, s, d, (low, high) in zip(size, kernel, stride, dilation, pairs, strict=True):
         reach = d * (k - 1) + 1
@@ -88,13 +90,13 @@ class _Pool(Cell):
         self._pairs = tuple((p, p) for p in both)
 
     def _batched(self, x: Tensor) -> tuple[Tensor, bool]:
-        """Return `x` with a batch axis, and whether it had none."""
+        """Return the pooling input with a batch axis, and whether that axis was added."""
         _check.rank(type(self).__name__, x, self._axes + 1, self._axes + 2)
         single = x.ndim == self._axes + 1
         return (x.expand_dims(0) if single else x), single
 
     def _pairs_for(self, x: Tensor) -> Pairs:
-        """Return the padding of each spatial axis for an input of this shape."""
+        """Return the pooling padding (low, high) of each spatial axis for the shape of `x`."""
         size = x.shape[2:]
         if self.pad_mode == "SAME":
             return same_padding(size, self._kernel, self._stride, self._dilation)

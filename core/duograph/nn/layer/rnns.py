@@ -82,7 +82,9 @@ class _Recurrent(Cell):
             self.b_hh_list = ParameterTuple(made["b_hh"])
 
     def _step(self, gates: Tensor, states: States, weight: Tensor, bias: Tensor | None) -> States:
-        """Return the states after one time step; `gates` is the input's share of the gates."""
+        """Return the recurrent states after one time step; subclasses for RNN, GRU and LSTM
+        override it.
+        """
         raise NotImplementedError
 
     def construct(
@@ -123,7 +125,9 @@ class _Recurrent(Cell):
     def _run(
         self, x: Tensor, i: int, states: States, masks: list[Tensor] | None
     ) -> tuple[Tensor, States]:
-        """Run one direction of one layer, number `i`; return all outputs and the last states."""
+        """Run recurrent layer and direction number `i` over time; return all outputs and the last
+        states.
+        """
         steps, batch, width = x.shape
         bias_ih = self.b_ih_list[i] if self.has_bias else None
         bias_hh = self.b_hh_list[i] if self.has_bias else None

@@ -421,7 +421,7 @@ class TransformerDecoderLayer(_TransformerLayer):
 
 
 def _copies(layer: Cell, n: int) -> CellList:
-    """Return `layer` and n - 1 deep copies of it."""
+    """Return a CellList of `layer` and n - 1 deep copies of that layer."""
     return CellList([layer, *(copy.deepcopy(layer) for _ in range(n - 1))])
 
 

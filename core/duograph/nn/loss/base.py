@@ -15,7 +15,7 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def reduce(x: Tensor, reduction: str) -> Tensor:
-    """Reduce `x` over all axes by mean or sum; "none" returns it unchanged."""
+    """Reduce a tensor to its mean or sum over all axes; "none" returns the tensor unchanged."""
     if reduction == "mean":
         return x.mean()
     if reduction == "sum":
@@ -59,7 +59,7 @@ class LossBase(Cell):
         self.reduction = _check.one_of(type(self).__name__, "reduction", reduction, REDUCTIONS)
 
     def get_axis(self, x: Tensor) -> tuple[int, ...]:
-        """Return all axes of `x`."""
+        """Return the numbers of all axes of tensor `x` as a tuple."""
         return tuple(range(x.ndim))
 
     def get_loss(self, x: Tensor, weights: float | Tensor = 1.0) -> Tensor:

@@ -29,7 +29,7 @@ __all__ = [
 
 
 def _weight(owner: str, weight: object) -> Tensor | None:
-    """Return `weight` if it is a Tensor or None."""
+    """Return the `weight` argument of a loss if it is a Tensor or None; otherwise raise an error."""
     if weight is not None and not isinstance(weight, Tensor):
         raise ArgumentError(
             f"{owner}: got weight of {type(weight).__name__}; wanted a Tensor or None"

@@ -41,7 +41,7 @@ class Metric:
         return getattr(self, "_indexes", None)
 
     def set_indexes(self, indexes: Sequence[int]) -> Metric:
-        """Select the inputs that `update` uses, in this order; return the metric.
+        """Select the inputs that the metric's `update` uses, in this order; return the metric.
 
         Raises:
             ValueError: `indexes` is not a list of ints.
@@ -71,15 +71,15 @@ class Metric:
         return [self._convert_data(x) for x in chosen]
 
     def clear(self) -> None:
-        """Discard all batches."""
+        """Reset the metric: discard the values accumulated from all batches."""
         raise NotImplementedError(f"{type(self).__name__}: has no clear()")
 
     def eval(self) -> Any:
-        """Return the value over all batches."""
+        """Return the metric's value over all batches since the last `clear`."""
         raise NotImplementedError(f"{type(self).__name__}: has no eval()")
 
     def update(self, *inputs: Any) -> None:
-        """Add one batch."""
+        """Add the predictions and labels of one batch to the metric."""
         raise NotImplementedError(f"{type(self).__name__}: has no update(*inputs)")
 
 
@@ -94,7 +94,8 @@ def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class EvaluationBase(Metric):
-    """Base of metrics over classes: ``"classification"`` (one class each) or ``"multilabel"``.
+    """Base class of classification metrics; `eval_type` is ``"classification"`` or
+    ``"multilabel"``.
 
     Raises:
         ValueError: another `eval_type`.

@@ -413,7 +413,7 @@ class ROC(Metric):
 
 
 def _curve(scores: Array, positive: Array) -> tuple[Array, Array, Array]:
-    """Return false positive rates, true positive rates and thresholds of one binary problem."""
+    """Return the points of a ROC curve: false and true positive rates and their thresholds."""
     order = np.argsort(-scores, kind="stable")
     scores, positive = scores[order], positive[order]
     last = np.append(np.nonzero(np.diff(scores))[0], scores.size - 1)
