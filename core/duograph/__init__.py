@@ -107,7 +107,7 @@ _NAMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import sub-modules, and names from them, at their first use."""
+    """Import a submodule of duograph, or a name from one, when it is first used."""
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     home = _NAMES.get(name)

@@ -225,7 +225,7 @@ def as_dtype(value: object) -> DType:
 
 
 def _combine(a: DType, b: DType) -> DType:
-    """Return the promotion of two dtypes; the table is computed with it."""
+    """Return the dtype to which two dtypes are promoted; used to fill the promotion table."""
     if a is b:
         return a
     kinds = "biufc"

@@ -501,9 +501,10 @@ class Op:
             return None
         target: DType | None = None
         for t in types[self.promote_from :]:
-            if t is not None:
-                same = target is None or target is t.dtype
-                target = t.dtype if same else promote(target, t.dtype)
+            if target is None or t is None:
+                target = target if t is None else t.dtype
+            elif t.dtype is not target:
+                target = promote(target, t.dtype)
         if target is not None and self.promote == "float" and target.kind in "biu":
             target = float32
         return target

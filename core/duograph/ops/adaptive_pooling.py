@@ -30,7 +30,7 @@ __all__ = [
 
 
 def _bins(n: int, out: int) -> tuple[Array, Array, Array]:
-    """Per output cell: int64 indices of its inputs (out, most), which of them count, and how many."""
+    """Return the int64 input indices (out, most) of each output cell, their mask and count."""
     begin = np.arange(out) * n // out
     end = -(-(np.arange(1, out + 1) * n) // out)
     most = int((end - begin).max(initial=1))
@@ -41,9 +41,7 @@ def _bins(n: int, out: int) -> tuple[Array, Array, Array]:
 
 @op(name="adaptive_avg_pool", dtypes=FLOATING)
 def adaptive_avg(input: Tensor, output_size: Ints):
-    """Mean over windows that split each spatial axis in `output_size` cells as evenly as ints
-    allow.
-    """
+    """Mean over windows that split each spatial axis into `output_size` nearly equal cells."""
     x = input
     for i, out in enumerate(output_size):
         axis = 2 + i
@@ -64,9 +62,7 @@ def adaptive_avg(input: Tensor, output_size: Ints):
 
 @op(name="adaptive_max_pool", dtypes=FLOATING)
 def adaptive_max(input: Tensor, output_size: Ints):
-    """Largest element of the windows of adaptive_avg_pool, and its index in the flattened spatial
-    axes.
-    """
+    """Maximum over the windows of adaptive_avg_pool, and its flat spatial index."""
     n, c, *sizes = input.shape
     k = len(sizes)
     x = input
@@ -107,19 +103,21 @@ def _output_size(name: str, x: Tensor, output_size: object, n: int) -> tuple[int
     )
     if any(v < 1 for v in sizes) or 0 in x.shape[2:]:
         raise ArgumentValueError(
-            f"{name}: got output_size={output_size!r} for input of shape {x.shape}; wanted positive sizes"
+            f"{name}: got output_size={output_size!r} for input of shape {x.shape}; wanted "
+            "positive sizes"
         )
     return sizes
 
 
-_ADAPTIVE_DOC = """{what} of windows that give the size wanted (`mindspore.ops.adaptive_{kind}_pool{n}d`).
+_ADAPTIVE_DOC = """{what} over adaptive windows (`mindspore.ops.adaptive_{kind}_pool{n}d`).
 
     Args:
         input: Tensor (N, C, {axes}), or without N; floating.
         output_size: int, or {n} of them; None keeps an axis.{extra}
 
     Returns:
-        Tensor (N, C, {axes}). Cell i of an axis covers the inputs from floor(i n / out) to ceil((i + 1) n / out).
+        Tensor (N, C, {axes}). Cell i of an axis covers the inputs from floor(i n / out) to
+        ceil((i + 1) n / out).
 
     Raises:
         ValueError: another number of axes, or a size that is not positive.

@@ -14,11 +14,7 @@ from .arguments import ints_of
 from .axes import axis_of
 from .creation import cast
 from .creation_functions import as_index, beside
-from .gather_scatter import (
-    gathered_shape,
-    scatter_add_by,
-    scatter_set_by,
-)
+from .gather_scatter import gathered_shape, scatter_add_by, scatter_set_by
 from .methods import tensor_method
 from .movement import slice_axis, update_by
 from .primitive import primitive
@@ -34,16 +30,9 @@ __all__ = [
 
 
 def index_write(
-    name: str,
-    input: Tensor,
-    axis: int,
-    index: object,
-    source: object,
-    add: bool = False,
+    name: str, input: Tensor, axis: int, index: object, source: object, add: bool = False
 ) -> Tensor:
-    """A copy with the slices of an axis that a 1-d index names replaced by, or increased by, those
-    of `source`.
-    """
+    """Copy with the slices of an axis named by a 1-d index replaced, or increased, by `source`."""
     shape = input.shape
     if not shape:
         raise ShapeError(f"{name}: got a 0-d tensor; wanted at least one axis")
@@ -66,9 +55,7 @@ def index_write(
 def _tensor_index_fill(
     self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *, dim: Any = None
 ) -> Tensor:
-    """A copy with the slices of an axis that indices name filled with a value. See
-    `ops.index_fill`.
-    """
+    """Fill the slices of an axis that indices name, in a copy. See `ops.index_fill`."""
     return index_fill(self, dim if axis is None else axis, index, value)
 
 
@@ -149,7 +136,7 @@ def inplace_sub(x: Tensor, v: Tensor, indices: Index) -> Tensor:
 
 @tensor_method("inplace_update")
 def _tensor_inplace_update(self: Tensor, v: Tensor, indices: Index) -> Tensor:
-    """A copy with the rows that indices name replaced. See `ops.inplace_update`."""
+    """Copy with the rows that indices name replaced. See `ops.inplace_update`."""
     return inplace_update(self, v, indices)
 
 

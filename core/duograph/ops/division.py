@@ -25,15 +25,13 @@ __all__ = [
 
 
 def _whole_quotient(x: Tensor, y: Tensor) -> Tensor:
-    """Decomposition of integer division towards zero: quotients by float32, corrected until they
-    are exact.
-    """
+    """Decompose integer division towards zero: float32 estimates, corrected until exact."""
     if x.dtype is bool_:
         return logical_and(x, y)
     zero = y == 0
     d = select(zero, 1, y)
     rounds = 3 if x.dtype.itemsize <= 4 else 5
-    if x.dtype.kind == "u":  # estimates from below, so that nothing becomes negative
+    if x.dtype.kind == "u":  # underestimate, so that the remainder never becomes negative
         q, rest = x * 0, x
         for _ in range(rounds):
             below = true_divide(cast(rest, float32), cast(d, float32)) * (1 - 2.0**-21)
@@ -45,7 +43,7 @@ def _whole_quotient(x: Tensor, y: Tensor) -> Tensor:
         for _ in range(rounds):
             q = q + cast(true_divide(cast(rest, float32), cast(d, float32)), x.dtype)
             rest = x - q * d
-        # the remainder must have the sign of x and be smaller than d; minus magnitudes do not
+        # the remainder must have the sign of x and be smaller than d; negated magnitudes cannot
         # overflow
         one = cast(select((x < 0) == (d < 0), 1, -1), x.dtype)
         wrong_side = logical_and(rest != 0, (rest < 0) != (x < 0))
@@ -292,7 +290,7 @@ def div(
 def _tensor_div(
     self: Tensor, other: Tensor | int | float, *, rounding_mode: str | None = None
 ) -> Tensor:
-    """Quotient of elements; see `ops.div`."""
+    """Divide elementwise; see `ops.div`."""
     return div(self, other, rounding_mode=rounding_mode)
 
 

@@ -26,13 +26,7 @@ from .methods import tensor_method
 from .movement import concat_by
 from .powers import rsqrt, sqrt
 from .reduction import reduce_max, reduce_min
-from .shape_primitives import (
-    broadcast_to,
-    reduce_sum,
-    reduced_shape,
-    reshape_to,
-    transpose_by,
-)
+from .shape_primitives import broadcast_to, reduce_sum, reduced_shape, reshape_to, transpose_by
 from .statistics import as_floating, converted
 
 __all__ = [
@@ -43,7 +37,7 @@ __all__ = [
 
 @op(name="norm2", dtypes=FLOATING)
 def norm2(input: Tensor, axis: Sequence[int], keepdims: bool):
-    """sqrt(sum(x^2)); its gradient at 0 is 0."""
+    """2-norm over axes: sqrt(sum(x^2)); its gradient at 0 is 0."""
     x = widened(input)
     return converted(sqrt(reduce_sum(x * x, axis, keepdims)), input.dtype)
 
@@ -166,7 +160,8 @@ def norm(
     if dim is None:
         if x.ndim > 2 or (x.ndim != 2 and isinstance(ord, str)):
             raise ShapeError(
-                f"norm: got A of shape {x.shape} with ord={ord!r} and no dim; wanted one or two axes, or dim"
+                f"norm: got A of shape {x.shape} with ord={ord!r} and no dim; wanted one or two "
+                "axes, or dim"
             )
         dim = tuple(range(x.ndim))
     if isinstance(dim, (tuple, list)) and len(dim) == 2:
@@ -185,7 +180,7 @@ def norm(
 
 @op(name="clip_by_norm", dtypes=FLOATING)
 def clip_by_norm_of(x: Tensor, clip_norm: Tensor, axis: Sequence[int]):
-    """x scaled so that its 2-norm along axes is at most clip_norm."""
+    """Scale x so that its 2-norm along axes is at most clip_norm."""
     total = norm2(widened(x), axis, True)
     bound = converted(clip_norm, total.dtype)
     larger = maximum(total, bound)
@@ -193,10 +188,7 @@ def clip_by_norm_of(x: Tensor, clip_norm: Tensor, axis: Sequence[int]):
 
 
 def clip_by_norm(
-    x: Any,
-    max_norm: int | float,
-    norm_type: float = 2.0,
-    error_if_nonfinite: bool = False,
+    x: Any, max_norm: int | float, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Any:
     """Tensors scaled so that the norm of all of them together is at most `max_norm`
     (`mindspore.ops.clip_by_norm`).
@@ -224,7 +216,8 @@ def clip_by_norm(
     total = vector_norm.public(concat_by([reshape_to(n, (1,)) for n in norms], 0), norm_type)
     if error_if_nonfinite and not bool(isfinite(total)):
         raise NonFiniteError(
-            "clip_by_norm: got tensors whose norm is not finite; error_if_nonfinite=False lets it pass"
+            "clip_by_norm: got tensors whose norm is not finite; error_if_nonfinite=False lets "
+            "it pass"
         )
     scale = minimum(max_norm / (total + 1e-6), fill((), 1.0, total.dtype))
     clipped = [converted(t * converted(scale, t.dtype), t.dtype) for t in tensors]
@@ -232,12 +225,12 @@ def clip_by_norm(
 
 
 class NonFiniteError(ArgumentValueError, RuntimeError):
-    """A norm that is infinite or NaN where a finite one was asked for."""
+    """The norm is infinite or NaN, but a finite one was required."""
 
 
 @op(name="clip_by_global_norm")
 def clip_by_global_norm_of(x: Sequence[Tensor], clip_norm: float, use_norm: float | None):
-    """All tensors times clip_norm / max(their common 2-norm, clip_norm)."""
+    """Multiply all tensors by clip_norm / max(their common 2-norm, clip_norm)."""
     total = None
     common = float64 if any(t.dtype is float64 for t in x) else float32
     for t in x:

@@ -1,4 +1,8 @@
-"""Padding: constants, reflections, edges and the other side; and what rearranges blocks of pixels."""
+"""Padding of axes (constant, reflect, edge, circular) and block rearrangements of images.
+
+Layers, primitive classes and users call these functions. Paddings must be checked here: the
+primitives `pad_by` and `pad_index` expect valid ones.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ __all__ = [
 
 @op(name="pad_index")
 def pad_index(input: Tensor, low: Sequence[int], high: Sequence[int], mode: str):
-    """Composite: axes lengthened (or cut, where negative) by elements of `input` as `mode` says."""
+    """Composite: extend axes with elements of `input` chosen by `mode`; negative padding crops."""
     out = input
     for axis, (a, b) in enumerate(zip(low, high, strict=True)):
         if a or b:
@@ -33,7 +37,7 @@ def pad_index(input: Tensor, low: Sequence[int], high: Sequence[int], mode: str)
 
 
 def padded_positions(n: int, low: int, high: int, mode: str) -> Array:
-    """Which of `n` elements stands at each place of a padded axis."""
+    """Return the int64 source index of each element of a padded axis of size `n`."""
     at = np.arange(-low, n + high)
     if mode == "replicate":
         at = at.clip(0, max(n - 1, 0))
@@ -42,7 +46,7 @@ def padded_positions(n: int, low: int, high: int, mode: str) -> Array:
     elif mode == "symmetric":
         at = at % (2 * n) if n else at
         at = np.where(at >= n, 2 * n - 1 - at, at)
-    else:  # reflect: the edge itself is not repeated
+    else:  # reflect: the edge element is not repeated
         period = max(2 * (n - 1), 1)
         at = at % period
         at = np.where(at >= n, period - at, at)
@@ -81,7 +85,8 @@ def pad(
     shape = input_x.shape
     if len(numbers) % 2 or len(numbers) > 2 * len(shape):
         raise ArgumentValueError(
-            f"pad: got padding={numbers} for shape {shape}; wanted two numbers an axis, from the last on"
+            f"pad: got padding={numbers} for shape {shape}; wanted two numbers an axis, from the "
+            "last on"
         )
     pairs = [(numbers[i], numbers[i + 1]) for i in range(0, len(numbers), 2)]
     pairs = [(0, 0)] * (len(shape) - len(pairs)) + pairs[::-1]
@@ -116,12 +121,13 @@ def _check_room(
         most = max(a, b)
         if most > (room if mode in ("reflect", "symmetric", "circular") else (most if n else 0)):
             raise ShapeError(
-                f"{name}: got {a} and {b} for axis {axis} of size {n}; mode {mode!r} has at most {room} to give"
+                f"{name}: got {a} and {b} for axis {axis} of size {n}; mode {mode!r} has at most "
+                f"{room} to give"
             )
 
 
 def pad_with(input: Tensor, low: Sequence[int], high: Sequence[int], value: object) -> Tensor:
-    """Constant padding; negative numbers cut."""
+    """Pad with a constant; negative padding crops."""
     if isinstance(value, Tensor):
         value = value.item()
     out = input
@@ -155,7 +161,7 @@ def _pairs(
 def pad_pairs(
     input: Tensor, paddings: Tensor | Sequence[Sequence[int]], name: str = "Pad"
 ) -> Tensor:
-    """Zeros before and after each axis, a pair an axis from the first on."""
+    """Pad with zeros; `paddings` has one (before, after) pair per axis, from the first axis on."""
     low, high = _pairs(name, paddings, len(input.shape))
     _check_sizes(name, input.shape, low, high)
     return pad_with(input, low, high, 0)
@@ -204,14 +210,14 @@ def padding(x: Tensor, pad_dim_size: int = 8) -> Tensor:
     """
     if len(x.shape) < 2 or x.shape[-1] != 1 or pad_dim_size < 1:
         raise ShapeError(
-            f"padding: got shape {x.shape}, pad_dim_size={pad_dim_size}; wanted a last axis of size 1"
+            f"padding: got shape {x.shape}, pad_dim_size={pad_dim_size}; wanted a last axis of "
+            "size 1"
         )
     lead = (0,) * (len(x.shape) - 1)
     return pad_with(x, (*lead, 0), (*lead, pad_dim_size - 1), 0)
 
 
-# ---- blocks
-# ------------------------------------------------------------------------------------------
+# ---- blocks --------------------------------------------------------------------------------------
 
 
 def _positive(name: str, what: str, value: object) -> int:

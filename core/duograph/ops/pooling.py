@@ -69,15 +69,14 @@ def _taps(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Iterator[tup
         )
 
 
-# ---- max ----------------------------------------------------------------------------------------
+# ---- max -----------------------------------------------------------------------------------------
 
 
 @op(dtypes=REAL)
 def max_pool(input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints):
-    """Primitive: largest element of each window of (N, C, spatial...), and its index in the
-    flattened spatial axes.
+    """Primitive: maximum of each window of (N, C, spatial...), and its flat spatial index.
 
-    Padded cells never win, NaN does; of equals the first.
+    Padded cells never win. NaN wins over numbers, and the first of equal elements wins.
     """
 
 
@@ -100,7 +99,7 @@ def _(x, kernel, stride, padding, dilation):
     for tap in _taps(kernel, out, stride, dilation):
         value = wide[(slice(None), slice(None), *tap)]
         place = np.broadcast_to(where[tap], best.shape)
-        # `not <=` lets NaN win; once there it stays
+        # `not <=` is true for NaN; a NaN that won is never replaced
         better = (place >= 0) & ((index < 0) | (~(value <= best) & ~np.isnan(best)))
         best = np.where(better, value, best)
         index = np.where(better, place, index)
@@ -129,14 +128,14 @@ def _(input, kernel, stride, padding, dilation):
         within = logical_and(logical_not(less(c, 0)), less(c, n))
         inside = within if inside is None else logical_and(inside, within)
         step *= n
-    # windows run in row-major order, so the first of equals has the smallest index
+    # the elements of a window are in row-major order: the first of equals has the least index
     index = select_by(logical_and(hit, inside), place, fill((), step, int64))
     return values, reduce_min(index, axes, False)
 
 
 @op(dtypes=REAL, promote=None)
 def max_pool_grad(dout: Tensor, indices: Tensor, input_shape: Ints):
-    """Primitive: cotangents added where `max_pool` took its values from."""
+    """Primitive: add each cotangent at the index from which `max_pool` took its value."""
 
 
 @max_pool_grad.infer
@@ -172,7 +171,7 @@ def _(dout, indices, input_shape):
     return reshape_to(found, tuple(input_shape))
 
 
-# ---- mean ---------------------------------------------------------------------------------------
+# ---- mean ----------------------------------------------------------------------------------------
 
 
 @op(dtypes=REAL)
@@ -181,8 +180,8 @@ def avg_pool(
 ):
     """Primitive: mean of each window of (N, C, spatial...).
 
-    The divisor is `divisor` if not 0, else the size of the window, without its padded cells unless
-    `count_include_pad`.
+    The divisor is `divisor` unless it is 0, else the number of cells of the window. Padded cells
+    count only with `count_include_pad`.
     """
 
 
@@ -194,7 +193,7 @@ def _(x, kernel, stride, padding, count_include_pad, divisor):
 
 
 def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, out: Ints) -> Array:
-    """float64 number of cells of each window that are no padding."""
+    """Return the float64 number of unpadded cells of each window."""
     total = np.ones((1,) * len(kernel))
     for i, (n, k, s, (low, _), o) in enumerate(
         zip(sizes, kernel, stride, padding, out, strict=True)
@@ -266,7 +265,7 @@ def avg_pool_grad(
     count_include_pad: bool,
     divisor: int,
 ):
-    """Primitive: gradient of `avg_pool`: every cell of a window gets its share."""
+    """Primitive: gradient of `avg_pool`; every cell of a window receives an equal share."""
 
 
 @avg_pool_grad.infer
@@ -302,7 +301,7 @@ def _(dout, input_shape, kernel, stride, padding, count_include_pad, divisor):
     return overlap_add(parts, sizes, kernel, stride, padding, (1,) * len(kernel), out)
 
 
-# ---- public functions ---------------------------------------------------------------------------
+# ---- public functions ----------------------------------------------------------------------------
 
 
 def batched(name: str, x: object, n: int) -> tuple[Tensor, bool]:
@@ -312,7 +311,8 @@ def batched(name: str, x: object, n: int) -> tuple[Tensor, bool]:
         return reshape_to(x, (1, *x.shape)), True
     if x.ndim != n + 2:
         raise ShapeError(
-            f"{name}: got input of shape {x.shape}; wanted {n + 2} axes, (N, C, spatial...), or {n + 1}"
+            f"{name}: got input of shape {x.shape}; wanted {n + 2} axes, (N, C, spatial...), or "
+            f"{n + 1}"
         )
     return x, False
 
@@ -332,12 +332,12 @@ def _half_at_most(name: str, pads: Pairs, kernel: Ints, dilation: Ints) -> None:
 def _ceil_padding(
     sizes: Ints, kernel: Ints, stride: Ints, pads: Pairs, dilation: Ints
 ) -> tuple[tuple[int, int], ...]:
-    """How much further the high end must reach so that the last, partial windows count too."""
+    """Return the extra padding at the end with which `ceil_mode` keeps partial windows."""
     found = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, pads, dilation, strict=True):
         span = d * (k - 1) + 1
         out = -(-(n + low + high - span) // s) + 1
-        if (out - 1) * s >= n + low:  # a window may not start in the padding behind the input
+        if (out - 1) * s >= n + low:  # no window may start in the padding after the input
             out -= 1
         found.append((0, max((out - 1) * s + span - (n + low + high), 0)))
     return tuple(found)
@@ -353,7 +353,7 @@ def _max_arguments(
     ceil_mode: bool,
     sizes: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Kernel, stride, padding and dilation per axis, as the primitive takes them."""
+    """Return kernel, stride, padding and dilation per axis, as the primitive expects them."""
     n = len(sizes)
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
     strides = kernel if stride is None else tuple_of(name, "stride", stride, n)
@@ -453,7 +453,9 @@ def _avg(name, x, kernel_size, stride, padding, ceil_mode, include, divisor, n):
     if ceil_mode:
         extra = _ceil_padding(x.shape[2:], kernel, strides, pads, (1,) * n)
         if any(e for _, e in extra):
-            if include:  # the padding asked for counts as cells, what ceil_mode adds does not
+            if (
+                include
+            ):  # requested padding counts in the divisor, padding added by ceil_mode does not
                 x = padded(x, pads, 0)
                 pads, include = extra, False
             else:
@@ -498,7 +500,8 @@ def avg_pool2d(
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0,
 ) -> Tensor:  # fmt: skip
     return _avg(
-        "avg_pool2d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2
+        "avg_pool2d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad,
+        divisor_override, 2,
     )  # fmt: skip
 
 
@@ -507,7 +510,8 @@ def avg_pool3d(
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0,
 ) -> Tensor:  # fmt: skip
     return _avg(
-        "avg_pool3d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3
+        "avg_pool3d", input_x, kernel_size, stride, padding, ceil_mode, count_include_pad,
+        divisor_override, 3,
     )  # fmt: skip
 
 
@@ -554,7 +558,7 @@ def lp_pool2d(
 def mode_pool(
     name: str, x: Tensor, kernel: Ints, stride: Ints, pad_mode: str
 ) -> tuple[tuple[int, int], ...]:
-    """Padding of the pooling primitives, which know same and valid only."""
+    """Return the padding of a pooling primitive class, whose mode is 'same' or 'valid'."""
     return mode_padding(name, pad_mode, 0, x.shape[2:], kernel, stride, (1,) * len(kernel))
 
 

@@ -1,4 +1,8 @@
-"""Primitive classes of pooling: how MindSpore's arguments become those of an op."""
+"""Primitive classes of pooling.
+
+They convert MindSpore's constructor arguments to the attributes of the pooling ops. `ops` exports
+them. Kernels and gradients belong to the ops.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +48,7 @@ class _Pool(Primitive):
         raise NotImplementedError
 
     def __call__(self, x: Tensor) -> Any:
-        """The pooled tensor."""
+        """Return the pooled tensor."""
         if x.ndim != self._n + 2:
             raise ShapeError(
                 f"{self.name}: got input of shape {x.shape}; wanted {self._n + 2} axes"
@@ -73,8 +77,9 @@ class MaxPool(_Pool):
 
 
 class AvgPool(_Pool):
-    """`AvgPool(kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")(x)`; padded cells do
-    not count.
+    """Mean of windows without padded cells.
+
+    `AvgPool(kernel_size=1, strides=1, pad_mode="VALID", data_format="NCHW")(x)`
     """
 
     op = pooling.avg_pool
@@ -151,24 +156,26 @@ class AvgPool3D(_Pool):
 
 
 class MaxPoolWithArgmax(_Pool):
-    """`MaxPoolWithArgmax(kernel_size=1, strides=1, pad_mode="valid")(x)` -> (values, int32 indices
-    in C * H * W).
+    """Maximum of each window, and its int32 index in C * H * W.
+
+    `MaxPoolWithArgmax(kernel_size=1, strides=1, pad_mode="valid")(x)` -> (values, indices)
     """
 
     op = pooling.max_pool
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(values, indices)."""
+        """Return (values, indices)."""
         values, indices = pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1, 1))
         channel = iota(values.shape, 1, indices.dtype) * (x.shape[2] * x.shape[3])
         return values, cast_to(indices + channel, int32)
 
 
 class MaxPoolWithArgmaxV2(Primitive):
-    """Maxima and their places.
+    """Maximum of each window, and its index in H * W.
 
     `MaxPoolWithArgmaxV2(kernel_size, strides=None, pads=0, dilation=(1, 1), ceil_mode=False,
-    argmax_type=int64)(x)`."""
+    argmax_type=int64)(x)` -> (values, indices)
+    """
 
     op = pooling.max_pool
 
@@ -187,7 +194,7 @@ class MaxPoolWithArgmaxV2(Primitive):
         self.argmax_type = None if argmax_type is None else as_dtype(argmax_type)
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(values, indices)."""
+        """Return (values, indices)."""
         values, indices = pooling.max_pool2d(
             x, self.kernel_size, self.strides, self.pads, self.dilation, True, self.ceil_mode
         )
@@ -204,7 +211,7 @@ class AdaptiveMaxPool2D(Primitive):
         self.output_size = output_size
 
     def __call__(self, x: Tensor) -> Any:
-        """(values, indices)."""
+        """Return (values, indices)."""
         return adaptive_pooling.adaptive_max_pool2d(x, self.output_size, True)
 
 
@@ -216,7 +223,7 @@ class AdaptiveMaxPool3D(Primitive):
     def __call__(
         self, x: Tensor, output_size: Tensor | int | Sequence[int]
     ) -> tuple[Tensor, Tensor]:
-        """(values, indices)."""
+        """Return (values, indices)."""
         size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
         values, indices = adaptive_pooling.adaptive_max_pool3d(x, size, True)
         return values, cast_to(indices, int32)

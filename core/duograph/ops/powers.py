@@ -1,4 +1,7 @@
-"""Powers and roots."""
+"""Powers and roots: sqrt, rsqrt, pow, hypot and float_power.
+
+Every family may use these element-wise ops. Integer powers must wrap around as NumPy's do.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +140,9 @@ def _(s, x, y):
 def _(x, y, out, dout):
     x_, y_ = conjugate(x), conjugate(y)
     dx = mul(dout, select(y == 0, 0, y_ * pow(x_, y_ - 1)))
-    base = select(x == 0, 1, x_)  # 0 to a positive power does not change with the power
+    base = select(
+        x == 0, 1, x_
+    )  # log(0) is avoided: 0**y is constant in y > 0, so its derivative is 0
     dy = mul(dout, mul(conjugate(out), log(base)))
     return unbroadcast(dx, x), unbroadcast(dy, y)
 

@@ -1,6 +1,6 @@
-"""Primitive classes: the form `ops.Gather(batch_dims)(input, indices, axis)` of MindSpore's ops.
+"""Primitive classes: MindSpore's form `ops.Gather(batch_dims)(input, indices, axis)` of ops.
 
-A spelling such as ``"Elu(alpha=1.0)(x)"`` on an op or a function is enough for a class: first the
+A spelling such as ``"Elu(alpha=1.0)(x)"`` on an op or a function defines a class: first the
 parameters of the constructor, then those of the call. `ops/__init__.py` collects the classes. A
 class is written by hand only when its constructor checks or computes something.
 """
@@ -40,7 +40,7 @@ class Primitive:
 
     @property
     def name(self) -> str:
-        """The primitive's name."""
+        """Return the name of the primitive."""
         return getattr(self, "_name", None) or type(self).__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -49,7 +49,7 @@ class Primitive:
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, Any]) -> Primitive:
-        """Return an instance with the attributes of an op, as the getter of a gradient rule sees it."""
+        """Return an instance with the attributes of an op call, for a gradient rule's getter."""
         made = cls.__new__(cls)
         made._name = None
         for key, value in attributes.items():
@@ -57,7 +57,7 @@ class Primitive:
         return made
 
     def add_prim_attr(self, name: str, value: Any) -> Primitive:
-        """Record an attribute on this instance; returns the instance."""
+        """Set an attribute on this instance, and return the instance."""
         setattr(self, name, value)
         return self
 
@@ -161,7 +161,8 @@ def _initializer(name: str, items: list[_Item]) -> Callable[..., None]:
         for key, value in zip(names, args):
             setattr(self, key, value)
 
-    initialize.__signature__ = inspect.Signature([_SELF, *signature.parameters.values()])  # type: ignore[attr-defined]
+    shown = [_SELF, *signature.parameters.values()]
+    initialize.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     return initialize
 
 
@@ -186,8 +187,8 @@ def _caller(
     left = [n for n in parameters if n not in explicit]
     order = [item.target if item.target in explicit else left.pop(0) for item in call]
     signature = inspect.Signature([item.parameter for item in call])
-    # The usual call passes all arguments by position, and the function takes them and then those of
-    # the constructor: then nothing needs a name.
+    # Fast path: all arguments are positional, and the function takes them first and then those of
+    # the constructor, so no argument has to be passed by name.
     keys = [item.name for item in constructor]
     straight = [*order, *[item.target for item in constructor]]
     count = len(order) if straight == list(parameters[: len(straight)]) else -1
@@ -198,7 +199,8 @@ def _caller(
         values = _bind(name, signature, args, kwargs).values()
         return function(**dict(zip(order, values)), **kept(self))
 
-    named.__signature__ = inspect.Signature([_SELF, *signature.parameters.values()])  # type: ignore[attr-defined]
+    shown = [_SELF, *signature.parameters.values()]
+    named.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     return named
 
 
@@ -210,7 +212,8 @@ def primitive(*spellings: str, op: str | None = None) -> Callable[[F], F]:
 
     def mark(function: F) -> F:
         known = getattr(function, "primitive_spellings", ())
-        function.primitive_spellings = (*known, *[(text, op) for text in spellings])  # type: ignore[attr-defined]
+        added = [(text, op) for text in spellings]
+        function.primitive_spellings = (*known, *added)  # type: ignore[attr-defined]
         return function
 
     return mark

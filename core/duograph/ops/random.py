@@ -1,13 +1,14 @@
-"""Random numbers: the primitive `random_bits`, and the functions of MindSpore's names made of it.
+"""Random numbers: the primitive `random_bits`, and MindSpore's functions that use it.
 
-Each call takes one position of the random state (duograph.random_state). A uniform number is made
-of the top 24 bits of a word, so that float32 holds it exactly and all backends agree.
+Each call consumes one position of the random state (duograph.random_state). A uniform number uses
+the top 24 bits of a word, which float32 holds exactly, so that all backends agree.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from ..ir.control import HostCall
 from ..ir.control import random_state as state_op
 from ..op import op
 from ..placement import commit
+from ..random_state import Generator
 from ..runtime_state import staged_builder, thread_state
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
@@ -42,6 +44,10 @@ __all__ = [
     "random_bits", "rand", "randn", "rand_like", "randn_like", "randint", "randint_like",
     "randperm", "standard_normal", "normal", "uniform", "bernoulli", "multinomial", "shuffle",
 ]  # fmt: skip
+
+
+Number: TypeAlias = Tensor | int | float
+Size: TypeAlias = int | Sequence[int]
 
 
 @op(differentiable=False)
@@ -70,7 +76,7 @@ def u32(value: int) -> Tensor:
 
 
 def _multiplied(a: Tensor, factor: int) -> tuple[Tensor, Tensor]:
-    """High and low word of a * factor: from 16-bit halves, for backends without 64-bit integers."""
+    """Return the high and low word of a * factor, from 16-bit halves: no 64-bit integers needed."""
     mask, half = u32(0xFFFF), u32(16)
     a0, a1 = bitwise_and(a, mask), shift_right(a, half)
     f0, f1 = u32(factor & 0xFFFF), u32(factor >> 16)
@@ -101,24 +107,24 @@ def _(state, shape):
     return reshape_to(slice_by(words, (0,), (count,), (1,)), tuple(shape))
 
 
-# ---- composites on a state ----------------------------------------------------------------------
+# ---- composites on a state -----------------------------------------------------------------------
 
 
 def fraction(bits: Tensor) -> Tensor:
-    """float32 in [0, 1) from the top 24 bits."""
+    """Convert the top 24 bits of uint32 words to float32 in [0, 1)."""
     return cast_to(shift_right(bits, u32(8)), float32) * 2.0**-24
 
 
 @op(differentiable=False)
 def random_uniform(state: Tensor, shape: Sequence[int], dtype: object):
-    """[0, 1), every element from one word."""
+    """Uniform numbers in [0, 1), one random word per element."""
     found = fraction(random_bits(state, shape))
     return found if dtype is float32 else cast_to(found, dtype)
 
 
 @op(differentiable=False)
 def random_normal(state: Tensor, shape: Sequence[int], dtype: object):
-    """Standard normal, in pairs (Box and Muller, 1958)."""
+    """Standard normal numbers, by pairs (Box and Muller, 1958)."""
     count = size_of(shape)
     half = (count + 1) // 2
     unit = fraction(random_bits(state, (2 * half,)))
@@ -134,9 +140,12 @@ def random_normal(state: Tensor, shape: Sequence[int], dtype: object):
 
 @op(differentiable=False)
 def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dtype: object):
-    """Integers in [low, high): a word modulo the span, two words when the span needs them."""
+    """Uniform integers in [low, high): random words modulo the span.
+
+    A span over 2**16 takes two words per element, to keep the bias of the modulus negligible.
+    """
     span = high - low
-    if span <= 2**16:  # the bias of the modulus is at most 2^-16 of a probability
+    if span <= 2**16:  # the modulus changes a probability by a factor of at most 1 + 2^-16
         bits = random_bits(state, shape)
         value = cast_to(remainder(bits, u32(span)), int64)
     else:
@@ -144,7 +153,7 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
         rest = (1,) * (len(shape) + 1)
         upper = slice_by(bits, (0,) * len(rest), (1, *shape), rest)
         lower = slice_by(bits, (1, *[0] * len(shape)), (2, *shape), rest)
-        # 62 bits: positive in int64
+        # 62 bits are never negative in int64
         wide = bitwise_or(
             shift_left(shift_right(upper, fill((), 2, int64)), fill((), 32, int64)), lower
         )
@@ -155,9 +164,9 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
 
 @op(differentiable=False)
 def permutation(state: Tensor, n: int, dtype: object):
-    """The numbers 0 to n - 1 in random order: sorted by random words."""
+    """The numbers 0 to n - 1 in random order, by sorting random words."""
     bits = random_bits(state, (2 * n,))
-    # by two words, so that equal ones are rarer than 2^-50 for a million elements
+    # keys of two words, so that equal keys are improbable
     high = bitwise_and(cast_to(bits, int64), fill((), 0x7FFFFFFF, int64))
     high = slice_by(high, (0,), (n,), (1,))
     low = cast_to(slice_by(bits, (n,), (2 * n,), (1,)), int64)
@@ -166,21 +175,21 @@ def permutation(state: Tensor, n: int, dtype: object):
     return order if dtype is int64 else cast_to(order, dtype)
 
 
-# ---- public functions ---------------------------------------------------------------------------
+# ---- public functions ----------------------------------------------------------------------------
 
 
 _STATE = TensorType.of((4,), uint32)
 
 
-def _taker(seed: object, generator: random_state.Generator | None) -> HostCall:
-    """What a compiled function does for a state, each time it runs."""
+def _taker(seed: object, generator: Generator | None) -> HostCall:
+    """Return the host call by which a compiled function draws a state each time it runs."""
     return HostCall(lambda: random_state.next_state(seed, generator), "take_state")
 
 
 def take_state(
-    seed: object = None, generator: random_state.Generator | None = None, like: Tensor | None = None
+    seed: object = None, generator: Generator | None = None, like: Tensor | None = None
 ) -> Tensor:
-    """The state of the next random op, as a Tensor; the random state has moved on.
+    """Return the state of the next random op as a Tensor, and advance the random state.
 
     Args:
         seed, generator: as of `random_state.next_state`.
@@ -197,7 +206,7 @@ def take_state(
 
 
 def shape_of(name: str, size: object) -> tuple[int, ...]:
-    """A shape from ints, or from one tuple, list or Tensor of them."""
+    """Return a shape from ints, or from one tuple, list or Tensor of ints."""
     if isinstance(size, Tensor):
         size = size.tolist()
     if isinstance(size, (int, np.integer)) and not isinstance(size, bool):
@@ -215,7 +224,7 @@ def shape_of(name: str, size: object) -> tuple[int, ...]:
 
 
 def probability_of(name: str, p: object) -> float:
-    """A number from 0 to 1."""
+    """Return a number in [0, 1] as a float, or raise."""
     if isinstance(p, bool) or not isinstance(p, (int, float)):
         raise ArgumentError(f"{name}: got p={p!r}; wanted a number")
     if not 0 <= p <= 1:
@@ -231,10 +240,10 @@ def _float_dtype(name: str, dtype: DTypeLike | None) -> DType:
 
 
 def rand(
-    *size: int | Sequence[int],
+    *size: Size,
     dtype: DTypeLike | None = None,
     seed: object = None,
-    generator: random_state.Generator | None = None,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Uniform numbers in [0, 1) (`mindspore.ops.rand`).
 
@@ -261,10 +270,10 @@ def rand(
 
 
 def randn(
-    *size: int | Sequence[int],
+    *size: Size,
     dtype: DTypeLike | None = None,
     seed: object = None,
-    generator: random_state.Generator | None = None,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Standard normal numbers (`mindspore.ops.randn`).
 
@@ -313,7 +322,7 @@ def randn_like(input: Tensor, seed: object = None, *, dtype: DTypeLike | None = 
     return randn(input.shape, dtype=input.dtype if dtype is None else dtype, seed=seed)
 
 
-def _bounds(name: str, low: Tensor | int | float, high: Tensor | int | float) -> tuple[int, int]:
+def _bounds(name: str, low: Number, high: Number) -> tuple[int, int]:
     low, high = (v.item() if isinstance(v, Tensor) else v for v in (low, high))
     for v in (low, high):
         if isinstance(v, bool) or not isinstance(v, (int, np.integer)):
@@ -333,7 +342,7 @@ def _int_dtype(name: str, dtype: DTypeLike | None) -> DType:
 def randint(
     low: Tensor | int,
     high: Tensor | int,
-    size: int | Sequence[int],
+    size: Size,
     seed: object = None,
     *,
     dtype: DTypeLike | None = None,
@@ -424,7 +433,7 @@ def shuffle(x: Tensor, seed: object = None) -> Tensor:
     return gather(x, permutation(take_state(seed or None, like=x), x.shape[0], int64), 0)
 
 
-def standard_normal(shape: int | Sequence[int], seed: object = None) -> Tensor:
+def standard_normal(shape: Size, seed: object = None) -> Tensor:
     """Standard normal float32 (`mindspore.ops.standard_normal`).
 
     Examples:
@@ -436,23 +445,19 @@ def standard_normal(shape: int | Sequence[int], seed: object = None) -> Tensor:
 
 
 def drawn_shape(name: str, shape: object, *params: object) -> tuple[int, ...]:
-    """`shape` broadcast with the shapes of the parameters."""
+    """Return `shape` broadcast with the shapes of the distribution's parameters."""
     wanted = shape_of(name, shape)
     given = [p.shape for p in params if isinstance(p, Tensor)]
     found = broadcast_shapes(wanted, *given)
     if found is None:
         raise ShapeError(
-            f"{name}: got shape {wanted} and parameters of shapes {given}; wanted ones that broadcast"
+            f"{name}: got shape {wanted} and parameters of shapes {given}; wanted ones that "
+            "broadcast"
         )
     return found
 
 
-def normal(
-    shape: int | Sequence[int],
-    mean: Tensor | int | float,
-    stddev: Tensor | int | float,
-    seed: object = None,
-) -> Tensor:
+def normal(shape: Size, mean: Number, stddev: Number, seed: object = None) -> Tensor:
     """Normal numbers (`mindspore.ops.normal`).
 
     Args:
@@ -476,11 +481,7 @@ def normal(
 
 
 def uniform(
-    shape: int | Sequence[int],
-    minval: Tensor | int | float,
-    maxval: Tensor | int | float,
-    seed: object = None,
-    dtype: DTypeLike = float32,
+    shape: Size, minval: Number, maxval: Number, seed: object = None, dtype: DTypeLike = float32
 ) -> Tensor:
     """Uniform numbers in [minval, maxval) (`mindspore.ops.uniform`).
 
@@ -515,7 +516,7 @@ def uniform(
 
 
 @tensor_method("bernoulli")
-def bernoulli(input: Tensor, p: Tensor | int | float = 0.5, seed: object = None) -> Tensor:
+def bernoulli(input: Tensor, p: Number = 0.5, seed: object = None) -> Tensor:
     """1 with probability p, else 0 (`mindspore.ops.bernoulli`).
 
     Args:
@@ -542,7 +543,7 @@ def bernoulli(input: Tensor, p: Tensor | int | float = 0.5, seed: object = None)
 
 @op(name="multinomial", differentiable=False)
 def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: bool):
-    """Indices drawn with the probabilities of the rows of (n, k)."""
+    """Indices drawn with the probabilities in the rows of an (n, k) tensor."""
     n, k = input.shape
     x = cast_to(input, float32)
     if replacement:
@@ -552,11 +553,11 @@ def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: 
         below = logical_not(
             less(reshape_to(draw, (n, num_samples, 1)), reshape_to(total, (n, 1, k)))
         )
-        # a draw rounded up to the total takes the last index that has a probability
+        # a draw that rounds up to the total takes the last index of nonzero probability
         allowed = argmax_along(mul(iota((n, k), 1, float32), cast_to(less(0.0, x), float32)), 1)
         found = reduce_sum(cast_to(below, int64), (2,), False)
         return minimum(found, reshape_to(allowed, (n, 1)))
-    # the largest of log(p) + Gumbel noise are a sample without replacement (Efraimidis and
+    # the top elements of log(p) + Gumbel noise are a sample without replacement (Efraimidis and
     # Spirakis, 2006)
     unit = random_uniform(state, (n, k), float32)
     noise = log(x) - log(neg(log(1.0 - unit)))
@@ -591,7 +592,8 @@ def multinomial(
     if num_samples < 1 or (not replacement and num_samples > input.shape[-1]):
         raise ArgumentValueError(
             f"multinomial: got num_samples={num_samples} of {input.shape[-1]} with replacement="
-            f"{replacement}; wanted at least 1, and without replacement at most the number of indices"
+            f"{replacement}; wanted at least 1, and without replacement at most the number of "
+            "indices"
         )
     x = reshape_to(input, (1, input.shape[0])) if input.ndim == 1 else input
     found = cast_to(

@@ -1,4 +1,8 @@
-"""Primitive classes of random numbers: how MindSpore's seeds and shapes become a random state."""
+"""Primitive classes of random numbers.
+
+They convert MindSpore's seeds and shapes to a random state. `ops` exports them. No class may
+keep a random state of its own.
+"""
 
 from __future__ import annotations
 
@@ -46,13 +50,13 @@ class Dropout(Primitive):
         self.seed0, self.seed1 = Seed0, Seed1
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(result, mask)."""
+        """Return (result, mask)."""
         state = random.take_state(_seed(self.seed0, self.seed1), like=x)
         return dropouts.dropout_mask_by(x, state, 1.0 - self.keep_prob)
 
 
 def _seed(seed: int, seed2: int = 0) -> int | None:
-    """Two seeds of the older form as one; (0, 0) is none."""
+    """Combine two seeds of a primitive into one; None when both are 0."""
     return None if not seed and not seed2 else (int(seed) << 32) ^ int(seed2)
 
 
@@ -64,7 +68,7 @@ class _ChannelDropout(Primitive):
         self.keep_prob = float(keep_prob)
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(result, bool mask)."""
+        """Return (result, bool mask)."""
         shape = (*x.shape[:2], *[1] * (x.ndim - 2))
         kept = dropouts.dropout(
             fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape
@@ -73,15 +77,15 @@ class _ChannelDropout(Primitive):
 
 
 class Dropout2D(_ChannelDropout):
-    """Whole channels of (N, C, H, W): `Dropout2D(keep_prob=0.5)(x)` -> (result, mask)."""
+    """Drop whole channels of (N, C, H, W): `Dropout2D(keep_prob=0.5)(x)` -> (result, mask)."""
 
 
 class Dropout3D(_ChannelDropout):
-    """Whole channels of (N, C, D, H, W): `Dropout3D(keep_prob=0.5)(x)` -> (result, mask)."""
+    """Drop whole channels of (N, C, D, H, W): `Dropout3D(keep_prob=0.5)(x)` -> (result, mask)."""
 
 
 class _Seeded(Primitive):
-    """Base of the random primitives: `Op(seed=0, seed2=0)`."""
+    """Base of the random primitives that have two seeds: `Op(seed=0, seed2=0)`."""
 
     def __init__(self, seed: int = 0, seed2: int = 0) -> None:
         super().__init__()
@@ -89,59 +93,59 @@ class _Seeded(Primitive):
 
     @property
     def own_seed(self) -> int | None:
-        """The seed for the random functions, None when none was given."""
+        """Return the seed for the random functions, or None when both seeds are 0."""
         return _seed(self.seed, self.seed2)
 
 
 class UniformReal(_Seeded):
-    """Uniform in [0, 1): `UniformReal(seed=0, seed2=0)(shape)`."""
+    """Uniform numbers in [0, 1): `UniformReal(seed=0, seed2=0)(shape)`."""
 
     def __call__(self, shape: int | Sequence[int]) -> Tensor:
-        """The numbers."""
+        """Return float32 numbers of `shape`."""
         return random.rand(shape, seed=self.own_seed)
 
 
 class UniformInt(_Seeded):
-    """Integers in [minval, maxval): `UniformInt(seed=0, seed2=0)(shape, minval, maxval)`, int32."""
+    """int32 numbers in [minval, maxval): `UniformInt(seed=0, seed2=0)(shape, minval, maxval)`."""
 
     def __call__(
         self, shape: int | Sequence[int], minval: Tensor | int, maxval: Tensor | int
     ) -> Tensor:
-        """The numbers."""
+        """Return int32 numbers of `shape`."""
         return random.randint(minval, maxval, shape, self.own_seed, dtype=int32)
 
 
 class StandardNormal(_Seeded):
-    """Standard normal: `StandardNormal(seed=0, seed2=0)(shape)`."""
+    """Standard normal numbers: `StandardNormal(seed=0, seed2=0)(shape)`."""
 
     def __call__(self, shape: int | Sequence[int]) -> Tensor:
-        """The numbers."""
+        """Return float32 numbers of `shape`."""
         return random.standard_normal(shape, self.own_seed)
 
 
 class StandardLaplace(_Seeded):
-    """Laplace of mean 0 and scale 1: `StandardLaplace(seed=0, seed2=0)(shape)`."""
+    """Laplace numbers of mean 0 and scale 1: `StandardLaplace(seed=0, seed2=0)(shape)`."""
 
     def __call__(self, shape: int | Sequence[int]) -> Tensor:
-        """The numbers."""
+        """Return float32 numbers of `shape`."""
         return distributions.standard_laplace(shape, self.own_seed)
 
 
 class Gamma(_Seeded):
-    """Gamma: `Gamma(seed=0, seed2=0)(shape, alpha, beta)`."""
+    """Gamma numbers: `Gamma(seed=0, seed2=0)(shape, alpha, beta)`."""
 
     def __call__(
         self, shape: int | Sequence[int], alpha: Tensor | int | float, beta: Tensor | int | float
     ) -> Tensor:
-        """The numbers."""
+        """Return numbers of `shape`, broadcast with the parameters."""
         return distributions.gamma(shape, alpha, beta, self.own_seed)
 
 
 class Poisson(_Seeded):
-    """Poisson: `Poisson(seed=0, seed2=0)(shape, mean)`, int32."""
+    """Poisson numbers, int32: `Poisson(seed=0, seed2=0)(shape, mean)`."""
 
     def __call__(self, shape: int | Sequence[int], mean: Tensor | int | float) -> Tensor:
-        """The numbers."""
+        """Return numbers of `shape`, broadcast with the means."""
         return distributions.random_poisson(shape, mean, self.own_seed, int32)
 
 
@@ -153,19 +157,22 @@ class Bernoulli(Primitive):
         self.seed, self.offset = seed, offset
 
     def __call__(self, x: Tensor, p: Tensor | int | float = 0.5) -> Tensor:
-        """The numbers."""
+        """Return ones and zeros of the shape and dtype of `x`."""
         return random.bernoulli(x, p, None if self.seed == -1 else self.seed)
 
 
 class Multinomial(Primitive):
-    """Indices drawn with replacement: `Multinomial(seed=0, seed2=0, dtype=int32)(x, num_samples)`."""
+    """Indices drawn with replacement.
+
+    `Multinomial(seed=0, seed2=0, dtype=int32)(x, num_samples)`
+    """
 
     def __init__(self, seed: int = 0, seed2: int = 0, dtype: DTypeLike = int32) -> None:
         super().__init__()
         self.seed, self.seed2, self.dtype = seed, seed2, as_dtype(dtype)
 
     def __call__(self, x: Tensor, num_samples: int) -> Tensor:
-        """The indices."""
+        """Return the drawn indices."""
         found = random.multinomial(x, num_samples, True, _seed(self.seed, self.seed2))
         return cast_to(found, self.dtype)
 
@@ -174,13 +181,14 @@ class RandomShuffle(_Seeded):
     """Items along axis 0 in random order: `RandomShuffle(seed=0, seed2=0)(x)`."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The shuffled tensor."""
+        """Return the shuffled tensor."""
         return random.shuffle(x, self.own_seed)
 
 
 class Randperm(Primitive):
-    """The numbers 0 to n - 1 in random order, padded: `Randperm(max_length=1, pad=-1,
-    dtype=int32)(n)`.
+    """Random permutation of 0 to n - 1, padded to `max_length`.
+
+    `Randperm(max_length=1, pad=-1, dtype=int32)(n)`
     """
 
     def __init__(self, max_length: int = 1, pad: int = -1, dtype: DTypeLike = int32) -> None:
@@ -188,7 +196,7 @@ class Randperm(Primitive):
         self.max_length, self.pad, self.dtype = max_length, pad, as_dtype(dtype)
 
     def __call__(self, n: Tensor | int) -> Tensor:
-        """The permutation, then padding."""
+        """Return the permutation followed by the padding."""
         count = int(n.item() if isinstance(n, Tensor) else n)
         if count > self.max_length:
             raise ArgumentValueError(
@@ -213,7 +221,7 @@ class RandomChoiceWithMask(Primitive):
         self.count, self.seed, self.seed2 = count, seed, seed2
 
     def __call__(self, input_x: Tensor) -> tuple[Tensor, Tensor]:
-        """(coordinates, mask)."""
+        """Return (coordinates, mask)."""
         found = np.argwhere(input_x.asnumpy())
         words = random_state.philox(
             random_state.next_state(_seed(self.seed, self.seed2)), len(found)

@@ -1,5 +1,7 @@
-"""Activation functions made of straight pieces: relu and its relatives, hard forms, shrinking and
-thresholds.
+"""Piecewise linear activations: relu and its variants, hard sigmoid and swish, shrinkage.
+
+Layers and users call these ops. Each gradient is an op of its own, so that a
+backend can fuse it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ __all__ = [
 
 @op(name="relu", primitive="ReLU", dtypes=BOOL + REAL)
 def relu_of(x: Tensor):
-    """Primitive: the greater of x and 0; NaN stays."""
+    """Primitive: the maximum of x and 0; NaN propagates."""
 
 
 @relu_of.reference
@@ -376,7 +378,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     channels = input.shape[1] if input.ndim > 1 else 1
     if weight.ndim != 1 or weight.shape[0] not in (1, channels):
         raise ShapeError(
-            f"prelu: weight has shape {weight.shape}; wanted (1,) or ({channels},), the channels of "
+            f"prelu: weight has shape {weight.shape}; wanted (1,) or ({channels},), the channels "
+            "of "
             f"input of shape {input.shape}"
         )
     if weight.shape[0] > 1:

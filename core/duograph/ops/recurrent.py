@@ -1,5 +1,7 @@
-"""One step of recurrent layers, each a composite: one node of the tape, and one thing that a
-backend may claim.
+"""Single steps of recurrent layers: rnn_step, lstm_step and gru_step.
+
+The recurrent layers call them once per time step. Each is one composite op, so that the tape
+records one node and a backend can supply a fused kernel.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ def _columns(name: str, x: Tensor, h: Tensor) -> int:
 
 
 def _part(x: Tensor, i: int, n: int) -> Tensor:
-    """Columns i*n to (i+1)*n."""
+    """Return columns i*n to (i+1)*n of a matrix."""
     return slice_by(x, (0, i * n), (x.shape[0], (i + 1) * n), (1, 1))
 
 
@@ -35,7 +37,7 @@ def rnn_step(
 ):
     """One step of a plain recurrent layer: tanh (or relu) of `x + h @ weight.T + bias`.
 
-    `x` is the input's part (N, H), already multiplied. Returns the new h.
+    `x` (N, H) is the input already multiplied by its weight. Returns the new h.
     """
     out = add(x, matmul_of(h, weight, False, True))
     if bias is not None:
@@ -47,7 +49,7 @@ def rnn_step(
 def lstm_step(x: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | None = None):
     """One step of an LSTM (Hochreiter and Schmidhuber, 1997); gates in the order i, f, g, o.
 
-    `x` is the input's part (N, 4H), already multiplied. Returns the new h and c.
+    `x` (N, 4H) is the input already multiplied by its weight. Returns the new h and c.
     """
     n = _columns("lstm_step", x, h)
     gates = add(x, matmul_of(h, weight, False, True))
@@ -62,7 +64,7 @@ def lstm_step(x: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | No
 def gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None = None):
     """One step of a GRU (Cho et al., 2014); gates in the order r, z, n.
 
-    `x` is the input's part (N, 3H), already multiplied. Returns the new h.
+    `x` (N, 3H) is the input already multiplied by its weight. Returns the new h.
     """
     n = _columns("gru_step", x, h)
     own = matmul_of(h, weight, False, True)

@@ -1,4 +1,8 @@
-"""Reductions over axes: the primitives, and the functions of MindSpore's names made of them."""
+"""Reductions over axes: the primitives, and MindSpore's functions that use them.
+
+Every family may use the primitives; they expect a tuple of non-negative axes and must not receive
+user input unchecked.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,7 @@ def _count(shape: Sequence[int], axis: Axes) -> int:
     return size_of([shape[i] for i in axis])
 
 
-# ---- primitives ---------------------------------------------------------------------------------
+# ---- primitives ----------------------------------------------------------------------------------
 
 
 def _not_empty(name: str, x: TensorType, axis: Axes) -> None:
@@ -52,7 +56,7 @@ def _not_empty(name: str, x: TensorType, axis: Axes) -> None:
 
 
 def _even_share(x: Tensor, out: Tensor, dout: Tensor, axis: Axes, keepdims: bool) -> tuple[Tensor]:
-    """Gradient of max and min: elements that equal the result share it evenly, as in MindSpore."""
+    """Gradient of max and min: elements equal to the result share it evenly, as in MindSpore."""
     kept = reduced_shape(x.shape, axis, True)
     if not keepdims:
         out, dout = reshape_to(out, kept), reshape_to(dout, kept)
@@ -60,7 +64,7 @@ def _even_share(x: Tensor, out: Tensor, dout: Tensor, axis: Axes, keepdims: bool
     found = mask * (dout / reduce_sum(mask, axis, True))
     return (
         found if found.dtype is x.dtype else cast_to(found, x.dtype),
-    )  # a quotient of integers is none
+    )  # integer operands: the quotient is floating
 
 
 @op(dtypes=BOOL + REAL, folds="biu", reduction="max")
@@ -101,7 +105,7 @@ def _(x, axis, keepdims):
 
 
 def mirrored(x: Tensor) -> Tensor:
-    """An order-reversing map that is its own inverse and overflows for no integer."""
+    """Reverse the order of elements by a map that is its own inverse and never overflows."""
     if x.dtype is bool_:
         return logical_not(x)
     if x.dtype.is_integer:
@@ -137,7 +141,7 @@ def _(x, axis, keepdims):
 
 
 def _axes_last(x: Tensor, axis: Axes) -> Tensor:
-    """`x` with the reduced axes moved to the end and made one."""
+    """Move the reduced axes to the end and merge them into one."""
     rest = [i for i in range(x.ndim) if i not in axis]
     moved = transpose_by(x, (*rest, *axis)) if list(axis) != list(range(len(rest), x.ndim)) else x
     return reshape_to(moved, (*[x.shape[i] for i in rest], _count(x.shape, axis)))
@@ -149,7 +153,7 @@ def _(input, axis, keepdims):
     n = x.shape[-1]
     if n == 0:
         return fill(reduced_shape(input.shape, axis, keepdims), 1, input.dtype)
-    while n > 1:  # halve: the first half times the second, an odd last one carried along
+    while n > 1:  # multiply the first half by the second; an odd last element is appended unchanged
         half = n // 2
         lower = slice_by(x, *_last_axis(x.shape, 0, half))
         upper = slice_by(x, *_last_axis(x.shape, half, 2 * half))
@@ -180,12 +184,12 @@ def _(x, out, dout, axis, keepdims):
 
 @op(differentiable=False, folds="biu", reduction="and")
 def reduce_all(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive: whether all elements over `axis` are true (not 0); True of nothing."""
+    """Primitive: logical and of the elements over `axis` (nonzero is true); True if empty."""
 
 
 @op(differentiable=False, folds="biu", reduction="or")
 def reduce_any(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive: whether any element over `axis` is true (not 0); False of nothing."""
+    """Primitive: logical or of the elements over `axis` (nonzero is true); False if empty."""
 
 
 def _bool_reduced(x, axis, keepdims):
@@ -221,14 +225,12 @@ def _(input, axis, keepdims):
 # the primitives `argmax` and `argmin`; the public functions below take the names in this module
 @op(name="argmax", dtypes=BOOL + REAL, differentiable=False)
 def argmax_along(input: Tensor, axis: int):
-    """Primitive: int64 index of the first largest element along `axis`, which is removed; NaN wins."""
+    """Primitive: int64 index of the first maximum along `axis`, which is removed; NaN wins."""
 
 
 @op(name="argmin", dtypes=BOOL + REAL, differentiable=False)
 def argmin_along(input: Tensor, axis: int):
-    """Primitive: int64 index of the first smallest element along `axis`, which is removed; NaN
-    wins.
-    """
+    """Primitive: int64 index of the first minimum along `axis`, which is removed; NaN wins."""
 
 
 @argmax_along.infer
@@ -254,7 +256,7 @@ def _(x, axis):
 
 
 def _no_bfloat(x: Array) -> Array:
-    """NumPy's argmax of bfloat16 does not let NaN win."""
+    """Convert bfloat16 to float32, because NumPy's argmax of bfloat16 ignores NaN."""
     return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
 
 
@@ -278,14 +280,12 @@ def _(input, axis):
     return argmax_along(mirrored(x), axis)
 
 
-# ---- composites ---------------------------------------------------------------------------------
+# ---- composites ----------------------------------------------------------------------------------
 
 
 @op(dtypes=NUMERIC)
 def reduce_mean(input: Tensor, axis: Axes, keepdims: bool):
-    """Mean over `axis`, a tuple of non-negative ints. Integers are divided as such, rounding to
-    zero.
-    """
+    """Mean over `axis`, a tuple of non-negative ints; integer means round towards zero."""
     n = _count(input.shape, axis)
     dtype = input.dtype
     if dtype.is_integer:
@@ -316,7 +316,7 @@ def _picked(x: Tensor, index: Tensor, axis: int, keepdims: bool) -> tuple[Tensor
     return (values, kept) if keepdims else (reshape_to(values, index.shape), index)
 
 
-# ---- public functions ---------------------------------------------------------------------------
+# ---- public functions ----------------------------------------------------------------------------
 
 
 def _cast(x: Tensor, dtype: DTypeLike) -> Tensor:
@@ -325,7 +325,7 @@ def _cast(x: Tensor, dtype: DTypeLike) -> Tensor:
 
 
 def wanted_tensor(name: str, x: object) -> Tensor:
-    """A Tensor as it is, an array or a number as one."""
+    """Return a Tensor unchanged and convert an array or a number; refuse anything else."""
     if isinstance(x, Tensor):
         return x
     if isinstance(x, (bool, int, float, complex, np.ndarray, np.generic)):
@@ -334,7 +334,7 @@ def wanted_tensor(name: str, x: object) -> Tensor:
 
 
 def _dtype_second(keepdims: object, dtype: object, initial: object) -> tuple[object, Any, object]:
-    """The older positional order (axis, dtype, keepdims, initial) as (keepdims, dtype, initial)."""
+    """Reorder the arguments of the older call (axis, dtype, keepdims, initial)."""
     if keepdims is None or isinstance(keepdims, (DType, str, type, np.dtype)):
         return (dtype if isinstance(dtype, bool) else False), keepdims, initial
     return keepdims, dtype, initial

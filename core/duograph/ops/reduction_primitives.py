@@ -1,5 +1,7 @@
-"""Primitive classes of reductions and scans: how MindSpore's constructor and call arguments become
-those of an op.
+"""Primitive classes of reductions and scans.
+
+They convert MindSpore's constructor and call arguments to the attributes of an op. `ops` exports
+them. Kernels and gradients belong to the ops.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class _Reduce(Primitive):
 
     @classmethod
     def from_attributes(cls, attributes: Mapping[str, object]) -> Primitive:
-        """The instance that a gradient-rule getter sees, with MindSpore's name of the flag."""
+        """Return the instance for a gradient rule's getter, with MindSpore's name `keep_dims`."""
         made = super().from_attributes(attributes)
         made.keep_dims = bool(attributes.get("keepdims", False))  # type: ignore[attr-defined]
         return made
@@ -95,13 +97,13 @@ class ReduceProd(_Reduce):
 
 
 class ReduceAll(_Reduce):
-    """Whether all elements over axes are true: `ReduceAll(keep_dims=False)(x, axis=())`."""
+    """Logical and over axes: `ReduceAll(keep_dims=False)(x, axis=())`."""
 
     op = reduction.reduce_all
 
 
 class ReduceAny(_Reduce):
-    """Whether any element over axes is true: `ReduceAny(keep_dims=False)(x, axis=())`."""
+    """Logical or over axes: `ReduceAny(keep_dims=False)(x, axis=())`."""
 
     op = reduction.reduce_any
 
@@ -124,15 +126,13 @@ class ArgMaxWithValue(Primitive):
         self.keep_dims = keep_dims
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(index, value)."""
+        """Return (index, value)."""
         value, index = extremes.max(x, self.axis, self.keep_dims)
         return index, value
 
 
 class ArgMinWithValue(Primitive):
-    """Index and value of the smallest element: `ArgMinWithValue(axis=0, keep_dims=False)(x)` ->
-    (index, value).
-    """
+    """Index and value of the minimum: `ArgMinWithValue(axis=0, keep_dims=False)(x)`."""
 
     op = reduction.min_with_index
 
@@ -142,7 +142,7 @@ class ArgMinWithValue(Primitive):
         self.keep_dims = keep_dims
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(index, value)."""
+        """Return (index, value)."""
         value, index = extremes.min(x, self.axis, self.keep_dims)
         return index, value
 
@@ -158,7 +158,7 @@ class Argmax(Primitive):
         self.output_type = as_dtype(output_type)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The indices."""
+        """Return the indices."""
         return cast_to(extremes.argmax(x, self.axis), self.output_type)
 
 
@@ -173,7 +173,7 @@ class Argmin(Primitive):
         self.output_type = as_dtype(output_type)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The indices."""
+        """Return the indices."""
         return cast_to(extremes.argmin(x, self.axis), self.output_type)
 
 
@@ -222,5 +222,5 @@ class LpNorm(Primitive):
         self.epsilon = epsilon
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The norm."""
+        """Return the norm."""
         return vector_norm(x, float(self.p), axes_of("LpNorm", self.axis, x.ndim), self.keep_dims)

@@ -1,8 +1,8 @@
-"""The words with which a function of `ops` refuses an argument of the wrong kind.
+"""Errors for arguments of the wrong kind.
 
-The functions say in their annotations what they take and do not check it themselves: a check on
-every call would cost more than many an op. When a call has failed, the arguments are held against
-the annotations, and the first that does not fit is named.
+`ops/__init__.py` wraps the public functions with `refusing`. A check on every call would cost more
+than many ops, so arguments are compared with the annotations only after a call has failed. A
+successful call must not pay for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..tensor import Tensor
 __all__ = ["refusing"]
 
 _INTEGER = (int, np.integer)
-# annotation -> what fits it, and its words
+# annotation -> accepted classes, and their description in an error
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "Tensor": ((Tensor,), "a Tensor"),
     "int": (_INTEGER, "an int"),
@@ -31,9 +31,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with an ArgumentError in place of what the first unfit argument made it stumble
-    over.
-    """
+    """Wrap a function: a failed call raises an ArgumentError about its first unfit argument."""
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
@@ -47,17 +45,17 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             raise ArgumentError(text) from error
 
-    call.__module__ = __package__  # where pickle finds it
+    call.__module__ = __package__  # pickle looks functions up in duograph.ops
     return call
 
 
 def _unfit(
     function: Callable[..., Any], args: tuple[object, ...], kwargs: dict[str, object]
 ) -> str | None:
-    """What is wrong with the first argument that does not fit its annotation."""
+    """Describe the first argument that does not match its annotation; None if all match."""
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
-    except TypeError:  # too many, too few: Python has said so
+    except TypeError:  # wrong number of arguments: Python's own error says so
         return None
     for name, value in given.items():
         annotation = str(function.__annotations__.get(name, "")).replace(" ", "")
@@ -68,5 +66,6 @@ def _unfit(
         classes, words = kind
         if not isinstance(value, classes):
             shown = type(value).__name__ if classes == (Tensor,) else repr(value)
-            return f"{function.__name__}: got {shown} for {name!r}; wanted {words}{' or None' if optional else ''}"
+            words += " or None" if optional else ""
+            return f"{function.__name__}: got {shown} for {name!r}; wanted {words}"
     return None

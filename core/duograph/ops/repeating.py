@@ -1,4 +1,7 @@
-"""Functions that repeat: tile, repeat, broadcast, grids and all combinations."""
+"""Functions that repeat elements: tile, repeat, broadcast, grids and combinations.
+
+Users and other families call them. Sizes are checked here; the ops expect valid ones.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ __all__ = [
 def _tensor_tile(
     self: Tensor, *dims: int | Sequence[int], reps: int | Sequence[int] | None = None
 ) -> Tensor:
-    """The tensor repeated as a whole along each axis. See `ops.tile`."""
+    """Repeat the whole tensor along each axis. See `ops.tile`."""
     return tile.public(self, spread("tile", "dims", dims) if reps is None else reps)
 
 
@@ -85,8 +88,9 @@ def _tensor_repeat(
     axis: int | Sequence[int] | None = None,
     **other: int | Sequence[int],
 ) -> Tensor:
-    """Repeated as a whole along each axis, as `tile`; with `axis`, each slice of it, as
-    `repeat_interleave`.
+    """Repeat the whole tensor along each axis like `tile`, or with `axis` each slice of that axis.
+
+    See `ops.repeat_interleave` for the second form.
     """
     if other:
         if set(other) != {"repeats"} or repeats:
@@ -125,7 +129,7 @@ def _tensor_repeat_interleave(
     dim: int | Sequence[int] | None = None,
     output_size: object = None,
 ) -> Tensor:
-    """Every slice of an axis several times in a row. See `ops.repeat_interleave`."""
+    """Repeat each slice of an axis several times in a row. See `ops.repeat_interleave`."""
     del output_size
     return repeat_interleave.public(self, repeats, axis if dim is None else dim)
 
@@ -165,7 +169,8 @@ def _(input: Tensor, repeats: int | Sequence[int], axis: int | Sequence[int] | N
     n = input.shape[at]
     if min(counts, default=0) < 0 or len(counts) not in (1, n):
         raise ArgumentValueError(
-            f"repeat_interleave: got repeats={counts} for axis {at} of size {n}; wanted one number, "
+            f"repeat_interleave: got repeats={counts} for axis {at} of size {n}; wanted one "
+            "number, "
             f"or one a slice, none negative"
         )
     if len(counts) == 1:
@@ -173,13 +178,12 @@ def _(input: Tensor, repeats: int | Sequence[int], axis: int | Sequence[int] | N
     return gather(input, np.repeat(np.arange(n), counts), at)
 
 
-# ---- broadcast
-# ---------------------------------------------------------------------------------------
+# ---- broadcast -----------------------------------------------------------------------------------
 
 
 @tensor_method("broadcast_to", "expand")
 def _tensor_broadcast_to(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
-    """Repeated to a shape by NumPy's broadcasting; -1 keeps a size. See `ops.broadcast_to`."""
+    """Broadcast to a shape by NumPy's rules; -1 keeps a size. See `ops.broadcast_to`."""
     return broadcast_to.public(self, spread("broadcast_to", "shape", shape))
 
 
@@ -193,7 +197,8 @@ def _(input: Tensor, shape: int | Sequence[int]):
     if min(wanted, default=0) < 0:
         if lead < 0 or any(n < -1 or (n == -1 and i < lead) for i, n in enumerate(wanted)):
             raise ShapeError(
-                f"broadcast_to: got shape {have} and the wanted shape {wanted}; wanted no negative size "
+                f"broadcast_to: got shape {have} and the wanted shape {wanted}; wanted no "
+                "negative size "
                 f"but -1, and that only for an axis that is there"
             )
         wanted = tuple(have[i - lead] if n == -1 else n for i, n in enumerate(wanted))
@@ -332,7 +337,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 @tensor_method("sum_to_size")
 def _tensor_sum_to_size(self: Tensor, *size: int | Sequence[int]) -> Tensor:
-    """Summed over axes so that the shape is `size`, which broadcasts to that of the tensor."""
+    """Sum over axes so that the result has shape `size`, which must broadcast to the tensor's."""
     shape = spread("sum_to_size", "size", size)
     have = self.shape
     lead = len(have) - len(shape)

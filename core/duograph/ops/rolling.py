@@ -1,4 +1,7 @@
-"""Functions that reverse, roll and rotate."""
+"""Functions that flip, roll and rotate tensors along axes.
+
+Users and other families call them; axes may be negative.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ __all__ = [
 
 @tensor_method("flip")
 def _tensor_flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
-    """The order of the elements reversed along axes. See `ops.flip`."""
+    """Reverse the order of the elements along axes. See `ops.flip`."""
     return flip(self, spread("flip", "dims", dims))
 
 
@@ -132,7 +135,7 @@ def roll(
 
 @op(name="roll")
 def roll_by(input: Tensor, shifts: Sequence[int], axes: Sequence[int]):
-    """Composite: `input` rolled by one shift an axis."""
+    """Composite: roll `input` along axes, one shift per axis."""
     out = input
     for shift, axis in zip(shifts, axes, strict=True):
         n = input.shape[axis] if input.shape else 1

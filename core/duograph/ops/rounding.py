@@ -199,13 +199,13 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 @tensor_method("round")
 def _tensor_round(self: Tensor, decimals: int = 0) -> Tensor:
-    """Elements rounded, halves to even; see `ops.round`."""
+    """Round elements, halves to even; see `ops.round`."""
     return round(self, decimals=decimals)
 
 
 @tensor_method("__round__")
 def _tensor_dunder_round(self: Tensor, decimals: int | None = None) -> Tensor:
-    """`round(x)` and `round(x, decimals)` of Python: halves to even, the dtype stays."""
+    """Implement Python's `round(x)` and `round(x, decimals)`: halves to even, same dtype."""
     return round(self, decimals=decimals or 0)
 
 

@@ -1,4 +1,8 @@
-"""Running sums, products and extremes along an axis."""
+"""Cumulative sums, products, extremes and logsumexp along an axis.
+
+Users call the functions, other families the primitives. Exclusive and reverse scans must work on
+every backend.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +36,20 @@ from .shape_primitives import reduce_sum, reshape_to
 __all__ = ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "trapz"]
 
 
-# ---- sums and products --------------------------------------------------------------------------
+# ---- sums and products ---------------------------------------------------------------------------
 
 
 @op(name="cumsum", dtypes=NUMERIC)
 def scan_sum(input: Tensor, axis: int, exclusive: bool, reverse: bool):
-    """Primitive: running sum along one axis, from the end when `reverse`; `exclusive` leaves the
-    element itself out.
+    """Primitive: cumulative sum along one axis, from the end if `reverse`.
+
+    `exclusive` leaves each element out of its own sum.
     """
 
 
 @op(name="cumprod", dtypes=NUMERIC)
 def scan_prod(input: Tensor, axis: int, exclusive: bool, reverse: bool):
-    """Primitive: running product along one axis; `exclusive` and `reverse` as of cumsum."""
+    """Primitive: cumulative product along one axis; `exclusive` and `reverse` as in cumsum."""
 
 
 def _same(x, axis, exclusive, reverse):
@@ -86,7 +91,7 @@ def _(x, axis, exclusive, reverse):
 
 
 def _moved(x: Tensor, axis: int, by: int, reverse: bool, fill: object) -> Tensor:
-    """`x` moved along an axis by `by` places (back when `reverse`), `fill` coming in."""
+    """Shift `x` by `by` elements along an axis (backwards if `reverse`), filling with `fill`."""
     n = x.shape[axis]
     begin, end = [0] * x.ndim, list(x.shape)
     if reverse:
@@ -107,9 +112,7 @@ def _doubling(
     reverse: bool,
     neutral: object,
 ) -> Tensor:
-    """A scan in log2(n) rounds, each combining with what stands 1, 2, 4, ... places before (Hillis,
-    Steele 1986).
-    """
+    """Scan in log2(n) rounds; round k combines elements at distance 2**k (Hillis, Steele 1986)."""
     n = x.shape[axis]
     if exclusive and n:
         x = _moved(x, axis, 1, reverse, neutral)
@@ -141,8 +144,8 @@ def _(x, out, dout, axis, exclusive, reverse):
 
 @scan_prod.bprop
 def _(x, out, dout, axis, exclusive, reverse):
-    # away from zeros: sum of dout * out from here on, over x. At the first zero: the same with that
-    # zero as 1, for behind a second zero every product that holds the first is 0 anyway.
+    # Nonzero elements: the sum of dout * out from here on, divided by x. At the first zero: the
+    # same sum of products in which that zero is 1. At later zeros all products are 0.
     zero, one = creation.fill((), 0, x.dtype), creation.fill((), 1, x.dtype)
     is_zero = equal(x, zero)
     count = scan_sum(cast_to(is_zero, int32), axis, False, reverse)
@@ -155,20 +158,20 @@ def _(x, out, dout, axis, exclusive, reverse):
     return (select_by(first, at_zero, select_by(is_zero, zero, elsewhere)),)
 
 
-# ---- extremes -----------------------------------------------------------------------------------
+# ---- extremes ------------------------------------------------------------------------------------
 
 
 @op(name="cummax", dtypes=BOOL + REAL)
 def scan_max(input: Tensor, axis: int):
-    """Primitive: largest element so far along one axis, and its int64 index; NaN wins, of equals
-    the later.
+    """Primitive: cumulative maximum along one axis and its int64 index; NaN wins, ties take the
+    later.
     """
 
 
 @op(name="cummin", dtypes=BOOL + REAL)
 def scan_min(input: Tensor, axis: int):
-    """Primitive: smallest element so far along one axis, and its int64 index; NaN wins, of equals
-    the later.
+    """Primitive: cumulative minimum along one axis and its int64 index; NaN wins, ties take the
+    later.
     """
 
 
@@ -185,7 +188,7 @@ def _extremes(x: Array, axis: int, better: Callable[[Array, Array], Array]) -> t
     v, i = np.moveaxis(values, axis, 0), np.moveaxis(index, axis, 0)
     for k in range(1, v.shape[0]):
         before, now = v[k - 1], v[k]
-        # of NaN and a number NaN wins, of two NaN the later
+        # NaN wins over a number; of two NaN the later wins
         take = (now != now) | (better(now, before) & (before == before))
         v[k] = np.where(take, now, before)
         i[k] = np.where(take, k, i[k - 1])
@@ -203,16 +206,14 @@ def _(x, axis):
 
 
 def _pairwise(x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """The doubling scan on (value, index); a place before the beginning has index -1 and never
-    wins.
-    """
+    """Doubling scan on (value, index) pairs; index -1 marks padding, which never wins."""
     n = x.shape[axis]
     index = iota(x.shape, axis, int64)
     by = 1
     while by < n:
         before = _moved(x, axis, by, False, 0)
         before_index = _moved(index, axis, by, False, -1)
-        # keep what stands here (the later) unless the earlier is better
+        # keep the later element unless the earlier one is better
         worse = less(x, before) if largest else less(before, x)
         if x.dtype.is_floating:
             numbers = logical_and(equal(x, x), equal(before, before))
@@ -244,7 +245,7 @@ scan_max.bprop(_to_source)
 scan_min.bprop(_to_source)
 
 
-# ---- public functions ---------------------------------------------------------------------------
+# ---- public functions ----------------------------------------------------------------------------
 
 
 def _arguments(
@@ -263,9 +264,7 @@ def _arguments(
 
 
 def _line(x: Tensor, axis: int | None, run: Callable[[Tensor, int], Any]) -> Any:
-    """Run along an axis; None means along the flattened tensor, and a 0-d one is one of one
-    element.
-    """
+    """Run a scan along an axis, or along the flattened tensor for None; 0-d is one element."""
     if axis is None:
         return run(reshape_to(x, (x.size,)), 0)
     if x.ndim == 0:
@@ -389,7 +388,7 @@ def cummin(input: Tensor, axis: int | Sequence[int] = 0, **dim: object) -> tuple
 
 
 def _log_sum(x: Tensor, y: Tensor) -> Tensor:
-    """log(exp(x) + exp(y)), also of infinities."""
+    """Return log(exp(x) + exp(y)) without overflow, also for infinities."""
     high, low = maximum(x, y), minimum(x, y)
     apart = select_by(equal(low, high), creation.fill((), 0.0, x.dtype), low - high)
     return high + log1p(exp(apart))
@@ -397,7 +396,7 @@ def _log_sum(x: Tensor, y: Tensor) -> Tensor:
 
 @op(name="logcumsumexp", dtypes=FLOATING)
 def scan_logsumexp(input: Tensor, axis: int, reverse: bool):
-    """log of the running sum of exp along one axis, from the end when `reverse`."""
+    """Logarithm of the cumulative sum of exp along one axis, from the end if `reverse`."""
     x = widened(input)
     out = _doubling(_log_sum, x, axis, False, reverse, float("-inf"))
     return out if out.dtype is input.dtype else cast_to(out, input.dtype)
@@ -410,7 +409,7 @@ def _(x, axis, reverse):
 
 @scan_logsumexp.bprop
 def _(x, out, dout, axis, reverse):
-    # the sum over k of dout[k] * exp(x - out[k]), by logarithms so that nothing overflows
+    # the sum over k of dout[k] * exp(x - out[k]), computed by logarithms to avoid overflow
     never = creation.fill((), float("-inf"), x.dtype)
     parts = []
     for share in (dout, neg(dout)):

@@ -47,14 +47,15 @@ Index: TypeAlias = Tensor | Sequence[int] | int
 Source: TypeAlias = Tensor | int | float
 
 
-# ---- element by element along an axis -------------------------------------------------------------
+# ---- element by element along an axis ------------------------------------------------------------
 
 
 def scatter_along(
     name: str, input: Tensor, axis: object, index: object, src: Any, add: bool = False
 ) -> Tensor:
-    """out[index[i][j]][j] = (or +=) src[i][j] for axis 0, and so for any; `src` may be larger, or a
-    number.
+    """Write (or add) src[i][j] to out[index[i][j]][j] for axis 0, likewise for any axis.
+
+    `src` may be larger than the index, or a number.
     """
     indices = as_index(index, input)
     src = beside(input, src) if isinstance(src, Tensor) else src
@@ -76,7 +77,8 @@ def scatter_along(
         m > n for m, n in zip(indices.shape, src.shape, strict=True)
     ):
         raise ShapeError(
-            f"{name}: got src of shape {src.shape} for an index of shape {indices.shape}; wanted as many "
+            f"{name}: got src of shape {src.shape} for an index of shape {indices.shape}; wanted "
+            "as many "
             f"axes, none shorter"
         )
     for k, n in enumerate(indices.shape):
@@ -126,7 +128,7 @@ def _tensor_scatter(
     value: object = None,
     reduce: str | None = None,
 ) -> Tensor:
-    """Element by element along an axis, into a copy. See `ops.scatter`; ``reduce="add"`` adds."""
+    """Write elements along an axis into a copy; ``reduce="add"`` adds. See `ops.scatter`."""
     if reduce not in (None, "none", "add"):
         raise ArgumentValueError(f"scatter: got reduce={reduce!r}; wanted None, 'none' or 'add'")
     source = value if src is None else src
@@ -137,11 +139,7 @@ def _tensor_scatter(
 
 @primitive('TensorScatterElements(axis=0, reduction="none")')
 def tensor_scatter_elements(
-    input_x: Tensor,
-    indices: Index,
-    updates: Source,
-    axis: int = 0,
-    reduction: str = "none",
+    input_x: Tensor, indices: Index, updates: Source, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
     """As `scatter`; ``reduction="add"`` adds (`mindspore.ops.tensor_scatter_elements`).
 
@@ -161,18 +159,17 @@ def tensor_scatter_elements(
     )
 
 
-# ---- rows and slices by index ---------------------------------------------------------------------
+# ---- rows and slices by index --------------------------------------------------------------------
 
 
 def combine(mode: str) -> Op:
-    """The binary op of a scatter mode."""
+    """Return the binary op of a scatter mode."""
     return {"mul": mul, "max": maximum, "min": minimum}[mode]
 
 
 @op(name="scatter_reduce")
 def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str):
-    """Composite: rows of axis 0 combined with the updates of their index, all of them; mode is mul,
-    max or min.
+    """Composite: combine rows of axis 0 with all updates of their index; mode is mul, max or min.
 
     The updates are sorted by index and combined by a segmented scan in log2(n) steps (Hillis and
     Steele 1986).
@@ -197,19 +194,14 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
         joined = select_by(same, function(before, later), later)
         rows = concat_by((slice_axis(rows, 0, 0, step), joined), 0)
         step *= 2
-    # the last of a run of equal indices holds the whole of it, and is the one that stays
+    # the last row of a run of equal indices has combined the run, and it is written last
     return scatter_set_by(input, flat, function(gather(input, flat, 0), rows), 0)
 
 
-def scatter_rows(
-    name: str,
-    input: Tensor,
-    indices: object,
-    updates: object,
-    mode: str,
-) -> Tensor:
-    """A copy with rows of axis 0 replaced by, or combined with, updates; mode: update add sub mul
-    div max min.
+def scatter_rows(name: str, input: Tensor, indices: object, updates: object, mode: str) -> Tensor:
+    """Copy with rows of axis 0 replaced by, or combined with, updates.
+
+    `mode` is update, add, sub, mul, div, max or min.
     """
     at = as_index(indices, input)
     wanted = at.shape + input.shape[1:]
@@ -232,7 +224,7 @@ def scatter_rows(
 
 @op(name="scatter_nd_write")
 def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str):
-    """Composite: slices named by the rows of `indices` replaced by, or combined with, updates."""
+    """Composite: replace or combine the slices that rows of `indices` name with updates."""
     count = check_nd("tensor_scatter", input.shape, indices)
     rest = input.shape[count:]
     n = size_of(input.shape[:count])
@@ -244,20 +236,17 @@ def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str)
 
 
 def scatter_nd_mode(
-    name: str,
-    input: Tensor,
-    indices: object,
-    updates: object,
-    mode: str,
+    name: str, input: Tensor, indices: object, updates: object, mode: str
 ) -> Tensor:
-    """`scatter_nd_write` with checked operands."""
+    """Check the operands and call `scatter_nd_write`."""
     at = as_index(indices, input)
     count = check_nd(name, input.shape, at)
     new = beside(input, updates)
     wanted = at.shape[:-1] + input.shape[count:]
     if new.shape != wanted:
         raise ShapeError(
-            f"{name}: got updates of shape {new.shape} for indices of shape {at.shape} and shape {input.shape}; "
+            f"{name}: got updates of shape {new.shape} for indices of shape {at.shape} and shape "
+            f"{input.shape}; "
             f"wanted {wanted}"
         )
     try:
@@ -337,9 +326,7 @@ def _method(mode: str) -> Callable[..., Tensor]:
 
 
 def _two(
-    name: str,
-    indices: Index | None = None,
-    updates: Source | None = None,
+    name: str, indices: Index | None = None, updates: Source | None = None
 ) -> tuple[Index, Source]:
     if indices is None or updates is None:
         raise ArgumentError(f"{name}: wanted indices and updates")

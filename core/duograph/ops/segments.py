@@ -1,4 +1,7 @@
-"""Rows combined by segment."""
+"""Reductions of rows by segment: sum, product, maximum and minimum.
+
+Users call the functions. Rows with a negative segment id must not contribute.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,8 @@ def _segments(
     k = len(ids.shape)
     if x.shape[:k] != ids.shape or num_segments < 1:
         raise ShapeError(
-            f"{name}: got shape {x.shape}, segment_ids of shape {ids.shape}, num_segments={num_segments}; wanted "
+            f"{name}: got shape {x.shape}, segment_ids of shape {ids.shape}, "
+            f"num_segments={num_segments}; wanted "
             f"equal leading axes and at least one segment"
         )
     return segments_by(x, ids, int(num_segments), mode, start)
@@ -45,13 +49,11 @@ def _segments(
 
 @op(name="unsorted_segment")
 def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start: object):
-    """Composite: rows combined by segment; a negative id belongs to none, an empty segment is
-    `start`.
-    """
+    """Composite: combine rows by segment; negative ids are ignored, empty segments are `start`."""
     ids = segment_ids
     rest = input.shape[len(ids.shape) :]
     m = ids.size
-    # rows of no segment go to an extra one that is cut off
+    # rows without a segment go to an extra segment, which is removed at the end
     flat = reshape_to(ids, (m,))
     flat = select_by(less(flat, 0), count, flat)
     rows = reshape_to(input, (m, *rest))

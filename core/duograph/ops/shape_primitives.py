@@ -1,8 +1,7 @@
-"""Reshape, transpose, strided copy, broadcast_to and reduce_sum: primitives whose gradients are made of
-each other.
+"""Primitives of shape: reshape, transpose, strided copy, broadcast_to and reduce_sum.
 
-Every family uses them, and `unbroadcast` in its gradients; this module uses no other family.
-Shapes and axes arrive normalised.
+Their gradients use each other, so they share a module. Every family uses them, and `unbroadcast` in
+its gradients; this module must not use another family. Shapes and axes arrive normalised.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Axes = Sequence[int]
 
 
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Elements from one to the next along each axis of a C-ordered buffer."""
+    """Return the strides, in elements, of a C-ordered buffer of this shape."""
     out: list[int] = []
     step = 1
     for n in reversed(shape):
@@ -34,14 +33,12 @@ def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def position_dtype(size: int) -> DType:
-    """The integer type that counts `size` elements."""
+    """Return the integer dtype that can index `size` elements."""
     return int32 if size < 2**31 else int64
 
 
 def flat_positions(shape: Sequence[int], strides: Sequence[int], offset: int, size: int) -> Tensor:
-    """A tensor of `shape` holding offset + sum(i * strides): positions in a flat buffer of `size`
-    elements.
-    """
+    """Return the tensor offset + sum(i * strides), positions in a buffer of `size` elements."""
     dtype = position_dtype(size)
     shape = tuple(shape)
     out = fill(shape, offset, dtype)
@@ -77,8 +74,9 @@ def _(x, out, dout, shape):
 
 @op(name="strided_copy", composite=False)
 def strided_copy(input: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int):
-    """Primitive: out[i] = input.flat[offset + sum(i * strides)]; strides in elements, of any sign
-    or 0.
+    """Primitive: out[i] = input.flat[offset + sum(i * strides)].
+
+    Strides are in elements and may be negative or 0.
     """
 
 
@@ -163,7 +161,8 @@ def _(x, shape):
     shape = tuple(shape)
     if broadcast_shapes(x.shape, shape) != shape:
         raise ShapeError(
-            f"broadcast_to: got shape {x.shape} and the wanted shape {shape}; wanted, from the last "
+            f"broadcast_to: got shape {x.shape} and the wanted shape {shape}; wanted, from the "
+            "last "
             f"axis on, equal sizes or a 1 in the first"
         )
     return TensorType.of(shape, x.dtype)
@@ -190,14 +189,14 @@ def _(x, out, dout, shape):
 
 
 def reduced_shape(shape: Sequence[int], axis: Axes, keepdims: bool) -> tuple[int, ...]:
-    """The shape after reducing `axis` (non-negative ints)."""
+    """Return the shape after reducing `axis`, a tuple of non-negative ints."""
     if keepdims:
         return tuple([1 if i in axis else n for i, n in enumerate(shape)])
     return tuple([n for i, n in enumerate(shape) if i not in axis])
 
 
 def spread(value: Tensor, shape: Sequence[int], axis: Axes, keepdims: bool) -> Tensor:
-    """A reduced value back to the shape that it was reduced from: what gradients need."""
+    """Broadcast a reduced value back to the shape before the reduction, as gradients need it."""
     if not keepdims:
         value = reshape_to(value, reduced_shape(shape, axis, True))
     return broadcast_to(value, tuple(shape))
@@ -225,7 +224,7 @@ def _(x, out, dout, axis, keepdims):
 
 
 def unbroadcast(grad: Tensor, like: Tensor) -> Tensor:
-    """Sum a gradient over the axes along which `like` was broadcast; its shape is that of `like`."""
+    """Sum a gradient over the axes along which `like` was broadcast, to the shape of `like`."""
     shape = like.shape
     have = grad.shape
     if have == shape:

@@ -1,5 +1,7 @@
-"""Functions that arrange the same elements anew: reshape, permute, squeeze, flatten, flip, roll,
-rotate.
+"""Functions that change shape or axis order: reshape, permute, squeeze, flatten, transpose.
+
+Users and other families call them. They move no data where a view suffices, and must check user
+shapes before they call a primitive.
 """
 
 from __future__ import annotations
@@ -28,19 +30,18 @@ __all__ = [
 
 
 def spread(name: str, what: str, args: Sequence[object]) -> tuple[int, ...]:
-    """Ints given one by one or as one sequence: ``f(2, 3)`` and ``f((2, 3))``."""
+    """Return ints that were passed one by one or as one sequence: ``f(2, 3)``, ``f((2, 3))``."""
     if len(args) == 1:
         return ints_of(name, what, args[0])
     return ints_of(name, what, tuple(args))
 
 
-# ---- reshape
-# -----------------------------------------------------------------------------------------
+# ---- reshape -------------------------------------------------------------------------------------
 
 
 @tensor_method("reshape")
 def _tensor_reshape(self: Tensor, *shape: Any) -> Tensor:
-    """The same elements under another shape; one size may be -1. See `ops.reshape`."""
+    """Reshape to sizes of which one may be -1. See `ops.reshape`."""
     if len(shape) == 1 and shape[0].__class__ is not int:
         return reshape(self, shape[0])
     return reshape(self, shape)
@@ -110,7 +111,7 @@ def _tensor_resize(self: Tensor, *new_shape: int | Sequence[int]) -> Tensor:
 
 @tensor_method("expand_dims", "unsqueeze")
 def _tensor_expand_dims(self: Tensor, axis: Any = None, *, dim: Any = None) -> Tensor:
-    """A new axis of size 1 at `axis`. See `ops.expand_dims`."""
+    """Insert an axis of size 1 at `axis`. See `ops.expand_dims`."""
     return expand_dims(self, dim if axis is None else axis)
 
 
@@ -151,12 +152,9 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 @tensor_method("squeeze")
 def _tensor_squeeze(
-    self: Tensor,
-    *axis: Any,
-    dim: int | Sequence[int] | None = None,
-    **other: int | Sequence[int],
+    self: Tensor, *axis: Any, dim: int | Sequence[int] | None = None, **other: int | Sequence[int]
 ) -> Tensor:
-    """Without the axes of size 1, or without those named. See `ops.squeeze`."""
+    """Remove all axes of size 1, or those named. See `ops.squeeze`."""
     if other:
         axis = (other.pop("axis"),) if set(other) == {"axis"} else axis
     if other:
@@ -193,9 +191,7 @@ def squeeze(input: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
 def _tensor_flatten(
     self: Tensor, start_dim: Any = 0, end_dim: int = -1, *, order: str = "C"
 ) -> Tensor:
-    """One axis in place of those from `start_dim` to `end_dim`, by default of all. See
-    `ops.flatten`.
-    """
+    """Merge the axes from `start_dim` to `end_dim`, by default all. See `ops.flatten`."""
     if isinstance(start_dim, str):
         start_dim, order = 0, start_dim
     return flatten(self, order, start_dim=start_dim, end_dim=end_dim)
@@ -300,8 +296,7 @@ def atleast_3d(inputs: Tensor | Sequence[Tensor]) -> Any:
     return _atleast("atleast_3d", inputs, grow)
 
 
-# ---- permute
-# -----------------------------------------------------------------------------------------
+# ---- permute -------------------------------------------------------------------------------------
 
 
 @primitive("Transpose", "TransposeView", op="transpose")
@@ -353,7 +348,7 @@ _IN_ORDER = _Orders()
 
 @functools.lru_cache(1024)
 def _normal_perm(ndim: int, perm: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The permutation with negative axes counted from 0, or None when it is none."""
+    """Return the permutation with non-negative axes, or None if it is not a permutation."""
     found = tuple([p + ndim if p < 0 else p for p in perm])
     return found if sorted(found) == list(range(ndim)) else None
 
@@ -367,8 +362,7 @@ def _reversed(input: Tensor) -> Tensor:
 def _tensor_transpose(
     self: Tensor, *axes: Any, dim0: int | None = None, dim1: int | None = None, **other: object
 ) -> Tensor:
-    """The axes in another order: all of them given (one by one or as a tuple), two to be swapped,
-    or none: reversed.
+    """Permute the axes: all given (one by one or as a tuple), two to swap, or none to reverse.
 
     Two ints swap those two axes, also of a 2-D tensor: ``x.transpose(0, 1)`` is ``x.T`` there.
     """
@@ -393,7 +387,7 @@ def _tensor_transpose(
 def _tensor_permute(
     self: Tensor, *axis: int | Sequence[int], dims: int | Sequence[int] | None = None
 ) -> Tensor:
-    """The axes in another order, given one by one or as a tuple. See `ops.permute`."""
+    """Permute the axes, given one by one or as a tuple. See `ops.permute`."""
     return permute(self, spread("permute", "axis", axis) if dims is None else dims)
 
 
@@ -519,13 +513,13 @@ def t(input: Tensor) -> Tensor:
 
 @tensor_property("T")
 def _tensor_T(self: Tensor) -> Tensor:
-    """All axes in reverse order."""
+    """Return the tensor with all axes in reverse order."""
     return _reversed(self)
 
 
 @tensor_property("mT")
 def _tensor_mT(self: Tensor) -> Tensor:
-    """The last two axes swapped."""
+    """Return the tensor with its last two axes swapped."""
     if len(self.shape) < 2:
         raise ShapeError(f"mT: got shape {self.shape}; wanted at least two axes")
     return swapaxes(self, -1, -2)
@@ -533,13 +527,13 @@ def _tensor_mT(self: Tensor) -> Tensor:
 
 @tensor_property("mH")
 def _tensor_mH(self: Tensor) -> Tensor:
-    """The last two axes swapped, complex elements conjugated."""
+    """Return the conjugate transpose of the last two axes."""
     return adjoint(self)
 
 
 @tensor_property("H")
 def _tensor_H(self: Tensor) -> Tensor:
-    """A matrix transposed, complex elements conjugated."""
+    """Return the conjugate transpose of a matrix."""
     if len(self.shape) not in (0, 2):
         raise ShapeError(f"H: got shape {self.shape}; wanted a matrix")
     return adjoint(self) if self.shape else self

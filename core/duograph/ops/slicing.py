@@ -1,4 +1,7 @@
-"""The op forms of slices: slice and strided_slice."""
+"""The functions `slice` and `strided_slice` of MindSpore.
+
+Users call them; Python's indexing syntax is in `indexing`.
+"""
 
 from __future__ import annotations
 

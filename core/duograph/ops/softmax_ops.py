@@ -1,4 +1,8 @@
-"""Softmax and its kin: composites with a gradient of their own, which a backend may claim whole."""
+"""Softmax, log_softmax, logsumexp and their gradients.
+
+Losses, layers and attention call them. They are composites with gradients of their own, so that a
+backend can supply a fused kernel; sums must be computed in float32 or wider.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +35,13 @@ def _back(x: Tensor, like: Tensor) -> Tensor:
 
 
 def _shifted(x: Tensor, axis: tuple[int, ...]) -> Tensor:
-    """x minus its largest: the exponentials cannot overflow."""
+    """Subtract the maximum, so that exponentials cannot overflow."""
     return x - stop_gradient(reduce_max(x, axis, True))
 
 
 @op(name="softmax", dtypes=FLOATING)
 def softmax_along(input: Tensor, axis: int):
-    """exp(x) / sum(exp(x)) along one axis, a non-negative int."""
+    """Compute exp(x) / sum(exp(x)) along one axis, a non-negative int."""
     if input.size == 0:
         return identity(input)
     e = exp(_shifted(widened(input), (axis,)))
@@ -68,7 +72,7 @@ def _(out, dout, axis):
 
 @op(name="log_softmax", dtypes=FLOATING)
 def log_softmax_along(input: Tensor, axis: int):
-    """x - log(sum(exp(x))) along one axis, a non-negative int."""
+    """Compute x - log(sum(exp(x))) along one axis, a non-negative int."""
     if input.size == 0:
         return identity(input)
     x = _shifted(widened(input), (axis,))
@@ -246,7 +250,7 @@ def _(
 def _(x, out, dout, axis, keepdims):
     full = spread(out, x.shape, axis, keepdims)
     weight = exp(widened(x) - widened(full))
-    # an infinite result: the elements that made it share the gradient as 1 or 0
+    # an infinite result: elements equal to it have weight 1
     same = logical_and(equal(x, full), isinf(x))
     weight = select_by(same, fill((), 1.0, weight.dtype), weight)
     return (_back(weight * spread(dout, x.shape, axis, keepdims), x),)

@@ -1,4 +1,7 @@
-"""Sorting and searching, and what depends on values for its size: unique, nonzero, masked_select."""
+"""Sorting and searching: sort, argsort, topk, kthvalue and searchsorted.
+
+Users and other families call them. Sorting must be stable and put NaN last on every backend.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +33,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-# ---- sort
-# --------------------------------------------------------------------------------------------
+# ---- sort ----------------------------------------------------------------------------------------
 
 
 @op(name="sort", composite=False, dtypes=BOOL + REAL)
 def sort_by(input: Tensor, axis: int, descending: bool):
-    """Primitive: (values, int64 indices) in order along `axis`; equal elements keep their order,
-    NaN comes last.
-    """
+    """Primitive: (sorted values, int64 indices) along `axis`; stable, with NaN last."""
 
 
 @sort_by.infer
@@ -47,7 +47,7 @@ def _(x, axis, descending):
 
 
 def _order(x: Array, axis: int, descending: bool) -> Array:
-    """The indices that sort a NumPy array as `sort_by` says."""
+    """Return the indices by which `sort_by` sorts a NumPy array."""
     if x.dtype.kind == "V" or x.dtype.itemsize == 2:
         x = x.astype(np.float32 if x.dtype.kind in "fV" else np.int32)
     if not descending:
@@ -72,8 +72,8 @@ def _(x, out, dout, axis, descending):
 
 @sort_by.decompose
 def _(x, axis, descending):
-    """Batcher's bitonic sort, all comparisons in one direction, on (class, key, index): NaN and
-    filling go last.
+    """Sort with Batcher's bitonic network on (class, key, index); NaN and padding have later
+    classes.
     """
     n = x.shape[axis]
     if n < 2 or not x.size:
@@ -112,9 +112,7 @@ def _exchange(
     mirrored: bool,
     descending: bool,
 ) -> tuple[Tensor, ...]:
-    """Compare each element of the first half of every block with one of the second, and put them in
-    order.
-    """
+    """Compare and swap each element of a block's first half with its partner in the second."""
     half = block // 2
     last = len(lead) + 1
     first, second = [], []
@@ -133,7 +131,7 @@ def _exchange(
 
 
 def _before(a: Sequence[Tensor], b: Sequence[Tensor], descending: bool) -> Tensor:
-    """Whether (class, key, index) a comes before b."""
+    """Return whether (class, key, index) a sorts before b, element by element."""
     key = less(b[1], a[1]) if descending else less(a[1], b[1])
     tie = logical_and(equal(a[1], b[1]), less(a[2], b[2]))
     inside = logical_and(equal(a[0], b[0]), logical_or(key, tie))
@@ -177,8 +175,8 @@ def _tensor_sort(
     *,
     dim: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The elements in order along an axis, and where they were. See `ops.sort`."""
-    del stable  # it always is
+    """Sort along an axis; return the values and their indices. See `ops.sort`."""
+    del stable  # the sort is always stable
     return sort(self, axis if dim is None else dim, descending)
 
 
@@ -208,7 +206,7 @@ def _tensor_argsort(
     *,
     dim: int | None = None,
 ) -> Tensor:
-    """The indices that put the elements in order along an axis. See `ops.argsort`."""
+    """Return the indices that sort the tensor along an axis. See `ops.argsort`."""
     del stable
     return argsort(self, axis if dim is None else dim, descending)
 
@@ -227,13 +225,12 @@ def msort(input: Tensor) -> Tensor:
     return sort(input, 0)[0]
 
 
-# ---- topk
-# --------------------------------------------------------------------------------------------
+# ---- topk ----------------------------------------------------------------------------------------
 
 
 @op(name="topk", composite=False, dtypes=BOOL + REAL)
 def topk_by(input: Tensor, k: int, axis: int, largest: bool):
-    """Primitive: (values, int64 indices) of the k largest (or smallest) along `axis`, in order."""
+    """Primitive: (values, int64 indices) of the k largest or smallest along `axis`, sorted."""
 
 
 @topk_by.infer
@@ -337,21 +334,21 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tup
     return found[0], found[1]
 
 
-# ---- search
-# ------------------------------------------------------------------------------------------
+# ---- search --------------------------------------------------------------------------------------
 
 
 @op(name="searchsorted", differentiable=False, promote="common")
 def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
-    """Composite: binary search along the last axis of `sequence`, of one axis or with the leading
-    ones of `values`.
+    """Composite: binary search along the last axis of `sequence`.
+
+    `sequence` has one axis, or the leading axes of `values`.
     """
     n = sequence.shape[-1]
     at = fill(values.shape, 0, int32)
     step = 1 << (n.bit_length() - 1) if n else 0
     while step:
         try_ = at + step
-        # a try past the end looks at the last element, whose answer does not count
+        # a step past the end probes the last element; `less_equal` below discards its result
         probe = select_by(less(n, try_), fill((), n, int32), try_) - 1
         if sequence.ndim == 1:
             seen = gather(sequence, probe, 0)
@@ -364,7 +361,7 @@ def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
 
 
 def _less(a: Tensor, b: Tensor) -> Tensor:
-    """a < b with NaN above all else."""
+    """Return a < b, with NaN greater than all numbers."""
     if not a.dtype.is_floating:
         return less(a, b)
     return logical_or(less(a, b), logical_and(not_equal(b, b), equal(a, a)))
@@ -409,7 +406,8 @@ def searchsorted(
     shape = sorted_sequence.shape
     if not shape or (len(shape) > 1 and shape[:-1] != values.shape[:-1]):
         raise ShapeError(
-            f"searchsorted: got a sequence of shape {shape} and values of shape {values.shape}; wanted "
+            f"searchsorted: got a sequence of shape {shape} and values of shape {values.shape}; "
+            "wanted "
             f"one axis, or equal leading ones"
         )
     if sorter is not None:

@@ -1,5 +1,7 @@
-"""Special functions: the gamma function's logarithm and its derivative, and the inverse of the
-error function.
+"""Special functions: lgamma, digamma and erfinv.
+
+Users and distributions call these element-wise ops. Each has a decomposition or body for backends
+that lack the function.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from .trigonometry import sin, tan
 
 __all__ = ["digamma", "erfinv", "lgamma"]
 
-# digamma and lgamma: their recurrence carries the argument to 6 and more, where few terms of
-# Stirling's series do.
+# The recurrence of digamma and lgamma raises the argument to at least 6, where few terms of
+# Stirling's series suffice.
 _SHIFT = 6
 _HALF_LOG_2PI = 0.9189385332046727
 

@@ -1,4 +1,8 @@
-"""Writing tensors, ordering, printing, hooks, and Python functions as ops."""
+"""Side effects: assignment, ordering, printing, gradient hooks, and Python functions as ops.
+
+Users and optimizers call these. Inside a compiled function an effect must be recorded in the graph,
+not executed.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +41,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-# ---- writing ------------------------------------------------------------------------------------
+# ---- writing -------------------------------------------------------------------------------------
 
 
 def _written(name: str, variable: object, value: object) -> Tensor:
-    """Give `variable` another value of its own shape and dtype."""
+    """Write a value to `variable`, broadcast to its shape and converted to its dtype."""
     if not isinstance(variable, Tensor):
         raise ArgumentError(
             f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor"
@@ -51,7 +55,8 @@ def _written(name: str, variable: object, value: object) -> Tensor:
     if value.shape != variable.shape:
         if broadcast_shapes(value.shape, variable.shape) != variable.shape:
             raise ShapeError(
-                f"{name}: got a value of shape {value.shape} for a variable of shape {variable.shape}; "
+                f"{name}: got a value of shape {value.shape} for a variable of shape "
+                f"{variable.shape}; "
                 f"wanted that shape, or one that broadcasts to it"
             )
         value = broadcast_to(value, variable.shape)
@@ -62,7 +67,7 @@ def _written(name: str, variable: object, value: object) -> Tensor:
         return variable
     device = variable._type.device or registry.current_device()
     if value._type.device is None:
-        value = Tensor(value)  # a private copy: host data may change later
+        value = Tensor(value)  # a private copy: the caller may change the host data later
         commit(value, device)
     variable._rebind(value)
     return variable
@@ -148,7 +153,7 @@ def _number_like(variable: object, value: Tensor | int | float, name: str, sign:
     return add(variable, value) if sign > 0 else sub(variable, value)
 
 
-# ---- order and output ---------------------------------------------------------------------------
+# ---- order and output ----------------------------------------------------------------------------
 
 
 @primitive("Depend()(value, expr)")
@@ -184,22 +189,22 @@ def print_(*input_x: object) -> None:
         sys.stdout.write(text + "\n")
 
 
-# ---- primitive classes --------------------------------------------------------------------------
+# ---- primitive classes ---------------------------------------------------------------------------
 
 
 class Load(Primitive):
-    """The present value of a Parameter: `Load()(variable, state)`."""
+    """Read the current value of a Parameter: `Load()(variable, state)`."""
 
     def __call__(self, variable: Tensor, state: object = None) -> Tensor:
-        """The value as a Tensor."""
+        """Return the value as a Tensor."""
         return identity(variable)
 
 
 class UpdateState(Primitive):
-    """An edge of the order of effects: `UpdateState()(state, *exprs)`."""
+    """Ordering edge between effects: `UpdateState()(state, *exprs)`."""
 
     def __call__(self, state: object, *exprs: object) -> object:
-        """The state."""
+        """Return the state."""
         return state
 
 
@@ -211,11 +216,11 @@ class Print(Primitive):
         print_(*args)
 
 
-# ---- hooks --------------------------------------------------------------------------------------
+# ---- hooks ---------------------------------------------------------------------------------------
 
 
 def _hooked(args: tuple[object, ...], on_gradient: Callable[..., Any], name: str) -> Any:
-    """The arguments unchanged, their cotangents through `on_gradient(douts) -> douts`."""
+    """Return the arguments; their cotangents pass through `on_gradient(douts) -> douts`."""
 
     def forward(*values: object) -> object:
         return values[0] if len(values) == 1 else tuple(values)
@@ -231,7 +236,8 @@ def refuse_when_compiled(name: str) -> None:
     """Raise RefusedError while Python source is being compiled: hooks run line by line only."""
     if staged_builder() is not None:
         raise RefusedError(
-            f"{name}: got a hook inside jit; a compiled function has no place where a hook could run. Remove it, or "
+            f"{name}: got a hook inside jit; a compiled function has no place where a hook could "
+            "run. Remove it, or "
             f"run the function line by line"
         )
 
@@ -264,7 +270,7 @@ class HookBackward(Primitive):
         self.cell_id = cell_id
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """The inputs."""
+        """Return the inputs."""
         refuse_when_compiled("HookBackward")
 
         def run(douts: tuple[object, ...]) -> tuple[object, ...]:
@@ -298,7 +304,7 @@ class InsertGradientOf(Primitive):
         self.f = f
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The input."""
+        """Return the input."""
         return _hooked((x,), lambda douts: (self.f(douts[0]),), "InsertGradientOf")
 
 
@@ -328,7 +334,7 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> Any:
     return add_hook(self, hook)
 
 
-# ---- Python functions as ops --------------------------------------------------------------------
+# ---- Python functions as ops ---------------------------------------------------------------------
 
 
 class Custom(Primitive):
@@ -366,7 +372,8 @@ class Custom(Primitive):
         super().__init__()
         if func_type not in ("pyfunc", "hybrid"):
             raise ArgumentValueError(
-                f"Custom: got func_type={func_type!r}; wanted 'pyfunc' or 'hybrid' (a kernel for hardware is "
+                f"Custom: got func_type={func_type!r}; wanted 'pyfunc' or 'hybrid' (a kernel for "
+                "hardware is "
                 f"a backend plugin's)"
             )
         if not callable(func):
@@ -400,7 +407,7 @@ class Custom(Primitive):
         return tuple(made) if several else made[0]
 
     def __call__(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
-        """The function's result as Tensors."""
+        """Return the function's result as Tensors."""
 
         def bprop(*args: object) -> object:
             if self.bprop is None:
@@ -413,7 +420,7 @@ class Custom(Primitive):
 
 
 def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
-    """What out_shape or out_dtype says, one item per result."""
+    """Evaluate `out_shape` or `out_dtype`; return one item per result."""
     if rule is None:
         return [None] * count
     found = rule(*given) if callable(rule) and not isinstance(rule, type) else rule

@@ -23,12 +23,7 @@ from .logic import select_by, shift_right
 from .methods import tensor_method
 from .powers import sqrt
 from .reduction import reduce_mean
-from .shape_primitives import (
-    reduce_sum,
-    reduced_shape,
-    reshape_to,
-    strided_copy,
-)
+from .shape_primitives import reduce_sum, reduced_shape, reshape_to, strided_copy
 from .sorting import sort_by
 
 __all__ = [
@@ -40,12 +35,12 @@ def converted(x: Tensor, dtype: DType) -> Tensor:
     return x if x.dtype is dtype else cast_to(x, dtype)
 
 
-# ---- variance -----------------------------------------------------------------------------------
+# ---- variance ------------------------------------------------------------------------------------
 
 
 @op(dtypes=FLOATING)
 def reduce_var(input: Tensor, axis: Sequence[int], keepdims: bool, ddof: int):
-    """Sum of squared differences from the mean over (count - ddof)."""
+    """Variance over axes: sum of squared deviations over (count - ddof)."""
     x = widened(input)
     count = 1
     for i in axis:
@@ -62,7 +57,7 @@ def as_floating(x: Tensor) -> Tensor:
 def _spread_arguments(
     name: str, axis: object, ddof: object, keepdims: object, other: dict[str, object]
 ) -> tuple[Any, int, bool]:
-    """axis, ddof, keepdims: the `dim` form counts with `correction`, 1 unless given."""
+    """Return axis, ddof and keepdims; the `dim` form has `correction`, 1 by default."""
     if "correction" in other:
         ddof = other.pop("correction")
     elif "dim" in other or "keepdim" in other:
@@ -173,12 +168,12 @@ def std_mean(
     )
 
 
-# ---- order statistics ---------------------------------------------------------------------------
+# ---- order statistics ----------------------------------------------------------------------------
 
 
 @op(name="median", differentiable=True)
 def median_along(input: Tensor, axis: int, keepdims: bool, ignore_nan: bool):
-    """Lower middle of the sorted elements along an axis, and its index; NaN wins unless ignored."""
+    """Lower median along an axis, and its index; NaN wins unless ignored."""
     x = input
     n = x.shape[axis]
     kept = reduced_shape(x.shape, (axis,), True)
@@ -190,7 +185,7 @@ def median_along(input: Tensor, axis: int, keepdims: bool, ignore_nan: bool):
         if ignore_nan:
             whole = shift_right(maximum(count - 1, fill((), 0, int64)), fill((), 1, int64))
             middle = whole
-        else:  # sorted last: the first NaN stands right behind the others
+        else:  # NaN is sorted last: the first NaN follows the numbers
             some = less(count, fill((), n, int64))
             middle = select_by(some, count, middle)
     index = gather_elements_by(order, middle, axis)

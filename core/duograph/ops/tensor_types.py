@@ -1,4 +1,7 @@
-"""What a tensor is, and what it is made from: shape, size, dtype, conversions, Python numbers."""
+"""Queries and conversions of tensors: shape, size, dtype, and Python numbers.
+
+Users and primitive classes call these functions. Queries must not read the values of a tensor.
+"""
 
 from __future__ import annotations
 
@@ -76,8 +79,7 @@ def scalar_cast(input_x: object, input_y: object) -> bool | int | float | comple
     return converted_number(number_and_dtype("scalar_cast", input_x)[0], as_dtype(input_y))
 
 
-# ---- the type of a tensor
-# ----------------------------------------------------------------------------
+# ---- the type of a tensor ------------------------------------------------------------------------
 
 
 def _tensor(name: str, x: object) -> Tensor:
@@ -207,14 +209,14 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 @tensor_method("astype")
 def _tensor_astype(self: Tensor, dtype: DTypeLike, copy: bool = True) -> Tensor:
-    """Every element converted to `dtype`. See `ops.cast`."""
-    del copy  # buffers are immutable: sharing one is as good as a copy
+    """Convert every element to `dtype`. See `ops.cast`."""
+    del copy  # buffers are immutable: the result may share one
     return cast(self, dtype)
 
 
 @tensor_method("type")
 def _tensor_type(self: Tensor, dtype: DTypeLike | None = None) -> str | Tensor:
-    """The name of the dtype, or the tensor converted to another one."""
+    """Return the name of the dtype, or convert the tensor to another dtype."""
     return str(self.dtype) if dtype is None else cast(self, dtype)
 
 
@@ -227,8 +229,9 @@ def _tensor_to(
     non_blocking: bool = False,
     copy: bool = False,
 ) -> Tensor:
-    """Converted to a dtype, moved to a device, or both: ``x.to(ms.float16)``, ``x.to("CPU")``,
-    ``x.to(other)``.
+    """Convert to a dtype, move to a device, or both.
+
+    ``x.to(ms.float16)``, ``x.to("CPU")``, or ``x.to(other)`` for the dtype and device of a tensor.
     """
     del non_blocking, copy
     for value in args:
@@ -280,32 +283,32 @@ for _name, _dtype_name in {
 
 @tensor_method("set_dtype")
 def _tensor_set_dtype(self: Tensor, dtype: DTypeLike) -> Tensor:
-    """Every element converted to `dtype`, in place. Returns the tensor."""
+    """Convert every element to `dtype`, in place. Returns the tensor."""
     self._rebind(cast(self, dtype))
     return self
 
 
 @tensor_method("clone")
 def _tensor_clone(self: Tensor) -> Tensor:
-    """A tensor of the same value; gradients flow through it."""
+    """Return a tensor of the same value; gradients flow through it."""
     return identity(self)
 
 
 @tensor_method("data_sync")
 def _tensor_data_sync(self: Tensor, blocking: bool = True) -> None:
-    """Wait for the values (`asnumpy` does by itself)."""
+    """Wait until the values are computed; `asnumpy` also waits."""
     del blocking
     self.asnumpy()
 
 
 @tensor_method("stride")
 def _tensor_stride(self: Tensor, dim: int | None = None) -> int | tuple[int, ...]:
-    """Elements from one to the next along each axis, or along one."""
+    """Return the stride, in elements, of each axis or of one."""
     steps = dense_strides(self.shape)
     return steps if dim is None else steps[dim]
 
 
 @tensor_method("storage_offset")
 def _tensor_storage_offset(self: Tensor) -> int:
-    """0: every buffer begins with its tensor."""
+    """Return 0: every buffer begins with its tensor."""
     return 0

@@ -1,4 +1,7 @@
-"""Trigonometric functions and their inverses."""
+"""Trigonometric functions and their inverses.
+
+Every family may use these element-wise ops. Angles are in radians, except in deg2rad and rad2deg.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ _HALF_PI = math.pi / 2
 
 
 def signed(x: Tensor, size: Tensor) -> Tensor:
-    """`size`, which is not negative, with the sign of `x`."""
+    """Return the non-negative `size` with the sign of `x`."""
     return select(x < 0, neg(size), size)
 
 
@@ -252,7 +255,7 @@ def _(x):
         return half * 0.5
     a = abs(x)
     t = select(a > 1, reciprocal(select(a > 1, a, 1)), a)
-    for _ in range(2):  # the angle is halved twice: at most pi/16 is left
+    for _ in range(2):  # halve the angle twice: at most pi/16 remains
         t = true_divide(t, 1 + sqrt(1 + t * t))
     z = t * t
     series = t * (1 - z * (1 / 3 - z * (1 / 5 - z * (1 / 7 - z * (1 / 9 - z * (1 / 11 - z / 13))))))
@@ -375,7 +378,7 @@ def rad2deg(x: Tensor):
 
 
 def _times_i(x: Tensor, sign: int = 1) -> Tensor:
-    """A complex tensor times i, or -i: a quarter turn without rounding."""
+    """Multiply a complex tensor by i or -i, exactly."""
     return mul(x, sign * 1j)
 
 

@@ -1,4 +1,7 @@
-"""Ops whose size depends on values: nonzero, unique, masked_select. They run on the host."""
+"""Ops whose result size depends on values: nonzero, unique, masked_select.
+
+They run on the host. In a graph under construction they must raise, because their shape is unknown.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +34,15 @@ __all__ = [
 
 def _needs_values(name: str) -> Callable[..., NoReturn]:
     def infer(*types: TensorType, **attributes: object) -> NoReturn:
-        if staged_builder() is not None:  # Python runs it when the graph runs
+        if staged_builder() is not None:  # the compiled function then calls Python for this op
             raise NeedsValue(
-                f"{name}: the size of its result is known only when the compiled function runs; use a mask "
+                f"{name}: the size of its result is known only when the compiled function runs; "
+                "use a mask "
                 f"with ops.select"
             )
         raise UnsupportedOpError(
-            f"{name}: the size of its result depends on values, which a graph under construction does "
+            f"{name}: the size of its result depends on values, which a graph under construction "
+            "does "
             f"not have; call it outside, or use a mask with ops.select"
         )
 
@@ -46,7 +51,7 @@ def _needs_values(name: str) -> Callable[..., NoReturn]:
 
 @op(name="nonzero", composite=False, differentiable=False, host=True)
 def nonzero_by(input: Tensor):
-    """Primitive, on the host: indices of the elements that are not 0, as rows of int64."""
+    """Primitive, on the host: int64 coordinates of the nonzero elements, one row per element."""
 
 
 nonzero_by.infer(_needs_values("nonzero"))
@@ -136,9 +141,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
 @op(name="unique", composite=False, differentiable=False, host=True)
 def unique_by(input: Tensor, sorted: bool, axis: int | None):
-    """Primitive, on the host: (distinct elements or slices, index of each in them, how often each
-    is there).
-    """
+    """Primitive, on the host: (distinct elements or slices, indices into them, their counts)."""
 
 
 unique_by.infer(_needs_values("unique"))
@@ -147,7 +150,7 @@ unique_by.infer(_needs_values("unique"))
 @unique_by.reference
 def _unique(x, sorted, axis):
     shape = x.shape
-    if x.dtype.kind == "V":  # bfloat16: NumPy cannot sort it
+    if x.dtype.kind == "V":  # NumPy cannot sort bfloat16
         values, *rest = _unique(x.astype(np.float32), sorted, axis)
         return (values.astype(x.dtype), *rest)
     flat = x.reshape(-1) if axis is None else x
@@ -210,7 +213,7 @@ def _tensor_unique(
 
 @op(name="unique_consecutive", composite=False, differentiable=False, host=True)
 def unique_consecutive_by(input: Tensor, axis: int | None):
-    """Primitive, on the host: as `unique`, of neighbours alone."""
+    """Primitive, on the host: like `unique`, but merges only adjacent equal elements."""
 
 
 unique_consecutive_by.infer(_needs_values("unique_consecutive"))

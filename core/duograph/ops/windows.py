@@ -1,4 +1,8 @@
-"""Sliding windows: sizes, padding and strided views shared by convolution, pooling and unfold."""
+"""Sliding windows: sizes, padding and strided views.
+
+Convolution, pooling and unfold call these functions. They work on (N, C, spatial...) and must not
+know a data format.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ Pairs = Sequence[tuple[int, int]]
 def window_sizes(
     name: str, sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints
 ) -> tuple[int, ...]:
-    """How many windows fit along each spatial axis.
+    """Return the number of windows along each spatial axis.
 
     Raises:
         ValueError: a window is larger than the padded input, or an argument is not positive.
@@ -35,13 +39,15 @@ def window_sizes(
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, padding, dilation, strict=True):
         if k < 1 or s < 1 or d < 1 or low < 0 or high < 0:
             raise ArgumentValueError(
-                f"{name}: got kernel {k}, stride {s}, dilation {d}, padding ({low}, {high}); wanted a "
+                f"{name}: got kernel {k}, stride {s}, dilation {d}, padding ({low}, {high}); "
+                "wanted a "
                 f"kernel, stride and dilation of at least 1 and padding of at least 0"
             )
         span = d * (k - 1) + 1
         if n + low + high < span:
             raise ShapeError(
-                f"{name}: got a spatial axis of size {n} with padding ({low}, {high}) and a window of "
+                f"{name}: got a spatial axis of size {n} with padding ({low}, {high}) and a "
+                "window of "
                 f"{span}; wanted an input at least as large as the window"
             )
         out.append((n + low + high - span) // s + 1)
@@ -49,7 +55,7 @@ def window_sizes(
 
 
 def pad_pairs(name: str, padding: object, n: int) -> tuple[tuple[int, int], ...]:
-    """(low, high) for each of `n` axes from one int, `n` ints or `2n` ints.
+    """Return a (low, high) pair for each of `n` axes from one int, `n` ints or `2n` ints.
 
     Raises:
         TypeError: something else.
@@ -81,7 +87,7 @@ def mode_padding(
     stride: Ints,
     dilation: Ints,
 ) -> tuple[tuple[int, int], ...]:
-    """What MindSpore's pad_mode (same, valid, pad) means in (low, high) per axis.
+    """Return the (low, high) padding per axis for MindSpore's pad_mode: same, valid or pad.
 
     Raises:
         ValueError: another mode, or padding given with a mode other than pad.
@@ -98,7 +104,8 @@ def mode_padding(
         )
     if any(p != 0 for pair in pad_pairs(name, padding, n) for p in pair):
         raise ArgumentValueError(
-            f"{name}: got padding={padding!r} with pad_mode={pad_mode!r}; wanted pad_mode='pad', or padding=0"
+            f"{name}: got padding={padding!r} with pad_mode={pad_mode!r}; wanted pad_mode='pad', "
+            "or padding=0"
         )
     if mode == "valid":
         return ((0, 0),) * n
@@ -119,8 +126,9 @@ def convolution_arguments(
     sizes: tuple[int, ...],
     kernel: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Stride, padding and dilation per axis, as the primitive takes them; kept, for a layer asks
-    for the same again.
+    """Return stride, padding and dilation per axis, as the primitive expects them.
+
+    Results are cached, because a layer repeats the same arguments on every call.
     """
     n = len(kernel)
     strides = tuple_of(name, "stride", stride, n)
@@ -133,7 +141,7 @@ def convolution_arguments(
 
 
 def hashable(value: object) -> Hashable:
-    """Lists as tuples, so that arguments can be looked up."""
+    """Convert lists to tuples, so that arguments can be dictionary keys."""
     if isinstance(value, (list, tuple)):
         return tuple(hashable(v) for v in value)
     if isinstance(value, (dict, set)):
@@ -142,7 +150,7 @@ def hashable(value: object) -> Hashable:
 
 
 def padded(x: Tensor, padding: Pairs, value: int | float) -> Tensor:
-    """`x` with its spatial axes (from 2 on) padded by `value`; negative padding cuts off."""
+    """Pad the spatial axes (from 2 on) of `x` with `value`; negative padding crops."""
     lead = x.ndim - len(padding)
     if any(p < 0 for pair in padding for p in pair):
         begin = (0,) * lead + tuple(max(-low, 0) for low, _ in padding)
@@ -167,7 +175,7 @@ def windows(
     out: Ints,
     value: int | float = 0,
 ) -> Tensor:
-    """All windows of `x`: shape (N, C, kernel..., out...)."""
+    """Return all windows of `x`, of shape (N, C, kernel..., out...)."""
     x = padded(x, padding, value)
     steps = []
     step = 1
@@ -187,8 +195,9 @@ def windows(
 def coordinates(
     kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints, out: Ints
 ) -> list[Tensor]:
-    """Per spatial axis, the int64 input coordinate of every (kernel..., out...) element; padding is
-    outside [0, n).
+    """Return the int64 input coordinates of the elements (kernel..., out...), per spatial axis.
+
+    A coordinate outside [0, n) is in the padding.
     """
     shape = (*kernel, *out)
     found = []
@@ -208,8 +217,9 @@ def overlap_add(
     dilation: Ints,
     out: Ints,
 ) -> Tensor:
-    """The adjoint of `windows`: parts (N, C, kernel..., out...) summed where windows overlap, to
-    (N, C, sizes...).
+    """Sum (N, C, kernel..., out...) where windows overlap: the adjoint of `windows`.
+
+    The result has shape (N, C, sizes...).
     """
     n, c = parts.shape[:2]
     large = [size + low + high for size, (low, high) in zip(sizes, padding, strict=True)]
@@ -236,7 +246,7 @@ def overlap_add(
 
 
 def dilated(x: Tensor, stride: Ints) -> Tensor:
-    """`x` with stride - 1 zeros between neighbours along its spatial axes."""
+    """Insert stride - 1 zeros between neighbours along the spatial axes of `x`."""
     if all(s == 1 for s in stride):
         return x
     n, c, *sizes = x.shape
