@@ -406,7 +406,7 @@ class LPPool1d(LPPool2d):
 
 
 def _windows(n: int, out: int) -> list[range]:
-    """Return (start, end) of the `out` adaptive pooling windows over an axis of length `n`."""
+    """Return the `out` index ranges of adaptive pooling that evenly cover an axis of length `n`."""
     return [range(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
 
 
