@@ -107,7 +107,7 @@ class CPU(Backend):
         return memory.exclusive(handle)
 
     def synchronize(self, device_id: int) -> None:
-        """Do nothing: kernels are synchronous."""
+        """Do nothing: a CPU kernel has finished when its call returns."""
 
     def prepare(
         self, op: Op, types: Types, attributes: Mapping[str, Any], device_id: int
@@ -122,7 +122,7 @@ class CPU(Backend):
         return None
 
     def compiles(self, device_id: int) -> str | None:
-        """Return None if the C compiler works as far as is known, else why it does not."""
+        """Return None if the C compiler works as far as is known, else why it cannot be used."""
         from . import toolchain  # loads the disk cache, which only compilation needs
 
         return toolchain.problem()

@@ -199,7 +199,7 @@ def _affine_part(op: str, value: TensorType, other: TensorType) -> str | None:
 
 
 def _indices(graph: Graph, plan: RegionPlan) -> list[IndexOperand]:
-    """Return the index operands of a fused region, one for each axis that they index."""
+    """Return the operands of a fused region that hold indices, one for each indexed axis."""
     found: dict[tuple[int, str, int, int], IndexOperand] = {}
     for g in gathered_in(plan):
         operand = plan.accesses[g.label].operand

@@ -96,7 +96,7 @@ _SHARED = ffi.typeof("char[]")
 
 
 def _references(handle: CData) -> tuple[int, int] | None:
-    """Return the reference counts of a shared handle's NumPy array and of the view on that array.
+    """Return the reference counts of a shared handle's NumPy array and of the array's view.
 
     None if the array is itself a view or of a subclass.
     """

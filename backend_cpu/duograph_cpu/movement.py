@@ -97,7 +97,7 @@ def nd(
     nbytes: int = 0,
     value: bytes = b"",
 ) -> CData | None:
-    """Return the C struct `dg_nd` of a strided copy, or None if it has too many axes.
+    """Return the C struct of a strided copy between two arrays; None if it has too many axes.
 
     Axes of size 1 are dropped, and axes that are contiguous on both sides are merged.
     """

@@ -116,7 +116,10 @@ def _drop(owner: object, pointer: CData) -> None:
 
 
 def list_call(native: Native, results: Sequence[TensorType], name: str) -> HandleFunction:
-    """Return the function that allocates the results of a LIST-form kernel and runs it."""
+    """Return a function that allocates a C kernel's results and calls the kernel.
+
+    The kernel has the LIST form: one array of operands, then the results.
+    """
     makers = [memory.maker(r.nbytes, name) for r in results]
     run, constants, failed = getattr(lib, native.function), native.constants, native.failed
     assert failed is not None
@@ -151,7 +154,7 @@ class _Assembler:
         self.index: dict[int, int] = {}
 
     def step(self, step: Step) -> None:
-        """Append the bytecode of one kernel call; equal kernels are stored once."""
+        """Append the bytecode of one kernel call to a program; equal kernels are stored once."""
         assert isinstance(step.call, NativeCall) and step.call.native is not None
         native = step.call.native
         k = self.index.setdefault(id(native), len(self.kernels))
@@ -457,7 +460,7 @@ def _runner(
 
 
 def _host_types(hosts: Mapping[int, HostType], slots: Sequence[int]) -> list[tuple[int, HostType]]:
-    """Return position and type of those program slots that hold Python numbers."""
+    """Return (position, type) of each program slot that holds a Python number."""
     return [(k, hosts[slot]) for k, slot in enumerate(slots) if slot in hosts]
 
 

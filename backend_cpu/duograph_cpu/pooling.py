@@ -1,4 +1,8 @@
-"""CPU kernel builders of pooling and random bits (native/pooling.c, pooling_last.c, random.c)."""
+"""CPU kernel builders of pooling and of random bits.
+
+`CPU.prepare` calls the builders through the kernel table. The kernels are in native/pooling.c,
+pooling_last.c and random.c.
+"""
 
 from __future__ import annotations
 
