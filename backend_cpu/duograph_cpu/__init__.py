@@ -1,6 +1,6 @@
-"""The plugin module of the CPU backend.
+"""The plugin module of the CPU backend, which the framework loads to find the backend.
 
-duograph loads it to find the backend, so it must not import anything heavy at the top.
+It must not import the C extension or other heavy modules at the top.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
-    """Return the spec of the backend `CPU`."""
+    """Return the registration record of the CPU backend: its name, factory and priority."""
     from duograph.backend.protocol import BackendSpec
 
     return BackendSpec("CPU", _make, priority=50)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _strides(shape: Shape, axes: Iterable[int]) -> list[int]:
-    """Return the strides of some axes of a dense array, in elements; 0 for axes of size 1."""
+    """Return the strides of chosen axes of a dense array, in elements; 0 for axes of size 1."""
     steps, step = [], 1
     for n in reversed(shape):
         steps.append(0 if n == 1 else step)
@@ -40,7 +40,7 @@ def _prepare(
     results: Types,
     **fields: object,
 ) -> NativeCall:
-    """Return the call of a kernel whose mask operand may be absent."""
+    """Return the prepared call of an attention kernel, whose mask operand may be absent."""
     query = types[0]
     assert query is not None
     constants = plan(
@@ -69,7 +69,10 @@ def _separate(
     attributes: Mapping[str, object],
     layout: str,
 ) -> NativeCall | None:
-    """Prepare a kernel of separate operands query, key, value, mask and possibly more."""
+    """Prepare an attention kernel with separate query, key, value and mask operands.
+
+    Return None if query, key or value is empty.
+    """
     query, key, value = types[:3]
     axes = AXES[layout][:3]
     batch, heads, queries = (query.shape[i] for i in axes)
@@ -96,7 +99,10 @@ def _joint(
     own: int,
     layout: str,
 ) -> NativeCall | None:
-    """Prepare a kernel whose first operand holds query, key and value side by side in each row."""
+    """Prepare an attention kernel whose first operand packs query, key and value in each row.
+
+    Return None if that operand is empty.
+    """
     x, mask = types[:2]
     if not x.size:
         return None
@@ -117,7 +123,10 @@ def _joint(
 def attention(
     types: Types, results: Types, *, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """softmax(scale * query @ key.T + mask) @ value, and the logarithms of the softmax sums."""
+    """Prepare the CPU kernel of softmax(scale * query @ key.T + mask) @ value.
+
+    Its second result holds the logarithms of the softmax sums, for the gradient.
+    """
     masked = types[3] is not None
     function = lib.dg_attention_masked if masked else lib.dg_attention_forward
     return _separate("attention", function, types, results, results[0], attributes, layout)
@@ -127,7 +136,7 @@ def attention(
 def attention_grad(
     types: Types, results: Types, *, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """Gradients of query, key and value."""
+    """Prepare the CPU kernel of attention's gradients for query, key and value."""
     masked = types[3] is not None
     function = lib.dg_attention_grad_masked if masked else lib.dg_attention_grad
     return _separate("attention_grad", function, types, results, types[4], attributes, layout)
@@ -137,7 +146,7 @@ def attention_grad(
 def self_attention(
     types: Types, results: Types, *, heads: int, own: int, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """`attention` of one operand that holds query, key and value."""
+    """Prepare the CPU attention kernel of one operand that packs query, key and value."""
     function = lib.dg_self_attention_masked if types[1] is not None else lib.dg_self_attention
     out = results[0]
     return _joint("self_attention", function, types, results, out, attributes, heads, own, layout)
@@ -147,7 +156,10 @@ def self_attention(
 def self_attention_grad(
     types: Types, results: Types, *, heads: int, own: int, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """The gradient of the operand of `self_attention`."""
+    """Prepare the CPU kernel of self-attention's gradient for its packed operand.
+
+    The operand packs query, key and value in each row.
+    """
     masked = types[1] is not None
     function = lib.dg_self_attention_grad_masked if masked else lib.dg_self_attention_grad
     name, out = "self_attention_grad", types[2]

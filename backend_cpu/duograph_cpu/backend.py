@@ -1,7 +1,8 @@
-"""The CPU backend: C kernels behind cffi.
+"""The CPU backend: C kernels called through cffi.
 
-The core calls the methods of `CPU`. `prepare` looks a kernel builder up by op name in
-`kernels.KERNELS`; `compile` and `link` handle compiled functions.
+The core of the framework calls the methods of `CPU`. `prepare` looks a kernel builder up by op name
+in `kernels.KERNELS`; `compile` builds fused regions, and `link` makes one call of a whole program.
+Kernels must not run here directly.
 """
 
 from __future__ import annotations
@@ -55,19 +56,22 @@ COSTS = Costs(
 
 
 class CPU(Backend):
-    """All cores of this machine as one device. Handles are cffi pointers (`memory`)."""
+    """The CPU backend: all cores of this machine as one device.
+
+    Tensor handles are cffi pointers (`memory`).
+    """
 
     name = "CPU"
     epilogues = EPILOGUE_OPS
 
     def devices(self) -> list[DeviceInfo]:
-        """Describe the one device: processor, threads and instruction set."""
+        """Describe the one CPU device: processor, number of threads and instruction set."""
         level = ("baseline", "AVX2", "AVX-512")[lib.dg_isa()]
         text = f"{_processor()}, {lib.dg_threads()} threads, {level} kernels"
         return [DeviceInfo(0, "CPU", text, memory.TOTAL)]
 
     def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> CData:
-        """Copy a C-contiguous array."""
+        """Copy a C-contiguous NumPy array into newly allocated memory; return its handle."""
         nbytes = array.nbytes
         handle = memory.maker(nbytes, "copy_in")()
         if nbytes:
@@ -75,7 +79,10 @@ class CPU(Backend):
         return handle
 
     def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> CData | None:
-        """Return a handle to the array's own bytes, which keeps the array alive."""
+        """Return a handle that shares a NumPy array's bytes and keeps the array alive.
+
+        Return None if the array is empty, not C-contiguous or not aligned.
+        """
         if not (array.flags.c_contiguous and array.flags.aligned and array.nbytes):
             return None
         return memory.shared(array)
@@ -83,7 +90,7 @@ class CPU(Backend):
     def copy_out(
         self, handle: CData, shape: Shape, dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        """Return a writable array on the handle's own bytes, which keeps the handle alive."""
+        """Return a writable NumPy array that shares a tensor handle's bytes and keeps it alive."""
         n = 1
         for size in shape:
             n *= size
@@ -92,7 +99,7 @@ class CPU(Backend):
         return np.frombuffer(ffi.buffer(handle, n * dtype.itemsize), dtype).reshape(shape)
 
     def exclusive(self, handle: CData, device_id: int) -> bool:
-        """Return whether only holders of the handle can change its memory.
+        """Return whether only holders of a tensor handle can change its memory.
 
         That is memory of the allocator, or of an array without other references. Arrays that
         `copy_out` returned hold the handle.
@@ -100,12 +107,12 @@ class CPU(Backend):
         return memory.exclusive(handle)
 
     def synchronize(self, device_id: int) -> None:
-        """Do nothing: kernels are synchronous."""
+        """Do nothing: a CPU kernel has finished when its call returns."""
 
     def prepare(
         self, op: Op, types: Types, attributes: Mapping[str, Any], device_id: int
     ) -> NativeCall | None:
-        """Return a call for this op on these types, or None if there is no kernel."""
+        """Return the prepared CPU call of an op for given operand types; None without a kernel."""
         builder = KERNELS.get(op.name)
         if builder is not None:
             return builder(types, op.infer_types(types, attributes), **attributes)
@@ -115,47 +122,47 @@ class CPU(Backend):
         return None
 
     def compiles(self, device_id: int) -> str | None:
-        """Return None if the C compiler works as far as is known, else the reason."""
+        """Return None if the C compiler works as far as is known, else why it cannot be used."""
         from . import toolchain  # loads the disk cache, which only compilation needs
 
         return toolchain.problem()
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[NativeCall | str]:
-        """Compile all regions of a program with one run of the C compiler per file."""
+        """Compile all fused regions of a program with the C compiler; return calls or reasons."""
         from .fused_regions import compile_regions
 
         return compile_regions(regions)
 
     def costs(self, device_id: int) -> Costs:
-        """Costs of this backend's kernels and of transposes between them."""
+        """Return the cost estimates of CPU kernels and of transposes between layouts."""
         return COSTS
 
     def compiler(self, device_id: int) -> str | None:
-        """Describe the C compiler; this may run it."""
+        """Return a one-line description of the C compiler; this may run the compiler."""
         from . import toolchain
 
         return toolchain.describe()
 
     def links(self, device_id: int) -> str | None:
-        """Return None: native/program.c needs no compiler."""
+        """Return None: linking a program into one CPU call needs no compiler."""
         return None
 
     def link(self, program: Program, device_id: int) -> LinkedProgram | str:
-        """Return one call for a whole program, or the reason why there is none."""
+        """Link a whole program into one CPU call, or return the reason why that is impossible."""
         return link(program)
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
-        """Return statistics of blocks above 4 KiB; smaller ones are in Python's allocator."""
+        """Return statistics of CPU memory blocks above 4 KiB; Python allocates smaller ones."""
         return memory.stats()
 
     def empty_cache(self, device_id: int) -> None:
-        """Return cached free blocks to the system."""
+        """Return the CPU allocator's cached free memory blocks to the operating system."""
         lib.dg_memory_trim()
 
 
 @functools.cache
 def _processor() -> str:
-    """Return the processor name of the operating system."""
+    """Return the processor's model name as the operating system reports it."""
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo") as file:
             for line in file:

@@ -28,7 +28,10 @@ FLAGS = [
 
 
 def _generated() -> tuple[str, list[Path]]:
-    """Declarations and sources of the elementwise kernels."""
+    """Print the elementwise C kernels; return their cffi declarations and source paths.
+
+    Return an empty string and list if there is no generator script.
+    """
     path = HERE / "generate.py"
     if not path.exists():
         return "", []

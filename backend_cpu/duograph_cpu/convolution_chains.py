@@ -21,7 +21,7 @@ STAGES, OPERANDS = 3, 12
 
 
 class Affine(NamedTuple):
-    """min(max(value * scale + bias + more, low), high): the fields of `dg_affine`.
+    """The epilogue min(max(value * scale + bias + more, low), high) of a convolution.
 
     Attributes:
         scale, bias, more: operands of the epilogue, -1 where absent; scale and bias have one
@@ -36,7 +36,7 @@ class Affine(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A channels-last convolution with packed weights and an elementwise epilogue.
+    """One convolution of a chain: channels-last, packed weights, elementwise epilogue.
 
     Attributes:
         native: the convolution.
@@ -63,7 +63,10 @@ class Stage(NamedTuple):
 
 
 def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall | None:
-    """One call of these stages and of `other`, whose operand `k` is their result; None if unfit."""
+    """Merge a chain of convolutions with the call that reads its result as operand `k`.
+
+    Return None if the other call is no convolution that can extend the chain.
+    """
     stage = other.stage if isinstance(other, NativeCall) else None
     if (
         stage is None
@@ -79,9 +82,9 @@ def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall |
 
 
 def _call(stages: tuple[Stage, ...]) -> NativeCall:
-    """The call of a chain.
+    """Return one prepared call that runs a whole chain of convolutions.
 
-    Its operands are those of all stages in order, except the results of the stages before.
+    Its operands are those of all convolutions in order, except the results of earlier ones.
     """
     positions: list[list[int]] = [[] for _ in stages]
     count = 0

@@ -35,7 +35,7 @@ MAX_OPERANDS = 5
 def prepare_plan(
     row: CData, heavy: int, types: Types, result: TensorType, parameters: Iterable[float]
 ) -> CData:
-    """Return the `dg_elementwise_plan` of a call.
+    """Return the C struct `dg_elementwise_plan` with the constants of an elementwise call.
 
     Args:
         row: the C function that computes one row.
@@ -72,7 +72,7 @@ def prepare_plan(
 def prepare_elementwise(
     op: Op, types: Types, result: TensorType, attributes: Mapping[str, Any]
 ) -> NativeCall | None:
-    """Return a call of the op's kernel, or None if none was printed for these dtypes."""
+    """Prepare an op's elementwise CPU kernel, or return None if no kernel fits these dtypes."""
     if None in types or len(types) > MAX_OPERANDS:
         return None
     name = kernel_name(op, [t.dtype for t in types], attributes)
@@ -95,7 +95,10 @@ def prepare_elementwise(
 
 
 def _call(name: str, plan: CData, types: Types, result: TensorType) -> HandleFunction:
-    """Return the closure of a call: one variant per arity, because eager ops run it each time."""
+    """Return the closure that runs an elementwise kernel: one variant per operand count.
+
+    The closure is on the hot path of eager execution.
+    """
     make = memory.maker(result.nbytes, name)
     small = result.nbytes <= memory.SMALL
     function = getattr(lib, f"dg_elementwise{len(types)}")

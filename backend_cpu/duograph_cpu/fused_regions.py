@@ -44,7 +44,7 @@ PER_FILE = 8
 
 
 class _Printed(NamedTuple):
-    """A region as C, and its plan."""
+    """A fused region (nodes that one kernel computes) printed as C, and its loop plan."""
 
     name: str
     function: PrintedRegion
@@ -52,7 +52,7 @@ class _Printed(NamedTuple):
 
 
 def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
-    """For each region a call, or the reason why it has none."""
+    """Compile fused regions to native code; return a call or a failure reason for each."""
     epilogues = [epilogue_of(graph, EPILOGUE_OPS) for graph in graphs]
     tails = [graph if e is None else e.tail for graph, e in zip(graphs, epilogues)]
     # equal epilogues of several kernels are one function; whole regions differ from each other
@@ -85,7 +85,7 @@ def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
 def _built(
     printed: dict[Graph | str, _Printed],
 ) -> dict[Graph | str, toolchain.Library | toolchain.BuildFailure]:
-    """The library of each printed region, or why it was not built."""
+    """Build the libraries of printed regions; map each region to its library or failure."""
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
     sources = []
@@ -101,13 +101,13 @@ def _built(
 
 
 def _types(graph: Graph, values: Sequence[int | None]) -> tuple[TensorType, ...]:
-    """The types of values of a region, which are tensors."""
+    """Return the tensor types of some values of a region's graph, without absent values."""
     found = [graph.types[i] for i in values if i is not None]
     return tuple([t for t in found if isinstance(t, TensorType)])
 
 
 def _region_call(graph: Graph, library: toolchain.Library, printed: _Printed) -> NativeCall | str:
-    """The call of a region without a matmul or convolution."""
+    """Return the call of a compiled region without matmul or convolution, or a failure reason."""
     name, function, plan = printed
     results = _types(graph, graph.outputs)
     indices = _indices(graph, plan)
@@ -131,7 +131,10 @@ def _region_call(graph: Graph, library: toolchain.Library, printed: _Printed) ->
 def _epilogue_call(
     graph: Graph, epilogue: Epilogue, library: toolchain.Library, printed: _Printed
 ) -> NativeCall | str:
-    """The call of a matmul or convolution with its epilogue."""
+    """Return the call of a matmul or convolution that also runs a compiled epilogue.
+
+    Return a failure reason if the matmul or convolution has no kernel for its operands.
+    """
     node = epilogue.product
     (value,) = _types(graph, node.results)
     kernel = KERNELS[node.op.name](_types(graph, node.operands), (value,), **node.attributes)
@@ -156,7 +159,7 @@ LIMITS = {"relu": math.inf, "relu6": 6.0}
 
 
 def _affine(tail: Graph) -> Affine | None:
-    """The epilogue of a convolution as `Affine`, if it has that form."""
+    """Return a convolution's elementwise epilogue as an affine map with limits, else None."""
     value, *others = _types(tail, range(tail.n_params))
     at, found, low, high = 0, dict[str, int](), -math.inf, math.inf
     if value.dtype is not float32 or len(tail.outputs) != 1:
@@ -183,7 +186,10 @@ def _affine(tail: Graph) -> Affine | None:
 
 
 def _affine_part(op: str, value: TensorType, other: TensorType) -> str | None:
-    """The part of `Affine` that the operand of an op is, given the convolution's result."""
+    """Return which field of `Affine` an op's operand fills: "more", "scale", "bias" or None.
+
+    `value` is the type of the convolution's result, `other` that of the operand.
+    """
     if other.dtype is not float32:
         return None
     if op == "add" and other.shape == value.shape:
@@ -193,7 +199,7 @@ def _affine_part(op: str, value: TensorType, other: TensorType) -> str | None:
 
 
 def _indices(graph: Graph, plan: RegionPlan) -> list[IndexOperand]:
-    """The operands with indices, each once for every axis that it selects from."""
+    """Return the operands of a fused region that hold indices, one for each indexed axis."""
     found: dict[tuple[int, str, int, int], IndexOperand] = {}
     for g in gathered_in(plan):
         operand = plan.accesses[g.label].operand
@@ -206,7 +212,7 @@ _warned: set[str] = set()
 
 
 def _warn(reason: str) -> None:
-    """Warn once why a source was not built; the program runs the kernels of its ops instead."""
+    """Warn once per reason that a fused region was not built and runs op by op instead."""
     if reason not in _warned:
         _warned.add(reason)
         warnings.warn(
@@ -217,7 +223,10 @@ def _warn(reason: str) -> None:
 
 
 def _hint(graph: Graph) -> str:
-    """The last op that computes something, for readers of the source and of profiles."""
+    """Return the name of a region's last op that is not a fill, reshape or cast.
+
+    Generated sources and profiles show the name. It is "copy" if there is no such op.
+    """
     names = [
         node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")
     ]

@@ -49,14 +49,14 @@ NO_CONTRACTION = """\
 
 
 def _nodes(e: Expr) -> Iterator[Expr]:
-    """All nodes of an expression."""
+    """Yield all nodes of a scalar expression tree, the root first."""
     yield e
     for a in e.args:
         yield from _nodes(a)
 
 
 def _is_hot(kernel: ScalarKernel) -> bool:
-    """Return whether the kernel gains from wider vectors."""
+    """Return whether a scalar kernel runs faster when compiled for wider vectors."""
     if kernel.result in COMPLEX or any(d in COMPLEX for _, d in kernel.operands):
         return False
     for e in _nodes(kernel.expression):
@@ -76,7 +76,7 @@ _PLAIN = {
 
 
 def _patterns(n: int) -> list[int]:
-    """Bit masks of operands that are not broadcast, for the specialised loops."""
+    """Return bit masks of the operands that are not broadcast, one for each specialised loop."""
     if n == 1:
         return [1]
     if n == 2:
@@ -87,7 +87,7 @@ def _patterns(n: int) -> list[int]:
 
 
 def print_kernel(kernel: ScalarKernel, isa: str) -> str:
-    """A row function, preceded by its element function."""
+    """Return the C text of an elementwise kernel's row function and element function."""
     name = f"{kernel.name}_{isa}"
     real = kernel.operands[-1][1]
     parameters = [*kernel.operands, *((p, compute_dtype(real)) for p in kernel.parameters)]
@@ -166,7 +166,10 @@ def _source(kernels: Sequence[ScalarKernel], isa: str) -> str:
 
 
 def _table(kernels: Sequence[ScalarKernel], hot: Collection[str]) -> str:
-    """The function dg_elementwise_find: from a name to the row function of the instruction set."""
+    """Return the C text of `dg_elementwise_find`, which looks a row function up by name.
+
+    The function selects the variant for the processor's instruction set.
+    """
     parts = [
         "/* Printed by generate.py from the op table. */\n",
         '#include "common.h"\n#include "elementwise.h"\n\n',
@@ -211,14 +214,17 @@ dg_row dg_elementwise_find(const char *name, int *heavy) {
 
 
 def _write(path: Path, text: str) -> Path:
-    """Write a file if it changed, so that unchanged files are not compiled again."""
+    """Write a text file only if its contents change, so that it is not compiled again."""
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
     return path
 
 
 def generate(folder: str | Path) -> tuple[str, list[Path]]:
-    """Write the sources into `folder`; return C declarations for cffi, and the sources."""
+    """Write the C sources of elementwise kernels into `folder`.
+
+    Return the C declarations for cffi and the paths of the sources.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     kernels = list(scalar_kernels())
@@ -241,7 +247,7 @@ def generate(folder: str | Path) -> tuple[str, list[Path]]:
 
 
 def fingerprint(folder: str | Path) -> str:
-    """A hash of all printed files, for tests that kernels did not change."""
+    """Return a hash of all printed C files of a folder, for tests that kernels did not change."""
     digest = hashlib.sha256()
     for path in sorted(Path(folder).glob("*.[ch]")):
         digest.update(path.name.encode() + path.read_bytes())

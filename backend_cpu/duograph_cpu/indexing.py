@@ -1,4 +1,7 @@
-"""Kernel builders of gather and scatter (native/indexing.c)."""
+"""Kernel builders of gather and scatter on the CPU (native/indexing.c).
+
+`CPU.prepare` calls the builders through the kernel table.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def _rows(name: str, function: CFunction, add: int = 0) -> None:
-    """Enter a builder for indices of whole slices along an axis; add: accumulate updates."""
+    """Register the builder of a gather or scatter of whole slices along an axis.
+
+    `add`: whether the kernel adds updates to the existing elements.
+    """
 
     @kernel(name)
     def rows(types: Types, results: Types, *, axis: int) -> NativeCall | None:
@@ -32,7 +38,9 @@ def _rows(name: str, function: CFunction, add: int = 0) -> None:
 
 
 def _elements(name: str, function: CFunction, add: int = 0) -> None:
-    """Enter a builder for indices of single elements, as in NumPy's take_along_axis.
+    """Register the builder of a gather or scatter of single elements along an axis.
+
+    The semantics are those of NumPy's take_along_axis.
 
     The indices may be shorter than x along the other axes. add: accumulate updates.
     """

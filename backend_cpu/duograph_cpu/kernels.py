@@ -42,7 +42,7 @@ EPILOGUE_OPS = frozenset({"matmul", "conv", "conv_channels_last"})
 
 
 def kernel(*names: str) -> Callable[[B], B]:
-    """Enter a builder into the table under the names of its ops."""
+    """Return a decorator that registers a CPU kernel builder under the names of its ops."""
 
     def enter(builder: B) -> B:
         for name in names:
@@ -53,7 +53,7 @@ def kernel(*names: str) -> Callable[[B], B]:
 
 
 def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
-    """Raise the exception for a kernel's return code (native/common.h)."""
+    """Raise the exception for the error code that a C kernel returned (native/common.h)."""
     if code == 1:
         raise memory.no_memory(name)
     if code == 2:
@@ -68,7 +68,7 @@ def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
 
 
 def plan(struct: str, **fields: object) -> CData:
-    """Allocate a C struct of kernel constants; the returned pointer owns it."""
+    """Allocate a C struct of kernel constants; the returned pointer owns the struct."""
     return ffi.new(f"{struct} *", fields)
 
 
@@ -82,7 +82,7 @@ def call(
     overwrites: Iterable[tuple[int, int]] = (),
     infallible: bool = False,
 ) -> NativeCall:
-    """Return the prepared call `function(constants, *results, *operands)`.
+    """Return a prepared call of a C function: `function(constants, *results, *operands)`.
 
     A kernel without result elements does not run, unless it has indices to check: then `axis` is
     the indexed axis, for the error message. `overwrites` and `infallible`: see `PreparedCall`.
@@ -106,7 +106,7 @@ def packing(
     types: Types,
     results: Types,
 ) -> Packing:
-    """Describe how a call of two operands takes one of them packed.
+    """Describe how a call of two operands takes one operand packed in advance.
 
     Args:
         name: the op, for error messages.
@@ -143,7 +143,10 @@ def _call(
     makers: Sequence[Maker],
     axis: int | None,
 ) -> HandleFunction:
-    """Return the closure of a call: one variant per arity, because a call is the hot path."""
+    """Return the Python closure that allocates results and runs a C kernel.
+
+    There is one variant per operand count, because the closure is on the hot path.
+    """
     if len(makers) > 1:
 
         def several(*operands: CData) -> tuple[CData, ...]:
@@ -187,7 +190,7 @@ def _call(
 
 
 def _nothing(makers: Sequence[Maker]) -> HandleFunction:
-    """Return a call that only allocates empty results."""
+    """Return a call without a kernel, which only allocates its empty results."""
     if len(makers) == 1:
         make = makers[0]
         return lambda *operands: make()
@@ -195,7 +198,7 @@ def _nothing(makers: Sequence[Maker]) -> HandleFunction:
 
 
 def product(values: Iterable[int]) -> int:
-    """Return the product of ints; 1 of none."""
+    """Return the product of some integers; 1 if there are none."""
     n = 1
     for v in values:
         n *= v
@@ -203,5 +206,5 @@ def product(values: Iterable[int]) -> int:
 
 
 def split(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
-    """Return (outer, n, inner): the number of elements before, along and after an axis."""
+    """Return the numbers of elements before, along and after an axis: (outer, n, inner)."""
     return product(shape[:axis]), shape[axis], product(shape[axis + 1 :])

@@ -31,7 +31,10 @@ NARROW = 16
 def matmul(
     types: Types, results: Types, *, transpose_a: bool = False, transpose_b: bool = False
 ) -> NativeCall:
-    """Batched matmul; a batch of rows times one matrix becomes a single matmul."""
+    """Prepare the CPU kernel of batched matmul.
+
+    A batch of rows times one matrix becomes a single matmul.
+    """
     x, y = types
     m, n = results[0].shape[-2:]
     k = x.shape[-2] if transpose_a else x.shape[-1]
@@ -76,7 +79,7 @@ def _batch_strides(shape: Shape) -> list[int]:
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """The window attributes of a convolution, as the op has them."""
+    """The stride, padding, dilation and group attributes of a convolution op."""
 
     stride: Shape
     padding: Padding
@@ -87,7 +90,7 @@ class Window:
 def _geometry(
     x: TensorType, w: TensorType, size: Shape, kernel: Shape, out_size: Shape, window: Window
 ) -> CData:
-    """Return the `dg_convolution` of inputs x and weights w; missing spatial axes have size 1."""
+    """Return the C struct that describes a convolution; missing spatial axes have size 1."""
     lead = (1,) * (5 - len(x.shape))
     return plan(
         "dg_convolution",
@@ -100,7 +103,10 @@ def _geometry(
 
 
 def _channels_first(x: TensorType, w: TensorType, y: TensorType, window: Window) -> CData | None:
-    """Return the plan for types x, w and y of input, weights and output, or None if unsupported."""
+    """Return the C struct of a channels-first convolution, or None if it is unsupported.
+
+    x, w and y are the types of input, weights and output.
+    """
     if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
         return None
     if lib.dg_isa() < 2:  # 1x1 convolutions call BLAS, and whether it is open decides on packing
@@ -115,7 +121,7 @@ def _with_packed_weights(
     types: Types,
     results: Types,
 ) -> NativeCall:
-    """Return a convolution that can take packed weights.
+    """Return the prepared call of a convolution that can take its weights packed in advance.
 
     `functions`: the convolution, the size of its packed weights, how to pack them, and the
     convolution with packed weights.
@@ -142,7 +148,7 @@ def conv(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Convolution with 1 to 3 spatial axes, channels first."""
+    """Prepare the CPU kernel of channels-first convolution with 1 to 3 spatial axes."""
     x, w = types
     constants = _channels_first(x, w, results[0], Window(stride, padding, dilation, groups))
     if constants is None:
@@ -162,7 +168,10 @@ def conv_input_grad(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """The gradient of conv with respect to its input; also the transposed convolution."""
+    """Prepare the CPU kernel of convolution's gradient for its input.
+
+    Transposed convolution uses the same kernel.
+    """
     y, w = types
     constants = _channels_first(results[0], w, y, Window(stride, padding, dilation, groups))
     if constants is None:
@@ -181,7 +190,7 @@ def conv_weight_grad(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """The gradient of conv with respect to its weights."""
+    """Prepare the CPU kernel of convolution's gradient for its weights."""
     x, y = types
     constants = _channels_first(x, results[0], y, Window(stride, padding, dilation, groups))
     if constants is None:
@@ -199,7 +208,7 @@ def conv_channels_last(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Channels-last convolution of float32."""
+    """Prepare the CPU kernel of channels-last float32 convolution; None if unsupported."""
     x, w = types
     if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
         return None

@@ -1,4 +1,4 @@
-"""Allocation of result buffers.
+"""Allocation of the CPU backend's result buffers.
 
 A handle is a cffi pointer or array that owns its bytes; Python's reference count frees it. Up to
 `SMALL` bytes it is an uninitialised `char[n]` inside the Python object, the cheapest allocation
@@ -36,7 +36,7 @@ _new_large = ffi.new_allocator(alloc=lib.dg_alloc, free=lib.dg_free, should_clea
 
 
 def _machine_bytes() -> int:
-    """Return the memory in bytes of the machine, or of its control group if that is less."""
+    """Return the bytes of memory of the machine, or of its control group if that is less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
@@ -52,7 +52,7 @@ lib.dg_memory_limits(TOTAL, TOTAL // CACHE_SHARE)
 
 
 def stats() -> dict[str, int]:
-    """Return statistics of the large blocks; small ones are in Python's allocator."""
+    """Return statistics of the CPU allocator's large blocks; Python allocates small ones."""
     out = ffi.new("int64_t[7]")
     lib.dg_memory_stats(out)
     names = ("in_use", "cached", "peak", "limit", "cache_limit", "allocations", "hits")
@@ -60,7 +60,7 @@ def stats() -> dict[str, int]:
 
 
 def no_memory(what: str, wanted: int = 0) -> DeviceMemoryError:
-    """Return the exception for a failed allocation."""
+    """Return the exception for a failed CPU memory allocation."""
     now = stats()
     wanted_text = f"no memory for {wanted} bytes" if wanted else "no memory for scratch space"
     return DeviceMemoryError(
@@ -77,12 +77,18 @@ def _large(ctype: CType, what: str, nbytes: int) -> CData:
 
 
 def owned_type(nbytes: int) -> CType:
-    """Return the C type of handles that own `nbytes`; handles that share an array have another."""
+    """Return the cffi type of handles that own `nbytes` bytes.
+
+    Handles that share a NumPy array have another type.
+    """
     return ffi.typeof(f"char[{max(nbytes, 1)}]")
 
 
 def shared(array: np.ndarray[Any, Any]) -> CData:
-    """Return a handle to the bytes of a C-contiguous array, which it keeps alive."""
+    """Return a tensor handle to the bytes of a C-contiguous NumPy array.
+
+    The handle keeps the array alive.
+    """
     return ffi.from_buffer(array.reshape(-1).view(np.uint8))
 
 
@@ -90,7 +96,7 @@ _SHARED = ffi.typeof("char[]")
 
 
 def _references(handle: CData) -> tuple[int, int] | None:
-    """Return the reference counts of the array under a `shared` handle and of the handle's view.
+    """Return the reference counts of a shared handle's NumPy array and of the array's view.
 
     None if the array is itself a view or of a subclass.
     """
@@ -106,7 +112,7 @@ _ALONE = _references(shared(np.zeros(1)))
 
 
 def exclusive(handle: CData) -> bool:
-    """Return whether only the handle refers to its memory, which may be that of an array.
+    """Return whether only a tensor handle refers to its memory, which may be a NumPy array's.
 
     Holders of the handle itself are not counted.
     """
@@ -114,7 +120,10 @@ def exclusive(handle: CData) -> bool:
 
 
 def maker(nbytes: int, what: str) -> Maker:
-    """Return a function that allocates `nbytes` uninitialised bytes; `what` names the op in errors."""
+    """Return a function that allocates `nbytes` uninitialised bytes.
+
+    `what` names the op in errors.
+    """
     if nbytes <= SMALL:
         return functools.partial(new_small, owned_type(nbytes))
     if nbytes >= 2**62:

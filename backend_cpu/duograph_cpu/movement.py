@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _value(value: float, dtype: DType) -> bytes:
-    """Return the bytes of a constant."""
+    """Return a number as the bytes of one element of a dtype."""
     return np.array(value).astype(dtype.np).tobytes()
 
 
@@ -33,7 +33,7 @@ def _value(value: float, dtype: DType) -> bytes:
 def fill(
     types: Types, results: Types, *, shape: Shape, value: float, dtype: DType
 ) -> NativeCall | None:
-    """A constant tensor."""
+    """Prepare the CPU kernel that makes a tensor of one repeated value."""
     constants = plan(
         "dg_filling",
         bytes=results[0].nbytes, itemsize=dtype.itemsize, value=_value(value, dtype),
@@ -45,7 +45,11 @@ def fill(
 def iota(
     types: Types, results: Types, *, shape: Shape, axis: int, dtype: DType
 ) -> NativeCall | None:
-    """Indices along one axis; types without C integer conversion are computed once, by NumPy."""
+    """Prepare the CPU kernel that makes a tensor of indices along one axis.
+
+    bool, 16-bit floating-point and complex tensors are computed once by NumPy and copied by each
+    call.
+    """
     if dtype.name in ("bool", "float16", "bfloat16", "complex64", "complex128"):
         counts = np.arange(shape[axis]).reshape([-1] + [1] * (len(shape) - axis - 1))
         array = np.ascontiguousarray(np.broadcast_to(counts.astype(dtype.np), shape))
@@ -75,7 +79,7 @@ def _constant(function: CFunction, constants: CData, result: TensorType) -> Nati
 
 
 def dense(shape: Sequence[int]) -> Shape:
-    """Return C-order strides, in elements."""
+    """Return the C-order strides of a shape, in elements."""
     strides, step = [], 1
     for n in reversed(shape):
         strides.append(step)
@@ -93,7 +97,7 @@ def nd(
     nbytes: int = 0,
     value: bytes = b"",
 ) -> CData | None:
-    """Return a `dg_nd`, or None if it has too many axes.
+    """Return the C struct of a strided copy between two arrays; None if it has too many axes.
 
     Axes of size 1 are dropped, and axes that are contiguous on both sides are merged.
     """
@@ -128,20 +132,20 @@ def _copy(
 def strided_copy(
     types: Types, results: Types, *, shape: Shape, strides: Sequence[int], offset: int
 ) -> NativeCall | None:
-    """A dense copy of any strided view of a dense buffer."""
+    """Prepare the CPU kernel that copies a strided view of a buffer into a dense tensor."""
     return _copy("strided_copy", types, results, strides, offset)
 
 
 @kernel("transpose")
 def transpose(types: Types, results: Types, *, perm: Sequence[int]) -> NativeCall | None:
-    """Permute axes."""
+    """Prepare the CPU kernel that permutes a tensor's axes."""
     strides = dense(types[0].shape)
     return _copy("transpose", types, results, [strides[p] for p in perm], 0)
 
 
 @kernel("broadcast_to")
 def broadcast_to(types: Types, results: Types, *, shape: Shape) -> NativeCall | None:
-    """Repeat axes of size 1."""
+    """Prepare the CPU kernel that broadcasts a tensor to a larger shape."""
     x, out = types[0].shape, results[0].shape
     strides = [0 if n == 1 else s for n, s in zip(x, dense(x))]
     return _copy("broadcast_to", types, results, [0] * (len(out) - len(x)) + strides, 0)
@@ -149,7 +153,7 @@ def broadcast_to(types: Types, results: Types, *, shape: Shape) -> NativeCall | 
 
 @kernel("flip")
 def flip(types: Types, results: Types, *, axes: Sequence[int]) -> NativeCall | None:
-    """Reverse axes."""
+    """Prepare the CPU kernel that reverses a tensor along some axes."""
     x = types[0].shape
     strides = list(dense(x))
     offset = sum((x[a] - 1) * strides[a] for a in axes if x[a])
@@ -167,7 +171,7 @@ def strided_slice(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> NativeCall | None:
-    """One (begin, end, stride) per axis."""
+    """Prepare the CPU kernel of a slice with begin, end and stride for each axis."""
     steps = dense(types[0].shape)
     offset = sum(b * s for b, s in zip(begin, steps)) if results[0].size else 0
     return _copy("strided_slice", types, results, [t * s for t, s in zip(strides, steps)], offset)
@@ -182,7 +186,7 @@ def slice_update(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> NativeCall | None:
-    """A copy of x with one slice replaced."""
+    """Prepare the CPU kernel that copies a tensor and replaces one slice of the copy."""
     x, v = types
     steps = dense(x.shape)
     constants = nd(
@@ -198,7 +202,7 @@ def slice_update(
 def pad_constant(
     types: Types, results: Types, *, low: Sequence[int], high: Sequence[int], value: float
 ) -> NativeCall | None:
-    """Pad x with a constant."""
+    """Prepare the CPU kernel that pads a tensor with a constant."""
     x, out = types[0], results[0]
     steps = dense(out.shape)
     constants = nd(
@@ -213,7 +217,7 @@ def pad_constant(
 
 @kernel("concat")
 def concat(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Concatenate operands along an axis."""
+    """Prepare the CPU kernel that concatenates tensors along an axis."""
     out = results[0]
     outer, _, inner = split(out.shape, axis)
     step = inner * out.dtype.itemsize

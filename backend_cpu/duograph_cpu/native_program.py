@@ -1,4 +1,4 @@
-"""Link programs: a lowered graph becomes bytecode that native/program.c runs in one call.
+"""Links programs: a lowered graph becomes bytecode that native/program.c runs in one call.
 
 `CPU.link` calls `link`. Every kernel is a `NativeCall`, which names the C function behind it; a
 program with a call of any other kind is not linked. An absent operand is left out of the bytecode:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Code(enum.IntEnum):
-    """Operation codes of native/program.c."""
+    """Operation codes of the bytecode that native/program.c interprets."""
 
     CALL = 0
     LIST = 1
@@ -76,7 +76,7 @@ MOST = 10
 
 
 class Native(NamedTuple):
-    """The C function behind a prepared call.
+    """The C function behind a prepared kernel call, with its constants and calling convention.
 
     Attributes:
         function: its name in the compiled module.
@@ -94,7 +94,7 @@ class Native(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class NativeCall(PreparedCall):
-    """A prepared call of this backend.
+    """A prepared kernel call of the CPU backend.
 
     Attributes:
         native: the C function behind it; None: the call cannot be linked.
@@ -107,16 +107,19 @@ class NativeCall(PreparedCall):
 
 
 def keep(pointer: CData, owner: object) -> CData:
-    """A pointer that keeps `owner` alive, to whose memory it points."""
+    """Return a C pointer into an owner's memory that keeps the owner alive."""
     return ffi.gc(pointer, functools.partial(_drop, owner))
 
 
 def _drop(owner: object, pointer: CData) -> None:
-    """Release the owner with the pointer."""
+    """Do nothing as a C pointer's destructor: the pointer's end releases its owner."""
 
 
 def list_call(native: Native, results: Sequence[TensorType], name: str) -> HandleFunction:
-    """The function behind a call of the form LIST: it allocates the results and runs `native`."""
+    """Return a function that allocates a C kernel's results and calls the kernel.
+
+    The kernel has the LIST form: one array of operands, then the results.
+    """
     makers = [memory.maker(r.nbytes, name) for r in results]
     run, constants, failed = getattr(lib, native.function), native.constants, native.failed
     assert failed is not None
@@ -143,7 +146,7 @@ def list_call(native: Native, results: Sequence[TensorType], name: str) -> Handl
 
 
 class _Assembler:
-    """Writes the bytecode of instructions and collects the kernels that it calls."""
+    """Writes a program's bytecode and collects the kernels that the bytecode calls."""
 
     def __init__(self) -> None:
         self.code: list[int] = []
@@ -151,7 +154,7 @@ class _Assembler:
         self.index: dict[int, int] = {}
 
     def step(self, step: Step) -> None:
-        """Call a kernel; equal kernels are stored once."""
+        """Append the bytecode of one kernel call to a program; equal kernels are stored once."""
         assert isinstance(step.call, NativeCall) and step.call.native is not None
         native = step.call.native
         k = self.index.setdefault(id(native), len(self.kernels))
@@ -162,7 +165,10 @@ class _Assembler:
         self.code += (native.form, k, len(slots), *slots)
 
     def host(self, step: HostStep) -> None:
-        """Compute with Python numbers, or use a stack of residuals."""
+        """Append the bytecode of a step that uses Python numbers or a stack of saved values.
+
+        Gradients of loops keep the values that they need on these stacks.
+        """
         name, operands, results = step.name, step.operands, step.results
         if name == "stack_new":
             self.code += (Code.STACK_NEW, *results)
@@ -188,7 +194,7 @@ class _Assembler:
             self.kernels.append(native)
 
     def block(self, instructions: Sequence[Instruction]) -> None:
-        """Write instructions in order."""
+        """Append the bytecode of a sequence of program instructions."""
         for each in instructions:
             if isinstance(each, Step):
                 self.step(each)
@@ -204,7 +210,10 @@ class _Assembler:
                 self.choice(each)
 
     def loop(self, loop: Loop) -> None:
-        """Write a loop; a loop inside of a loop starts more than once, so its carries are reset."""
+        """Append the bytecode of a while loop.
+
+        An inner loop starts more than once, so the bytecode resets its loop-carried slots first.
+        """
         for _, following, spare in loop.carries:
             self.code += (Code.RESET, following, Code.RESET, spare)
         start = len(self.code)
@@ -216,7 +225,7 @@ class _Assembler:
         self.code[start + 2] = len(self.code)
 
     def choice(self, choice: Choice) -> None:
-        """Write the branches of a choice; each ends with a jump past the last."""
+        """Append the bytecode of a switch; each branch ends with a jump past the last branch."""
         start = len(self.code)
         n = len(choice.branches)
         self.code += (Code.SWITCH, choice.index, choice.dtype.index, n, *[0] * n)
@@ -231,19 +240,19 @@ class _Assembler:
 
 
 def _dtype_index(type_: TensorType | HostType | None) -> int:
-    """The number of a tensor's dtype in C."""
+    """Return the number by which C code knows the dtype of a tensor type."""
     assert isinstance(type_, TensorType)
     return type_.dtype.index
 
 
 def _kind(type_: TensorType | HostType | None) -> int:
-    """The number of a kind of Python number in C."""
+    """Return the number by which C code knows a kind of Python number (bool, int, float)."""
     assert isinstance(type_, HostType)
     return KINDS[type_]
 
 
 def _scalar_plan(step: HostStep) -> CData:
-    """The `dg_scalar_plan` of a step on Python numbers."""
+    """Return the C struct of an instruction that computes with Python numbers."""
     *types, result = step.types
     if step.name == "scalar":
         function = FUNCTIONS.index(step.attributes["function"])
@@ -263,7 +272,7 @@ def _needs_steps(code: int) -> NoReturn:
 
 
 def _obstacle(program: Program) -> str | None:
-    """The reason why a program cannot be linked, or None."""
+    """Return the reason why a program cannot be linked into one native call, or None."""
     for step in steps_in(program.instructions):
         if isinstance(step, HostStep):
             if step.name == "scalar" and len(step.operands) > 2:
@@ -279,7 +288,7 @@ def _obstacle(program: Program) -> str | None:
 
 
 class _Linked:
-    """A program in C memory.
+    """A linked program as bytecode and tables in C memory.
 
     Pointers of a call are numbered: parameters, allocated results, then constants. A slot lives at
     its offset in the arena, or (negative) in the memory of such a pointer.
@@ -322,7 +331,7 @@ class _Linked:
         ]
 
     def constants(self) -> list[CData] | None:
-        """Pointers to the constants; None when a number has more than 64 bits."""
+        """Return C pointers to a program's constants; None if a number has more than 64 bits."""
         program = self.program
         found: list[CData] = []
         for slot, value in program.constants.items():
@@ -333,14 +342,17 @@ class _Linked:
         return found
 
     def call(self, constants: Sequence[CData]) -> HandleFunction:
-        """A function of all parameters."""
+        """Return the function that runs a linked program on all its parameters."""
         start = _starter(self, self.offsets, constants, self.n_given)
         return _runner(self.program, start, self.makers, self.where)
 
     def bind(
         self, constants: Sequence[CData], last: Sequence[CData]
     ) -> Callable[[tuple[CData, ...]], object]:
-        """A function of the parameters before `last`, whose handles become constants."""
+        """Bind a linked program's last parameters to fixed handles, which become constants.
+
+        Return a function of the remaining parameters.
+        """
         n, n_params = len(last), len(self.program.params)
         first = n_params - n
         n_pointers = self.n_given + len(constants)
@@ -357,7 +369,7 @@ class _Linked:
 
 
 def link(program: Program) -> LinkedProgram | str:
-    """The call of a program, or the reason why there is none."""
+    """Link a program into one native call, or return the reason why that is impossible."""
     reason = _obstacle(program)
     if reason is not None:
         return reason
@@ -373,7 +385,7 @@ def link(program: Program) -> LinkedProgram | str:
 
 
 def _number(kind: HostType, value: object) -> CData | None:
-    """A pointer to a Python number, or None when it does not fit."""
+    """Return a C pointer to a copy of a Python number, or None if the number does not fit."""
     try:
         return ffi.new(C_TYPES[kind], [value])
     except OverflowError:
@@ -383,7 +395,7 @@ def _number(kind: HostType, value: object) -> CData | None:
 def _starter(
     linked: _Linked, offsets: Sequence[int], constants: Sequence[CData], n_given: int
 ) -> Start:
-    """The function that runs a program on pointers to parameters and results."""
+    """Return the function that runs a linked program on pointers to parameters and results."""
     program, kernels = linked.program, linked.kernels
     parts = (
         linked.code,
@@ -419,7 +431,10 @@ def _starter(
 def _runner(
     program: Program, start: Start, makers: Sequence[Maker], where: Sequence[int]
 ) -> Callable[..., Any]:
-    """The call of a program: it allocates the results, except those that take a donated buffer."""
+    """Return the function that allocates a linked program's results and runs the program.
+
+    A result that takes a donated parameter's buffer is not allocated.
+    """
     single, n_params = program.single, len(program.params)
     (first, *_) = where or [0]
     donors = [
@@ -445,12 +460,12 @@ def _runner(
 
 
 def _host_types(hosts: Mapping[int, HostType], slots: Sequence[int]) -> list[tuple[int, HostType]]:
-    """Position and type of the slots that hold Python numbers."""
+    """Return (position, type) of each program slot that holds a Python number."""
     return [(k, hosts[slot]) for k, slot in enumerate(slots) if slot in hosts]
 
 
 def _with_numbers(program: Program, call: HandleFunction) -> HandleFunction:
-    """A call that takes and returns Python numbers where the program has them."""
+    """Wrap a linked program's call so that it takes and returns Python numbers."""
     into = _host_types(program.hosts, program.params)
     out = _host_types(program.hosts, program.outputs)
 

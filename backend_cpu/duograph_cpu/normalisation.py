@@ -1,4 +1,7 @@
-"""Kernel builders of softmax, layer_norm, batch_norm and their gradients (native/normalise.c)."""
+"""CPU kernel builders of softmax, layer_norm, batch_norm and gradients (native/normalise.c).
+
+`CPU.prepare` calls the builders through the kernel table.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _softmax(name: str, function: CFunction) -> None:
-    """Enter a builder of softmax, log_softmax or one of their gradients."""
+    """Register the CPU kernel builder of softmax, log_softmax or one of their gradients."""
 
     @kernel(name)
     def along_axis(types: Types, results: Types, *, axis: int) -> NativeCall | None:
@@ -43,7 +46,10 @@ def _normalise(
     shape: tuple[int, int, int],
     eps: float = 0.0,
 ) -> NativeCall | None:
-    """Prepare a normalisation of x and gamma, the first two operands.
+    """Prepare a CPU layer_norm or batch_norm kernel, or one of their gradients.
+
+    The first two operands are x and gamma. Return None for dtypes other than floating-point ones
+    and for rows without elements.
 
     Args:
         stat: type of the mean.
@@ -62,33 +68,39 @@ def _normalise(
 
 
 def _rows(x: TensorType, axis: int) -> tuple[int, int, int]:
-    """Return (rows, elements of a row, 1), where a row spans the axes from `axis` on."""
+    """Return (number of rows, elements per row, 1) for rows that span the axes from `axis` on."""
     return product(x.shape[:axis]), product(x.shape[axis:]), 1
 
 
 @kernel("layer_norm_core")
 def layer_norm_core(types: Types, results: Types, *, axis: int, eps: float) -> NativeCall | None:
-    """layer_norm over the axes from `axis` on, and mean and rstd for the gradient."""
+    """Prepare the CPU kernel of layer_norm over the axes from `axis` on.
+
+    Its other results, mean and reciprocal standard deviation, are for the gradient.
+    """
     function, shape = lib.dg_layer_norm, _rows(types[0], axis)
     return _normalise("layer_norm", function, types, results, results[1], shape, eps)
 
 
 @kernel("layer_norm_grad")
 def layer_norm_grad(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Gradients of x, gamma and beta."""
+    """Prepare the CPU kernel of layer_norm's gradients for x, gamma and beta."""
     function, shape = lib.dg_layer_norm_grad, _rows(types[0], axis)
     return _normalise("layer_norm_grad", function, types, results, types[2], shape)
 
 
 @kernel("batch_norm_train")
 def batch_norm_train(types: Types, results: Types, *, eps: float) -> NativeCall | None:
-    """batch_norm over channel axis 1, and the mean and biased variance of the batch."""
+    """Prepare the CPU kernel of training batch_norm with channel axis 1.
+
+    Its other results are the mean and the biased variance of the batch.
+    """
     function, shape = lib.dg_batch_norm, split(types[0].shape, 1)
     return _normalise("batch_norm", function, types, results, results[1], shape, eps)
 
 
 @kernel("batch_norm_grad")
 def batch_norm_grad(types: Types, results: Types, *, eps: float) -> NativeCall | None:
-    """Gradients of x, gamma and beta."""
+    """Prepare the CPU kernel of batch_norm's gradients for x, gamma and beta."""
     function, shape = lib.dg_batch_norm_grad, split(types[0].shape, 1)
     return _normalise("batch_norm_grad", function, types, results, types[2], shape, eps)

@@ -1,4 +1,4 @@
-"""Kernel builders of optimiser steps.
+"""CPU kernel builders of optimiser steps.
 
 These ops are composites that read and write each parameter many times; the kernels of
 native/optimizer.c do it in one pass, for float32.
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def _step(name: str, function: CFunction, scalars: int) -> Builder:
-    """Enter a builder for operands of one float32 type, then `scalars` 0-d float32 operands."""
+    """Register the CPU kernel builder of an optimiser step on float32 operands.
+
+    The last `scalars` operands have one element each; all others have one shape.
+    """
 
     @kernel(name)
     def step(types: Types, results: Types, **attributes: float) -> NativeCall | None:

@@ -1,4 +1,8 @@
-"""Kernel builders of pooling and of random bits (native/pooling.c, pooling_last.c, random.c)."""
+"""CPU kernel builders of pooling and of random bits.
+
+`CPU.prepare` calls the builders through the kernel table. The kernels are in native/pooling.c,
+pooling_last.c and random.c.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Window(NamedTuple):
-    """The window attributes of a pooling op."""
+    """The kernel size, stride, padding and dilation of a pooling op."""
 
     kernel: Shape
     stride: Shape
@@ -28,7 +32,7 @@ class Window(NamedTuple):
 
 
 def _plan(size: Shape, out_size: Shape, window: Window, **fields: int | None) -> CData:
-    """Return the `dg_pooling` for these spatial sizes; missing axes have size 1."""
+    """Return the C struct of a pooling kernel; missing spatial axes have size 1."""
     lead = (1,) * (3 - len(size))
     return plan(
         "dg_pooling",
@@ -50,7 +54,10 @@ def _pool(
     include_pad: bool = True,
     divisor: int | None = None,
 ) -> NativeCall | None:
-    """Prepare channels-first pooling. x, y: input and output of the forward direction."""
+    """Prepare a channels-first pooling kernel or its gradient on the CPU.
+
+    x and y are the types of input and output of the forward direction.
+    """
     if x.dtype.kind != "f" or not 1 <= len(x.shape) - 2 <= 3:
         return None
     constants = _plan(
@@ -69,7 +76,7 @@ def _pool_channels_last(
     window: Window,
     **fields: int | None,
 ) -> NativeCall | None:
-    """Prepare channels-last pooling of float32."""
+    """Prepare a channels-last float32 pooling kernel on the CPU; None if unsupported."""
     (x,), (y,) = types, results
     if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
         return None
@@ -84,14 +91,20 @@ def _pool_channels_last(
 def max_pool(
     types: Types, results: Types, *, kernel: Shape, stride: Shape, padding: Padding, dilation: Shape
 ) -> NativeCall | None:
-    """Maxima of windows, and the index of each maximum in its flattened spatial input."""
+    """Prepare the CPU kernel of channels-first max pooling.
+
+    Its second result is the index of each maximum in the flattened spatial input.
+    """
     window = Window(kernel, stride, padding, dilation)
     return _pool("max_pool", lib.dg_max_pool, types, results, types[0], results[0], window)
 
 
 @kernel("max_pool_grad")
 def max_pool_grad(types: Types, results: Types, *, input_shape: Shape) -> NativeCall | None:
-    """Add each gradient to the input element that was the maximum."""
+    """Prepare the CPU kernel of max pooling's gradient.
+
+    The kernel adds each output gradient to the input element that was the maximum.
+    """
     y, x = types[0], results[0]
     if x.dtype.kind != "f" or types[1].dtype.name != "int64":
         return None
@@ -118,7 +131,7 @@ def avg_pool(
     count_include_pad: bool,
     divisor: int | None,
 ) -> NativeCall | None:
-    """Means of windows."""
+    """Prepare the CPU kernel of channels-first average pooling."""
     x, y, window = types[0], results[0], _average(kernel, stride, padding)
     name, function = "avg_pool", lib.dg_avg_pool
     return _pool(name, function, types, results, x, y, window, count_include_pad, divisor)
@@ -136,7 +149,10 @@ def avg_pool_grad(
     count_include_pad: bool,
     divisor: int | None,
 ) -> NativeCall | None:
-    """Distribute each gradient evenly over the elements of its window."""
+    """Prepare the CPU kernel of average pooling's gradient.
+
+    The kernel distributes each output gradient evenly over the input elements of its window.
+    """
     x, y, window = results[0], types[0], _average(kernel, stride, padding)
     name, function = "avg_pool_grad", lib.dg_avg_pool_grad
     return _pool(name, function, types, results, x, y, window, count_include_pad, divisor)
@@ -146,7 +162,7 @@ def avg_pool_grad(
 def max_pool_channels_last(
     types: Types, results: Types, *, kernel: Shape, stride: Shape, padding: Padding, dilation: Shape
 ) -> NativeCall | None:
-    """Maxima of windows, channels last."""
+    """Prepare the CPU kernel of channels-last max pooling."""
     window = Window(kernel, stride, padding, dilation)
     name, function = "max_pool_channels_last", lib.dg_max_pool_last
     return _pool_channels_last(name, function, types, results, window)
@@ -163,7 +179,7 @@ def avg_pool_channels_last(
     count_include_pad: bool,
     divisor: int | None,
 ) -> NativeCall | None:
-    """Means of windows, channels last."""
+    """Prepare the CPU kernel of channels-last average pooling."""
     return _pool_channels_last(
         "avg_pool_channels_last", lib.dg_avg_pool_last, types, results,
         _average(kernel, stride, padding), include_pad=count_include_pad, divisor=divisor,
@@ -172,6 +188,6 @@ def avg_pool_channels_last(
 
 @kernel("random_bits")
 def random_bits(types: Types, results: Types, *, shape: Sequence[int]) -> NativeCall:
-    """Philox words for a state (key, offset)."""
+    """Prepare the CPU kernel of the Philox random generator for a state (key, offset)."""
     constants = plan("dg_bits", n=results[0].size)
     return call("random_bits", lib.dg_random_bits, constants, types, results)

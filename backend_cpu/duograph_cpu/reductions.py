@@ -1,4 +1,4 @@
-"""Kernel builders of reductions, argmax, argmin, scans, sort and topk.
+"""CPU kernel builders of reductions, argmax, argmin, scans, sort and topk.
 
 The kernels are in native/reduce.c, scan.c and sort.c.
 """
@@ -21,7 +21,7 @@ OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "all": 4, "any": 5}
 
 
 def merged(shape: Sequence[int], axis: Sequence[int]) -> list[list[int]]:
-    """Merge neighbouring axes that are all reduced or all kept, and drop axes of size 1.
+    """Merge adjacent axes that are all reduced or all kept, and drop axes of size 1.
 
     Returns:
         [size, stride, whether it is reduced] of the merged axes, in order.
@@ -39,13 +39,16 @@ def merged(shape: Sequence[int], axis: Sequence[int]) -> list[list[int]]:
 
 
 def _reduction(name: str) -> None:
-    """Enter the builder of one reduction."""
+    """Register the CPU kernel builder of one reduction, such as sum or max."""
 
     @kernel(f"reduce_{name}")
     def reduce(
         types: Types, results: Types, *, axis: Sequence[int], keepdims: bool
     ) -> NativeCall | None:
-        """Reduce any axes; float16 and bfloat16 accumulate in float32."""
+        """Prepare a CPU reduction over any axes.
+
+        The kernels accumulate float16 and bfloat16 in float32.
+        """
         x = types[0]
         if x.dtype.kind == "c" and name in ("max", "min"):
             return None
@@ -80,13 +83,13 @@ def _arg(
 
 @kernel("argmax")
 def argmax(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Index of the first largest element."""
+    """Prepare the CPU kernel that returns the index of the first largest element along an axis."""
     return _arg("argmax", lib.dg_argmax, types, results, axis)
 
 
 @kernel("argmin")
 def argmin(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Index of the first smallest element."""
+    """Prepare the CPU kernel that returns the index of the first smallest element along an axis."""
     return _arg("argmin", lib.dg_argmin, types, results, axis)
 
 
@@ -116,7 +119,7 @@ def _scan(
 def cumsum(
     types: Types, results: Types, *, axis: int, exclusive: bool = False, reverse: bool = False
 ) -> NativeCall | None:
-    """Cumulative sums."""
+    """Prepare the CPU kernel of cumulative sums along an axis."""
     return _scan("cumsum", lib.dg_cumsum, types, results, axis, exclusive, reverse)
 
 
@@ -124,19 +127,19 @@ def cumsum(
 def cumprod(
     types: Types, results: Types, *, axis: int, exclusive: bool = False, reverse: bool = False
 ) -> NativeCall | None:
-    """Cumulative products."""
+    """Prepare the CPU kernel of cumulative products along an axis."""
     return _scan("cumprod", lib.dg_cumprod, types, results, axis, exclusive, reverse)
 
 
 @kernel("cummax")
 def cummax(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Cumulative maxima, and the last index at which each occurs."""
+    """Prepare the CPU kernel of cumulative maxima and the last index of each maximum."""
     return _scan("cummax", lib.dg_cummax, types, results, axis)
 
 
 @kernel("cummin")
 def cummin(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Cumulative minima, and the last index at which each occurs."""
+    """Prepare the CPU kernel of cumulative minima and the last index of each minimum."""
     return _scan("cummin", lib.dg_cummin, types, results, axis)
 
 
@@ -157,11 +160,14 @@ def _sort(
 
 @kernel("sort")
 def sort(types: Types, results: Types, *, axis: int, descending: bool) -> NativeCall | None:
-    """Stable sort, and the indices; NaN last."""
+    """Prepare the CPU kernel of a stable sort along an axis that also returns the indices.
+
+    NaN sorts last.
+    """
     return _sort("sort", types, results, axis, None, descending)
 
 
 @kernel("topk")
 def topk(types: Types, results: Types, *, k: int, axis: int, largest: bool) -> NativeCall | None:
-    """The first k elements of the sorted axis, and their indices."""
+    """Prepare the CPU kernel that returns the first k sorted elements of an axis, with indices."""
     return _sort("topk", types, results, axis, k, largest)

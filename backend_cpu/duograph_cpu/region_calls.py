@@ -51,7 +51,7 @@ def make_call(
     overwrites: Sequence[tuple[int, int]] = (),
     infallible: bool = False,
 ) -> NativeCall:
-    """A call of a generated function, from operand handles to one result or a tuple of results.
+    """Return a prepared call of a generated C function, which allocates the results.
 
     Args:
         address: of an `int f(void **args, int64_t begin, int64_t end)`; args: operands, then
@@ -76,7 +76,7 @@ def make_call(
 
 
 class IndexOperand(NamedTuple):
-    """An operand with indices that is checked before a region runs.
+    """An index operand of a fused region, whose values are checked before the region runs.
 
     Attributes:
         operand: its number.
@@ -101,7 +101,7 @@ def make_staged_call(
     name: str,
     overwrites: Sequence[tuple[int, int]],
 ) -> NativeCall:
-    """A call of a generated function that reads through indices or is followed by a second one.
+    """Return the call of a generated C function with index operands or a second stage.
 
     Args:
         library: the library with both functions.
@@ -165,7 +165,7 @@ class Tail(NamedTuple):
 
 
 def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
-    """A call of a matmul or convolution with an elementwise function as its epilogue."""
+    """Return a matmul or convolution call that also runs an elementwise epilogue."""
     native = kernel.native
     assert native is not None and native.failed is not None
     results, reads, affine = tail.results, tail.reads, tail.affine
@@ -218,7 +218,7 @@ def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
 
 
 def _packed_epilogue(offer: Callable[[], Packing | None], tail: Tail) -> Packing | None:
-    """The packing of a matmul's operand, for the call with its epilogue."""
+    """Return how a matmul with an epilogue takes an operand packed; None if it cannot."""
     packing = offer()
     if packing is None:
         return None
@@ -229,7 +229,7 @@ def _packed_epilogue(offer: Callable[[], Packing | None], tail: Tail) -> Packing
 def _region_call(
     region: CData, operand_count: int, results: Results, name: str, failed: Failed
 ) -> HandleFunction:
-    """The function behind a call of one generated function."""
+    """Return the Python closure that allocates results and runs one generated C function."""
     makers = [memory.maker(r.nbytes, name) for r in results]
     if len(results) == 1:
         if operand_count <= MOST:
@@ -248,7 +248,10 @@ def _region_call(
 
 
 def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) -> HandleFunction:
-    """A call with few operands, which is the most frequent one: no step that it does not need."""
+    """Return the closure of a generated C function with one result and few operands.
+
+    This is the most frequent call, so the closure contains no step that it does not need.
+    """
     function: CFunction = getattr(lib, f"dg_region{count}")
     if nbytes <= memory.SMALL and count in (1, 2):
         new, ctype = memory.new_small, ffi.typeof(f"char[{max(nbytes, 1)}]")
@@ -277,7 +280,7 @@ def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) ->
 
 
 def _many(region: CData, make: Maker, failed: Failed) -> HandleFunction:
-    """A call with many operands.
+    """Return the closure of a generated C function with one result and many operands.
 
     cffi makes a C array of the tuple in each call: safe for threads, and cheaper than filling one
     that is kept.
@@ -293,7 +296,7 @@ def _many(region: CData, make: Maker, failed: Failed) -> HandleFunction:
 
 
 def fail(name: str, code: int) -> NoReturn:
-    """Raise the error of a code that a generated function returned."""
+    """Raise the exception for the error code that a generated C function returned."""
     if code == 1:
         raise memory.no_memory(name)
     if code == 2:

@@ -90,20 +90,20 @@ PATIENCE = 2
 
 
 class BuildFailure(NamedTuple):
-    """The reason why a source was not built."""
+    """The reason why a C source was not built."""
 
     reason: str
 
 
 class Library:
-    """A loaded library of compiled functions; it stays loaded."""
+    """A loaded shared library of compiled functions, which is never unloaded."""
 
     def __init__(self, path: str | os.PathLike[str], handle: CData) -> None:
         self.path = path
         self._handle = handle
 
     def address(self, name: str) -> int:
-        """The address of a function.
+        """Return the address of a function of the loaded library.
 
         Raises:
             LookupError: the library has no function of this name.
@@ -118,7 +118,7 @@ class Library:
 
 
 class Compiler:
-    """A compiler of this machine, and what is known about it.
+    """A C compiler of this machine: command, accepted flags and known problems.
 
     Attributes:
         command: the program with an absolute path, then the arguments in CC.
@@ -146,11 +146,11 @@ def _problem() -> str:
 
 
 class _Failed(Exception):
-    """A run of the compiler without a result; the message is the reason."""
+    """A C compiler run failed; the exception's message is the reason."""
 
 
 class _Hung(_Failed):
-    """A run that exceeded the time limit and was stopped."""
+    """A C compiler run exceeded the time limit and was stopped."""
 
 
 def _timeout() -> float:
@@ -162,9 +162,9 @@ def _timeout() -> float:
 
 
 def _run(command: Sequence[str], source: str = "") -> str:
-    """Run a command on a source; return what it printed.
+    """Run a compiler command with C source on standard input; return what the command printed.
 
-    The source goes through a pipe: that is as fast as a file and leaves none behind.
+    A pipe is as fast as a file and leaves no file behind.
     """
     import signal
     import subprocess
@@ -225,7 +225,7 @@ _found: dict[tuple[str | None, str | None], Compiler | BuildFailure] = {}
 
 
 def compiler() -> Compiler | BuildFailure:
-    """The machine's compiler, or a `BuildFailure` with the reason why there is none."""
+    """Return the machine's C compiler, or a `BuildFailure` with the reason why there is none."""
     key = (os.environ.get("CC"), os.environ.get("PATH"))
     found = _found.get(key)
     if found is None:
@@ -237,7 +237,7 @@ def compiler() -> Compiler | BuildFailure:
 
 
 def _find(chosen: str | None) -> Compiler | BuildFailure:
-    """Find the compiler that CC names, else the first default; CC is never silently replaced."""
+    """Find the C compiler that CC names, else the first default; CC is never silently replaced."""
     if chosen and chosen.strip():
         path, extra = shutil.which(chosen), []
         if path is None:
@@ -271,7 +271,7 @@ def _find(chosen: str | None) -> Compiler | BuildFailure:
 
 
 def isa_flags(level: int) -> tuple[str, ...]:
-    """The flags of an instruction set of `dg_isa`."""
+    """Return the C compiler flags of an instruction set level (baseline, AVX2, AVX-512)."""
     flags = tuple(f"-m{name}" for name in ISAS[level])
     return (*flags, "-DDG_HAS_FMA=1") if flags else ()
 
@@ -284,7 +284,7 @@ def _command(found: Compiler, flags: Sequence[str], out: str | os.PathLike[str])
 
 
 def _learn(found: Compiler) -> None:
-    """Find out which flags a compiler accepts.
+    """Find out by trial builds which flags a C compiler accepts, and store them.
 
     Raises:
         _Failed: it rejects a flag on which results depend.
@@ -316,14 +316,14 @@ def _learn(found: Compiler) -> None:
 
 
 def _remember(found: Compiler, flags: tuple[str, ...]) -> None:
-    """Store the flags of a compiler, so that the next process need not try them."""
+    """Store a compiler's accepted flags on disk, so that the next process need not try them."""
     found.flags, found.known = flags, True
     with contextlib.suppress(OSError):  # the next process tries again
         disk_cache.store(found.identity, ".txt", "\n".join(flags).encode())
 
 
 def describe() -> str:
-    """The compiler and its flags in one line, or why there is none."""
+    """Describe the C compiler and its flags in one line, or say why there is none."""
     found = compiler()
     if isinstance(found, Compiler) and not found.known and found.problem is None:
         try:
@@ -338,7 +338,7 @@ def describe() -> str:
 
 
 def _version(found: Compiler) -> str:
-    """The first line of the compiler's version text, asked for only when a user wants to see it."""
+    """Return the first line of the C compiler's version text, from the disk cache if stored."""
     key = disk_cache.key_of("version", found.identity)
     stored = disk_cache.read(key, ".txt")
     if stored is not None:
@@ -353,7 +353,7 @@ def _version(found: Compiler) -> str:
 
 
 def problem() -> str | None:
-    """The known reason why nothing can be built, or None."""
+    """Return the known reason why the C compiler cannot build anything, or None."""
     found = compiler()
     return found.reason if isinstance(found, BuildFailure) else found.problem
 
@@ -369,7 +369,7 @@ _built: dict[str, Library | BuildFailure] = {}
 
 
 class Source(NamedTuple):
-    """C source with a prelude that is made only when it has to be compiled.
+    """C source with a prelude that is made only when the source has to be compiled.
 
     Attributes:
         text: the functions.
@@ -386,7 +386,7 @@ class Source(NamedTuple):
 
 
 def build(source: str | Source) -> Library | BuildFailure:
-    """Compile a source, or load it from the disk cache; a `BuildFailure` if neither works."""
+    """Compile a C source or load its library from the disk cache; return the library or failure."""
     found = compiler()
     if isinstance(found, BuildFailure):
         return found
@@ -408,7 +408,7 @@ COMMENT = r"""/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')"""
 
 
 def _key(found: Compiler, source: str | Source, flags: Sequence[str]) -> str:
-    """The cache key of a library.
+    """Return the disk cache key of the library that a compiler makes from a C source.
 
     Comments do not count: they name lines of the user's program, which move with edits above them.
     """
@@ -419,7 +419,7 @@ def _key(found: Compiler, source: str | Source, flags: Sequence[str]) -> str:
 
 
 def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
-    """Build several sources, in as many processes as the thread pool has threads."""
+    """Build several C sources in parallel; return a library or failure for each."""
     results: dict[str | Source, Library | BuildFailure] = {}
     todo = list(dict.fromkeys(sources))[::-1]
     errors: list[BaseException] = []
@@ -448,7 +448,7 @@ def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
 
 
 def _load(key: str) -> Library | None:
-    """Load a library from the disk cache; None if it has none."""
+    """Load a compiled library from the disk cache; return None if it is not stored there."""
     path = disk_cache.load(key, ".so")
     if path is None:
         return None
@@ -513,7 +513,7 @@ FULL = ("No space left on device", "Disk quota exceeded")
 
 
 def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
-    """Check the file that a compiler wrote: the loader crashes on a truncated one.
+    """Check the shared library that a compiler wrote: the loader crashes on a truncated file.
 
     Raises:
         _Failed: the file is missing, or shorter than its header says.

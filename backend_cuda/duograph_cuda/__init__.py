@@ -1,6 +1,6 @@
-"""The plugin module of the CUDA backend.
+"""The plugin module of the CUDA backend, which the framework loads to find the backend.
 
-duograph loads it to find the backend, so it must not import anything heavy at the top.
+It must not import the CUDA driver or other heavy modules at the top.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> list[BackendSpec]:
-    """Return the specs of `GPU` and of `CUDA-emulated`, which runs its kernels on the CPU for tests.
+    """Return the registration records of the device targets `GPU` and `CUDA-emulated`.
 
-    GPU has a lower priority than CPU, so it is used only by name until it has run on hardware.
+    `CUDA-emulated` runs the CUDA kernels on the CPU for tests. `GPU` has a lower priority than the
+    CPU, so it is used only by name until it has run on hardware.
     """
     return [
         BackendSpec("GPU", _make, priority=20, aliases=("CUDA",)),

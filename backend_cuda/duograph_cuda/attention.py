@@ -1,6 +1,7 @@
-"""Kernel builders of attention and its gradient (cuda/attention.cuh).
+"""CUDA kernel builders of attention and its gradient (cuda/attention.cuh).
 
-A block processes some queries or keys of a head, with tensor cores for float16 and bfloat16.
+A block of threads processes some queries or keys of one head, with tensor cores for float16 and
+bfloat16. The CUDA backend's kernel table holds the builders.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The CUDA backend: devices of the NVIDIA driver.
+"""The CUDA backend: all devices of the NVIDIA driver.
 
 Most kernels are those of `duograph.backend.grid`; `rows` and `attention` replace some of them, and
 `cublaslt` computes matmuls if the library is installed.
@@ -28,7 +28,7 @@ __all__ = ["Cuda"]
 
 
 class Cuda(GridBackend):
-    """All devices of the NVIDIA driver with compute capability 7.5 or later."""
+    """The CUDA backend: all NVIDIA devices with compute capability 7.5 or later."""
 
     name = "GPU"
     dtypes = tuple([d for d in ALL if not d.is_complex])
@@ -48,7 +48,7 @@ class Cuda(GridBackend):
         return problem()
 
     def driver(self) -> Driver:
-        """Return the initialised driver API."""
+        """Return the CUDA driver API, which the first call imports and initialises."""
         if self._driver is None:
             from cuda.bindings import driver as module
 
@@ -57,7 +57,7 @@ class Cuda(GridBackend):
         return self._driver
 
     def new_compiler(self, capability: tuple[int, int]) -> Compiler:
-        """Return the compiler for devices of a compute capability."""
+        """Return a new CUDA compiler (NVRTC) for devices of a compute capability."""
         return Nvrtc(capability)
 
     def devices(self) -> list[DeviceInfo]:

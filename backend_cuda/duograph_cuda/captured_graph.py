@@ -29,14 +29,14 @@ __all__ = ["Captured", "off", "refusal"]
 
 
 def off() -> str | None:
-    """The reason why no program is captured, or None."""
+    """Return the reason why CUDA graph capture is switched off, or None if it is on."""
     if os.environ.get("DUOGRAPH_CUDA_GRAPHS", "1") == "0":
         return "DUOGRAPH_CUDA_GRAPHS=0 keeps programs from becoming CUDA graphs"
     return None
 
 
 def refusal(program: Program) -> str | None:
-    """The reason why this program is not captured, or None."""
+    """Return the reason why a program cannot be captured as a CUDA graph, or None."""
     if program.level != "O2":
         return "programs become CUDA graphs at level O2"
     if program.hosts:
@@ -47,7 +47,7 @@ def refusal(program: Program) -> str | None:
 
 
 class Blocks:
-    """The memory of one program: every run of its steps gets the same blocks in the same order.
+    """The device memory of one captured program: every run gets the same blocks in order.
 
     A freed block serves a later request of the same size, since work on a stream runs in order.
     """
@@ -57,7 +57,7 @@ class Blocks:
         self.start(False)
 
     def start(self, replaying: bool) -> None:
-        """Begin a run of the steps."""
+        """Begin a run of a program's steps, which records memory blocks or replays the record."""
         self.at, self.replaying = 0, replaying
         if not replaying:
             self.kept: dict[int, Memory] = {}
@@ -65,7 +65,7 @@ class Blocks:
             self.order: list[int] = []
 
     def allocate(self, nbytes: int, what: str) -> Memory:
-        """The next block; a new one in the first run."""
+        """Return the next memory block of a program; the recording run allocates new blocks."""
         if not self.replaying:
             free = self.free.get(nbytes)
             block = self.kept[free.pop()] if free else self.device.allocate(nbytes, what)
@@ -75,13 +75,13 @@ class Blocks:
         return Memory(self.order[self.at - 1], nbytes, self)  # type: ignore[arg-type]  # only `release` is called
 
     def release(self, pointer: int) -> None:
-        """Make a block available for reuse."""
+        """Make a captured program's memory block available for reuse in the recording run."""
         if not self.replaying and pointer in self.kept:
             self.free.setdefault(self.kept[pointer].nbytes, []).append(pointer)
 
 
 class _State(Memory):
-    """A handle to an updated parameter in a buffer of the program."""
+    """A handle to an updated parameter that is stored in a captured program's buffer."""
 
     __slots__ = ("__weakref__", "block")
 
@@ -90,17 +90,20 @@ class _State(Memory):
         self.block = block
 
     def leave(self, name: str) -> None:
-        """Move the value to memory of its own. The caller holds the device's lock."""
+        """Move a parameter's value out of a captured program's buffer to newly allocated memory.
+
+        The caller holds the device's lock.
+        """
         fresh = self.device.allocate(self.nbytes, name)
         _copy(self.device, name, fresh, self.block)
         self.pointer, self.block = fresh.pointer, fresh
 
     def __del__(self) -> None:
-        """Do nothing: the block frees itself."""
+        """Do nothing when a parameter handle dies: the memory block that it holds frees itself."""
 
 
 class Captured:
-    """The call of a captured program.
+    """The call of a program that is captured as a CUDA graph.
 
     Args:
         program: a program that `refusal` accepts.
@@ -140,7 +143,11 @@ class Captured:
         ]
 
     def __call__(self, handles: Sequence[Memory], taken: Sequence[bool] = ()) -> Any:
-        """Run; `taken` says for each of `donations` whether the caller alone holds the handle."""
+        """Run a captured program on operand handles; return handles to the results.
+
+        The first call captures the CUDA graph. `taken` says for each of `donations` whether the
+        caller alone holds the handle.
+        """
         device = self.device
         with device.lock:
             if self.graph is None and not self.refused:
@@ -154,7 +161,7 @@ class Captured:
         return made[0] if self.single else tuple(made)
 
     def _launch(self, handles: Sequence[Memory], taken: set[int]) -> list[Memory]:
-        """Copy the operands in, launch the graph, copy the results out."""
+        """Copy operands to a program's buffers, launch its CUDA graph, copy the results out."""
         device, copied = self.device, [o for o in range(len(self.results)) if o not in self.states]
         made: dict[int, Memory] = {
             o: device.allocate(self.results[o].nbytes, self.name) for o in copied
@@ -173,7 +180,7 @@ class Captured:
         return [made[o] for o in range(len(self.results))]
 
     def _fill(self, handles: Sequence[Memory], taken: set[int]) -> None:
-        """Copy operands into the program's buffers, except states that are there already."""
+        """Copy operands to a captured program's buffers, except parameters already stored there."""
         known = {p: state for p, ref in self.given.items() if (state := ref()) is not None}
         for p, state in known.items():  # allocations, which may raise, come first
             if state is not handles[p] or p not in taken:
@@ -184,7 +191,7 @@ class Captured:
                 _copy(self.device, self.name, own, handle)
 
     def _first(self, handles: Sequence[Memory]) -> None:
-        """Capture the graph; if that fails, the steps run one by one from now on."""
+        """Capture a program as a CUDA graph; if that fails, warn and run step by step."""
         device = self.device
         try:
             self.inputs = [device.allocate(h.nbytes, self.name) for h in handles]
@@ -201,7 +208,10 @@ class Captured:
                 self.blocks.start(False)
 
     def _captured(self) -> Any:
-        """Capture the graph; None if a step copies between host and device."""
+        """Capture a program's steps; return the executable CUDA graph.
+
+        Return None if a step copies between host and device.
+        """
         device = self.device
         module = device.driver.module
         copies = [device.counts[name] for name in ("copies_in", "copies_out")]
@@ -229,7 +239,7 @@ class Captured:
             device.checked(self.name, "cuGraphDestroy", graph)
 
     def _lent(self) -> list[Memory]:
-        """Run the steps on the program's own memory."""
+        """Run a program's steps on the program's own memory blocks; return the results."""
         self.device.lend(self.blocks)
         try:
             made = self._run(self.inputs)
@@ -240,7 +250,7 @@ class Captured:
             self.device.lend(None)
 
     def _run(self, given: list[Memory]) -> list[Memory]:
-        """Run the steps one by one; return the results."""
+        """Run a program's steps one by one without a CUDA graph; return the results."""
         program = self.program
         slots: dict[int, Any] = dict(program.constants)
         slots.update(zip(program.params, given))
@@ -265,12 +275,12 @@ class Captured:
 
 
 def _copy(device: CudaDevice, name: str, target: Memory, source: Memory) -> None:
-    """Copy a buffer on the device."""
+    """Queue a copy from one buffer to another on a CUDA device."""
     if target.nbytes:
         places = (target.pointer, source.pointer)
         device.checked(name, "cuMemcpyDtoDAsync", *places, target.nbytes, device.stream)
 
 
 def _read(step: Any) -> tuple[int, ...]:
-    """The slots that an instruction reads."""
+    """Return the numbers of the value slots that a program instruction reads."""
     return tuple(k for k in step.operands if k >= 0) if isinstance(step, Step) else (step.source,)

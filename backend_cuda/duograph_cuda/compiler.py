@@ -1,4 +1,4 @@
-"""Compiles CUDA C++ to an image that the driver loads: NVRTC with the disk cache.
+"""Compiles CUDA C++ to an image that the driver loads: NVRTC with a disk cache.
 
 DUOGRAPH_CUDA_SOURCES    a folder for a copy of every source that is requested (`<hash>.cu`)
 """
@@ -25,11 +25,11 @@ FORMAT = 1
 
 
 class BuildError(Exception):
-    """A source that does not compile; the message is the compiler's log."""
+    """CUDA source that does not compile; the exception's message is the compiler's log."""
 
 
 class Compiler:
-    """Compiles sources to images and caches them on disk.
+    """Base class of CUDA C++ compilers; it caches compiled images on disk.
 
     A subclass implements `run` and sets `suffix` and `identity`: everything besides the source that
     an image depends on.
@@ -39,7 +39,7 @@ class Compiler:
     identity: tuple[Any, ...] = ()
 
     def run(self, source: str) -> bytes:
-        """Compile a source to an image.
+        """Compile CUDA C++ source to an image that the driver can load.
 
         Raises:
             BuildError: the source does not compile; the message is the log.
@@ -47,11 +47,11 @@ class Compiler:
         raise NotImplementedError(f"{type(self).__name__}: has no run()")
 
     def describe(self) -> str:
-        """Describe the compiler in one line, for `duograph devices`."""
+        """Describe the CUDA C++ compiler in one line, for `duograph devices`."""
         raise NotImplementedError(f"{type(self).__name__}: has no describe()")
 
     def image(self, source: str) -> bytes:
-        """Return the image of a source, compiled or from the disk cache.
+        """Return the compiled image of CUDA C++ source, from the compiler or the disk cache.
 
         Raises:
             DeviceError: it does not compile; the message has the first lines of the log and names a
@@ -71,7 +71,7 @@ class Compiler:
         return made
 
     def failure(self, source: str, log: str) -> DeviceError:
-        """Save source and log of a failed build; return the exception, which names the folder."""
+        """Save source and log of a failed CUDA build; return the exception that names the folder."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="duograph-cuda-"))
         (folder / "kernel.cu").write_text(source)
         (folder / "kernel.log").write_text(log)
@@ -83,7 +83,7 @@ class Compiler:
 
 
 def keep_source(source: str) -> None:
-    """Copy a source to the folder of DUOGRAPH_CUDA_SOURCES, if it is set."""
+    """Copy CUDA source to the folder that DUOGRAPH_CUDA_SOURCES names, if the variable is set."""
     folder = os.environ.get("DUOGRAPH_CUDA_SOURCES")
     if folder:
         path = pathlib.Path(folder) / f"{disk_cache.key_of(source)[:24]}.cu"
@@ -93,7 +93,7 @@ def keep_source(source: str) -> None:
 
 
 class Nvrtc(Compiler):
-    """NVRTC for one architecture.
+    """The CUDA C++ compiler NVRTC for one GPU architecture.
 
     Args:
         capability: compute capability, such as (9, 0).
@@ -129,14 +129,14 @@ class Nvrtc(Compiler):
 
     @property
     def name(self) -> str:
-        """The version as a string."""
+        """Return NVRTC's version number as a string, such as "12.8"."""
         return ".".join(map(str, self.version))
 
     def describe(self) -> str:
         return f"NVRTC {self.name} {self.architecture}"
 
     def call(self, answer: tuple[Any, ...]) -> Any:
-        """Call an NVRTC function and return its results without the code; raise if the code is an error."""
+        """Return an NVRTC call's results without the status code; raise BuildError if it failed."""
         code, *rest = answer
         if code:
             (_, text) = self.api.nvrtcGetErrorString(code)
@@ -162,7 +162,7 @@ class Nvrtc(Compiler):
             api.nvrtcDestroyProgram(program)
 
     def log(self, program: Any) -> str:
-        """Return the compiler's log."""
+        """Return the text of NVRTC's log of one program."""
         text = b" " * self.call(self.api.nvrtcGetProgramLogSize(program))
         self.call(self.api.nvrtcGetProgramLog(program, text))
         return text.rstrip(b"\0 ").decode("utf-8", "replace")

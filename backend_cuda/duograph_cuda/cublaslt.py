@@ -1,4 +1,4 @@
-"""Matmul by cuBLASLt, if the library is installed and the matrices are in memory.
+"""Matmul by NVIDIA's library cuBLASLt, if it is installed and both operands are in memory.
 
 The library uses Fortran order. A matmul in C order is the matmul of the transposed matrices in
 Fortran order: its A is our y, its B our x, and its rows are our columns.
@@ -49,7 +49,7 @@ def _ffi() -> Any:
 
 
 def find() -> Library | str:
-    """Open the library for the current context, or return the reason why it is not used."""
+    """Open cuBLASLt for the current CUDA context, or return the reason why it is not used."""
     chosen = os.environ.get("DUOGRAPH_CUDA_CUBLASLT", "")
     if chosen == "0":
         return "DUOGRAPH_CUDA_CUBLASLT=0"
@@ -66,12 +66,12 @@ def find() -> Library | str:
 
 
 class Refused(Exception):
-    """A library call failed."""
+    """cuBLASLt failed or cannot compute a matmul; the exception's message is the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Called(Launch):
-    """A launch that calls the library; our own kernel is the fallback.
+    """A launch of a matmul that calls cuBLASLt, with our own kernel as the fallback.
 
     Attributes:
         chosen: the algorithm of the library.
@@ -81,7 +81,7 @@ class Called(Launch):
 
 
 class Library:
-    """The library in one context.
+    """The cuBLASLt library in one CUDA context.
 
     Args:
         path: path of the shared library.
@@ -103,7 +103,7 @@ class Library:
         self._chosen: dict[tuple[Any, ...], _Chosen | None] = {}
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the library.
+        """Call a cuBLASLt function and raise an exception if it fails.
 
         Raises:
             Refused: the function failed.
@@ -114,20 +114,20 @@ class Library:
             raise Refused(f"{name} gave {text}")
 
     def made(self, name: str, *arguments: Any) -> Any:
-        """Return the object that a function creates."""
+        """Return the object that a cuBLASLt function creates."""
         place = self.ffi.new("void **")
         self.call(name, place, *arguments)
         return place[0]
 
     def set(self, kind: str, target: Any, attribute: int, type_: str, value: int) -> None:
-        """Set an attribute of an object."""
+        """Set an integer attribute of a cuBLASLt object."""
         place = self.ffi.new(f"{type_} *", value)
         self.call(f"cublasLt{kind}SetAttribute", target, attribute, place, self.ffi.sizeof(type_))
 
     def layout(
         self, dtype: DType, rows: int, columns: int, pitch: int, count: int, step: int
     ) -> Any:
-        """Return the layout of a batch of Fortran-order matrices, `step` elements apart."""
+        """Return the cuBLASLt layout of a batch of Fortran-order matrices, `step` elements apart."""
         c = self.functions
         made = self.made(
             "cublasLtMatrixLayoutCreate", getattr(c, TYPES[dtype]), rows, columns, pitch
@@ -140,7 +140,7 @@ class Library:
         return made
 
     def choose(self, product: Matmul) -> _Chosen | None:
-        """Return the library's algorithm for a matmul, or None if it has none."""
+        """Return the algorithm that cuBLASLt chooses for a matmul, or None if it has none."""
         x, y, dtype, count = product.x, product.y, product.dtype, product.count
         if (
             not isinstance(x, Matrices)
@@ -169,7 +169,7 @@ class Library:
 
 
 class _Chosen:
-    """An algorithm for matmuls of one shape, with its descriptors.
+    """A cuBLASLt algorithm for matmuls of one shape, with its descriptors.
 
     Args:
         library: the library.
@@ -242,7 +242,7 @@ class _Chosen:
     def launcher(
         self, device: CudaDevice, name: str, own: Callable[[], Any]
     ) -> Callable[..., None]:
-        """Return a function of x, y and the result that calls the library.
+        """Return a function of x, y and the result that runs a matmul by cuBLASLt.
 
         If a call fails, it warns once and uses the kernel that `own` returns from then on.
         """

@@ -1,4 +1,4 @@
-"""One CUDA device: context, stream, memory and launches.
+"""One CUDA device: context, stream, memory and kernel launches.
 
 `duograph.backend.grid` calls the methods of `CudaDevice`.
 """
@@ -36,7 +36,7 @@ KEEP = 2**64 - 1
 
 
 class _Here(threading.local):
-    """Thread-local: the device whose context is current."""
+    """Thread-local record of the device whose CUDA context is current."""
 
     device: CudaDevice | None = None
 
@@ -46,7 +46,10 @@ _devices: weakref.WeakSet[CudaDevice] = weakref.WeakSet()
 
 
 def _forked() -> None:
-    """Mark all devices unusable in a forked child, which must not use or free the parent's objects."""
+    """Mark all CUDA devices as unusable in a forked child process.
+
+    The child must not use or free the parent's CUDA objects.
+    """
     for device in _devices:
         device.problem = (
             "this process was forked from one that had used the device, and CUDA does not go along; use the "
@@ -60,7 +63,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Memory:
-    """A handle: device memory, freed in stream order with its last reference.
+    """A handle to CUDA device memory, which is freed in stream order with its last reference.
 
     Attributes:
         pointer: its address on the device; 0 for no bytes.
@@ -80,7 +83,7 @@ class Memory:
 
 
 class CudaDevice(GridDevice):
-    """One device.
+    """One CUDA device with its context, stream and memory.
 
     Args:
         driver: the driver API.
@@ -149,7 +152,7 @@ class CudaDevice(GridDevice):
     # ---- the present thread, and failures -------------------------------------------------------
 
     def enter(self) -> None:
-        """Make this device's context current on this thread.
+        """Make a device's CUDA context current on this thread.
 
         Raises:
             DeviceError: the device was lost, or this process was forked after its use.
@@ -161,7 +164,7 @@ class CudaDevice(GridDevice):
             _here.device = self
 
     def failed(self, code: Any, what: str) -> None:
-        """Raise the exception for an error code, and remember if the device is lost."""
+        """Raise the exception for a CUDA error code, and mark the device if it is lost."""
         if int(code) in LOST:
             self.problem = (
                 f"the device was lost ({self.driver.words(code)}, seen at {what}); what was on it is gone, and this "
@@ -171,9 +174,10 @@ class CudaDevice(GridDevice):
         raise self.driver.error(code, what)
 
     def checked(self, what: str, name: str, *arguments: Any) -> Any:
-        """Call the driver with this device current, and check the result (`failed`).
+        """Call a CUDA driver function in this device's context; raise if the call fails.
 
-        No other thread may capture at the same time, so the call holds `lock`.
+        Return the function's results. No other thread may capture at the same time, so the call
+        holds `lock`.
         """
         with self.lock:
             self.enter()
@@ -213,14 +217,15 @@ class CudaDevice(GridDevice):
         return Memory(int(pointer), nbytes, self)
 
     def lend(self, blocks: Any) -> None:
-        """Allocate from the blocks of a program on this thread, until called with None.
+        """Let this thread allocate from a captured program's memory blocks.
 
-        The caller holds `lock`, so that no other thread launches meanwhile.
+        A call with None ends that. The caller holds `lock`, so that no other thread launches
+        meanwhile.
         """
         self._lent, self._lent_to = blocks, threading.get_ident()
 
     def no_memory(self, nbytes: int, what: str) -> DeviceMemoryError:
-        """Return the exception for an allocation that failed twice."""
+        """Return the exception for a CUDA memory allocation that failed twice."""
         now = self.memory_stats()
         return DeviceMemoryError(
             f"{what}: no memory for {nbytes} bytes on {self.name}; in use {now['in_use']}, cached {now['cached']}, "
@@ -228,12 +233,12 @@ class CudaDevice(GridDevice):
         )
 
     def release(self, pointer: int) -> None:
-        """Queue memory to be freed at the next allocation; called by `Memory`."""
+        """Queue device memory to be freed at the next allocation; called by `Memory`."""
         # Not at once: a destructor may run anywhere, also while the stream captures.
         self._freed.append(pointer)
 
     def _free_all(self) -> None:
-        """Free released memory in stream order.
+        """Free all device memory that was queued for release, in stream order.
 
         The caller holds `lock`, and the stream must not capture.
         """
@@ -301,7 +306,7 @@ class CudaDevice(GridDevice):
     # ---- kernels --------------------------------------------------------------------------------
 
     def library(self) -> Library | str:
-        """Return cuBLASLt, or the reason why there is none."""
+        """Return cuBLASLt, opened at the first call, or the reason why it is not available."""
         with self.lock:
             if self._library is None:
                 self.enter()

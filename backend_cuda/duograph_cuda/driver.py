@@ -19,7 +19,7 @@ LOST = {46, 100, 214, 219, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 720
 
 
 class Driver:
-    """The driver API.
+    """The CUDA driver API with checked results.
 
     Args:
         module: `cuda.bindings.driver`, or an object with the same functions.
@@ -29,7 +29,7 @@ class Driver:
         self.module = module
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call a function of the driver; return its results without the code.
+        """Call a CUDA driver function; return its results without the status code.
 
         Raises:
             DeviceMemoryError, DeviceError: the function failed.
@@ -40,19 +40,19 @@ class Driver:
         return rest[0] if len(rest) == 1 else rest
 
     def error(self, code: Any, what: str) -> DeviceError | DeviceMemoryError:
-        """Return the exception for an error code."""
+        """Return the exception for a CUDA driver error code."""
         text = f"{what}: {self.words(code)}"
         return DeviceMemoryError(text) if int(code) == OUT_OF_MEMORY else DeviceError(text)
 
     def words(self, code: Any) -> str:
-        """Return name and meaning of an error code."""
+        """Return the name and meaning of a CUDA driver error code."""
         _, name = self.module.cuGetErrorName(code)
         _, text = self.module.cuGetErrorString(code)
         parts = [t.decode() for t in (name, text) if t]
         return ": ".join(parts) or f"code {int(code)}"
 
     def attribute(self, device: Any, name: str) -> int:
-        """Return a device attribute by the end of its name, such as ``MULTIPROCESSOR_COUNT``."""
+        """Return a CUDA device attribute by the end of its name, such as ``MULTIPROCESSOR_COUNT``."""
         key = getattr(self.module.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.call("cuDeviceGetAttribute", key, device))
 
@@ -61,7 +61,7 @@ INSTALL = "pip install duograph[cuda]"
 
 
 def problem() -> str | None:
-    """Return None if driver, device and compiler are available, else what is missing."""
+    """Return None if CUDA driver, device and compiler are available, else what is missing."""
     try:
         from cuda.bindings import driver as module
     except ImportError as error:

@@ -27,7 +27,7 @@ def uses_tf32() -> bool:
 
 
 def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
-    """Return the tensor-core instruction for a dtype, or None."""
+    """Return the tensor-core instruction for matmuls of a dtype, or None if there is none."""
     if dtype is float16:
         return "mma_f16"
     if capability < (8, 0):
@@ -38,7 +38,10 @@ def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
 
 
 def launch_of(device: GridDevice, capability: tuple[int, int], product: Matmul) -> Launch | None:
-    """Return the launch of a matmul, or None for dtypes that `backend.grid` computes."""
+    """Return the launch of a tiled CUDA matmul, or None if the generic kernel computes it.
+
+    The generic kernel (`backend.grid`) computes empty matmuls and all other dtypes.
+    """
     (m, n, depth), x, y, count = product.sizes, product.x, product.y, product.count
     kind = _kind(capability, x.dtype)
     if (kind is None and x.dtype is not float32) or 0 in product.sizes:
@@ -79,7 +82,7 @@ def launch_of(device: GridDevice, capability: tuple[int, int], product: Matmul) 
 
 
 def _operand(k: Kernel, label: str, operand: Operand, lines: int, depth: int) -> list[str]:
-    """Print the struct `dg_of_<label>` of an operand; return its initialisers."""
+    """Print the C++ struct that reads a matmul operand; return the struct's initialisers."""
     stored = SUFFIX[operand.dtype]
     if isinstance(operand, Matrices) and 1 in (operand.line_step, operand.step):
         across = operand.step != 1

@@ -1,4 +1,4 @@
-"""Kernel builders of softmax, layer_norm and their gradients along dense rows.
+"""CUDA kernel builders of softmax, layer_norm and their gradients along dense rows.
 
 One warp or one block processes a row; the kernels are in cuda/rows.cuh.
 """
@@ -35,7 +35,7 @@ def _launch(
     threads: int,
     lanes: int = 0,
 ) -> Launch:
-    """Return the launch of `dg_<name>` on buffers (dtype, buffer index), then scalars."""
+    """Return the launch of the CUDA kernel `dg_<name>` with given buffers, then scalars."""
     names = [SUFFIX[d] for d in dtypes]
     kernel = "_".join([name, *names, *([str(lanes)] if lanes else [])])
     types = [f"{SUFFIX[d]} *" for d, _ in buffers] + [f"{SUFFIX[d]} " for d, _ in scalars]
@@ -52,7 +52,7 @@ def _launch(
 def _rows(
     name: str, dtypes: Sequence[DType], buffers: Any, rows: int, n: int, *more: Scalar
 ) -> Launch:
-    """Return the launch of a kernel with one row per warp or block."""
+    """Return the launch of a CUDA kernel in which one warp or block processes a row."""
     short = n <= SHORT
     groups, threads, lanes = (
         (ceil_div(rows, WARPS), WARPS * 32, 32) if short else (rows, LANES, LANES)
@@ -88,7 +88,10 @@ def _supported(types: Any, results: Any) -> bool:
 def layer_norm_core(
     device: GridDevice, types: Any, results: Any, *, axis: int, eps: float
 ) -> Plan | None:
-    """layer_norm over the axes from `axis` on: y, mean and rstd."""
+    """Return the CUDA launches of layer_norm over the axes from `axis` on, or None.
+
+    The results are y, mean and the reciprocal standard deviation. None: unsupported types.
+    """
     if not _supported(types, results):
         return None
     dtypes = [t.dtype for t in (*types, *results)]
@@ -99,7 +102,11 @@ def layer_norm_core(
 
 
 def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
-    """Gradients of x by rows, and of gamma and beta by columns, in parts that are added in order."""
+    """Return the CUDA launches of layer_norm's gradients for x, gamma and beta, or None.
+
+    The gradient of x is computed by rows; those of gamma and beta by columns, in partial sums that
+    are added in order. None: unsupported types.
+    """
     if not _supported(types, results):
         return None
     x, gamma, mean, _, dout, dx, dgamma, dbeta = (t.dtype for t in (*types, *results))

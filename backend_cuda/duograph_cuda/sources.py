@@ -1,4 +1,8 @@
-"""CUDA C++ as a dialect of the kernel printer, and the sources of the CUDA kernels under cuda/."""
+"""CUDA C++ as a dialect of the kernel printer, and the hand-written CUDA sources.
+
+The kernel builders of the CUDA backend call `text` for files under cuda/, and the generic kernel
+printer uses the dialect. Nothing is compiled when the module is imported.
+"""
 
 from __future__ import annotations
 
@@ -15,5 +19,5 @@ HERE = pathlib.Path(__file__).parent / "cuda"
 
 @functools.cache
 def text(*names: str) -> str:
-    """Return the concatenated contents of files under cuda/."""
+    """Return the concatenated contents of CUDA source files under cuda/."""
     return "".join((HERE / name).read_text() for name in names)

@@ -1,6 +1,6 @@
-"""The plugin module of the OpenCL backend.
+"""The plugin module of the OpenCL backend, which the framework loads to find the backend.
 
-duograph loads it to find the backend, so it must not import anything heavy at the top.
+It must not import pyopencl or other heavy modules at the top.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
-    """Return the spec of the backend `OpenCL`; the CPU backend has a higher priority."""
+    """Return the registration record of the OpenCL backend, with lower priority than the CPU."""
     from duograph.backend.protocol import BackendSpec
 
     return BackendSpec("OpenCL", _make, priority=20)

@@ -25,7 +25,7 @@ NAME_VARIABLE = "DUOGRAPH_OPENCL_DEVICE"
 
 
 class OpenCL(GridBackend):
-    """All OpenCL devices of this machine that build and run a kernel."""
+    """The OpenCL backend: all OpenCL devices of this machine that build and run a test kernel."""
 
     name = "OpenCL"
     dtypes = tuple(d for d in ALL if not d.is_complex)
@@ -38,13 +38,13 @@ class OpenCL(GridBackend):
         self._open: dict[int, Device] = {}
 
     def available(self) -> str | None:
-        """Return None if some device works, else the problems of all devices."""
+        """Return None if some OpenCL device works, else the problems of all devices."""
         if self._candidates():
             return None
         return "; ".join(self.problems) or "no OpenCL platform is installed"
 
     def devices(self) -> list[DeviceInfo]:
-        """List working devices; the description of the first one names the others."""
+        """List working OpenCL devices; the first one's description names those that were left out."""
         infos = []
         for index, device in enumerate(self._candidates()):
             text = f"{device.name.strip()}, {device.platform.name.strip()}, {device.max_compute_units} units"
@@ -54,7 +54,7 @@ class OpenCL(GridBackend):
         return infos
 
     def device(self, device_id: int) -> Device:
-        """Return the device of that index, opened at first use."""
+        """Return the OpenCL device with a given index, opened at first use."""
         found = self._open.get(device_id)
         if found is None:
             usable = self._candidates()
@@ -66,7 +66,7 @@ class OpenCL(GridBackend):
         return found
 
     def tune(self, device_id: int) -> Iterator[str]:
-        """Measure and store the tiles of matmul."""
+        """Measure matmul tile sizes on an OpenCL device, store the best and yield a report."""
         device = self.device(device_id)
         side = side_of(device)
         found = measure(self, device_id, side)
@@ -76,7 +76,7 @@ class OpenCL(GridBackend):
         yield f"chosen: {device.tiles}, kept in {store_tiles(device, device.tiles)}"
 
     def _candidates(self) -> list[cl.Device]:
-        """Return the working devices; `problems` describes the others."""
+        """Return the working OpenCL devices; store the problems of all others in `problems`."""
         if self._found is None:
             wanted = os.environ.get(NAME_VARIABLE, "").lower()
             usable, self.problems = [], []

@@ -54,7 +54,7 @@ _FORKED = (
 
 
 class Device(GridDevice):
-    """A `GridDevice` on pyopencl."""
+    """One OpenCL device on pyopencl: a `GridDevice` with a context, queue and memory pool."""
 
     dialect = OPENCL
 
@@ -81,7 +81,7 @@ class Device(GridDevice):
     # ---- kernels --------------------------------------------------------------------------------
 
     def build(self, source: str) -> cl.Program:
-        """Build a program, or load it from the cache of this or an earlier process."""
+        """Build an OpenCL program, or load it from the cache of this or an earlier process."""
         self.alive()
         return build_program(self, source)
 
@@ -94,7 +94,10 @@ class Device(GridDevice):
         buffers: int,
         scalars: Sequence[Scalar],
     ) -> Callable[..., None]:
-        """Return a launch function of handles, with its own kernel object for the scalars."""
+        """Return a function that launches an OpenCL kernel on buffer handles.
+
+        The function has its own kernel object, which holds the scalars.
+        """
         kernel = cl.Kernel(module, name)
         for k, (dtype, value) in enumerate(scalars):
             kernel.set_arg(buffers + k, np.array(value).astype(dtype.np)[()])
@@ -119,7 +122,7 @@ class Device(GridDevice):
         return run
 
     def failure(self, what: str, error: Exception) -> DeviceError | DeviceMemoryError:
-        """Return the exception for a driver error; a lost device is marked as such."""
+        """Return the exception for an OpenCL driver error, and mark the device if it is lost."""
         code = getattr(error, "code", None)
         if code in _LOST and not self.gone:
             self.leave(
@@ -136,7 +139,7 @@ class Device(GridDevice):
         return DeviceError(f"{what}: {self.name}: {first_line(error)}")
 
     def again(self, what: str, error: Exception, function: Callable[[], T]) -> T:
-        """Retry `function` with an empty pool after an out-of-memory error; else raise.
+        """Retry `function` with an empty memory pool after an out-of-memory error; else raise.
 
         Drivers may allocate memory when a buffer is first used, not when it is created.
         """
@@ -150,7 +153,7 @@ class Device(GridDevice):
             raise self.failure(what, second) from second
 
     def alive(self) -> None:
-        """Raise DeviceError if the device is lost or this process was forked after opening it.
+        """Raise DeviceError if the OpenCL device is lost or the process forked after opening it.
 
         A forked child has none of the driver's threads, so a call would block for ever.
         """
@@ -158,7 +161,7 @@ class Device(GridDevice):
             raise DeviceError(f"{self.name}: {self.gone}")
 
     def leave(self, reason: str) -> None:
-        """Abandon the driver's objects without releasing them, which could block for ever."""
+        """Abandon the OpenCL driver's objects without a release, which could block for ever."""
         _kept.append((self.queue, self.context, self._sending))
         self._sending, self.gone = [], reason
         # A call that raced past `alive` now raises TypeError, which `launcher` turns into `gone`.
@@ -176,11 +179,11 @@ class Device(GridDevice):
             raise self.failure("buffer", error) from error
 
     def allocate(self, nbytes: int, what: str) -> Block:
-        """Allocate a block from the pool."""
+        """Allocate a memory block from the OpenCL device's pool."""
         return self._pool.allocate(nbytes, what)
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> Block:
-        """Copy an array to a new block; small arrays do not wait for earlier launches."""
+        """Copy a NumPy array to a new OpenCL block; small arrays do not wait for earlier launches."""
         self.alive()
         block = self._pool.allocate(array.nbytes, "copy_in")
         if not array.nbytes:
@@ -205,7 +208,7 @@ class Device(GridDevice):
         return block
 
     def copy_out(self, handle: Block, shape: Shape, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """Return the values, after waiting for all earlier launches."""
+        """Return an OpenCL block's values as a NumPy array, after all earlier launches."""
         self.alive()
         out = np.empty(shape, dtype)
         if out.nbytes:
@@ -219,7 +222,7 @@ class Device(GridDevice):
         return out
 
     def synchronize(self) -> None:
-        """Wait for the queue."""
+        """Wait until the OpenCL queue has finished all launches and copies."""
         self.alive()
         try:
             self.queue.finish()
@@ -228,16 +231,16 @@ class Device(GridDevice):
         self._sending.clear()
 
     def memory_stats(self) -> dict[str, int]:
-        """Return statistics of the pool, and the number of copies between host and device."""
+        """Return OpenCL memory pool statistics and the number of copies to and from the host."""
         return {**self._pool.stats(), "copies_in": self.copies_in, "copies_out": self.copies_out}
 
     def empty_cache(self) -> None:
-        """Release cached buffers, after waiting for their last use."""
+        """Release the OpenCL pool's cached buffers, after waiting for their last use."""
         self.synchronize()
         self._pool.empty()
 
     def compiler(self) -> str:
-        """Return driver and language version."""
+        """Return the OpenCL platform's, driver's and language's versions in one line."""
         d = self.cl_device
         return (
             f"{d.platform.version.strip()}, driver {d.driver_version}, {d.opencl_c_version.strip()}"
@@ -256,7 +259,10 @@ def _capabilities(device: cl.Device) -> frozenset[str]:
 
 
 def _options(device: cl.Device) -> list[str]:
-    """Return the compiler options; division is exact if the device supports it, as in NumPy."""
+    """Return the OpenCL compiler options for a device.
+
+    Division is exact, as in NumPy, if the device supports that.
+    """
     options = ["-cl-std=CL1.2", "-w"]  # compilers warn about intended code in the headers
     if device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT:
         options.append("-cl-fp32-correctly-rounded-divide-sqrt")

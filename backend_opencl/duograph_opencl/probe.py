@@ -1,4 +1,8 @@
-"""The test of OpenCL devices: a device is used only if a small kernel runs correctly on it."""
+"""The test of OpenCL devices: a device is used only if a small kernel runs correctly.
+
+The OpenCL backend calls `probe` for each device that it finds. The test must not raise for a broken
+driver.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ _ITEMS = 8
 
 
 def probe(device: cl.Device) -> str | None:
-    """Build and run a small kernel; return None if its result is right, else the problem."""
+    """Run a small kernel on an OpenCL device; return None if the result is right, else why not."""
     if not device.available or not device.compiler_available:
         return "the driver says that it is not available, or has no compiler"
     try:
@@ -34,11 +38,11 @@ def probe(device: cl.Device) -> str | None:
 
 
 def build_uncached(program: cl.Program, options: Sequence[str] | None = None) -> cl.Program:
-    """Build a program without the cache that pyopencl keeps on disk."""
+    """Build an OpenCL program without the cache that pyopencl keeps on disk."""
     # pyopencl documents False; its types know str and None only
     return program.build(options, cache_dir=False)  # type: ignore[arg-type]
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of a driver error, without the build log."""
+    """Return the first line of an OpenCL driver error, without the build log."""
     return str(error).strip().partition("\n")[0]

@@ -18,7 +18,7 @@ _made: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def new_lock() -> Any:
-    """Return a lock that the thread which holds it may acquire again."""
+    """Return a re-entrant lock that is released in forked child processes."""
     made = threading.RLock()
     _made.add(made)
     return made

@@ -37,24 +37,24 @@ class GlobalComm:
 
 
 def init(backend_name: str | None = None) -> None:
-    """Initialise communication; on a single process this sets a flag."""
+    """Initialise communication; in a single process, only a flag is set."""
     del backend_name
     GlobalComm.INITED = True
 
 
 def release() -> None:
-    """Shut down communication."""
+    """Shut down communication: clear the flag that `init` set."""
     GlobalComm.INITED = False
 
 
 def get_rank(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the rank of this process in the group: 0."""
+    """Return the rank of this process in a group, always 0."""
     del group
     return 0
 
 
 def get_group_size(group: str = HCCL_WORLD_COMM_GROUP) -> int:
-    """Return the number of processes in the group: 1."""
+    """Return the number of processes in a group, always 1."""
     del group
     return 1
 
@@ -78,17 +78,17 @@ def create_group(group: str, rank_ids: list[int], options: object = None) -> Non
 
 
 def destroy_group(group: str) -> None:
-    """Remove a group."""
+    """Remove a communication group by name."""
     _groups.pop(group, None)
 
 
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
-    """Return the rank in the world group: 0."""
+    """Return the world rank for a rank in a group, always 0."""
     del group
     return group_rank_id
 
 
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """Return the rank in the group: 0."""
+    """Return the rank in a group for a world rank, always 0."""
     del group
     return world_rank_id

@@ -48,7 +48,7 @@ class ParallelMode(str, enum.Enum):
 def _field(
     default: object, *, keyed: bool = False, allowed: tuple[object, ...] | None = None
 ) -> Any:
-    """A field of `Settings` whose value must be one of `allowed`, if given."""
+    """Declare a settings field, optionally with allowed values and as part of compile keys."""
     return dataclasses.field(default=default, metadata={"keyed": keyed, "allowed": allowed})
 
 
@@ -125,7 +125,7 @@ on_device_change: list[Callable[[], None]] = []
 
 
 def _read_environment() -> None:
-    """Set the fields that environment variables name."""
+    """Set the settings fields for which environment variables are defined."""
     mode = os.environ.get("DUOGRAPH_MODE")
     if mode:
         names = {"0": 0, "1": 1, "GRAPH_MODE": 0, "PYNATIVE_MODE": 1, "GRAPH": 0, "PYNATIVE": 1}
@@ -195,8 +195,9 @@ def set_context(**kwargs: Any) -> None:
 
 
 def set_deterministic(deterministic: bool) -> None:
-    """Ask for the same bits on every run (`mindspore.set_deterministic`); results never depend on
-    load here anyway.
+    """Ask for bit-identical results on every run (`mindspore.set_deterministic`).
+
+    The setting is only recorded: results never depend on load.
 
     Raises:
         ValueError: not a bool.
@@ -207,7 +208,7 @@ def set_deterministic(deterministic: bool) -> None:
 
 
 def _check(key: str, value: Any) -> Any:
-    """Return the value of a field in its canonical form.
+    """Return a value for a settings field in its canonical form.
 
     Raises:
         ArgumentValueError: the field does not take it.
@@ -321,7 +322,7 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
 
 
 def get_auto_parallel_context(attr_key: str) -> Any:
-    """Read one parallel option back."""
+    """Return the recorded value of one of MindSpore's parallel options."""
     if attr_key not in _parallel:
         raise ArgumentValueError(
             f"get_auto_parallel_context: got the unknown option {attr_key!r}; "

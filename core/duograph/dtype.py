@@ -225,7 +225,7 @@ def as_dtype(value: object) -> DType:
 
 
 def _combine(a: DType, b: DType) -> DType:
-    """Return the promotion of two dtypes; the table is computed with it."""
+    """Return the dtype to which two dtypes are promoted; used to fill the promotion table."""
     if a is b:
         return a
     kinds = "biufc"
@@ -297,7 +297,7 @@ def scalar_kind(scalar: object) -> str:
 
 
 def scalar_dtype(scalar: object) -> DType:
-    """Return the dtype of a tensor made from this Python number."""
+    """Return the dtype of a tensor made from a Python number."""
     return _SCALAR[scalar_kind(scalar)]
 
 

@@ -18,23 +18,23 @@ class Effect:
 
 @dataclasses.dataclass(frozen=True)
 class Reads(Effect):
-    """Reads the state named by an operand."""
+    """Effect of an op that reads the state named by an operand."""
 
     operand: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Writes(Effect):
-    """Writes the state named by an operand."""
+    """Effect of an op that writes the state named by an operand."""
 
     operand: str
 
 
 @dataclasses.dataclass(frozen=True)
 class IO(Effect):
-    """Prints, raises or calls Python; such nodes keep their order."""
+    """Effect of an op that prints, raises or calls Python; such ops keep their order."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Random(Effect):
-    """Advances the random state by one position."""
+    """Effect of an op that advances the random state by one position."""

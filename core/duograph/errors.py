@@ -35,63 +35,63 @@ class DuographError(Exception):
 
 
 class ShapeError(DuographError, ValueError):
-    """Operands whose shapes do not fit together."""
+    """Error: the shapes of operands do not fit together."""
 
 
 class DTypeError(DuographError, TypeError):
-    """An element type that an op does not take."""
+    """Error: an op does not take an element type."""
 
 
 class ArgumentError(DuographError, TypeError):
-    """Wrong number or kind of arguments."""
+    """Error: wrong number or kind of arguments."""
 
 
 class ArgumentValueError(DuographError, ValueError):
-    """An argument outside the allowed values."""
+    """Error: an argument is outside the allowed values."""
 
 
 class ProbabilityError(ArgumentValueError, RuntimeError):
-    """A probability outside [0, 1]."""
+    """Error: a probability is outside [0, 1]."""
 
 
 class IndexRangeError(DuographError, IndexError):
-    """An index past the end of an axis."""
+    """Error: an index is past the end of an axis."""
 
 
 class IndexKindError(DuographError, IndexError, TypeError):
-    """A value of a kind that cannot be an index."""
+    """Error: a value is of a kind that cannot be an index."""
 
 
 class DeviceError(DuographError, RuntimeError, ValueError):
-    """No such device, or operands on different devices."""
+    """Error: a device does not exist, or operands are on different devices."""
 
 
 class BackendUnavailable(DeviceError):
-    """An installed plugin cannot run here; the message includes the reason that it states."""
+    """Error: an installed backend plugin cannot run on this machine, with its reason."""
 
 
 class UnsupportedOpError(DuographError, NotImplementedError):
-    """A backend has no kernel for an op, no decomposition of it, and may not fall back."""
+    """Error: a backend has no kernel for an op, no decomposition and no fallback."""
 
 
 class DeviceMemoryError(DuographError, MemoryError, RuntimeError):
-    """A device is out of memory."""
+    """Error: a device is out of memory."""
 
 
 class GradientError(DuographError, RuntimeError):
-    """A gradient does not exist, or a rule returned an invalid one."""
+    """Error: a gradient does not exist, or a gradient rule returned an invalid one."""
 
 
 class GraphError(DuographError, ValueError):
-    """A malformed graph, or malformed text of a graph."""
+    """Error: a graph, or the text of a graph, is malformed."""
 
 
 class CheckpointError(DuographError, ValueError):
-    """A checkpoint file cannot be loaded as requested; no parameter was changed."""
+    """Error: a checkpoint file cannot be loaded as requested; no parameter was changed."""
 
 
 class UnsupportedSyntaxError(DuographError, RuntimeError):
-    """A construct that cannot be compiled.
+    """Error: a Python construct cannot be compiled.
 
     Attributes:
         construct: name of the construct, of its class in Python's `ast` if it has one, or "".
@@ -105,14 +105,14 @@ class UnsupportedSyntaxError(DuographError, RuntimeError):
 
 
 class RefusedError(UnsupportedSyntaxError):
-    """An operation that compiled functions refuse at every level.
+    """Error: an operation that compiled functions refuse at every syntax level.
 
     At LAX it raises as well, where other unsupported constructs fall back to Python.
     """
 
 
 class JoinError(DuographError, TypeError):
-    """A variable has different types after two branches, or after two iterations of a loop.
+    """Error: a variable has different types after two branches or two loop iterations.
 
     Attributes:
         name: the variable, or a description such as "the result".
@@ -124,15 +124,15 @@ class JoinError(DuographError, TypeError):
 
 
 class CaptureError(DuographError, RuntimeError):
-    """A value that a compiled function captured as a constant changed.
+    """Error: a value that a compiled function captured as a constant has changed.
 
     Raised if the setting `stale_captures` is "error".
     """
 
 
 class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
-    """A method that needs the data of a Tensor on the host, in code compiled at STRICT."""
+    """Error: code compiled at STRICT calls a method that needs a Tensor's data on the host."""
 
 
 class RecursionDepthError(DuographError, RecursionError):
-    """Unbounded or too deep recursion of compiled functions."""
+    """Error: unbounded or too deep recursion of compiled functions."""

@@ -109,7 +109,7 @@ def shape_tuple(shape: object) -> tuple[int, ...]:
 
 
 def python_number(value: Any) -> bool | int | float | complex:
-    """Return a NumPy scalar as a Python number; bfloat16 gives a float."""
+    """Return a NumPy scalar as a Python number; bfloat16 becomes a float."""
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         number: bool | int | float | complex = value.item()
         return number

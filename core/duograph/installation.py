@@ -25,7 +25,7 @@ def run_check() -> None:
 
 
 def check() -> bool:
-    """Do as `run_check`, and return whether the product is correct."""
+    """Multiply matrices on the current device, report, and return whether the product is right."""
     say = sys.stdout.write
     say(f"duograph version: {__version__}\n")
     try:

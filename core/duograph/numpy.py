@@ -180,17 +180,17 @@ def array(
 
 
 def asarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """A Tensor; `a` itself if it is one of that dtype."""
+    """Return an array-like as a Tensor; a Tensor of the wanted dtype is returned unchanged."""
     return array(a, dtype, copy=False)
 
 
 def zeros(shape: Ints, dtype: DTypeLike = float32) -> Tensor:
-    """Zeros."""
+    """Return a tensor of zeros with the given shape and dtype."""
     return _ops.zeros(shape, _as(dtype))
 
 
 def ones(shape: Ints, dtype: DTypeLike = float32) -> Tensor:
-    """Ones."""
+    """Return a tensor of ones with the given shape and dtype."""
     return _ops.ones(shape, _as(dtype))
 
 
@@ -260,24 +260,24 @@ def linspace(
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = float32) -> Tensor:
-    """Ones on the k-th diagonal."""
+    """Return an N by M matrix with ones on the k-th diagonal and zeros elsewhere."""
     return Tensor(_np.eye(N, M, k), _as(dtype))
 
 
 def identity(n: int, dtype: DTypeLike = float32) -> Tensor:
-    """The n by n identity."""
+    """Return the n by n identity matrix."""
     return eye(n, dtype=dtype)
 
 
 def meshgrid(*xi: TensorLike, sparse: bool = False, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinate tensors of coordinate vectors."""
+    """Return the coordinate tensors of a grid made of coordinate vectors."""
     if sparse:
         raise ArgumentValueError("meshgrid: got sparse=True; wanted False, the dense form")
     return tuple(_ops.meshgrid(*[_tensor(x) for x in xi], indexing=indexing))
 
 
 def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None) -> Any:
-    """`x` where the condition holds, else `y`; without both, the indices where it holds."""
+    """Select from `x` where a condition holds, else `y`; without both, return true indices."""
     condition = _tensor(condition)
     if x is None or y is None:
         if x is not y:
@@ -300,54 +300,54 @@ def stack(arrays: Sequence[TensorLike], axis: int = 0) -> Tensor:
 
 
 def hstack(tup: Sequence[TensorLike]) -> Tensor:
-    """Concatenate tensors horizontally."""
+    """Concatenate tensors along axis 1, or along axis 0 if the tensors have one axis."""
     return _ops.hstack([_tensor(a) for a in tup])
 
 
 def vstack(tup: Sequence[TensorLike]) -> Tensor:
-    """Concatenate tensors vertically."""
+    """Concatenate tensors along axis 0; tensors of one axis are rows."""
     return _ops.vstack([_tensor(a) for a in tup])
 
 
 def tile(a: TensorLike, reps: Ints) -> Tensor:
-    """Repeat `a` as a whole along each axis."""
+    """Repeat a tensor as a whole along each axis."""
     return _ops.tile(_tensor(a), (reps,) if isinstance(reps, int) else tuple(reps))
 
 
 def repeat(a: TensorLike, repeats: Ints, axis: int | None = None) -> Tensor:
-    """Repeat each element."""
+    """Repeat each element of a tensor along an axis."""
     return _ops.repeat_interleave(_tensor(a), repeats, axis)
 
 
 def reshape(x: TensorLike, new_shape: Ints) -> Tensor:
-    """Change the shape without changing the elements."""
+    """Change the shape of a tensor without changing the elements."""
     return _ops.reshape(_tensor(x), new_shape)
 
 
 def transpose(a: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
-    """Permute the axes; None reverses them."""
+    """Permute the axes of a tensor; None reverses the axes."""
     a = _tensor(a)
     order = tuple(range(a.ndim))[::-1] if axes is None else tuple(axes)
     return _ops.transpose(a, order)
 
 
 def expand_dims(a: TensorLike, axis: int) -> Tensor:
-    """Insert an axis of length 1."""
+    """Insert an axis of length 1 into a tensor's shape."""
     return _ops.expand_dims(_tensor(a), axis)
 
 
 def squeeze(a: TensorLike, axis: Ints | None = None) -> Tensor:
-    """Remove axes of length 1, all of them or those of `axis`."""
+    """Remove all axes of length 1 from a tensor, or only those given."""
     return _ops.squeeze(_tensor(a), axis)
 
 
 def ravel(x: TensorLike) -> Tensor:
-    """Flatten to one axis."""
+    """Flatten a tensor to one axis."""
     return _tensor(x).reshape(-1)
 
 
 def split(x: TensorLike, indices_or_sections: Ints, axis: int = 0) -> tuple[Tensor, ...]:
-    """Split along an axis into equal parts, or at indices.
+    """Split a tensor along an axis into equal parts, or at indices.
 
     Raises:
         ValueError: the axis is not divisible by the number of parts.
@@ -364,7 +364,7 @@ def split(x: TensorLike, indices_or_sections: Ints, axis: int = 0) -> tuple[Tens
 
 
 def broadcast_to(array: TensorLike, shape: Sequence[int]) -> Tensor:
-    """Broadcast to a shape."""
+    """Broadcast a tensor to a shape."""
     return _ops.broadcast_to(_tensor(array), tuple(shape))
 
 
@@ -408,13 +408,13 @@ def pad(
 def clip(
     x: TensorLike, xmin: TensorLike, xmax: TensorLike, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Clamp values to [xmin, xmax]."""
+    """Clamp the values of a tensor to [xmin, xmax]."""
     out = _ops.clamp(_tensor(x), xmin, xmax)
     return out if dtype is None else out.astype(_as(dtype))
 
 
 def _reduction(name: str) -> Callable[..., Tensor]:
-    """Return NumPy's form of a reduction of `ops`."""
+    """Return a reduction of `duograph.ops` as a function with NumPy's signature."""
     function = getattr(_ops, name)
 
     def reduce(
@@ -434,7 +434,7 @@ def sum(
     keepdims: bool = False,
     initial: float | None = None,
 ) -> Tensor:
-    """Sum over `axis`, all axes for None."""
+    """Sum of a tensor over `axis`, or all axes for None."""
     out = _ops.sum(_tensor(a), axis, keepdims, dtype=_as(dtype))
     return out if initial is None else out + initial
 
@@ -442,7 +442,7 @@ def sum(
 def mean(
     a: TensorLike, axis: Ints | None = None, keepdims: bool = False, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Mean over `axis`, all axes for None; integers are converted to float32."""
+    """Mean of a tensor over `axis`, or all axes for None; integers are converted to float32."""
     a = _tensor(a)
     if a.dtype.kind in "biu":
         a = a.astype(float32)
@@ -456,34 +456,34 @@ any, all = _reduction("any"), _reduction("all")
 
 
 def std(a: TensorLike, axis: Ints | None = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Standard deviation."""
+    """Standard deviation of a tensor over `axis`, or all axes for None."""
     return _ops.std(_tensor(a), axis, ddof, keepdims)
 
 
 def var(a: TensorLike, axis: Ints | None = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Variance."""
+    """Variance of a tensor over `axis`, or all axes for None."""
     return _ops.var(_tensor(a), axis, ddof, keepdims)
 
 
 def argmax(a: TensorLike, axis: int | None = None) -> Tensor:
-    """Index of the largest element."""
+    """Index of the largest element of a tensor along an axis, or of the flattened tensor."""
     return _tensor(a).argmax(axis)
 
 
 def argmin(a: TensorLike, axis: int | None = None) -> Tensor:
-    """Index of the smallest element."""
+    """Index of the smallest element of a tensor along an axis, or of the flattened tensor."""
     return _tensor(a).argmin(axis)
 
 
 def cumsum(a: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Cumulative sums."""
+    """Cumulative sums of a tensor along an axis, or of the flattened tensor."""
     a = _tensor(a)
     out = _ops.cumsum(a.reshape(-1) if axis is None else a, 0 if axis is None else axis)
     return out if dtype is None else out.astype(_as(dtype))
 
 
 def _elementwise(name: str, own: str | None = None) -> Callable[..., Tensor]:
-    """Return NumPy's form of an elementwise function of `ops`, named `own` there."""
+    """Return an elementwise op as a function with NumPy's signature."""
     function = getattr(_ops, own or name)
 
     def call(*xs: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
@@ -517,7 +517,7 @@ matmul, outer = _elementwise("matmul"), _elementwise("outer")
 
 
 def dot(a: TensorLike, b: TensorLike) -> Tensor:
-    """Dot product as NumPy's: sum over the last axis of `a` and the second to last of `b`."""
+    """Dot product of two tensors: sum over the last axis of `a` and the second to last of `b`."""
     a, b = _tensor(a), _tensor(b)
     if a.ndim == 0 or b.ndim == 0:
         return a * b
@@ -530,34 +530,34 @@ def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Ints] = 2) -> T
 
 
 def flip(m: TensorLike, axis: Ints | None = None) -> Tensor:
-    """Reverse along axes; None means all of them."""
+    """Reverse the elements of a tensor along axes; None means all axes."""
     m = _tensor(m)
     axes = tuple(range(m.ndim)) if axis is None else axis
     return _ops.flip(m, (axes,) if isinstance(axes, int) else tuple(axes))
 
 
 def roll(a: TensorLike, shift: Ints, axis: Ints | None = None) -> Tensor:
-    """Shift cyclically along axes."""
+    """Shift the elements of a tensor cyclically along axes."""
     return _ops.roll(_tensor(a), shift, axis)
 
 
 def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Tensor:
-    """Exchange two axes."""
+    """Exchange two axes of a tensor."""
     return _ops.swapaxes(_tensor(x), axis1, axis2)
 
 
 def moveaxis(a: TensorLike, source: Ints, destination: Ints) -> Tensor:
-    """Move axes to other positions."""
+    """Move axes of a tensor to other positions."""
     return _ops.moveaxis(_tensor(a), source, destination)
 
 
 def triu(m: TensorLike, k: int = 0) -> Tensor:
-    """On and above the k-th diagonal, zeros below."""
+    """Keep the elements on and above the k-th diagonal of a matrix; zeros below."""
     return _ops.triu(_tensor(m), k)
 
 
 def tril(m: TensorLike, k: int = 0) -> Tensor:
-    """On and below the k-th diagonal, zeros above."""
+    """Keep the elements on and below the k-th diagonal of a matrix; zeros above."""
     return _ops.tril(_tensor(m), k)
 
 

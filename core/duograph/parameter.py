@@ -80,7 +80,7 @@ class Parameter(Tensor):
 
     @property
     def name(self) -> str:
-        """Name in checkpoints; settable."""
+        """Name of a Parameter in checkpoints; can be set."""
         return self._name
 
     @name.setter
@@ -92,7 +92,7 @@ class Parameter(Tensor):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether `trainable_params` and so optimisers include it; settable."""
+        """Whether `trainable_params`, and so optimisers, include a Parameter; can be set."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -106,7 +106,7 @@ class Parameter(Tensor):
         return self
 
     def set_data(self, data: Value, slice_shape: bool = False) -> Parameter:
-        """Replace the value.
+        """Replace the value of a Parameter.
 
         Args:
             data: the new value, of the same shape; it is cast to the dtype of the Parameter.
@@ -145,7 +145,7 @@ class Parameter(Tensor):
         return self
 
     def assign_value(self, value: Value) -> Parameter:
-        """Replace the value; the MindSpore 1.x name of `set_data`."""
+        """Replace the value of a Parameter; the MindSpore 1.x name of `set_data`."""
         return self.set_data(value)
 
     def value(self) -> Tensor:
@@ -155,14 +155,14 @@ class Parameter(Tensor):
         return Tensor._make(self._type.on(self._type.device), self._host_or_handle())
 
     def _host_or_handle(self) -> Array | Handle:
-        """Return the buffer: an array if the value is on no device yet."""
+        """Return a Parameter's buffer handle, or its NumPy array if on no device yet."""
         if self._type.device is None:
             materialise(self)
         return self._buf
 
     @property
     def data(self) -> Parameter:
-        """The Parameter itself."""
+        """The Parameter itself, as in MindSpore."""
         return self
 
     def init_data(self, *_: object, **__: object) -> Parameter:
@@ -171,7 +171,7 @@ class Parameter(Tensor):
         return self
 
     def clone(self, init: Init = "same") -> Parameter:
-        """Return a Parameter of the same name and flags, with the same value or one by `init`."""
+        """Return a Parameter of the same name and flags, with the same or a new initial value."""
         if isinstance(init, str) and init == "same":
             made = Parameter(Tensor(np.array(self.asnumpy()), self.dtype), self._name)
         else:
@@ -231,7 +231,7 @@ class ParameterTuple(tuple[Parameter, ...]):
         return super().__new__(cls, items)
 
     def clone(self, prefix: str, init: Init = "same") -> ParameterTuple:
-        """Return clones of all, their names prefixed with ``prefix.``."""
+        """Return a tuple of copies of all Parameters, names prefixed with ``prefix.``."""
         if not isinstance(prefix, str) or not prefix:
             raise ArgumentValueError(f"ParameterTuple.clone: got prefix={prefix!r}; wanted a name")
         made = []

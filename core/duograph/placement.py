@@ -29,10 +29,10 @@ commit_lock = new_lock()
 
 
 class CachedValues(Protocol):
-    """Values computed from handles that are expected to stay the same (`runtime.cached_values`)."""
+    """Interface of caches of values computed from watched buffer handles."""
 
     def drop(self) -> None:
-        """Forget the values: the memory of a handle may have been written."""
+        """Discard cached values, because the memory they were computed from may change."""
 
 
 # By id of a handle: weak references to the values cached from its contents.
@@ -40,7 +40,7 @@ watched: dict[int, tuple[weakref.ref[Any], ...]] = {}
 
 
 def release(handle: Handle) -> None:
-    """Drop the values cached from a handle, because its memory may be written from now on."""
+    """Drop the values cached from a buffer handle, whose memory may be written from now on."""
     for ref in watched.get(id(handle), ()):
         cached: CachedValues | None = ref()
         if cached is not None:
@@ -48,7 +48,7 @@ def release(handle: Handle) -> None:
 
 
 def materialise(t: Tensor) -> None:
-    """Run the initializer of a tensor made with `init`, if it has not run."""
+    """Run the initializer of a lazily initialised tensor to create its data."""
     if hasattr(t, "_init"):
         init = t._init
         array = np.empty(t._type.shape, t._type.dtype.np)
@@ -60,7 +60,7 @@ def materialise(t: Tensor) -> None:
 
 
 def commit(t: Tensor, device: Device, own: bool = False) -> None:
-    """Send host data to a device, where the tensor is from then on.
+    """Copy a tensor's host data to a device, where the tensor stays from then on.
 
     Args:
         own: copy to memory of the device even where it could share the array's, so that a program

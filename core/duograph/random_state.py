@@ -78,7 +78,7 @@ def philox(state: Sequence[int] | np.ndarray[Any, Any], count: int) -> np.ndarra
 
 
 def _checked_seed(name: str, seed: object) -> int:
-    """Return a seed as an int of 64 bits, or raise in the name of a public function."""
+    """Return a random seed as a 64-bit int, or raise an error naming the public function."""
     if isinstance(seed, Tensor):
         seed = seed.item()
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
@@ -106,7 +106,7 @@ class Generator:
         self._position = 0
 
     def manual_seed(self, seed: object) -> Generator:
-        """Start over from this seed; returns the generator.
+        """Reset a random generator to a given seed, and return the generator.
 
         Raises:
             TypeError: not an int.
@@ -118,23 +118,23 @@ class Generator:
         return self
 
     def seed(self) -> int:
-        """Start over from a fresh seed of the operating system, which is returned."""
+        """Reset a random generator to a seed from the operating system; return the seed."""
         value = int.from_bytes(os.urandom(8), "little")
         self.manual_seed(value)
         return value
 
     def initial_seed(self) -> int:
-        """The seed that this generator started from."""
+        """Return the seed that a random generator started from."""
         return self._seed
 
     def get_state(self) -> Tensor:
-        """Seed and position as a uint8 Tensor, for `set_state`."""
+        """Return a random generator's seed and position as a uint8 Tensor, for `set_state`."""
         with self._lock:
             data = self._seed.to_bytes(8, "little") + self._position.to_bytes(8, "little")
         return Tensor(np.frombuffer(data, np.uint8).copy(), uint8)
 
     def set_state(self, state: ArrayLike | Tensor) -> None:
-        """Continue from a state that `get_state` returned.
+        """Restore a random generator's state from a Tensor that `get_state` returned.
 
         Raises:
             ValueError: another array.
@@ -151,7 +151,7 @@ class Generator:
             self._position = int.from_bytes(data[8:], "little")
 
     def take(self) -> tuple[int, int]:
-        """Return the seed and the next position, and advance."""
+        """Return a random generator's seed and next position, and advance the position."""
         with self._lock:
             position = self._position
             self._position = position + 1
@@ -216,12 +216,12 @@ def set_seed(seed: object) -> None:
 
 
 def get_seed() -> int | None:
-    """The seed given to `set_seed`, or None (`mindspore.get_seed`)."""
+    """Return the seed that was given to `set_seed`, or None (`mindspore.get_seed`)."""
     return runtime_state.seed
 
 
 def manual_seed(seed: object) -> Generator:
-    """Start the global generator over from this seed; returns it (`mindspore.manual_seed`)."""
+    """Reset the global random generator to a seed; return it (`mindspore.manual_seed`)."""
     value = _checked_seed("manual_seed", seed)
     default_generator.manual_seed(value)
     runtime_state.seed = value
@@ -231,7 +231,7 @@ def manual_seed(seed: object) -> Generator:
 
 
 def seed() -> int:
-    """Start the global generator over from a seed of the operating system, which is returned."""
+    """Reset the global random generator to a seed of the operating system; return the seed."""
     value = default_generator.seed()
     runtime_state.seed = None
     for changed in on_seed:
@@ -240,27 +240,27 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The seed that the global generator started from."""
+    """Return the seed that the global random generator started from."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """State of the global generator (`mindspore.get_rng_state`)."""
+    """Return the state of the global random generator (`mindspore.get_rng_state`)."""
     return default_generator.get_state()
 
 
 def set_rng_state(state: ArrayLike | Tensor) -> None:
-    """Continue from a state that `get_rng_state` returned (`mindspore.set_rng_state`)."""
+    """Restore the global generator's state from `get_rng_state` (`mindspore.set_rng_state`)."""
     default_generator.set_state(state)
 
 
 def host_uniform(n: int, generator: Generator | None = None) -> np.ndarray[Any, Any]:
-    """Draw `n` float64 in [0, 1), of 32 random bits each, on the host; takes one position."""
+    """Draw `n` uniform float64 numbers in [0, 1) on the host, advancing the random state."""
     return philox(next_state(generator=generator), n) * 2.0**-32
 
 
 def host_normal(n: int, generator: Generator | None = None) -> np.ndarray[Any, Any]:
-    """Draw `n` standard normal float64 on the host (Box and Muller, 1958); takes one position."""
+    """Draw `n` standard normal float64 numbers on the host, advancing the random state."""
     half = (n + 1) // 2
     words = philox(next_state(generator=generator), 2 * half)
     radius = np.sqrt(-2.0 * np.log((words[:half] + 0.5) * 2.0**-32))

@@ -22,7 +22,7 @@ __all__ = ["runtime_state", "staged_builder", "thread_state"]
 
 
 class CellCompiler(Protocol):
-    """The functions of `duograph.compiler` that a Cell calls."""
+    """Interface of the compiler functions that a Cell calls."""
 
     def graph_call(self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
 
@@ -32,7 +32,7 @@ class CellCompiler(Protocol):
 
 
 class RuntimeState:
-    """Process-wide versions, counters and installed functions.
+    """Process-wide version counters and functions that higher layers install.
 
     A *version* that is an object is replaced by a new object at every change: a cache stores the
     version that it saw and compares with `is`. A version that is an int counts the changes.
@@ -94,24 +94,24 @@ class RuntimeState:
         self._lock = new_lock()
 
     def enter_derivative(self, next_sequence: Callable[[], int]) -> None:
-        """Count one more recording derivative; the first one sets the horizon."""
+        """Increment the count of running derivatives; the first one sets the horizon."""
         with self._lock:
             if not self.derivatives:
                 self.horizon = next_sequence()
             self.derivatives += 1
 
     def leave_derivative(self) -> None:
-        """Count one recording derivative less."""
+        """Decrement the count of running derivatives."""
         with self._lock:
             self.derivatives -= 1
 
     def enter_staging(self) -> None:
-        """Count one more evaluation of Python source."""
+        """Increment the count of running evaluations of Python source to graphs."""
         with self._lock:
             self.staging += 1
 
     def leave_staging(self) -> None:
-        """Count one evaluation of Python source less."""
+        """Decrement the count of running evaluations of Python source to graphs."""
         with self._lock:
             self.staging -= 1
 
@@ -120,7 +120,7 @@ runtime_state = RuntimeState()
 
 
 class _ThreadState(threading.local):
-    """State of one thread.
+    """Per-thread state: the current graph builder, call depth and derivative depth.
 
     Attributes:
         builder: receives the thread's op calls; None runs them eagerly.
@@ -142,7 +142,7 @@ thread_state = _ThreadState()
 
 
 def staged_builder() -> Any:
-    """Return the graph builder of the Python source that this thread evaluates, or None."""
+    """Return the graph builder if this thread is compiling Python source, else None."""
     if not runtime_state.staging:
         return None
     builder: Any = thread_state.builder

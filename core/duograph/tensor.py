@@ -35,7 +35,7 @@ _named_initializer: Callable[[object, tuple[int, ...]], Initializer] | None = No
 
 
 def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initializer]) -> None:
-    """Set the function that makes an Initializer from a name or number; `common.initializer` does."""
+    """Set the function that makes an Initializer from a name or a number."""
     global _named_initializer
     _named_initializer = find
 
@@ -106,7 +106,7 @@ class Tensor(TensorMethods):
             builder.made(self)
 
     def _init_lazy(self, dtype: DType | None, shape: object, init: object) -> None:
-        """Set up a tensor without data: one with an Initializer, or a placeholder."""
+        """Set up a tensor without data, with an Initializer or as a shape placeholder."""
         if shape is None:
             raise ArgumentValueError(
                 "Tensor: got no input_data; wanted data, or shape, dtype and init"
@@ -139,14 +139,14 @@ class Tensor(TensorMethods):
 
     @classmethod
     def _make(cls, type_: TensorType, buf: Any) -> Tensor:
-        """Return a tensor of this type with this handle (or array, if the type has no device)."""
+        """Construct a tensor directly from a type and a buffer handle or host array."""
         made = object.__new__(Tensor)
         made._type = type_
         made._buf = buf
         return made
 
     def _rebind(self, other: Tensor) -> None:
-        """Take over the buffer, type and edge of `other`: how every write in place ends."""
+        """Make a tensor take the buffer, type and tape edge of another, for in-place writes."""
         builder = staged_builder()
         if builder is not None:
             builder.write_state(self, other)
@@ -170,32 +170,32 @@ class Tensor(TensorMethods):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The length of each axis."""
+        """The shape of the tensor: the length of each axis."""
         return self._type.shape
 
     @property
     def dtype(self) -> DType:
-        """Element type."""
+        """The element type of the tensor."""
         return self._type.dtype
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
+        """The number of axes of the tensor."""
         return len(self._type.shape)
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """The number of elements of the tensor."""
         return self._type.size
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """The size in bytes of one element of the tensor."""
         return self._type.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """The size in bytes of all elements of the tensor."""
         return self._type.nbytes
 
     @property
@@ -210,7 +210,7 @@ class Tensor(TensorMethods):
 
     @property
     def device(self) -> str:
-        """The device, such as ``"CPU:0"``; for data that is on no device yet, the current device."""
+        """The tensor's device, such as ``"CPU:0"``, or the current one for data on no device."""
         return repr(self._type.device or registry.current_device())
 
     @property
@@ -219,13 +219,13 @@ class Tensor(TensorMethods):
         return hasattr(self, "_init")
 
     def dim(self) -> int:
-        """Number of axes."""
+        """Return the number of axes of the tensor."""
         return len(self._type.shape)
 
     ndimension = dim
 
     def numel(self) -> int:
-        """Number of elements."""
+        """Return the number of elements of the tensor."""
         return self._type.size
 
     nelement = numel
@@ -239,15 +239,15 @@ class Tensor(TensorMethods):
         return self
 
     def is_floating_point(self) -> bool:
-        """Return whether the dtype is floating-point."""
+        """Return whether the tensor's dtype is floating-point."""
         return self._type.dtype.is_floating
 
     def is_complex(self) -> bool:
-        """Return whether the dtype is complex."""
+        """Return whether the tensor's dtype is complex."""
         return self._type.dtype.is_complex
 
     def is_signed(self) -> bool:
-        """Return whether the dtype has negative values."""
+        """Return whether the tensor's dtype has negative values."""
         return self._type.dtype.kind in "ifc"
 
     # ---- values -------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ class Tensor(TensorMethods):
     numpy = asnumpy
 
     def item(self, index: int | tuple[int, ...] | None = None) -> Any:
-        """Return the only element, or that at a flat or full index, as a Python number.
+        """Return the tensor's only element, or the element at an index, as a Python number.
 
         Raises:
             ValueError: more than one element and no index.
@@ -308,7 +308,7 @@ class Tensor(TensorMethods):
         return array.tolist()
 
     def _attribute_value(self) -> Any:
-        """Return the Python value of a tensor passed for an attribute, such as an axis or a shape."""
+        """Return the Python value of a tensor passed as an attribute such as an axis."""
         return self.tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -363,7 +363,7 @@ class Tensor(TensorMethods):
         return bool(self._one("bool"))
 
     def _one(self, what: str) -> Any:
-        """Return the only element as a Python number; `what` names the conversion in messages."""
+        """Return a one-element tensor's value as a Python number; `what` names the conversion."""
         if self._type.size != 1:
             raise ArgumentValueError(
                 f"{what}: got a tensor of shape {self.shape}; the truth or value of several "
@@ -419,7 +419,7 @@ class Tensor(TensorMethods):
     # ---- devices ------------------------------------------------------------------------------
 
     def move_to(self, to: str, blocking: bool = True) -> Tensor:
-        """Return a copy of the value on another device, such as ``"CPU"`` or ``"OpenCL:1"``.
+        """Return a copy of the tensor on another device, such as ``"CPU"`` or ``"OpenCL:1"``.
 
         No gradient flows through the copy.
 
@@ -474,7 +474,7 @@ def host_array(data: object, dtype: DType | None) -> Array:
 
 
 def _with_arrays(data: object) -> object:
-    """Return nested sequences with arrays in place of the tensors."""
+    """Replace the tensors inside nested sequences by NumPy arrays."""
     if isinstance(data, Tensor):
         return data.asnumpy()
     if isinstance(data, (list, tuple)):
@@ -505,7 +505,7 @@ def tensor(
 
 
 def from_numpy(array: Array) -> Tensor:
-    """Return a tensor that shares the memory of a C-contiguous array (`mindspore.from_numpy`).
+    """Return a tensor sharing the memory of a C-contiguous array (`mindspore.from_numpy`).
 
     Raises:
         TypeError: not an array of numbers.

@@ -23,7 +23,7 @@ LINE_WIDTH = 200
 
 
 def tensor_text(array: Array, dtype: DType) -> str:
-    """Return the repr of a tensor with these values."""
+    """Return the repr text of a tensor, in MindSpore's layout."""
     head = f"Tensor(shape={list(array.shape)}, dtype={dtype}, value="
     if array.ndim == 0:
         return f"{head} {_scalar(array[()], dtype)})"
@@ -46,7 +46,7 @@ def _complex(value: Any) -> str:
 
 
 def element_text(value: Any, dtype: DType) -> str:
-    """Return one element of a tensor with axes as text, not yet padded."""
+    """Return one number of a tensor as text, without padding."""
     if dtype.kind == "f":
         if not np.isfinite(value):
             return f"{float(value)}"
@@ -57,14 +57,14 @@ def element_text(value: Any, dtype: DType) -> str:
 
 
 def _shown(length: int, ndim: int) -> tuple[list[int], bool]:
-    """Return the indices of an axis to print, and whether some are left out."""
+    """Return the indices of a tensor axis to print, and whether some are left out."""
     if length > (LONG_VECTOR if ndim == 1 else LONG_AXIS):
         return [*range(EDGE), *range(length - EDGE, length)], True
     return list(range(length)), False
 
 
 def _body(array: Array, dtype: DType) -> str:
-    """Return the elements of an array with axes, in brackets."""
+    """Return the elements of a tensor with axes as bracketed text."""
     if array.size == 0:
         return "[]"
     axes = [_shown(n, array.ndim) for n in array.shape]

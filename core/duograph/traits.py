@@ -15,7 +15,7 @@ ACCUMULATED = frozenset({"+", "max"})
 
 
 class Traits(NamedTuple):
-    """Facts about one op.
+    """Facts that an op declares for graph passes and code generators.
 
     Attributes:
         folds: kinds of operand dtypes (letters of `DType.kind`) for which the NumPy reference

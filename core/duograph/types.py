@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 
 class Device:
-    """One device of one backend; ``name`` is the device_target, ``index`` the device_id."""
+    """One device of a backend: ``name`` is the device_target, ``index`` the device_id."""
 
     __slots__ = ("name", "index")
     _all: dict[tuple[str, int], Device] = {}
@@ -43,7 +43,7 @@ class Device:
 
 
 class TensorType:
-    """Shape and dtype; for an eager tensor also its device and whether a tape records it.
+    """A tensor's shape and dtype; for eager tensors also the device and recording level.
 
     Attributes:
         shape: tuple of ints.
@@ -88,7 +88,7 @@ class TensorType:
             return TensorType._plain.setdefault((shape, dtype), made)
 
     def on(self, device: Device | None, level: int = 0) -> TensorType:
-        """Return the type with this device and level."""
+        """Return the variant of a tensor type with a given device and recording level."""
         variants = self._variants
         found = variants.get((device, level))
         if found is not None:
@@ -103,7 +103,7 @@ class TensorType:
 
     @property
     def committed_device(self) -> Device:
-        """The device of a type that has one; a type without a device is a bug of the caller."""
+        """The device of a tensor type, which must have one."""
         assert self.device is not None
         return self.device
 
@@ -112,7 +112,7 @@ class TensorType:
         return len(self.shape)
 
     def with_(self, shape: Shape | None = None, dtype: DType | None = None) -> TensorType:
-        """Return the plain type with another shape or dtype."""
+        """Return a tensor type, without device, with another shape or dtype."""
         return TensorType.of(
             self.shape if shape is None else tuple(shape), self.dtype if dtype is None else dtype
         )

@@ -37,7 +37,7 @@ _KERNEL = re.compile(r"(?:\bDG_KERNEL|\b__global__) void(?: __launch_bounds__\([
 
 
 def command() -> list[str] | None:
-    """Return the compiler with its arguments, or None if there is none."""
+    """Return the host's C++ compiler with its arguments, or None if there is none."""
     chosen = shlex.split(os.environ.get("CXX", ""))
     for words in [chosen] if chosen else [["g++"], ["c++"], ["clang++"]]:
         found = shutil.which(words[0])
@@ -48,9 +48,10 @@ def command() -> list[str] | None:
 
 @functools.cache
 def _machine_flags() -> tuple[str, ...]:
-    """Return the flags that make fused multiply-add one instruction, where the processor has it.
+    """Return the compiler flags that make fused multiply-add one instruction on this CPU.
 
-    The library function takes a hundred instructions.
+    There are none if the processor lacks the instruction. The library function takes a hundred
+    instructions.
     """
     try:
         facts = pathlib.Path("/proc/cpuinfo").read_text()
@@ -60,7 +61,7 @@ def _machine_flags() -> tuple[str, ...]:
 
 
 class HostCompiler(Compiler):
-    """The machine's C++ compiler.
+    """The machine's C++ compiler, which builds CUDA sources for the emulated CUDA device.
 
     Raises:
         FileNotFoundError: there is none.
@@ -88,7 +89,7 @@ class HostCompiler(Compiler):
         return self.compile(f'{self.shim}#line 1 "kernel.cu"\n{source}\n{exports}')
 
     def machine(self) -> bytes:
-        """Compile the emulated machine, the library that runs kernels."""
+        """Compile the emulated CUDA machine, a library that runs kernels; return its image."""
         text = (HERE / "machine.cpp").read_text()
         return self.image(text.replace('#include "machine.h"', (HERE / "machine.h").read_text()))
 
@@ -98,7 +99,7 @@ class HostCompiler(Compiler):
         return super().image(source)
 
     def compile(self, text: str) -> bytes:
-        """Compile a source to a shared library and return its path."""
+        """Compile C++ source to a shared library; return the library's contents."""
         from duograph.backend import disk_cache
 
         out = disk_cache.scratch(".so")

@@ -1,4 +1,5 @@
-"""The driver API over the emulated machine: functions, conventions and numbers of
+"""The emulated CUDA driver, with functions and numbers as in `cuda.bindings.driver`.
+
 `cuda.bindings.driver`.
 
 The backend's code for contexts, memory, modules and launches therefore runs as on a GPU. The
@@ -27,7 +28,7 @@ BESIDE = 0xA5
 
 
 class CUresult(enum.IntEnum):
-    """Result codes, with the driver's numbers."""
+    """CUDA result codes, with the CUDA driver's numbers."""
 
     CUDA_SUCCESS = 0
     CUDA_ERROR_INVALID_VALUE = 1
@@ -39,7 +40,7 @@ class CUresult(enum.IntEnum):
 
 
 class CUdevice_attribute(enum.IntEnum):
-    """Device attributes, with the driver's numbers."""
+    """CUDA device attributes, with the CUDA driver's numbers."""
 
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
@@ -48,7 +49,7 @@ class CUdevice_attribute(enum.IntEnum):
 
 
 class CUmemPool_attribute(enum.IntEnum):
-    """Memory pool attributes, with the driver's numbers."""
+    """CUDA memory pool attributes, with the CUDA driver's numbers."""
 
     CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4
     CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5
@@ -57,13 +58,13 @@ class CUmemPool_attribute(enum.IntEnum):
 
 
 class CUstream_flags(enum.IntEnum):
-    """Stream flags, with the driver's numbers."""
+    """CUDA stream flags, with the CUDA driver's numbers."""
 
     CU_STREAM_NON_BLOCKING = 1
 
 
 class CUstreamCaptureMode(enum.IntEnum):
-    """Stream capture modes, with the driver's numbers."""
+    """CUDA stream capture modes, with the CUDA driver's numbers."""
 
     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1
 
@@ -75,7 +76,7 @@ _OK = CUresult.CUDA_SUCCESS
 
 
 class EmulatedDriver:
-    """An object with the functions of `cuda.bindings.driver`, backed by the emulated machine.
+    """An emulation of `cuda.bindings.driver` that runs kernels on the CPU, for tests.
 
     Args:
         compiler: builds the library that runs kernels.
@@ -106,7 +107,7 @@ class EmulatedDriver:
         self.capture: list[Any] | None = None
 
     def machine(self) -> ctypes.CDLL:
-        """The library that runs kernels, built at the first launch."""
+        """Return the library that runs emulated CUDA kernels, built at the first launch."""
         if self._machine is None:
             found = _load(self.compiler.machine())
             found.dg_problem.restype = ctypes.c_char_p
@@ -160,7 +161,7 @@ class EmulatedDriver:
         return _OK, self.text.encode()
 
     def _captures(self, what: str, *rest: Any) -> Answer:
-        """Return the error code for a call that a capturing stream does not allow."""
+        """Return the error of an emulated CUDA call that is illegal while a stream captures."""
         return self._bad(
             CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, f"{what} while capturing", *rest
         )
@@ -190,7 +191,10 @@ class EmulatedDriver:
         return (_OK,)
 
     def cuMemAllocAsync(self, nbytes: int, stream: int) -> Answer:
-        """Allocate memory between guard zones; freed memory stays reserved, as if it were fragmented."""
+        """Allocate emulated device memory between guard zones.
+
+        Freed memory stays reserved, as if the memory were fragmented.
+        """
         if self.capture is not None:
             return self._captures("cuMemAllocAsync", 0)
         if nbytes <= 0:
@@ -331,7 +335,7 @@ class EmulatedDriver:
 
 
 class _Kernel(ctypes.Structure):
-    """The C struct `dg_kernel` of machine.h."""
+    """The C struct `dg_kernel` of machine.h, which describes a launch to the emulated machine."""
 
     _fields_ = [
         ("run", ctypes.c_void_p),
@@ -345,7 +349,7 @@ class _Kernel(ctypes.Structure):
 
 
 def _load(image: bytes) -> ctypes.CDLL:
-    """Load a library from its bytes."""
+    """Load a shared library from its bytes, through a temporary file."""
     file, path = tempfile.mkstemp(suffix=".so")
     try:
         with open(file, "wb") as out:

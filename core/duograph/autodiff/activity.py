@@ -22,7 +22,7 @@ _OPAQUE = frozenset({"host_call", "stack_new", "stack_holds"})
 
 
 def has_cotangent(type_: ValueType) -> bool:
-    """Return whether values of this type can have a cotangent: tensors, host floats and stacks."""
+    """Return whether values of a type can have a cotangent: tensors, host floats and stacks."""
     return isinstance(type_, TensorType) or type_ is FLOAT or type_ is STACK
 
 
@@ -32,12 +32,12 @@ def expandable(op: Op) -> bool:
 
 
 def passes_on(op: Op) -> bool:
-    """Return whether results of the op can depend differentiably on its operands."""
+    """Return whether an op's results can depend differentiably on its operands."""
     return (op.differentiable and op.name not in _OPAQUE) or op.name in STACK_OPS
 
 
 def operand_types(graph: Graph, node: GraphNode) -> tuple[TensorType | None, ...]:
-    """Return the types of the operands of an op on tensors; None for an absent operand."""
+    """Return the types of a tensor op's operands, with None for an absent operand."""
     found: list[TensorType | None] = []
     for i in node.operands:
         type_ = None if i is None else graph.types[i]
@@ -47,7 +47,7 @@ def operand_types(graph: Graph, node: GraphNode) -> tuple[TensorType | None, ...
 
 
 class Activity:
-    """Activity of the graphs of one linearization, computed once for each set of parameters.
+    """Cached activity analysis: which graph values depend on differentiated parameters.
 
     Loops and recursive calls are iterated to a fixed point.
     """
@@ -57,7 +57,7 @@ class Activity:
         self._named: dict[tuple[NamedGraph, tuple[bool, ...]], tuple[bool, ...]] = {}
 
     def results(self, graph: Graph, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return, for each result of the graph, whether it depends on a wanted parameter."""
+        """Return, for each graph result, whether it depends on a differentiated parameter."""
         key = (graph, tuple(wanted))
         found = self._graphs.get(key)
         if found is None:
@@ -74,7 +74,7 @@ class Activity:
         return found
 
     def carries(self, body: Graph, n_carry: int, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return, for each parameter of a loop body, whether it is active in some iteration."""
+        """Return, for each loop body parameter, whether it is active in some iteration."""
         flags = list(wanted)
         while True:
             found = self.results(body, flags)[1:]

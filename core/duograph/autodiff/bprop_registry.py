@@ -86,12 +86,12 @@ class BpropRegistry:
         return decorate
 
     def get(self, prim: object) -> Callable[[Mapping[str, object]], Bprop] | None:
-        """Return the getter in force for an op, `attributes -> bprop`, or None."""
+        """Return the gradient rule getter in force for an op, `attributes -> bprop`, or None."""
         return _find(prim)[0].bprop_rule
 
 
 def _takes_attributes(bprop: Bprop, op: Op) -> bool:
-    """Return whether a rule takes the attributes of the op as inputs, after the operands."""
+    """Return whether a gradient rule takes the op's attributes after the operands."""
     parameters = inspect.signature(bprop).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return False
@@ -108,7 +108,7 @@ def _takes_attributes(bprop: Bprop, op: Op) -> bool:
 
 
 def _find(prim: object) -> tuple[Op, type[Primitive]]:
-    """Return the op that a primitive class, an op or a name stands for, and its class."""
+    """Return the op for a primitive class, an op or an op's name, and its primitive class."""
     if isinstance(prim, str):
         found = OPS.get(prim)
         if found is None:

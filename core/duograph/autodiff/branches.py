@@ -87,11 +87,11 @@ class SwitchPlan:
         return Graph(builder.n_params, builder.types, builder.nodes, tuple(outputs), False)
 
     def active_results(self) -> list[bool]:
-        """Return, for each result, whether it is active in some branch."""
+        """Return, for each result of a switch, whether it is active in some branch."""
         return [any(j.outputs[k] in j.active for j in self.joints) for k in range(self.n_results)]
 
     def _outer_id(self, lin: Linearized, slot_of: dict[int, int], i: int, node: GraphNode) -> int:
-        """Return the id outside the switch of a residual with id `i` in a branch's forward graph."""
+        """Return the id outside a switch of residual `i` of a branch's forward graph."""
         if i < len(self.operands):
             return self.operands[i]
         if i in slot_of:
@@ -99,7 +99,7 @@ class SwitchPlan:
         return node.results[lin.forward.outputs.index(i)]
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the switch of the branches' backward graphs."""
+        """Append a switch that runs the backward graph of the branch that ran forward."""
         builder = sweep.builder
         results = node.results[: self.n_results]
         present = [sweep.status(r) if r in sweep.active else ABSENT for r in results]
@@ -144,14 +144,14 @@ def _status_of(halves: Linearized, parameter: int) -> int:
 
 
 def _joined_status(statuses: Sequence[int]) -> int:
-    """Return the status of a cotangent that has these statuses in the branches."""
+    """Combine the statuses of one cotangent in all branches of a switch into one."""
     if all(s == PRESENT for s in statuses):
         return PRESENT
     return GARBAGE if GARBAGE in statuses else NEUTRAL
 
 
 def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph, list[int]]:
-    """Return a graph that takes each operand once, and these operands."""
+    """Return a graph and its operands with repeated operands merged into one each."""
     unique = list(dict.fromkeys(operands))
     if len(unique) == len(operands):
         return graph, unique
@@ -164,7 +164,7 @@ def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph,
 def plan_switch(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append a switch that also returns residuals; see `control_flow`."""
+    """Append a switch that also returns residuals, and store the plan of its derivative."""
     index, *xs = [i for i in operands if i is not None]
     active = [i in joint.active for i in xs]
     branches: Sequence[Graph] = node.attributes["branches"]

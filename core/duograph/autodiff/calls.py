@@ -29,7 +29,7 @@ __all__ = ["RecursivePair", "plan_call", "plan_custom"]
 
 
 class RecursivePair:
-    """The derivative of a recursive function: one forward, and a backward per set of cotangents.
+    """The derivative of a recursive function: a forward and several backward functions.
 
     Attributes:
         target: the function.
@@ -51,7 +51,7 @@ class RecursivePair:
         self._backwards: dict[tuple[tuple[int, ...], tuple[int, ...]], NamedGraph] = {}
 
     def build(self) -> None:
-        """Complete the forward. Calls of the function inside it use this pair."""
+        """Build the forward graph of a recursive function, which also returns residuals."""
         target, session = _graph_of(self.target), self.session
         self.joint: Joint = session.joint(target, self.wanted, session)
         self.full = lin = self.joint.full_halves()
@@ -64,7 +64,7 @@ class RecursivePair:
         self.forward.graph = Graph(builder.n_params, builder.types, builder.nodes, outputs, False)
 
     def backward(self, present: tuple[int, ...], seeded: tuple[int, ...]) -> NamedGraph:
-        """Return the backward function for cotangents of these statuses.
+        """Return a recursive function's backward for the given cotangent statuses.
 
         It takes (stack, cotangents of results..., cotangents of parameters to add to..., flags of
         both...) and returns a cotangent per wanted parameter, then the flags of `flagged(seeded)`.
@@ -123,14 +123,14 @@ def _digits(flags: Sequence[int]) -> str:
 
 
 class CallPlan:
-    """Derivative of a call of a recursive function: a call of its backward."""
+    """Derivative of a call of a recursive function: a call of the function's backward."""
 
     def __init__(self, pair: RecursivePair, operands: Sequence[int]) -> None:
         self.pair = pair
         self.operands = operands
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the call of the backward function."""
+        """Append a call of a recursive function's backward to the backward graph."""
         pair = self.pair
         *results, stack = node.results
         present = tuple([sweep.status(r) if r in sweep.active else ABSENT for r in results])
@@ -161,7 +161,7 @@ class CallPlan:
 
 
 def _is_recursive(target: NamedGraph) -> bool:
-    """Return whether a call of the function may lead to another call of it.
+    """Return whether a call of a named graph may lead to another call of the same graph.
 
     Raises:
         GradientError: the graph of a function that it calls is not complete.
@@ -193,7 +193,7 @@ def _is_recursive(target: NamedGraph) -> bool:
 def plan_call(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Inline the callee, or append a call of the forward of a recursive one; see `control_flow`."""
+    """Inline a call for differentiation, or call the forward of a recursive function."""
     session = joint.session
     target: NamedGraph = node.attributes["target"]
     wanted = tuple([i in joint.active for i in operands])
@@ -215,10 +215,10 @@ def plan_call(
 
 
 class CustomPlan:
-    """Derivative of a call whose backward the user wrote."""
+    """Derivative of a call whose backward graph the user wrote."""
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the user's backward graph."""
+        """Append the user's backward graph of a call and accumulate its gradients."""
         douts = sweep.filled_cotangents(node.results)
         operands = [i for i in node.operands if i is not None]
         values = [sweep.value(i) for i in (*operands, *node.results)]
@@ -232,7 +232,7 @@ class CustomPlan:
 def plan_custom(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append the node unchanged, with the user's backward as its plan; see `control_flow`."""
+    """Append a call with a user-written backward, and store that backward as its plan."""
     if not any(i in joint.active for i in operands[: node.attributes["n_args"]]):
         return None
     graph: Graph = node.attributes["graph"]

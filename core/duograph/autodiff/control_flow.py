@@ -28,17 +28,17 @@ __all__ = ["PLANS", "Plan", "Session"]
 
 
 class Plan(Protocol):
-    """How the reverse sweep continues through one node."""
+    """Interface of a control-flow node's derivative in the reverse sweep over a graph."""
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the backward of the node, and accumulate the cotangents of its operands."""
+        """Append a control-flow node's backward; accumulate the cotangents of its operands."""
 
 
 Planner: TypeAlias = "Callable[[Joint, GraphNode, Ids, SourceSpan | None], Sequence[int] | None]"
 
 
 class Session:
-    """What all graphs of one linearization share.
+    """State shared by all graphs and sub-graphs of one linearization.
 
     Attributes:
         joint: makes the `Joint` of a sub-graph.
@@ -54,7 +54,7 @@ class Session:
         self.pending: list[Callable[[], None]] = []
 
     def finish(self) -> None:
-        """Complete the pending backward graphs; completing one may add others."""
+        """Complete the pending backward graphs of recursive functions until none is left."""
         while self.pending:
             self.pending.pop()()
 

@@ -25,7 +25,9 @@ __all__ = ["Hook", "add_hook", "custom_gradient"]
 def custom_gradient(
     forward: Callable[..., Any], bprop: Callable[..., Any], args: Sequence[Any], name: str
 ) -> Any:
-    """Run `forward(*args)` as one tape node whose backward is `bprop(*args, out, dout)`.
+    """Run a Python function as one tape node with a user-written backward.
+
+    The node runs `forward(*args)`, and its backward is `bprop(*args, out, dout)`.
 
     Args:
         forward: any Python code that returns a Tensor or a tuple of them.
@@ -77,7 +79,7 @@ def custom_gradient(
 
 
 def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tensor | None]:
-    """Return what a `bprop` returned as one gradient or None per argument."""
+    """Return the gradients from a user's `bprop` as one Tensor or None per argument."""
     items = list(found) if isinstance(found, (tuple, list)) else [found]
     tensors = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
     if len(items) == len(args):
@@ -103,7 +105,7 @@ def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tens
 
 
 class Hook:
-    """Handle of a registered gradient hook; `remove()` unregisters it."""
+    """Handle of a gradient hook registered on a Tensor; `remove()` unregisters the hook."""
 
     def __init__(
         self, hooks: list[Callable[[Tensor], object]], function: Callable[[Tensor], object]
@@ -112,13 +114,13 @@ class Hook:
         self._function = function
 
     def remove(self) -> None:
-        """Unregister the hook; a second call does nothing."""
+        """Unregister the gradient hook; a second call does nothing."""
         if self._function in self._hooks:
             self._hooks.remove(self._function)
 
 
 def add_hook(t: Tensor, function: Callable[[Tensor], object]) -> Hook:
-    """Call `function(gradient)` when the gradient of `t` is complete.
+    """Register a function to call with the gradient of `t` once the gradient is complete.
 
     A Tensor that the function returns replaces the gradient.
 

@@ -32,7 +32,7 @@ ScalarRule: TypeAlias = Callable[..., "object | tuple[object, ...]"]
 
 
 def additive_identity(type_: ValueType) -> GraphValue:
-    """Return a cotangent that changes no bit of another one when added: -0.0, or an empty stack."""
+    """Return a cotangent that is neutral in sums: -0.0, or an empty stack."""
     if isinstance(type_, HostType):
         builder = current_builder()
         found: GraphValue = (
@@ -120,7 +120,7 @@ def _to_tensor(attributes: Mapping[str, Any]) -> Rule:
 
 
 def frame_types(types: Sequence[ValueType]) -> tuple[ValueType, ...]:
-    """Return the types of the cotangents of a frame: those of its values that can have one."""
+    """Return the cotangent types for the values of a stack frame that can have cotangents."""
     return tuple(t for t in types if has_cotangent(t))
 
 
@@ -148,7 +148,7 @@ def _pop(attributes: Mapping[str, Any]) -> Rule:
 
 
 def pop_or_identity(stack: GraphValue, types: tuple[ValueType, ...]) -> tuple[GraphValue, ...]:
-    """Pop a frame of cotangents and return (rest of the stack, *values).
+    """Pop a frame of cotangents; return (rest of the stack, *values).
 
     An empty stack stays empty and gives additive identities.
     """

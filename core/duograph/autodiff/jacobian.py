@@ -1,4 +1,4 @@
-"""Jacobians: one vjp per row (`jacrev`), or one jvp per column (`jacfwd`).
+"""Jacobian transforms: `jacrev` runs one vjp per row, and `jacfwd` one jvp per column.
 
 Both stack the rows or columns and work on any function that `vjp` takes.
 """
@@ -24,7 +24,7 @@ __all__ = ["jacrev", "jacfwd"]
 def _of_chosen(
     fn: Callable[..., Any], args: tuple[Any, ...], positions: tuple[int, ...]
 ) -> Callable[..., Any]:
-    """Return `fn` as a function of the arguments at `positions` alone."""
+    """Return `fn` as a function of the arguments at `positions` alone, the others fixed."""
     for i in positions:
         if i >= len(args) or not isinstance(args[i], Tensor):
             raise ArgumentError(
@@ -41,7 +41,7 @@ def _of_chosen(
 
 
 def _basis(like: Tensor) -> list[Tensor]:
-    """Return the unit tensors of the shape of `like`, one per element."""
+    """Return the standard basis of tensors shaped like `like`, one per element."""
     eye = np.eye(like.size, dtype=like.dtype.np)
     return [Tensor(row.reshape(like.shape), like.dtype) for row in eye]
 

@@ -57,7 +57,7 @@ def linearize(
 
 
 class Joint:
-    """A graph that is being differentiated: its forward nodes, and which values are active.
+    """A graph being differentiated: its forward nodes, active values and plans.
 
     Attributes:
         graph: the graph.
@@ -94,7 +94,7 @@ class Joint:
         single: bool,
         span: SourceSpan | None,
     ) -> tuple[int, ...]:
-        """Append a node whose result types are known, and return the ids of its results."""
+        """Append a forward node with known result types, and return the ids of its results."""
         builder = self.builder
         first = len(builder.types)
         builder.types.extend(types)
@@ -103,7 +103,7 @@ class Joint:
         return results
 
     def inline(self, graph: Graph, params: Sequence[int], span: SourceSpan | None) -> list[int]:
-        """Append the nodes of `graph` applied to `params`, and return the ids of its results.
+        """Append a graph's nodes applied to `params` to the forward; return result ids.
 
         Composite ops on active values are replaced by their bodies.
         """
@@ -138,7 +138,7 @@ class Joint:
     def _expanded(
         self, graph: Graph, node: GraphNode, operands: Ids, span: SourceSpan | None
     ) -> list[int]:
-        """Append the body of a composite op.
+        """Append the body of a composite op to the forward nodes.
 
         Operands that it uses several times get an alias, so that their cotangents are first summed
         within the body and then added in the order of the operands.
@@ -160,7 +160,7 @@ class Joint:
     def halves(
         self, present: Sequence[int], seeded: Sequence[int], outermost: bool = False
     ) -> Linearized:
-        """Return the halves for cotangents of these statuses; see `Sweep`."""
+        """Return the forward and backward graph for results' cotangents of given statuses."""
         key = (tuple(present), tuple(seeded), outermost)
         found = self._halves.get(key)
         if found is None:
@@ -168,7 +168,10 @@ class Joint:
         return found
 
     def full_halves(self) -> Linearized:
-        """Return the halves with the most residuals: every result that can have a cotangent has one."""
+        """Return the forward and backward graph with cotangents for all results.
+
+        Its residuals include those of every other combination of cotangents.
+        """
         present = [int(has_cotangent(self.graph.types[i])) for i in self.graph.outputs]
         return self.halves(present, (ABSENT,) * self.graph.n_params)
 
@@ -186,7 +189,7 @@ def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
 
 
 def _uses(graph: Graph) -> list[int]:
-    """Return how often each parameter is used; being returned counts twice."""
+    """Return how often a graph uses each parameter; being returned counts twice."""
     n = graph.n_params
     uses = [0] * n
     for node in graph.nodes:

@@ -53,7 +53,7 @@ Pattern: TypeAlias = "tuple[int, ...]"
 
 
 class WhilePlan:
-    """Derivative of a loop.
+    """Derivative of a while loop, from the forward loop and the body's derivative.
 
     Attributes:
         n_carry: number of carries.
@@ -78,7 +78,10 @@ class WhilePlan:
         self.frame_types = tuple(lin.forward.types[i] for i in self.kept)
 
     def forward_body(self) -> Graph:
-        """Return the body (*carries, stack, *invariants) -> (predicate, *carries, stack)."""
+        """Return the loop body graph that also pushes residuals to a stack.
+
+        It maps (*carries, stack, *invariants) to (predicate, *carries, stack).
+        """
         lin, n = self.full, self.n_carry
         types = lin.forward.types[: lin.forward.n_params]
         kinds = [*types[:n], STACK, *types[n:]]
@@ -94,7 +97,7 @@ class WhilePlan:
         return Graph(builder.n_params, builder.types, builder.nodes, outputs, False)
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the backward loop."""
+        """Append the loop that runs the backward of all iterations, last iteration first."""
         start = tuple(
             [
                 sweep.status(r) if w else ABSENT
@@ -105,12 +108,12 @@ class WhilePlan:
             _Backward(self, sweep, node, start).append()
 
     def halves(self, pattern: Pattern, seeded: Sequence[int]) -> Linearized:
-        """Return the halves of the body when the carries' cotangents have these statuses."""
+        """Return the loop body's forward and backward graph for carry cotangent statuses."""
         return self.joint.halves((ABSENT, *pattern), seeded)
 
 
 class _Backward:
-    """Builds one backward loop.
+    """Builder of the backward loop of a while loop.
 
     It carries the stack, the number of the pattern (if there are several), and the cotangents of
     `carried` and `summed` operands with the flags of `flagged_carries` and `flagged_sums`.
@@ -160,7 +163,7 @@ class _Backward:
         )
 
     def _settle_seeds(self) -> list[int]:
-        """Return the seeds' statuses, iterated until no iteration makes one of a sum worse."""
+        """Return the statuses of the cotangent sums, iterated to a fixed point."""
         sweep, operands = self.sweep, self.plan.operands
         seeds = [ABSENT] * len(operands)
         for k in self.summed:
@@ -180,7 +183,7 @@ class _Backward:
                 seeds[i] = GARBAGE
 
     def append(self) -> None:
-        """Append the loop, and set the cotangents of the operands."""
+        """Append the backward loop, and set the cotangents of the loop's operands."""
         sweep, plan = self.sweep, self.plan
         builder, operands, results = sweep.builder, plan.operands, self.node.results
         stack = builder.tensor(results[plan.n_carry])
@@ -275,7 +278,7 @@ class _Backward:
             return builder.finish((more, rest, *found))
 
     def _step(self, s: int, kinds: list[ValueType]) -> Graph:
-        """Return the backward of one iteration with pattern s.
+        """Return the graph of one backward iteration with cotangent pattern number s.
 
         It takes the values in the order of `_body` and returns the carries without the stack.
         """
@@ -310,12 +313,12 @@ class _Backward:
 
 
 def _statuses(halves: Linearized) -> zip[tuple[int, int]]:
-    """Return pairs of a parameter of the body and the status of its cotangent."""
+    """Return (parameter of the loop body, status of its cotangent) pairs."""
     return zip(halves.wrt, halves.statuses)
 
 
 def _patterns(plan: WhilePlan, start: Pattern) -> tuple[list[Pattern], list[int]]:
-    """Return the patterns from the last iteration backwards until they repeat, and successors."""
+    """Return the cotangent patterns of iterations, last first, and each one's successor."""
     patterns, after = [start], []
     while True:
         following = _following(plan, patterns[-1])
@@ -329,13 +332,16 @@ def _patterns(plan: WhilePlan, start: Pattern) -> tuple[list[Pattern], list[int]
 
 
 def _following(plan: WhilePlan, pattern: Pattern) -> Pattern:
-    """Return the pattern of the iteration before one with `pattern`."""
+    """Return the carry cotangent statuses one loop iteration earlier than `pattern`."""
     known = dict(_statuses(plan.halves(pattern, (ABSENT,) * len(plan.operands))))
     return tuple([known.get(k, ABSENT) for k in range(plan.n_carry)])
 
 
 def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
-    """Return one pattern for all iterations: any cotangent that may exist has status GARBAGE."""
+    """Return one cotangent pattern that is valid for all iterations of a loop.
+
+    Every cotangent that may exist has status GARBAGE in the pattern.
+    """
     pattern = tuple([GARBAGE if s else ABSENT for s in start])
     while True:
         found = tuple(
@@ -347,7 +353,7 @@ def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
 
 
 def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
-    """Return `new` if the loop ran, else `idle`; a result of a loop that did not is its operand."""
+    """Return `new` if the loop ran at least one iteration, else `idle`, as a graph value."""
     value = select(ran, (idle.value, new.value), lambda a, b: a, lambda a, b: b)
     if idle.status == PRESENT:  # then `new`, to which the first iteration added it, exists as well
         return Cotangent(value)
@@ -359,7 +365,7 @@ def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
 def plan_while(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append a loop that pushes residuals; see `control_flow`."""
+    """Append a loop that pushes residuals to a stack, and store its derivative's plan."""
     n = node.attributes["n_carry"]
     body: Graph = node.attributes["body"]
     predicate, *rest = [i for i in operands if i is not None]

@@ -29,7 +29,7 @@ Prepared: TypeAlias = "tuple[Linearized, Callable[..., Any], tuple[int, ...] | N
 
 
 class GraphPlan:
-    """Plan of a call of a graph.
+    """Tape node plan that differentiates a graph: an eager op or a compiled function.
 
     The graph is linearized once for the operands that are differentiated, and its backward graph is
     lowered once for each combination of cotangents that are present.
@@ -58,7 +58,7 @@ class GraphPlan:
             self.fast = self._lower_and_call
 
     def _lower_and_call(self, *handles: Handle) -> Any:
-        """Lower the backward graph at its first use and replace `fast` by the kernel.
+        """Compile the backward graph at first use, install it as `fast`, and call it.
 
         Most plans of a program that does not train never run.
         """
@@ -84,7 +84,7 @@ class GraphPlan:
         return found
 
     def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
-        """Return one cotangent per parent of the node, None where there is none."""
+        """Compute the cotangents of a tape node's operands from those of its results."""
         present = tuple([c is not None for c in cotangents])
         lin, kernel, pick = self._prepared(present)
         residuals = node.residuals
@@ -109,7 +109,7 @@ class GraphPlan:
     def _replayed(
         self, node: Node, lin: Linearized, residuals: Sequence[Any], given: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """Run the backward graph op by op on tensors, so that an outer derivative records it."""
+        """Run a backward graph op by op, so that an outer derivative records the ops."""
         types = [lin.forward.types[i] for i in lin.residuals]
         values = [self._as_tensor(node, r, t) for r, t in zip(residuals, types, strict=True)]
         return replay(lin.backward, [*values, *given], self.device)
@@ -126,7 +126,7 @@ class GraphPlan:
 
 
 class OwnResult:
-    """A residual that is a result of its own node, kept without a reference cycle to the node."""
+    """A residual that is its tape node's own result, stored without a reference cycle."""
 
     __slots__ = ("type", "_buf", "index")
 
@@ -137,7 +137,7 @@ class OwnResult:
 
 
 class PythonPlan:
-    """Plan of a node whose backward is a Python function of tensors.
+    """Plan of a tape node whose backward is a Python function of tensors.
 
     The function is called as `function(create_graph, *cotangents)`, with zeros for absent
     cotangents, and returns one gradient or None per parent.
@@ -162,7 +162,7 @@ class PythonPlan:
         self.fast_wrt: tuple[int, ...] = ()
 
     def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
-        """Return one cotangent per parent of the node, None where there is none."""
+        """Call the Python backward of a tape node; return one cotangent or None per operand."""
         given = []
         for c, t in zip(cotangents, self.result_types, strict=True):
             if c is None:

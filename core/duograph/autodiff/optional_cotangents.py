@@ -39,7 +39,7 @@ ABSENT, PRESENT, NEUTRAL, GARBAGE = range(4)
 
 @dataclasses.dataclass(frozen=True)
 class Cotangent:
-    """A cotangent, as values of the graph under construction; `flag` is set iff status > PRESENT."""
+    """A cotangent as graph values; `flag` is set if and only if status > PRESENT."""
 
     value: GraphValue
     status: int = PRESENT
@@ -56,7 +56,7 @@ def flag_of(c: Cotangent | None) -> GraphScalar:
 
 
 def either(flags: Sequence[GraphScalar | None]) -> GraphScalar:
-    """Return the disjunction of flags."""
+    """Return the logical or of several flags, as a host bool of the graph."""
     found = flags[0]
     assert found is not None
     for flag in flags[1:]:
@@ -104,7 +104,7 @@ def _second(a: GraphValue, b: GraphValue) -> GraphValue:
 
 
 def added(have: Cotangent, new: Cotangent) -> Cotangent:
-    """Return the sum of two cotangents of one value, which exists where either does."""
+    """Return the sum of two optional cotangents, which exists where either one exists."""
     a, b = have.value, new.value
     if GARBAGE not in (have.status, new.status):
         if PRESENT in (have.status, new.status):
@@ -123,7 +123,7 @@ def added(have: Cotangent, new: Cotangent) -> Cotangent:
 
 
 def with_zeros(c: Cotangent) -> GraphValue:
-    """Return the value of a cotangent, or zeros in runs without one."""
+    """Return a cotangent's value, or zeros in runs where the cotangent does not exist."""
     if c.status == PRESENT:
         return c.value
 

@@ -1,4 +1,4 @@
-"""Cuts a graph with forward and backward nodes into two graphs that communicate by residuals.
+"""Partitions a graph into forward and backward graphs that communicate by residuals.
 
 Residuals are the forward values that backward nodes use. Cheap values that depend on constants
 alone are computed again in the backward graph instead of being kept.
@@ -55,7 +55,7 @@ def partition(
     wrt: tuple[int, ...],
     statuses: tuple[int, ...],
 ) -> Linearized:
-    """Return the two halves of a joint graph.
+    """Split a graph of forward and backward nodes into a forward and a backward graph.
 
     Args:
         types: of the values of the joint graph.
@@ -111,7 +111,7 @@ def partition(
 
 
 def _constant_nodes(nodes: Sequence[GraphNode]) -> dict[int, GraphNode]:
-    """Return the nodes of cheap values that depend on constants alone, by each of their results."""
+    """Return the nodes that cheaply compute values from constants alone, by result id."""
     makers: dict[int, GraphNode] = {}
     for node in nodes:
         if node.operands:
@@ -125,7 +125,7 @@ def _constant_nodes(nodes: Sequence[GraphNode]) -> dict[int, GraphNode]:
 
 
 def _recompute(i: int, makers: dict[int, GraphNode], into: dict[int, GraphNode]) -> None:
-    """Add the node of a value, and those it depends on, to `into`."""
+    """Collect in `into` the nodes that recompute a value from constants."""
     node = makers[i]
     into[node.results[0]] = node
     for operand in node.operands:
@@ -140,7 +140,7 @@ def _renumbered(
     outputs: Sequence[int],
     single: bool,
 ) -> tuple[Graph, dict[int, int]]:
-    """Return a graph of some nodes of another one, and its number of each old id."""
+    """Return selected nodes as a graph with new value ids, and the map from old ids."""
     number: dict[int, int] = {i: k for k, i in enumerate(params)}
     kinds = [types[i] for i in params]
     made: list[GraphNode] = []

@@ -26,7 +26,7 @@ def tensors_of(value: object) -> Iterator[Tensor]:
 
 
 def mapped(value: Any, function: Callable[[Tensor], Any]) -> Any:
-    """Return the pytree with `function` applied to its tensors and other leaves unchanged."""
+    """Apply a function to the tensors of a pytree; other leaves stay unchanged."""
     if isinstance(value, Tensor):
         return function(value)
     if isinstance(value, tuple):

@@ -35,7 +35,7 @@ __all__ = ["Recording", "detached", "ones_of", "record", "with_present_edge"]
 
 
 class Recording:
-    """A function call that the tape recorded.
+    """A function call that the tape recorded, with its inputs and outputs.
 
     Attributes:
         start: sequence number at which the call began.
@@ -53,7 +53,7 @@ class Recording:
         self.result: Any = None
 
     def add_leaf(self, edge: Edge, type_: TensorType) -> None:
-        """Differentiate with respect to the tensor of this edge too."""
+        """Add a tensor's tape edge to the leaves to differentiate with respect to."""
         self.leaves.append(edge)
         self.leaf_types.append(type_)
 
@@ -119,7 +119,7 @@ def with_present_edge(t: Tensor) -> Tensor:
 
 
 def _alias(t: Tensor, level: int) -> Tensor:
-    """Return a recorded tensor of the value of `t`, with respect to which a derivative is taken."""
+    """Return a tensor of the value of `t` with a new edge, to differentiate with respect to."""
     if t._type.device is None:
         commit(t, registry.current_device())
     type_ = t._type
@@ -132,7 +132,7 @@ def _alias(t: Tensor, level: int) -> Tensor:
 
 
 def _start_edge(t: Tensor) -> Edge:
-    """Return a new edge for `t`, connected to the edge of an enclosing derivative if one records it."""
+    """Return a new tape edge for `t`, linked to its edge in an enclosing derivative."""
     type_ = t._type
     if type_.level and runtime_state.derivatives > 1:
         plan = PythonPlan(
@@ -148,7 +148,7 @@ def _start_edge(t: Tensor) -> Edge:
 
 @contextmanager
 def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list[Edge]]:
-    """Record Parameters as leaves while the block runs; yields their edges."""
+    """Context manager that records Parameters as tape leaves, and yields their edges."""
     edges: list[Edge] = []
     before: list[tuple[Parameter, TensorType | None, Edge | None]] = []
     try:
@@ -186,7 +186,7 @@ def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list
 
 
 def _leaf_of(p: Parameter) -> Leaf:
-    """Return the leaf of a Parameter, which is kept from one derivative to the next."""
+    """Return the tape leaf of a Parameter, which later derivatives reuse."""
     leaf: Leaf | None = p.__dict__.get("_leaf")
     if leaf is None or leaf.type.plain is not p._type.plain:
         leaf = p.__dict__["_leaf"] = Leaf(p._type.on(p._type.device))
@@ -205,7 +205,7 @@ def record(
     weights: Sequence[Parameter],
     has_aux: bool,
 ) -> Recording:
-    """Call `fn` and record it for a derivative by the inputs at `positions` and by `weights`.
+    """Call a function and record it on the tape for the chosen inputs and weights.
 
     With `has_aux` only the first item of the result is differentiated.
 

@@ -59,7 +59,7 @@ def with_parameters(graph: Graph, types: Sequence[ValueType], positions: Sequenc
 
 
 def reopened(graph: Graph) -> GraphBuilder:
-    """Return a builder that holds a copy of the graph, to append nodes."""
+    """Return a builder that holds a copy of a graph, so that nodes can be appended."""
     builder = GraphBuilder()
     builder.types = list(graph.types)
     builder.nodes = list(graph.nodes)
@@ -87,7 +87,7 @@ def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[GraphValue]) -
 
 
 def unread_residual(type_: ValueType) -> GraphValue:
-    """Return a value of this type for a residual that the branch taken does not produce."""
+    """Return a filler value for a residual that only another branch produces."""
     if not isinstance(type_, HostType):
         return filled(type_, 0)
     builder = current_builder()
@@ -130,7 +130,7 @@ def with_outputs_for(
 def by_parameter(
     halves: Linearized, outputs: Sequence[Item]
 ) -> tuple[Mapping[int, Item], Mapping[int, Item]]:
-    """Return the cotangents that a backward graph computes, and their flags, by parameter."""
+    """Return a backward graph's cotangents and flags, by the parameter they belong to."""
     known = dict(zip(halves.wrt, outputs))
     flagged = [i for i, s in zip(halves.wrt, halves.statuses) if s > PRESENT]
     return known, dict(zip(flagged, outputs[len(halves.wrt) :]))

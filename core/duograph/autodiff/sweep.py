@@ -29,7 +29,7 @@ __all__ = ["Sweep", "missing_cotangent"]
 
 
 class Sweep:
-    """One reverse sweep over a graph, from the cotangents of its results to those of parameters.
+    """Reverse sweep over a graph, from cotangents of results to cotangents of parameters.
 
     Attributes:
         joint: the graph and the plans of its nodes with control flow.
@@ -55,22 +55,22 @@ class Sweep:
         builder.n_params = joint.graph.n_params
 
     def value(self, id_: int) -> GraphValue:
-        """Return a forward value for a rule; an alias of an operand is that operand."""
+        """Return a forward value for a gradient rule, resolving aliases of operands."""
         found: GraphValue = self.builder.tensor(self.joint.alias.get(id_, id_))
         return found
 
     def status(self, id_: int) -> int:
-        """Return the status of a value's cotangent."""
+        """Return the status (present, absent or optional) of a graph value's cotangent."""
         found = self.cotangents.get(id_)
         return ABSENT if found is None else found.status
 
     def accumulate(self, id_: int, new: Cotangent) -> None:
-        """Add to the cotangent of a value."""
+        """Add a cotangent to the sum of cotangents of a graph value."""
         have = self.cotangents.get(id_)
         self.cotangents[id_] = new if have is None else added(have, new)
 
     def halves(self) -> Linearized:
-        """Run the sweep and return the forward and the backward graph."""
+        """Run the reverse sweep; return the forward and the backward graph."""
         joint, builder = self.joint, self.builder
         n_forward = len(builder.nodes)
         of_results = [(i, s) for i, s in zip(joint.outputs, self.present) if s]
@@ -113,7 +113,7 @@ class Sweep:
         )
 
     def _node(self, node: GraphNode) -> None:
-        """Append the backward of one op call, by its bprop rule."""
+        """Append the backward of one graph node, by its plan or its op's gradient rule."""
         active, builder = self.active, self.builder
         if active.isdisjoint(node.results) or active.isdisjoint(node.operands):
             return
@@ -145,7 +145,7 @@ class Sweep:
                 self.accumulate(operand, Cotangent(value, status, flag))
 
     def filled_cotangents(self, results: Sequence[int]) -> list[GraphValue]:
-        """Return the cotangents of a node's results for a rule, zeros for those not there."""
+        """Return the cotangents of a node's results, with zeros for missing ones."""
         return [
             self.cotangents[r].value
             if r in self.cotangents
@@ -154,7 +154,7 @@ class Sweep:
         ]
 
     def joined_status(self, results: Sequence[int]) -> tuple[int, GraphScalar | None]:
-        """Return status and flag of what a rule computes from the cotangents of these results."""
+        """Return the status and flag of a gradient computed from several cotangents."""
         given = [self.cotangents[r] for r in results if r in self.cotangents]
         if any(c.status == PRESENT for c in given):
             return PRESENT, None
@@ -162,12 +162,12 @@ class Sweep:
 
 
 def missing_cotangent(type_: ValueType) -> GraphValue:
-    """Return the cotangent of a result that nothing uses, for a rule that needs one."""
+    """Return a zero cotangent for a result that nothing uses, for rules that need one."""
     return filled(type_, 0) if isinstance(type_, TensorType) else additive_identity(type_)
 
 
 def _per_operand(op: Op, operands: Sequence[object], found: Any) -> tuple[Any, ...]:
-    """Return what a rule returned as one item per operand.
+    """Return the gradients from a rule as a tuple with one item per operand.
 
     Raises:
         GradientError: another number of gradients than operands.
@@ -190,7 +190,7 @@ def _per_operand(op: Op, operands: Sequence[object], found: Any) -> tuple[Any, .
 
 
 def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: Any) -> GraphValue:
-    """Return the gradient as a value of the operand's type, cast to its dtype if necessary.
+    """Return a gradient checked and cast to the type of the operand that it belongs to.
 
     Raises:
         GradientShapeError: it has another shape.
@@ -220,4 +220,4 @@ def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: Any) -> Graph
 
 
 class GradientShapeError(GradientError, ShapeError):
-    """A rule returned a gradient of another shape than the operand's."""
+    """Error: a gradient rule returned another shape than the operand's."""

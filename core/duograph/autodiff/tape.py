@@ -33,7 +33,7 @@ next_sequence = _sequence.__next__
 
 
 class DerivativeScope:
-    """Context manager: this thread records one more, nested, derivative.
+    """Context manager that makes the thread record one more nested derivative.
 
     Entering returns the nesting depth, 1 for the outermost. When a thread leaves its outermost
     derivative, tensors that took a recorded value in place are detached from the tape.
@@ -52,7 +52,7 @@ class DerivativeScope:
 
 
 def _detach_written_tensors() -> None:
-    """Detach tensors that took a recorded value in place; they keep the value."""
+    """Detach from the tape the tensors that took a recorded value by in-place writes."""
     tensors = [ref() for ref in thread_state.recorded_writes.values()]
     thread_state.recorded_writes.clear()
     for t in tensors:
@@ -76,7 +76,7 @@ def edge_of(t: Tensor) -> Edge:
 
 
 class Plan(Protocol):
-    """Computes the cotangents of a node's operands from those of its results.
+    """Interface that computes the cotangents of a tape node's operands.
 
     Attributes:
         n_results: number of results of the node.
@@ -100,7 +100,7 @@ class Plan(Protocol):
 
 
 class Node:
-    """One recorded call; also the edge to its result when there is only one.
+    """A tape node: one recorded call, and the edge to its result if there is only one.
 
     Attributes:
         seq: sequence number; a node's is larger than that of everything it depends on.
@@ -136,7 +136,7 @@ class Leaf:
 
 
 class Output:
-    """The edge to one result of a node that has several."""
+    """The tape edge to one result of a node that has several."""
 
     __slots__ = ("node", "index", "seq", "hooks", "__weakref__")
 
@@ -228,14 +228,14 @@ def backward(
 
 
 def _at_leaf(leaf: Edge, value: Any, create_graph: bool) -> Any:
-    """Return the complete cotangent of a leaf after its hooks."""
+    """Return the complete cotangent of a tape leaf after running its gradient hooks."""
     if value is not None and leaf.hooks:
         return _run_hooks(leaf, value, create_graph)
     return value
 
 
 def _edge_type(edge: Edge) -> TensorType:
-    """Return the type, with device, of the tensor that holds the edge."""
+    """Return the type, with device, of the tensor that holds a tape edge."""
     if isinstance(edge, Leaf):
         return edge.type
     if isinstance(edge, Output):

@@ -43,7 +43,7 @@ def positions_of(grad_position: object) -> tuple[tuple[int, ...], bool]:
 
 
 def _weights(weights: Weights) -> tuple[list[Parameter], bool]:
-    """Return the weights as a list, and True if a single bare Parameter was given."""
+    """Return `weights` as a list, and True if a single bare Parameter was given."""
     if weights is None:
         return [], False
     if isinstance(weights, Parameter):
@@ -144,7 +144,7 @@ def value_and_grad(
 def _by_position(
     args: Sequence[Any], positions: Sequence[int], gradients: Iterator[Tensor], return_ids: bool
 ) -> list[Any]:
-    """Return the gradients by argument; arguments without a tensor have no entry."""
+    """Return gradients by argument position; arguments without a tensor have no entry."""
     found: list[Any] = []
     for i in positions:
         if has_tensor(args[i]):
@@ -159,7 +159,7 @@ def has_tensor(value: object) -> bool:
 
 
 def _cotangents(outputs: Sequence[Tensor], given: object) -> list[Tensor | None]:
-    """Return the cotangent of each output as the caller gave it; None stands for ones."""
+    """Return the user's cotangent for each output, with None standing for ones."""
     if given is None:
         return [None] * len(outputs)
     if isinstance(given, (int, float, np.ndarray, np.generic)):

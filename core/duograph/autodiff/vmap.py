@@ -75,12 +75,12 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
 
 
 def _axes_of(axis: Axes, n: int) -> Sequence[Axes]:
-    """Return the axes of the n items of a sequence."""
+    """Return the batch axis of each of the n items of a sequence argument of vmap."""
     return axis if isinstance(axis, (tuple, list)) else (axis,) * n
 
 
 def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
-    """Return the mapped tensors of an argument, each with its axis."""
+    """Return the batched tensors in a vmap argument, each with its batch axis."""
     if axis is None:
         return []
     if isinstance(value, (tuple, list)):
@@ -94,7 +94,7 @@ def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
 
 
 def _item(value: Any, axis: Axes, k: int) -> Any:
-    """Return item k of a mapped argument."""
+    """Return item k of a batched vmap argument."""
     if axis is None:
         return value
     if isinstance(value, (tuple, list)):
@@ -105,7 +105,7 @@ def _item(value: Any, axis: Axes, k: int) -> Any:
 
 
 def _stacked(results: list[Any], axis: Axes) -> Any:
-    """Stack the results of all items."""
+    """Stack the results of all batch items along the requested axes."""
     first = results[0]
     if isinstance(first, (tuple, list)):
         axes = enumerate(_axes_of(axis, len(first)))

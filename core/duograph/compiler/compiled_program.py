@@ -57,7 +57,7 @@ class _Route:
         self._bind = executable.bind
 
     def bound(self, last: Sequence[Handle]) -> Callable[[tuple[Handle, ...]], Handle]:
-        """Return the executable with its last inputs bound; it takes a tuple of the other handles."""
+        """Return a function that runs the executable with `last` as its last input handles."""
         if self._bind is not None:
             return self._bind(last)
         run = self.run
@@ -122,7 +122,8 @@ class CompiledProgram:
     Attributes:
         captures: values that the evaluation took as constant, and how to look them up again.
         seconds: how long compiling took.
-        hits: number of calls that the program served; one-node fast calls are not counted.
+        hits: number of calls that the program served; the fast route of programs without state
+            and captures does not count.
         notes: what was compiled above O0, and reasons why something was not.
         for_shared_tensors: the program serves calls in which some tensors are one object; see
             `shared`.
@@ -215,7 +216,7 @@ class CompiledProgram:
         return Executable(lambda *handles: (single(*handles),))
 
     def _updates(self) -> dict[int, int]:
-        """Return graph output -> graph input where the output is the new value of that input only."""
+        """Return graph output -> the input that it replaces, for outputs with exactly one."""
 
         def key(kind: str, v: Value) -> tuple[str, int]:
             return kind, id(v) if kind == "state" else v

@@ -366,7 +366,7 @@ class JitFunction:
         return self._of_copy(copy.deepcopy(self._target, memo))
 
     def _of_copy(self, target: Value) -> JitFunction:
-        """Return a compiled function for `target`, a copy of the Cell that this one calls."""
+        """Return a compiled function for `target`, the copy of a Cell; itself without a Cell."""
         if not isinstance(self._target, Cell):
             return self
         return JitFunction(self.function, self.config, self._strict, self._input_signature, target)

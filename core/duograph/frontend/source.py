@@ -61,7 +61,7 @@ class Source:
         self.body: list[ast.stmt] = body
 
     def inner(self, node: Any) -> Source:
-        """Return the Source of a function nested in this one, cached on its syntax node."""
+        """Return the syntax tree of a nested function as a Source, cached on its syntax node."""
         found: Source | None = getattr(node, "_duograph_source", None)
         if found is None:
             found = node._duograph_source = Source(node, self.file, self.lines, self.class_name)

@@ -43,7 +43,7 @@ class GraphTensor(Tensor):
     numpy = asnumpy
 
     def _rebind(self, other: Tensor) -> None:
-        """Become another value of the graph, as `x[i] = v` and in-place methods require."""
+        """Make a graph tensor refer to another value of the graph, as in-place writes require."""
         builder = thread_state.builder or self._builder
         assert isinstance(builder, GraphBuilder)
         value = builder.operand(other, None)
@@ -60,7 +60,7 @@ class GraphTensor(Tensor):
 
 
 class GraphBuilder:
-    """Appends nodes to a graph. While it is the current builder of a thread, it gets all op calls.
+    """Builds a graph: the thread's op calls append typed nodes while the builder is current.
 
     Attributes:
         staged: Python source is being evaluated; eager tensors are then inputs of the graph.
@@ -79,7 +79,7 @@ class GraphBuilder:
     # ---- values -------------------------------------------------------------------------------
 
     def parameter(self, type_: ValueType) -> Any:
-        """Add a parameter; all parameters come before the first node."""
+        """Add a parameter to the graph under construction, before any node; return its value."""
         assert not self.nodes
         self.n_params += 1
         return self._value(type_)
@@ -89,7 +89,7 @@ class GraphBuilder:
         return self.tensor(len(self.types) - 1)
 
     def tensor(self, id_: int) -> Any:
-        """The graph tensor, or host value, of a value id."""
+        """Return the graph tensor, or host value, for a value id of the graph."""
         type_ = self.types[id_]
         if isinstance(type_, HostType):
             return (GraphScalar if type_ in EXAMPLES else GraphObject)(self, id_, type_)
@@ -101,7 +101,7 @@ class GraphBuilder:
         return made
 
     def constant(self, value: object, dtype: DType | None = None) -> GraphTensor:
-        """A number, array or eager tensor as a value of the graph."""
+        """Return a number, array or eager tensor as a value of the graph."""
         if isinstance(value, (bool, int, float, complex, np.generic)):
             number = value.item() if isinstance(value, np.generic) else value
             target = dtype or scalar_dtype(number)
@@ -115,13 +115,13 @@ class GraphBuilder:
         return self.append(constant, (), {"value": FrozenArray(array)})
 
     def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
-        """Make the graph tensor `target` another value."""
+        """Make the graph tensor `target` refer to another value of the graph."""
         target._type = value._type
         target._id = value._id
         target._builder = value._builder
 
     def host(self, value: object) -> Any:
-        """A host value of this graph, or a Python object as a constant of it."""
+        """Return a host value of the graph unchanged, or append a Python object as a constant."""
         if isinstance(value, HostValue):
             if value._builder is not self:
                 raise ArgumentError(
@@ -131,7 +131,7 @@ class GraphBuilder:
         return self.append(host_constant, (), {"value": HostConstant(value)})
 
     def operand(self, value: object, like: DType | None) -> GraphTensor | None:
-        """An operand of an op call as a value of this graph; None stays None.
+        """Return an operand of an op call as a value of the graph; None stays None.
 
         A Python number takes the dtype `like` if that can hold numbers of its kind.
         """
@@ -164,13 +164,13 @@ class GraphBuilder:
         return self.constant(value)
 
     def value(self, value: object) -> Any:
-        """A result as a value of this graph: host values stay host values, others are tensors."""
+        """Return a function's result as a value of the graph, appending constants where needed."""
         return self.host(value) if isinstance(value, HostValue) else self.operand(value, None)
 
     # ---- nodes --------------------------------------------------------------------------------
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        """Append a call of an op on whatever the user gave, after promotion; see `op.Builder`."""
+        """Append an op call with type promotion to the graph; return its result or results."""
         first = op.promote_from  # operands before it, such as a condition, lend numbers no dtype
         like = next((x._type.dtype for x in operands[first:] if isinstance(x, Tensor)), None)
         try:
@@ -217,7 +217,7 @@ class GraphBuilder:
         return self.tensor(first) if single else tuple([self.tensor(i) for i in ids])
 
     def inline(self, graph: Graph, values: Sequence[GraphValue]) -> list[Any]:
-        """Append the nodes of another graph with these values for its parameters; its outputs."""
+        """Append the nodes of another graph applied to the given values; return its outputs."""
         number: dict[int | None, int] = dict(enumerate(v._id for v in values))
         types = self.types
         for node in graph.nodes:
@@ -240,7 +240,7 @@ class GraphBuilder:
         return [self.tensor(number[i]) for i in graph.outputs]
 
     def finish(self, result: object) -> Graph:
-        """The graph that returns `result`, one value or a tuple or list of them."""
+        """Return the finished graph, whose outputs are one value or a tuple or list of values."""
         single = not isinstance(result, (tuple, list))
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         ids = tuple(self.value(x)._id for x in outputs)
@@ -248,7 +248,7 @@ class GraphBuilder:
 
     @contextmanager
     def current(self) -> Iterator[GraphBuilder]:
-        """Make this the builder of the thread within a `with` block."""
+        """Make a graph builder receive the thread's op calls within a `with` block."""
         before = thread_state.builder
         thread_state.builder = self
         try:
@@ -273,7 +273,7 @@ def trace(
     variadic: bool = False,
     attributes: Attributes | None = None,
 ) -> Graph:
-    """Trace a function of ops on parameters of these types; an absent operand (None) stays None."""
+    """Trace a function of ops into a graph with one parameter per present operand type."""
     builder = GraphBuilder()
     values = [None if t is None else builder.parameter(t.plain) for t in types]
     with builder.current():
@@ -282,7 +282,7 @@ def trace(
 
 
 def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
-    """The body of a composite, or decomposition of a primitive, as a graph; cached on the op."""
+    """Return an op's body or decomposition as a graph, cached on the op."""
     key = (types, op.key(types, attributes))
     found = op.expanded.get(key)
     if found is None:

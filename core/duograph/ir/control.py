@@ -59,7 +59,7 @@ def _check_parameters(what: str, graph: Graph, types: Sequence[ValueType]) -> No
 
 @op(composite=False, graph_only=True)
 def switch(operands: Sequence[Tensor], branches: Sequence[Graph]):
-    """Run one of several graphs: operands are (index, *xs), and every branch takes xs.
+    """Op that runs one of several branch graphs: operands are (index, *xs), branches take xs.
 
     The index is a 0-d bool or integer tensor, or a host bool or int; False is branch 0. All
     branches return values of the same types.
@@ -85,7 +85,7 @@ def _(types, branches):
 
 @op(composite=False, graph_only=True)
 def while_loop(operands: Sequence[Tensor], body: Graph, n_carry: int):
-    """Run a graph while a predicate holds: operands are (predicate, *carries, *invariants).
+    """Op that runs a body graph while a predicate holds: (predicate, *carries, *invariants).
 
     The body takes (*carries, *invariants) and returns (predicate, *carries). The results are the
     carries of the last iteration.
@@ -109,7 +109,7 @@ def _(types, body, n_carry):
 
 @op(composite=False, graph_only=True)
 def call(operands: Sequence[Tensor], target: NamedGraph):
-    """Run a named graph (`NamedGraph`). Only calls can make a program recursive."""
+    """Op that calls a named graph (`NamedGraph`). Only such calls can make a program recursive."""
 
 
 @call.infer
@@ -121,7 +121,7 @@ def _(types, target: NamedGraph):
 
 @op(composite=False, graph_only=True)
 def custom_call(operands: Sequence[Tensor], graph: Graph, backward: Graph, n_args: int):
-    """Run a graph whose gradient the user wrote.
+    """Op that runs a graph whose gradient the user wrote.
 
     `graph` takes the operands; `backward` takes (*operands, *results, *cotangents) and returns the
     cotangents of the first `n_args` operands. The other operands are captured values.
@@ -155,7 +155,7 @@ def is_single_op(graph: Graph) -> bool:
 
 @op(composite=False, graph_only=True, differentiable=False)
 def region(operands: Sequence[Tensor], body: Graph):
-    """Compute the graph `body` by one kernel; `passes.fusion` makes regions for compilers."""
+    """Op that computes its `body` graph by one generated kernel; the fusion pass inserts it."""
 
 
 @region.infer
@@ -169,7 +169,7 @@ def _(types, body):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_new():
-    """An empty stack."""
+    """Op that returns an empty stack of residual frames."""
 
 
 @stack_new.infer
@@ -179,7 +179,10 @@ def _():
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_push(operands: Sequence[Tensor]):
-    """Return a stack with one more frame: operands are (stack, *values). No operand changes."""
+    """Op that returns a stack with one more frame: operands are (stack, *values).
+
+    The operand stack does not change.
+    """
 
 
 @stack_push.infer

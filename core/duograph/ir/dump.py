@@ -20,7 +20,7 @@ __all__ = ["Dump", "dump_of", "to_dot"]
 
 
 class Dump:
-    """The folder of one compilation.
+    """Writer of the graph files of one compilation to a folder.
 
     Attributes:
         level: 1 writes the graph as evaluated and as run, 2 also after every pass, 3 also
@@ -33,7 +33,7 @@ class Dump:
         self.count = 0
 
     def watch(self, form: str = "") -> Callable[[str, Graph], None]:
-        """Return a function that writes the graphs it is given; see `ir.optimizer.Watch`.
+        """Return a callback that writes each graph of one compilation to a numbered file.
 
         `form` names a form of the function, such as its backward, in file names.
         """
@@ -47,7 +47,7 @@ class Dump:
         return write
 
     def write(self, what: str, graph: Graph) -> None:
-        """Write one graph."""
+        """Write a graph to a numbered text file, and above level 2 to a Graphviz file."""
         name = f"{self.count:02d}_{re.sub(r'[^A-Za-z0-9_.]+', '_', what)}"
         self.count += 1
         (self.folder / f"{name}.ir").write_text(to_text(graph) + "\n", encoding="utf-8")
@@ -56,7 +56,7 @@ class Dump:
 
 
 def dump_of(name: str) -> Dump | None:
-    """Make the folder for a compilation of a function; None unless graphs are to be saved."""
+    """Create the graph dump folder for one compilation; None if dumps are off."""
     if not settings.save_graphs:
         return None
     base = re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("_.")[:80] or "function"
@@ -73,7 +73,7 @@ def dump_of(name: str) -> Dump | None:
 
 
 def to_dot(graph: Graph) -> str:
-    """Return the graph in the language of Graphviz; sub-graphs are boxes beside their nodes."""
+    """Return a graph as Graphviz text with a nested box for each sub-graph."""
     lines = ["digraph {", '  node [shape=box, fontname="monospace"];']
     number = itertools.count()
     named: dict[int, str] = {}
@@ -82,7 +82,7 @@ def to_dot(graph: Graph) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
     def draw(inner: Graph, pad: str, title: str) -> str:
-        """Draw a graph; return the name of the box of its results."""
+        """Append a graph's boxes to the Graphviz text; return the name of the results' box."""
         own = next(number)
         makers: dict[int, str] = {}
         lines.append(f"{pad}subgraph cluster_{own} {{")

@@ -1,4 +1,4 @@
-"""Fused regions that continue from the result of a matmul or convolution: how to take one apart.
+"""Splits a fused region that continues from the result of a matmul or convolution.
 
 Backends whose kernels accept an epilogue (`Backend.epilogues`) call it on the bodies of regions.
 """
@@ -14,7 +14,7 @@ __all__ = ["Epilogue", "epilogue_of"]
 
 
 class Epilogue(NamedTuple):
-    """A region split into the node that it continues from, and the rest.
+    """A fused region split into a matmul or convolution and the elementwise nodes after it.
 
     Attributes:
         product: the matmul, convolution or other op that the backend computes with its own kernel.
@@ -28,7 +28,7 @@ class Epilogue(NamedTuple):
 
 
 def epilogue_of(body: Graph, names: Collection[str]) -> Epilogue | None:
-    """Split the body of a region at its first node with an op of one of these names, if any."""
+    """Split a region body at its first node with one of the named ops; None if there is none."""
     product = next((node for node in body.nodes if node.op.name in names), None)
     if product is None:
         return None

@@ -32,7 +32,7 @@ Attributes: TypeAlias = Mapping[str, Any]
 
 
 class SourceSpan(Protocol):
-    """Where in the user's source a node comes from."""
+    """A span of the user's source lines that a graph node comes from."""
 
     @property
     def file(self) -> str: ...
@@ -42,7 +42,7 @@ class SourceSpan(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class GraphNode:
-    """One call of an op.
+    """A graph node: one call of an op on numbered values.
 
     Attributes:
         op: the op.
@@ -62,7 +62,7 @@ class GraphNode:
 
     @property
     def graphs(self) -> tuple[Graph, ...]:
-        """The sub-graphs among the attributes."""
+        """The sub-graphs among a node's attributes."""
         found: list[Graph] = []
         for value in self.attributes.values():
             if isinstance(value, Graph):
@@ -85,7 +85,7 @@ class GraphNode:
 
 @dataclasses.dataclass(eq=False)
 class Graph:
-    """A closed graph: it uses only its parameters and the results of its own nodes.
+    """A typed graph of op calls that uses only its parameters and its own nodes' results.
 
     Attributes:
         n_params: number of parameters, which are values 0 .. n_params - 1.
@@ -124,13 +124,13 @@ _writer: Callable[[Graph], str] = repr
 
 
 def install_writer(writer: Callable[[Graph], str]) -> None:
-    """Set the function behind `str(graph)`; `ir.text` installs its printer when it is imported."""
+    """Set the function that `str(graph)` calls to print a graph."""
     global _writer
     _writer = writer
 
 
 class NamedGraph:
-    """A graph that nodes call by name, so that it may call itself.
+    """A graph that nodes call by name, so that the graph may call itself.
 
     Attributes:
         name: unique within a program.
@@ -154,7 +154,7 @@ class NamedGraph:
 
 
 class FrozenArray:
-    """A read-only array as an attribute; two are equal only if they are one object."""
+    """A read-only array as a node attribute; two compare equal only if identical objects."""
 
     __slots__ = ("array",)
 
@@ -169,7 +169,7 @@ class FrozenArray:
 def subgraph(
     graph: Graph, params: Sequence[int], nodes: Sequence[GraphNode], outputs: Sequence[int]
 ) -> Graph:
-    """Return some nodes of a graph as a closed graph with its own numbering of values.
+    """Return some nodes of a graph as a separate graph with newly numbered values.
 
     `params` are the values, defined outside `nodes`, that become its parameters.
     """

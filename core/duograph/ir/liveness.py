@@ -1,4 +1,4 @@
-"""Which nodes of a graph must run: those that results need, and those that do more than compute."""
+"""Liveness: finds the nodes that results need, and the nodes with effects or possible errors."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Columns(NamedTuple):
 
 
 def is_elementwise(node: GraphNode, types: Sequence[ValueType]) -> bool:
-    """Return whether the `scalar` rule of the op defines everything that the node computes."""
+    """Return whether the scalar rule of a node's op fully defines the node's result."""
     op = node.op
     if op.scalar_rule is None or op.variadic or None in node.operands or not node.single:
         return False
@@ -64,7 +64,7 @@ def is_elementwise(node: GraphNode, types: Sequence[ValueType]) -> bool:
 
 
 def operand_types(node: GraphNode, types: Sequence[ValueType]) -> list[TensorType]:
-    """The types of the operands of a node that works on tensors; absent operands are left out."""
+    """Return the operand types of a node on tensors, without absent operands."""
     found = [types[i] for i in node.operands if i is not None]
     return [t for t in found if isinstance(t, TensorType)]
 
@@ -73,12 +73,12 @@ def operand_types(node: GraphNode, types: Sequence[ValueType]) -> list[TensorTyp
 
 
 def dense_strides(shape: Sequence[int]) -> list[int]:
-    """The strides of a dense row-major array, in elements."""
+    """Return the strides, in elements, of a dense row-major array of a shape."""
     return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
 
 
 def merged_strides(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """(size, stride) per axis after merging axes that one loop can walk, without sizes of 1."""
+    """Return (size, stride) pairs of axes, without sizes of 1, merging contiguous axes."""
     found: list[tuple[int, int]] = []
     for size, stride in zip(sizes, strides, strict=True):
         if size == 1:
@@ -111,7 +111,7 @@ def strides_of(operand: Sequence[int], shape: Sequence[int]) -> list[tuple[int, 
 
 
 def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
-    """The axes that a reduction of a tensor of this type removes, in ascending order."""
+    """Return the sorted axes that a reduction node removes from a tensor of a type."""
     axes = node.attributes["axis"]
     ndim = len(type_.shape)
     if axes is None or axes == ():
@@ -129,7 +129,7 @@ def row_length(node: GraphNode, type_: TensorType) -> int:
 
 
 def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
-    """The columns of a reduction over adjacent axes before the last; None for other reductions."""
+    """Return the column structure of a reduction over adjacent axes before the last, or None."""
     found, shape = reduced_axes(node, type_), type_.shape
     found = [a for a in found if shape[a] != 1]
     if not found or any(shape[a] != 1 for a in range(found[0], found[-1]) if a not in found):
@@ -198,7 +198,7 @@ def gathers_long_runs(
 
 
 def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) -> Columns:
-    """The rows that a scatter writes: `rows` of them per block, one for each index."""
+    """Return the column structure of the rows that a scatter writes, one row per index."""
     axis = node.attributes["axis"]
     return Columns(
         math.prod(target.shape[:axis]), indices.size, math.prod(target.shape[axis + 1 :])
@@ -209,7 +209,7 @@ def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) ->
 
 
 def fits_column_loop(body: Graph) -> bool:
-    """Return whether one nest of loops over columns can compute the body of a region.
+    """Return whether one nest of loops over columns can compute the body of a fused region.
 
     Such a region ends in reductions, or in scatters, that all have the same columns. The nest is
     split wherever the strides of an operand change; every split must divide the next larger one,
@@ -256,7 +256,7 @@ class _ColumnLoop:
         return type_
 
     def add(self, node: GraphNode) -> bool:
-        """Enter a node; return whether the loop can hold it."""
+        """Record a node's accesses; return whether one loop nest over columns can compute it."""
         result = node.results[0]
         if not node.operands:
             self.literals.add(result)
@@ -280,7 +280,7 @@ class _ColumnLoop:
         return all(self.read(i, shape) for i in node.operands)
 
     def read(self, i: int | None, shape: Sequence[int]) -> bool:
-        """Enter a read of value `i`, broadcast to `shape`."""
+        """Record a read of value `i`, broadcast to `shape`, in the column loop nest."""
         if i is None or i in self.literals:
             return True
         if i in self.inner_gathers:
@@ -290,7 +290,7 @@ class _ColumnLoop:
         return True
 
     def gather(self, node: GraphNode, shape: Sequence[int]) -> bool:
-        """Enter a read of operands of the region through an index."""
+        """Record a gather from a region operand in the column loop nest."""
         source, indices = node.operands
         if max(source or 0, indices or 0) >= self.body.n_params:
             return False
@@ -303,7 +303,7 @@ class _ColumnLoop:
         return True
 
     def scatter(self, node: GraphNode) -> bool:
-        """Enter a scatter of a value of the region into operands of it."""
+        """Record a scatter; return whether one loop nest over columns can compute the scatter."""
         target, indices, updates = node.operands
         assert target is not None and indices is not None
         n_params = self.body.n_params

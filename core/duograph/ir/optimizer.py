@@ -1,4 +1,4 @@
-"""The seam through which lowering reaches the graph passes.
+"""The interface through which lowering calls the graph passes.
 
 Passes match op objects, so `duograph.passes` lies above the op families, and lowering below them.
 The package `duograph` therefore installs a function here that imports them when they are first
@@ -21,7 +21,7 @@ Watch: TypeAlias = Callable[[str, Graph], None]
 
 
 class Optimizer(Protocol):
-    """The graph passes as lowering calls them."""
+    """Interface of the graph passes that lowering calls."""
 
     def optimize(
         self,
@@ -41,17 +41,17 @@ class Optimizer(Protocol):
     def body_of(
         self, op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
     ) -> Graph:
-        """Return the cleaned-up body, or decomposition, of an op for operands of these types."""
+        """Return the optimised body, or decomposition, of an op for operands of given types."""
 
 
 _loaders: list[Callable[[], Optimizer]] = []
 
 
 def install_optimizer(load: Callable[[], Optimizer]) -> None:
-    """Set the function that loads the passes; every call must return the same object."""
+    """Set the graph passes that lowering uses."""
     _loaders[:] = [load]
 
 
 def optimizer() -> Optimizer:
-    """Return the graph passes; the first call imports them."""
+    """Return the graph passes that lowering uses."""
     return _loaders[0]()

@@ -37,7 +37,7 @@ _TYPE = re.compile(r"(\w+)\[([\d, ]*)\]")
 
 
 class _Shown:
-    """A Python object of a parsed graph, of which only the text is known."""
+    """Stand-in for a Python object in parsed graph text, of which only the text is known."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -47,7 +47,7 @@ class _Shown:
 
 
 def _outside(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield (index, character, bracket depth before it) for every character outside strings."""
+    """Yield (index, character, bracket depth before) for each character outside strings."""
     depth = 0
     quote = ""
     escaped = False
@@ -70,14 +70,14 @@ def _outside(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _split(text: str) -> list[str]:
-    """Split a list at its commas, except those inside brackets and strings."""
+    """Split a text at its top-level commas, ignoring commas in brackets and strings."""
     cuts = [-1, *(i for i, c, depth in _outside(text) if c == "," and depth == 0), len(text)]
     items = [text[a + 1 : b].strip() for a, b in itertools.pairwise(cuts)]
     return items if items[-1] else items[:-1]
 
 
 def _strip(line: str) -> str:
-    """Remove the comment at the end of a line."""
+    """Remove the comment at the end of a line of graph text."""
     for i, c, _ in _outside(line):
         if c == "#":
             return line[:i].strip()
@@ -113,7 +113,7 @@ def _effect(text: str) -> Effect:
 
 
 def _tail(text: str) -> tuple[list[ValueType], frozenset[Effect]]:
-    """Parse ` : type, type ! effect` into types and effects."""
+    """Parse the end of a graph text line, ` : type, type ! effect`, into types and effects."""
     kinds, _, effects = text.partition("!")
     kinds = kinds.strip()
     if kinds and not kinds.startswith(":"):
@@ -123,7 +123,7 @@ def _tail(text: str) -> tuple[list[ValueType], frozenset[Effect]]:
 
 
 class _Reader:
-    """Reads a text line by line.
+    """Parser of graph text, line by line.
 
     Attributes:
         lines: (number, text without comment, whole text) of each line that is not empty.
@@ -156,7 +156,7 @@ class _Reader:
         return found
 
     def program(self) -> Graph:
-        """Read the main graph and the named graphs after it; return the main graph."""
+        """Parse the main graph and the named graphs after it; return the main graph."""
         line = self.next("`graph(%0: type, ...) {`")
         made, _ = self.graph(line)
         while self.at < len(self.lines):
@@ -209,7 +209,7 @@ class _Reader:
 
 
 class _Scope:
-    """The values of one graph, by name."""
+    """The values of one parsed graph, by name, and its nodes."""
 
     def __init__(self, reader: _Reader) -> None:
         self.reader = reader
@@ -284,7 +284,7 @@ class _Scope:
                 made[name] = (*several, self.reader.graph(rest)[0])
 
     def value(self, text: str, is_type: bool = False) -> Any:
-        """Parse the value of an attribute."""
+        """Parse the value of a node attribute."""
         if text[:1] in "([":
             items = _split(text[1:-1])
             if text[0] == "(" and len(items) == 1 and not text[1:-1].rstrip().endswith(","):

@@ -65,7 +65,7 @@ class _Writer:
         self.named: list[NamedGraph] = []
 
     def name(self, target: NamedGraph) -> str:
-        """The name of a named graph, made unique within this text."""
+        """Return the printed name of a named graph, made unique within the text."""
         found = self.names.get(id(target))
         if found is None:
             base = found = re.sub(r"[^\w.]", "_", target.name)
@@ -97,7 +97,7 @@ class _Writer:
         return repr(value)
 
     def head(self, node: GraphNode) -> str:
-        """The op, operands and attributes of a node, without its sub-graphs."""
+        """Return a node's op, operands and attributes as text, without its sub-graphs."""
         args = ["none" if i is None else f"%{i}" for i in node.operands]
         args += [f"{k}={self.value(v)}" for k, v in node.attributes.items() if not _has_graphs(v)]
         return f"{node.op.name}({', '.join(args)})"
@@ -140,7 +140,7 @@ def _plain(array: np.ndarray[Any, Any]) -> list[object]:
 
 
 def _literal(value: object) -> str:
-    """A Python object as a literal, or its class in angle brackets if it has none."""
+    """Return a Python object as literal text, or its class in angle brackets."""
     text = repr(value)
     try:
         if isinstance(value, float) or (len(text) < 1000 and repr(ast.literal_eval(text)) == text):
@@ -157,7 +157,7 @@ def _has_graphs(value: object) -> bool:
 
 
 def _blocks(node: GraphNode) -> list[tuple[str, Graph]]:
-    """The sub-graphs of a node, with the names of their blocks."""
+    """Return the sub-graphs of a node, with the names of their text blocks."""
     found: list[tuple[str, Graph]] = []
     for key, value in node.attributes.items():
         if isinstance(value, Graph):
@@ -197,7 +197,7 @@ def to_text(graph: Graph, whole: bool = True, locations: bool = True) -> str:
 
 
 def node_text(graph: Graph, node: GraphNode) -> str:
-    """Return a node as one line, without its sub-graphs."""
+    """Return a graph node as one line of text, without its sub-graphs."""
     line = _Writer(False).node(graph, node)[0]
     return line.replace(" {", " { ... }", 1) if node.graphs else line
 

@@ -27,7 +27,7 @@ class NeedsValue(ArgumentError):
 
 
 def kind_of(value: object) -> HostType | None:
-    """The host type of a Python number or GraphScalar, else None."""
+    """Return the host type of a Python number or graph scalar, or None for other objects."""
     if isinstance(value, GraphScalar):
         return value._type
     if isinstance(value, bool):
@@ -38,7 +38,7 @@ def kind_of(value: object) -> HostType | None:
 
 
 class HostValue:
-    """A value of a graph under construction that is no tensor; see its subclasses."""
+    """Base class of values of a graph under construction that are not tensors."""
 
     __slots__ = ("_builder", "_id", "_type")
     _builder: GraphBuilder
@@ -64,7 +64,7 @@ class HostValue:
 
 
 class GraphObject(HostValue):
-    """Any Python object that the graph computes; only host calls can use it."""
+    """A Python object that the graph computes at run time; only host calls can use it."""
 
     __slots__ = ()
     __lt__ = __le__ = __gt__ = __ge__ = HostValue._unknown
@@ -128,7 +128,7 @@ class GraphScalar(HostValue):
 
 
 def number_of(x: Any, kind: HostType) -> Any:
-    """`int(x)`, `float(x)` or `bool(x)` of a number, GraphScalar or graph tensor of one element."""
+    """Convert a number or one-element graph value to int, float or bool, at run time if needed."""
     if isinstance(x, GraphScalar):
         return x if x._type is kind else x.apply(kind.name, x)
     if isinstance(getattr(x, "_type", None), TensorType):

@@ -22,7 +22,7 @@ Context: TypeAlias = tuple[tuple[Graph, int], ...]
 
 
 def verify(graph: Graph) -> Graph:
-    """Return the graph if it is well formed.
+    """Check that a graph is well formed, and return the graph unchanged.
 
     Values must be defined once, and before their use in the same graph. Each node must have the
     operands and attributes of its op, already promoted, and the result types that the op infers.
@@ -37,7 +37,7 @@ def verify(graph: Graph) -> Graph:
 
 
 class _Verifier:
-    """Verifies each graph once, however often it is used."""
+    """Checks the types, effects and value definitions of graphs, each graph once."""
 
     def __init__(self) -> None:
         self.done: set[int] = set()
@@ -94,12 +94,12 @@ class _Verifier:
 
 
 def _inside(context: Context) -> str:
-    """The nodes around a sub-graph, for a message; computed only for errors, to be fast."""
+    """Return the chain of nodes that encloses a sub-graph, for an error message."""
     return "".join(f"\nin a graph of\n{_near(graph, k)}" for graph, k in context)
 
 
 def _near(graph: Graph, k: int) -> str:
-    """The text of a node, marked, with its neighbours."""
+    """Return the text of a node, marked, with its neighbours, for an error message."""
     return "\n".join(
         ("> " if j == k else "  ") + _line(graph, graph.nodes[j])
         for j in range(max(0, k - _NEAR), min(len(graph.nodes), k + _NEAR + 1))

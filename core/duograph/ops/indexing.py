@@ -8,10 +8,9 @@ becomes a select. Nothing here returns a view: a write binds the Tensor to a new
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from .creation import cast_to
 from .creation_functions import as_index
 from .gather_scatter import gather, gathered_shape, normal_indices, scatter_add_by, scatter_set_by
 from .gathering import linear_index
+from .index_plan import ARRAY, NEW_ARRAY, Items, Plan, axes_consumed, plan_of
 from .logic import select_by
 from .methods import tensor_method
 from .movement import identity, slice_by, slice_shape, update_by
@@ -37,122 +37,20 @@ from .value_sizes import nonzero_by
 
 __all__: list[str] = []
 
-# The `index` attribute: ints, slices as tuples, None, Ellipsis, and the placeholders below.
-_Items: TypeAlias = tuple[object, ...]
 
-# Placeholders for operands in the `index` attribute: an index array for one axis or, for a bool
-# scalar, for a new axis of size 1.
-ARRAY, NEW_ARRAY = "array", "new array"
-
-
-@dataclasses.dataclass(frozen=True)
-class _Plan:
-    """The steps of an index: a slice, a reshape to `middle`, then a gather on some of its axes.
-
-    Attributes:
-        begin, end, strides: the slice of each axis of the operand.
-        middle: shape after ints are dropped and None added.
-        axes: axes of `middle` to which the index arrays apply, in order.
-        position: where the axes of the index arrays are inserted among the remaining axes.
-    """
-
-    begin: tuple[int, ...]
-    end: tuple[int, ...]
-    strides: tuple[int, ...]
-    middle: tuple[int, ...]
-    axes: tuple[int, ...]
-    position: int
-
-    def whole(self, shape: Sequence[int]) -> bool:
-        """Return whether the slice selects every element of a tensor of `shape`, in order."""
-        return slice_shape(self.begin, self.end, self.strides) == tuple(shape) and all(
-            s == 1 for s in self.strides
-        )
-
-
-def _consumed(item: object) -> int:
-    return 0 if item is None or item is Ellipsis or item == NEW_ARRAY else 1
-
-
-def _plan(shape: Sequence[int], index: Sequence[Any]) -> _Plan:
-    """Parse an index for a shape.
-
-    Raises:
-        IndexRangeError: an int out of range, or more items than axes.
-        IndexKindError: two Ellipses.
-    """
-    used = sum(_consumed(i) for i in index)
-    if used > len(shape):
-        raise IndexRangeError(
-            f"index: got {used} indices for shape {tuple(shape)} of {len(shape)} axes"
-        )
-    dots = [k for k, i in enumerate(index) if i is Ellipsis]
-    if len(dots) > 1:
-        raise IndexKindError("index: got more than one Ellipsis (`...`)")
-    fill: list[Any] = [(None, None, None)] * (len(shape) - used)
-    at = dots[0] if dots else len(index)
-    # an Ellipsis separates index arrays even if it matches no axis
-    items = [*index[:at], *(fill or [Ellipsis] * len(dots)), *index[at + 1 :]]
-    begin, end, strides, middle, axes, chosen = [], [], [], [], [], []
-    axis = 0
-    for k, item in enumerate(items):
-        if item is Ellipsis:
-            continue
-        if item is None:
-            middle.append(1)
-            continue
-        if item == NEW_ARRAY:
-            chosen.append(k)
-            axes.append(len(middle))
-            middle.append(1)
-            continue
-        n = shape[axis]
-        if item.__class__ is tuple:
-            b, e, s = _slice_of(item, n)
-            middle.append(len(range(b, e, s)))
-        elif item == ARRAY:
-            b, e, s = 0, n, 1
-            chosen.append(k)
-            axes.append(len(middle))
-            middle.append(n)
-        else:
-            if not -n <= item < n:
-                raise IndexRangeError(
-                    f"index: got {item} for axis {axis} of size {n}; wanted {-n} to {n - 1}"
-                )
-            b = item + n if item < 0 else item
-            e, s = b + 1, 1
-            chosen.append(k)
-        begin.append(b)
-        end.append(e)
-        strides.append(s)
-        axis += 1
-    position = 0
-    if axes and chosen == list(range(chosen[0], chosen[-1] + 1)):
-        position = sum(1 for item in items[: chosen[0]] if item is None or item.__class__ is tuple)
-    return _Plan(tuple(begin), tuple(end), tuple(strides), tuple(middle), tuple(axes), position)
-
-
-def _slice_of(item: tuple[int | None, ...], n: int) -> tuple[int, int, int]:
-    if item[2] == 0:
-        raise ShapeError("index: got a slice with step 0; wanted another step")
-    begin, end, step = slice(*item).indices(n)
-    return (begin, end, step) if len(range(begin, end, step)) else (0, 0, 1)
-
-
-def _sliced(x: Tensor, plan: _Plan) -> Tensor:
+def _sliced(x: Tensor, plan: Plan) -> Tensor:
     """Slice `x` and reshape the result to `middle`."""
     out = x if plan.whole(x.shape) else slice_by(x, plan.begin, plan.end, plan.strides)
     return out if out.shape == plan.middle else reshape_to(out, plan.middle)
 
 
-def _order(plan: _Plan) -> tuple[int, ...]:
+def _order(plan: Plan) -> tuple[int, ...]:
     """Return the axes of `middle` with the indexed ones together at `position`."""
     rest = [a for a in range(len(plan.middle)) if a not in plan.axes]
     return (*rest[: plan.position], *plan.axes, *rest[plan.position :])
 
 
-def _merged(x: Tensor, plan: _Plan) -> Tensor:
+def _merged(x: Tensor, plan: Plan) -> Tensor:
     """Merge the indexed axes of `x`, of shape `middle`, into one at `position`."""
     order = _order(plan)
     moved = x if order == tuple(range(len(order))) else transpose_by(x, order)
@@ -162,7 +60,7 @@ def _merged(x: Tensor, plan: _Plan) -> Tensor:
     return reshape_to(moved, (*shape[:p], size_of(shape[p : p + k]), *shape[p + k :]))
 
 
-def _positions(arrays: Sequence[Tensor], plan: _Plan) -> Tensor:
+def _positions(arrays: Sequence[Tensor], plan: Plan) -> Tensor:
     """Combine the index arrays into one index of the merged axis."""
     shape = broadcast_shapes(*(a.shape for a in arrays))
     if shape is None:
@@ -176,10 +74,10 @@ def _positions(arrays: Sequence[Tensor], plan: _Plan) -> Tensor:
 
 
 @op(name="getitem")
-def getitem_by(tensors: Sequence[Tensor], index: _Items):
+def getitem_by(tensors: Sequence[Tensor], index: Items):
     """Composite: the indexed part of tensors[0]; the other tensors are the index arrays."""
     x, *arrays = tensors
-    plan = _plan(x.shape, index)
+    plan = plan_of(x.shape, index)
     out = _sliced(x, plan)
     if not arrays:
         return identity(out) if out is x else out
@@ -187,14 +85,14 @@ def getitem_by(tensors: Sequence[Tensor], index: _Items):
 
 
 @op(name="setitem")
-def setitem_by(tensors: Sequence[Tensor], index: _Items, add: bool):
+def setitem_by(tensors: Sequence[Tensor], index: Items, add: bool):
     """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1].
 
     The other tensors are the index arrays. With `add`, the value is added once for every
     occurrence of an element in the index.
     """
     x, value, *arrays = tensors
-    plan = _plan(x.shape, index)
+    plan = plan_of(x.shape, index)
     if value.dtype is not x.dtype:
         if value.dtype.is_complex:
             raise DTypeError(
@@ -253,7 +151,7 @@ def _simple(item: Any) -> object:
     return NotImplemented
 
 
-def _key(index: object) -> _Items | None:
+def _key(index: object) -> Items | None:
     """Return the attribute of an index without index arrays, else None."""
     if index.__class__ is int:
         return (index,)
@@ -326,7 +224,7 @@ def _values(item: object) -> object:
     return item
 
 
-def _arrays(shape: Sequence[int], items: Sequence[object]) -> tuple[_Items, list[Tensor | Array]]:
+def _arrays(shape: Sequence[int], items: Sequence[object]) -> tuple[Items, list[Tensor | Array]]:
     """Return the attribute and the index arrays of parsed items; masks become index arrays."""
     used = sum(_axes_of(i) for i in items)
     axis = 0
@@ -354,7 +252,7 @@ def _arrays(shape: Sequence[int], items: Sequence[object]) -> tuple[_Items, list
 def _axes_of(item: object) -> int:
     if isinstance(item, (Tensor, np.ndarray)):
         return len(item.shape) if _is_mask(item) else 1
-    return _consumed(item)
+    return axes_consumed(item)
 
 
 def _is_mask(item: Tensor | Array) -> bool:
@@ -398,10 +296,10 @@ def _columns(rows: Tensor) -> list[Tensor]:
     return [slice_by(rows, (0, k), (rows.shape[0], k + 1), (1, 1)) for k in range(rows.shape[1])]
 
 
-def _explain(shape: Sequence[int], index: _Items, arrays: Sequence[Tensor | Array]) -> None:
+def _explain(shape: Sequence[int], index: Items, arrays: Sequence[Tensor | Array]) -> None:
     """Raise IndexRangeError with index, axis and size, after a kernel reported one."""
     axis, k = 0, 0
-    used = sum(_consumed(i) for i in index)
+    used = sum(axes_consumed(i) for i in index)
     for item in index:
         if item is Ellipsis:
             axis += len(shape) - used
@@ -440,7 +338,7 @@ def _getitem(self: Tensor, index: object) -> Tensor:
         if call is not None:
             return call(self)
         if index.__class__ is int and len(_table) > MANY and _runs_now(self):
-            _plan(type_.shape[:1], key)
+            plan_of(type_.shape[:1], key)
             return gather(self, Tensor(index), 0)
         return getitem_by((self,), key)
     if index.__class__ is Tensor:
@@ -454,7 +352,7 @@ def _getitem(self: Tensor, index: object) -> Tensor:
     return _read(self, index, None)
 
 
-def _read(self: Tensor, index: object, key: _Items | None) -> Tensor:
+def _read(self: Tensor, index: object, key: Items | None) -> Tensor:
     """Return the indexed part by a call of the op, without the table of prepared calls."""
     if key is not None:
         return getitem_by((self,), key)

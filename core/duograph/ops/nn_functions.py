@@ -1,4 +1,4 @@
-"""Resizing and sampling of images, and embedding.
+"""Resizing of images, and embedding.
 
 Users and layers call them. Sizes and coordinates that do not depend on values are computed with
 NumPy when a call is prepared. Only `embedding` with `max_norm` writes to an operand.
@@ -12,33 +12,27 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..dtype import FLOATING, int64
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
-from . import elementwise
 from .adaptive_pooling import adaptive_avg
-from .arguments import ints_of
 from .axes import tuple_of
-from .comparison import equal, less, not_equal
+from .comparison import equal, less
 from .creation import cast_to, fill
-from .elementwise import maximum, minimum
-from .gather_scatter import gather, gather_elements_by, scatter_add_by, scatter_set_by
-from .linalg import matmul_of, widened
+from .elementwise import minimum
+from .gather_scatter import gather, scatter_add_by, scatter_set_by
+from .linalg import widened
 from .logic import logical_and, logical_not, select_by
-from .movement import slice_by, stop_gradient
+from .movement import stop_gradient
 from .norms import vector_norm
 from .primitive import Primitive, primitive
-from .rounding import floor, round_half_even
-from .shape_primitives import broadcast_to, reshape_to
+from .shape_primitives import reshape_to
 from .state import assign
 
 __all__ = [
     "interpolate",
     "upsample",
-    "grid_sample",
-    "affine_grid",
     "embedding",
     "ResizeBilinear",
     "ResizeBilinearV2",
@@ -49,8 +43,6 @@ __all__ = [
 
 
 _Size: TypeAlias = int | Sequence[int] | Tensor
-# Index into the flattened image, weight (None for 1), and whether the cell is inside the image.
-_Corner: TypeAlias = tuple[Tensor, Tensor | None, Tensor]
 
 
 # ---- resizing -----------------------------------------------------------------------------------
@@ -333,185 +325,6 @@ class ResizeNearestNeighbor(ResizeBilinear):
     """`ResizeNearestNeighbor(size, align_corners=False, half_pixel_centers=False)(image)`."""
 
     _kind = "nearest"
-
-
-# ---- sampling -----------------------------------------------------------------------------------
-
-
-def _reflected(x: Tensor, low2: int, high2: int) -> Tensor:
-    """Mirror positions at the bounds of [low2 / 2, high2 / 2] until they are inside."""
-    if low2 == high2:
-        return x * 0.0
-    low, span = low2 / 2, (high2 - low2) / 2
-    x = elementwise.abs(x - low)
-    flips = floor(x / span)
-    extra = x - flips * span
-    odd = not_equal(flips - floor(flips * 0.5) * 2.0, fill((), 0.0, x.dtype))
-    return select_by(odd, span - extra, extra) + low
-
-
-@op(dtypes=FLOATING)
-def grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool):
-    """Sample an image at given positions (`mindspore.ops.grid_sample`).
-
-    Args:
-        input: Tensor (N, C, H, W) or (N, C, D, H, W), floating.
-        grid: Tensor (N, H', W', 2) or (N, D', H', W', 3): x, y (, z) in [-1, 1].
-        mode: ``"bilinear"`` or ``"nearest"``.
-        padding_mode: outside: ``"zeros"``, ``"border"`` or ``"reflection"``.
-        align_corners: -1 and 1 mean the centres of the corner cells, else their outer edges.
-
-    Returns:
-        Tensor (N, C, H', W').
-
-    Raises:
-        ValueError: shapes that do not fit; another mode.
-
-    Examples:
-        >>> import duograph as ms
-        >>> x = ms.Tensor([[[[1.0, 3.0]]]])
-        >>> print(ms.ops.grid_sample(x, ms.Tensor([[[[0.0, 0.0]]]])))
-        [[[[2.]]]]
-    """
-    x, g = widened(input), widened(grid)
-    g = g if g.dtype is x.dtype else cast_to(g, x.dtype)
-    n, c, *sizes = x.shape
-    out = g.shape[1:-1]
-    count = math.prod(out)
-    flat = reshape_to(x, (n, c, math.prod(sizes)))
-    points = reshape_to(g, (n, count, len(sizes)))
-    coordinates = [
-        _coordinate(points, axis, size, padding_mode, align_corners)
-        for axis, size in enumerate(sizes)
-    ]
-    total = None
-    for index, weight, inside in _corners(sizes, coordinates, mode):
-        wide = broadcast_to(reshape_to(index, (n, 1, count)), (n, c, count))
-        value = gather_elements_by(flat, wide, 2)
-        if weight is not None:
-            value = value * reshape_to(weight, (n, 1, count))
-        value = select_by(reshape_to(inside, (n, 1, count)), value, fill((), 0.0, value.dtype))
-        total = value if total is None else total + value
-    found = reshape_to(total, (n, c, *out))
-    return found if found.dtype is input.dtype else cast_to(found, input.dtype)
-
-
-def _coordinate(
-    points: Tensor, axis: int, size: int, padding_mode: str, align_corners: bool
-) -> Tensor:
-    """Return the position of each point (N, count, k) along one axis of the image, in cells.
-
-    The grid lists the last axis of the image first.
-    """
-    n, count, k = points.shape
-    at = k - 1 - axis
-    p = reshape_to(slice_by(points, (0, 0, at), (n, count, at + 1), (1, 1, 1)), (n, count))
-    p = (p + 1.0) * ((size - 1) / 2) if align_corners else ((p + 1.0) * size - 1.0) * 0.5
-    if padding_mode == "reflection":
-        low2, high2 = (0, 2 * (size - 1)) if align_corners else (-1, 2 * size - 1)
-        p = _reflected(p, low2, high2)
-    if padding_mode != "zeros":
-        p = minimum(maximum(p, fill((), 0.0, p.dtype)), fill((), float(size - 1), p.dtype))
-    return p
-
-
-def _corners(sizes: Sequence[int], coordinates: Sequence[Tensor], mode: str) -> list[_Corner]:
-    """Return the cells that contribute to each point: one for "nearest", else 2 ** axes."""
-    corners: list[tuple[Any, Any, Any]] = [(None, None, None)]
-    step = 1
-    for size, p in zip(reversed(sizes), reversed(coordinates), strict=True):
-        if mode == "nearest":
-            options = [(round_half_even(p), None)]
-        else:
-            low = stop_gradient(floor(p))
-            part = p - low
-            options = [(low, 1.0 - part), (low + 1.0, part)]
-        grown = []
-        for whole, weight in options:
-            whole = stop_gradient(whole)
-            inside = logical_and(
-                logical_not(less(whole, fill((), 0.0, p.dtype))),
-                less(whole, fill((), float(size), p.dtype)),
-            )
-            i = cast_to(whole, int64)
-            i = minimum(maximum(i, fill((), 0, int64)), fill((), size - 1, int64)) * step
-            for index, w, ok in corners:
-                grown.append((
-                    i if index is None else index + i,
-                    weight if w is None else w if weight is None else w * weight,
-                    inside if ok is None else logical_and(ok, inside),
-                ))  # fmt: skip
-        corners = grown
-        step *= size
-    return corners
-
-
-@grid_sample.normaliser
-def _(
-    input: Tensor,
-    grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: object = False,
-):
-    if (
-        input.ndim not in (4, 5)
-        or grid.ndim != input.ndim
-        or grid.shape[-1] != input.ndim - 2
-        or (grid.shape[0] != input.shape[0])
-    ):
-        raise ShapeError(
-            f"grid_sample: got input of shape {input.shape} and grid of shape {grid.shape}; wanted "
-            f"(N, C, H, W) and (N, H', W', 2), or one axis more"
-        )
-    if mode not in ("bilinear", "nearest") or padding_mode not in ("zeros", "border", "reflection"):
-        raise ArgumentValueError(
-            f"grid_sample: got mode={mode!r} and padding_mode={padding_mode!r}; wanted "
-            f"'bilinear' or "
-            f"'nearest', and 'zeros', 'border' or 'reflection'"
-        )
-    return (input, grid, mode, padding_mode, bool(align_corners))
-
-
-def affine_grid(theta: Tensor, size: _Size, align_corners: bool = False) -> Tensor:
-    """Sampling positions of an affine map, for `grid_sample` (`mindspore.ops.affine_grid`).
-
-    Args:
-        theta: Tensor (N, 2, 3) or (N, 3, 4).
-        size: (N, C, H, W) or (N, C, D, H, W) of the result.
-        align_corners: as of `grid_sample`.
-
-    Returns:
-        Tensor (N, H, W, 2) or (N, D, H, W, 3).
-
-    Raises:
-        ValueError: shapes that do not fit.
-
-    Examples:
-        >>> import duograph as ms
-        >>> ms.ops.affine_grid(ms.Tensor([[[1.0, 0, 0], [0, 1.0, 0]]]), (1, 1, 2, 2)).shape
-        (1, 2, 2, 2)
-    """
-    size = ints_of("affine_grid", "size", size)
-    k = len(size) - 2
-    if k not in (2, 3) or theta.shape != (size[0], k, k + 1):
-        raise ShapeError(
-            f"affine_grid: got theta of shape {theta.shape} and size={size}; wanted (N, {k}, "
-            f"{k + 1}) for "
-            f"two or three spatial axes"
-        )
-    lines = []
-    for n in size[2:]:
-        if align_corners:
-            lines.append(np.linspace(-1, 1, n) if n > 1 else np.zeros(1))
-        else:
-            lines.append((np.arange(n) * 2 + 1) / n - 1)
-    mesh = np.meshgrid(*lines, indexing="ij")
-    base = (
-        np.stack([*reversed(mesh), np.ones(size[2:])], -1).reshape(-1, k + 1).astype(theta.dtype.np)
-    )
-    points = matmul_of(Tensor(base), theta, False, True)
-    return reshape_to(points, (size[0], *size[2:], k))
 
 
 # ---- embedding ----------------------------------------------------------------------------------

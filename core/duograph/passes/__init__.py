@@ -4,6 +4,20 @@ A pass is a function from graph to graph, one per module. It keeps the parameter
 order of the results, and every bit of their values; passes of levels above O0 may change the order
 in which floats are summed and the sign of zeros. It rewrites the sub-graphs of nodes as well, each
 once. `runtime.lower` runs the pipeline through `ir.optimizer`.
+
+How to add a rewrite:
+
+- A rewrite that replaces one call, keeps every bit and matches a pattern of the call and of the
+  calls that compute its operands, such as `neg(neg(x)) -> x`, is one rule in the table of
+  `simplify`. The rule then runs at every jit level.
+- A rewrite needs a pass of its own, listed in `CLEANUP` or `PIPELINE`, if it changes bits, looks at
+  the readers of a value, replaces several nodes together, depends on the backend (`PassContext`),
+  or must run at one position of the pipeline.
+- `rewriting` rebuilds the whole graph with new value ids; a rule may append several nodes, and the
+  nodes that its `call` appends go through the rules again. `replacing` exchanges one node for one
+  call with the same result types, keeps all value ids, and can refuse a replacement. Both leave
+  dead nodes to `dead_code`.
+- Tests of a pass belong in `tests/ir/test_passes.py`: the text of a graph before and after.
 """
 
 from __future__ import annotations
@@ -57,7 +71,7 @@ CLEANUP = (
 
 
 def clean_up(graph: Graph, context: PassContext) -> Graph:
-    """Run the passes of CLEANUP, then those of plugins.
+    """Run the clean-up passes on a graph, then the passes of plugins.
 
     A graph of one node is returned as it is: eager mode prepares each op as such a graph.
     """
@@ -92,7 +106,7 @@ PIPELINE = (
 
 
 def run(graph: Graph, context: PassContext | None = None) -> Graph:
-    """Return the graph after the passes of PIPELINE that the jit level of `context` asks for.
+    """Run the optimisation passes of a jit level on a graph, and return the new graph.
 
     With `set_context(debug=True)` the verifier checks the graph before the first and after each
     pass; it always checks it after those of plugins. `context.watch` sees the graph as it came
@@ -123,12 +137,12 @@ def run(graph: Graph, context: PassContext | None = None) -> Graph:
 
 
 def _is_watched(context: PassContext) -> bool:
-    """Return whether graphs between passes are verified or watched."""
+    """Return whether a debug verifier or a dump must see the graph after each pass."""
     return settings_of.settings.debug or context.watch is not None
 
 
 def _show(name: str, graph: Graph, context: PassContext) -> None:
-    """Show a graph to whoever watches, after verifying it in debug mode."""
+    """Verify a graph in debug mode, and pass it to the watcher of the compilation, if any."""
     if settings_of.settings.debug:
         verify(graph)
     if context.watch is not None:
@@ -142,7 +156,7 @@ _bodies: weakref.WeakKeyDictionary[Graph, tuple[Hashable, Graph | None]] = (
 
 
 def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
-    """Return the cleaned-up body, or decomposition, of an op for operands of these types."""
+    """Return the optimised body or decomposition of an op for operand types, as a cached graph."""
     graph = expand(op, types, attributes)
     # in debug mode the verifier has checked it
     depends = (settings_of.settings.debug, tuple(plugin_passes()))
@@ -154,7 +168,7 @@ def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
 
 
 class _Installed:
-    """The passes as `ir.optimizer.Optimizer`."""
+    """Adapter through which lowering calls the graph passes (`ir.optimizer.Optimizer`)."""
 
     body_of = staticmethod(body_of)
 

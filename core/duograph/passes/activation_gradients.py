@@ -1,4 +1,4 @@
-"""Computes derivatives of activations beside the activations; gradients become products.
+"""Moves derivatives of activations into the forward part, where they fuse with the activation.
 
     %1 = gelu_tanh(%0)                          %1 = gelu_tanh(%0)
     ...                                         %4 = gelu_tanh_grad(1, %0)
@@ -53,7 +53,7 @@ ACTIVATIONS = frozenset(GRADIENTS.values())
 
 @everywhere
 def save_activation_derivatives(graph: Graph, context: PassContext) -> Graph:
-    """Return the graph with derivatives beside activations whose operand nothing else reads."""
+    """Compute activation derivatives beside the activation; make gradients products."""
     readers: dict[int | None, list[GraphNode]] = collections.defaultdict(list)
     for node in graph.nodes:
         for i in dict.fromkeys(node.operands):
@@ -81,7 +81,7 @@ def save_activation_derivatives(graph: Graph, context: PassContext) -> Graph:
 def _gradient_of(
     node: GraphNode, readers: Mapping[int | None, list[GraphNode]], types: Sequence[ValueType]
 ) -> GraphNode | None:
-    """The gradient of an activation, if these two are all that reads the operand."""
+    """Return the gradient node of an activation, if nothing else reads their operand."""
     if node.op not in ACTIVATIONS:
         return None
     x = node.operands[0]
@@ -99,7 +99,7 @@ def _gradient_of(
 def _derivative(
     node: GraphNode, gradient: GraphNode, types: list[ValueType]
 ) -> tuple[GraphNode, GraphNode]:
-    """The number 1 and the gradient for it, beside the activation `node`."""
+    """Return nodes for the constant 1 and for the activation gradient of that constant."""
     x = types[node.operands[0] or 0]
     assert isinstance(x, TensorType)
     first = len(types)

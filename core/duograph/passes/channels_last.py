@@ -47,7 +47,7 @@ POOLING: dict[Op, Op] = {max_pool: max_pool_channels_last, avg_pool: avg_pool_ch
 
 
 class Cluster(NamedTuple):
-    """The quantities that decide whether a cluster is converted.
+    """Connected nodes that may become channels-last, with the costs that decide.
 
     Attributes:
         convolutions: how many it has.
@@ -63,7 +63,7 @@ class Cluster(NamedTuple):
 
 
 def pays(cluster: Cluster, costs: LayoutCosts) -> bool:
-    """Return whether converting a cluster saves more than its transposes cost."""
+    """Return whether converting nodes to channels-last saves more than its transposes cost."""
     return cluster.moved * costs.traffic_per_transpose <= cluster.traffic
 
 
@@ -81,7 +81,7 @@ def suits(weight: TensorType, groups: int, follows: bool, costs: LayoutCosts) ->
 
 
 def convert_to_channels_last(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Return the graph, sub-graphs included, with the clusters that pay in channels-last layout.
+    """Convert groups of convolutions and nearby ops to channels-last where that pays.
 
     Composites must be decomposed, and dead nodes removed. `context.notes` receives a line about
     what was converted, and one for each reason why convolutions were not.
@@ -94,7 +94,7 @@ def convert_to_channels_last(graph: Graph, context: PassContext = PLAIN) -> Grap
 
 
 class _Conversions:
-    """Converts graphs, each once per set of invariant parameters, and counts what was done."""
+    """Converts graphs to channels-last, each once per invariant parameters, and counts."""
 
     def __init__(self, context: PassContext) -> None:
         self.context = context
@@ -135,7 +135,7 @@ def _count(convolutions: int) -> str:
 
 
 class _Member(NamedTuple):
-    """A node in its channels-last form.
+    """The channels-last form of a graph node.
 
     Attributes:
         op, attributes: of the new node.
@@ -153,34 +153,34 @@ class _Member(NamedTuple):
 
 
 def _to_last(rank: int) -> tuple[int, ...]:
-    """The permutation from channels-first to channels-last."""
+    """Return the axis permutation from channels-first to channels-last."""
     return (0, *range(2, rank), 1)
 
 
 def _to_first(rank: int) -> tuple[int, ...]:
-    """The permutation from channels-last to channels-first."""
+    """Return the axis permutation from channels-last to channels-first."""
     return (0, rank - 1, *range(1, rank - 1))
 
 
 def _extended(shape: Sequence[int], rank: int) -> tuple[int, ...]:
-    """The shape with the leading axes that broadcasting to `rank` axes adds."""
+    """Return a shape with leading axes of 1 added, for broadcasting to `rank` axes."""
     return (*(1,) * (rank - len(shape)), *shape)
 
 
 def _shape_last(shape: Sequence[int], rank: int) -> tuple[int, ...]:
-    """The channels-last shape of a value that is broadcast to `rank` axes."""
+    """Return the channels-last shape of a value that is broadcast to `rank` axes."""
     whole = _extended(shape, rank)
     return tuple([whole[a] for a in _to_last(rank)])
 
 
 def _moves(shape: Sequence[int], rank: int) -> bool:
-    """Return whether the conversion of such a value moves elements in memory."""
+    """Return whether converting a shape to channels-last moves elements in memory."""
     whole = _extended(shape, rank)
     return whole[1] > 1 and size_of(whole[2:]) > 1
 
 
 class _Conversion:
-    """Converts one graph.
+    """Converts one graph to channels-last layout.
 
     Attributes:
         invariant: values that are the same in every call; they are computed once in any layout.
@@ -204,7 +204,7 @@ class _Conversion:
         self.restored: set[int] = set()
 
     def tensor(self, i: int | None) -> TensorType:
-        """The type of a value that is a tensor."""
+        """Return the tensor type of a value, asserting that the value is a tensor."""
         assert i is not None
         type_ = self.types[i]
         assert isinstance(type_, TensorType)
@@ -247,7 +247,7 @@ class _Conversion:
                     self.convertible.add(node.results[0])
 
     def member(self, node: GraphNode) -> _Member | None:
-        """The channels-last form of a node, if it has one here."""
+        """Return the channels-last form of a graph node, or None if the node has none."""
         if node.op is conv:
             return self.convolution(node)
         if node.op in POOLING:
@@ -262,7 +262,7 @@ class _Conversion:
         return self.movement(node, rank, result)
 
     def movement(self, node: GraphNode, rank: int, result: TensorType) -> _Member | None:
-        """The form of a reduction or of movement along axes: its attributes permuted."""
+        """Return a reduction or axis movement in channels-last form, attributes permuted."""
         op, traits, to_last = node.op, node.op.traits, _to_last(rank)
         attributes = dict(node.attributes)
         if traits.reduction:
@@ -312,7 +312,7 @@ class _Conversion:
     # ---- which clusters -----------------------------------------------------------------------
 
     def select(self) -> None:
-        """Drop the members of clusters that do not pay."""
+        """Keep only the node clusters whose conversion to channels-last pays."""
         roots = self.connected()
         convolutions: collections.Counter[int] = collections.Counter()
         traffic: collections.Counter[int] = collections.Counter()
@@ -343,7 +343,7 @@ class _Conversion:
                 self.convertible.difference_update(node.results)
 
     def connected(self) -> dict[int, int]:
-        """One representative value per cluster, for every value that members read or produce."""
+        """Group values into connected channels-last clusters; map each to a representative."""
         parent: dict[int, int] = {}
 
         def root(i: int) -> int:
@@ -364,7 +364,7 @@ class _Conversion:
         return {i: root(i) for i in list(parent)}
 
     def borders(self, roots: dict[int, int]) -> dict[int, set[int]]:
-        """The values that are transposed at the borders of each cluster."""
+        """Return the values to transpose where data enters or leaves each cluster."""
         found: dict[int, set[int]] = collections.defaultdict(set)
         for at, node in enumerate(self.graph.nodes):
             member = self.members.get(at)
@@ -385,18 +385,18 @@ class _Conversion:
         return found
 
     def leaves(self, i: int | None) -> bool:
-        """Return whether a value is transposed where something outside reads it."""
+        """Return whether an outside read of a channels-last value requires a transpose."""
         return i in self.convertible and _moves(self.tensor(i).shape, self.tensor(i).ndim)
 
     def read(self, node: GraphNode, member: _Member) -> list[int]:
-        """The operands that a member reads channels-last and that change from call to call."""
+        """Return the operands that a node reads channels-last and that vary between calls."""
         operands = node.operands[:1] if node.op is conv else node.operands
         return [i for i in operands if i is not None and i not in self.invariant]
 
     # ---- the new graph ------------------------------------------------------------------------
 
     def convert(self, node: GraphNode, member: _Member) -> None:
-        """Append the channels-last form of a member."""
+        """Append the channels-last form of a node to the new graph."""
         read = node.operands[:1] if node.op is conv else node.operands
         operands = [None if i is None else self.last(i, member.rank, node) for i in read]
         operands += node.operands[len(operands) :]
@@ -417,7 +417,7 @@ class _Conversion:
     def append(
         self, op: Op, i: int, attributes: Attributes, node: GraphNode, result: int | None = None
     ) -> int:
-        """Append a call of an op on value `i` for `node`; the result gets a new id by default."""
+        """Append an op call on value `i`, with the source span of `node`; return its id."""
         if result is None:
             type_ = op.result_types((self.tensor(i),), attributes)
             assert isinstance(type_, TensorType)
@@ -426,7 +426,7 @@ class _Conversion:
         return result
 
     def last(self, i: int, rank: int, node: GraphNode) -> int:
-        """The channels-last form of a value that `node` reads."""
+        """Return the channels-last form of a value, appending a transpose if needed."""
         found = self.converted.get((i, rank))
         if found is not None:
             return found
@@ -442,7 +442,7 @@ class _Conversion:
         return made
 
     def restore(self, values: Sequence[int | None], node: GraphNode) -> None:
-        """Append the channels-first form of converted values that `node` reads."""
+        """Append transposes to channels-first for the converted values that a node reads."""
         for i in values:
             if i is None or i not in self.convertible or i in self.restored:
                 continue
@@ -455,7 +455,7 @@ class _Conversion:
                 self.append(reshape, last, {"shape": type_.shape}, node, i)
 
     def inner(self, node: GraphNode) -> GraphNode:
-        """The node with its sub-graphs converted; invariant operands are invariant parameters."""
+        """Return a node with its sub-graphs converted to channels-last layout."""
         attributes = node.attributes
         convert = self.walk.graph
         if node.op is switch:

@@ -1,4 +1,4 @@
-"""Merges nodes that compute the same value."""
+"""Common subexpression elimination: merges graph nodes that compute the same value."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
 
 
 def _key(value: Any) -> Hashable:
-    """An attribute as part of a key: 1.0 differs from 1, and 0.0 from -0.0."""
+    """Return a hashable key of an attribute that tells 1.0 from 1, and 0.0 from -0.0."""
     kind = value.__class__
     if kind is float or kind is complex:
         return kind, repr(value)

@@ -1,4 +1,4 @@
-"""Rules that compute at compile time what depends on constants alone.
+"""Constant folding rules: compute at compile time the calls whose operands are constants.
 
 A fold must produce the bits that a kernel would: an op declares for which dtypes its reference does
 (`Traits.folds`). Python numbers on the host are always computed as the executor computes them.
@@ -46,7 +46,7 @@ Array = np.ndarray[Any, Any]
 def fold_constants(
     g: Rewriter, op: Op, operands: Sequence[int | None], attributes: Attributes
 ) -> Found | None:
-    """op(constants) -> constant, for the dtypes in the op's trait `folds`."""
+    """Replace an op on constants by its computed result, where the op's `folds` trait allows."""
     arrays: list[Array] = []
     types: list[TensorType] = []
     for i in operands:
@@ -69,7 +69,7 @@ def fold_constants(
 
 
 def made_constant(g: Rewriter, array: Array, type_: TensorType) -> Found:
-    """The array as a value: a `fill` if all its elements have the same bits, else a `constant`."""
+    """Append an array to the graph as a `fill` if all elements are equal, else `constant`."""
     assert array.shape == type_.shape and array.dtype == type_.dtype.np, (array.dtype, type_)
     first = array.reshape(-1)[:1]
     same = np.full(array.shape, first[0]).astype(array.dtype)
@@ -80,7 +80,7 @@ def made_constant(g: Rewriter, array: Array, type_: TensorType) -> Found:
 
 
 def made_host_constant(g: Rewriter, value: object) -> Found:
-    """A Python object as a host value."""
+    """Append a Python object to the graph as a host constant."""
     return _one(g.append(host_constant, (), {"value": HostConstant(value)}))
 
 
@@ -89,7 +89,7 @@ def _one(made: GraphValue) -> GraphValue:
 
 
 def fold_cast(g: Rewriter, x: GraphValue, to: DType) -> Found | None:
-    """Fold casts of integers, and of floats to wider floats or to integers that hold them."""
+    """Fold casts of constants: from integers, and from floats where the values fit exactly."""
     array = g.array(x._id, MAX_ELEMENTS)
     if array is None or not array.size or to.kind == "c":
         return None
@@ -109,7 +109,7 @@ def fold_cast(g: Rewriter, x: GraphValue, to: DType) -> Found | None:
 
 
 def fold_scalar(g: Rewriter, xs: tuple[GraphScalar, ...], function: str) -> Found | None:
-    """Compute a Python function of numbers; what raises is left to raise when the graph runs."""
+    """Fold a Python function of constant numbers; calls that raise stay for run time."""
     values = [g.known(x) for x in xs]
     if any(v is None for v in values) or _too_large(function, values):
         return None
@@ -122,7 +122,7 @@ def fold_scalar(g: Rewriter, xs: tuple[GraphScalar, ...], function: str) -> Foun
 
 
 def _too_large(function: str, values: Sequence[Any]) -> bool:
-    """Return whether an int function may produce more than MAX_BITS bits."""
+    """Return whether an int function may produce a result of more than MAX_BITS bits."""
     if function not in ("pow", "lshift", "mul") or not all(isinstance(v, int) for v in values):
         return False
     a, b = (abs(v) for v in values)
@@ -134,7 +134,7 @@ def _too_large(function: str, values: Sequence[Any]) -> bool:
 
 
 def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
-    """Read a finite number from a constant tensor."""
+    """Fold the read of a constant one-element tensor to a Python number, if finite."""
     array = g.array(x._id, MAX_ELEMENTS)
     if array is None or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
         return None
@@ -142,7 +142,7 @@ def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
 
 
 def fold_to_tensor(g: Rewriter, value: Any, dtype: DType) -> Found | None:
-    """Convert a number to a constant tensor whose dtype holds it."""
+    """Fold a known Python number to a constant tensor, if the dtype holds the number."""
     if dtype.kind == "c":
         return None
     if dtype.kind in "iu":

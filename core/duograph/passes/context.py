@@ -1,4 +1,4 @@
-"""What a graph pass is, and what it may ask about the program and its backend.
+"""The interface of graph passes: the `Pass` record and the facts about program and backend.
 
 `passes/__init__.py` lists the passes and builds the context; a pass only reads it. A pass may not
 ask the registry of backends for anything itself.
@@ -62,7 +62,7 @@ PLAIN = PassContext()
 
 @dataclasses.dataclass(frozen=True)
 class Pass:
-    """One step of the pipeline.
+    """One entry of the pass pipeline: a graph function and the conditions under which it runs.
 
     Attributes:
         name: how dumps call it.

@@ -1,4 +1,4 @@
-"""Removes nodes that no result needs, and unused results, carries and operands of control flow.
+"""Dead code elimination: removes unused nodes, and unused parts of loops and branches.
 
 Nodes with effects stay, and so do nodes that may raise as a division of Python numbers does.
 """
@@ -17,7 +17,7 @@ __all__ = ["remove_dead_code"]
 
 
 def remove_dead_code(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Return the graph without dead nodes.
+    """Return the graph without nodes that neither a result nor an effect needs.
 
     graph(%0: float32[3]) {                    graph(%0: float32[3]) {
       %1 = exp(%0) : float32[3]          ->      %2 = neg(%0) : float32[3]
@@ -29,7 +29,7 @@ def remove_dead_code(graph: Graph, context: PassContext = PLAIN) -> Graph:
 
 
 class _Removal:
-    """One run of the pass.
+    """One application of dead code removal to a graph and its sub-graphs, with caches.
 
     Attributes:
         done: results for graphs that keep their parameters and results.
@@ -45,12 +45,12 @@ class _Removal:
         self.effects: dict[Graph, bool] = {}
 
     def whole(self, graph: Graph) -> Graph:
-        """The graph without dead nodes, with all its parameters and results."""
+        """Return a graph without dead nodes but with all its parameters and results."""
         nodes, _ = self.live(graph, graph.outputs)
         return Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single)
 
     def live(self, graph: Graph, wanted: Iterable[int]) -> tuple[list[GraphNode], frozenset[int]]:
-        """The nodes that the wanted values need, in order, and the parameters that are used."""
+        """Return the nodes that the wanted values need, in order, and the parameters used."""
         key = (graph, tuple(wanted))
         found = self.lives.get(key)
         if found is None:
@@ -70,7 +70,7 @@ class _Removal:
         return found
 
     def reduced(self, node: GraphNode, needed: set[int | None]) -> GraphNode:
-        """A node with sub-graphs, without what none of the needed values depends on."""
+        """Return a loop, switch or call node without its unused operands, carries and results."""
         wanted = [k for k, r in enumerate(node.results) if r in needed]
         if node.op is switch:
             return self._switch(node, wanted)
@@ -79,7 +79,7 @@ class _Removal:
         return inside(node, self.whole, self.done)
 
     def _part(self, graph: Graph, params: Sequence[int], outputs: Sequence[int]) -> Graph:
-        """The graph with these parameters and outputs only."""
+        """Return a graph cut to the given parameters and outputs and the nodes they need."""
         key = (graph, tuple(params), tuple(outputs))
         found = self.made.get(key)
         if found is None:

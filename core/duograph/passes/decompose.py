@@ -1,4 +1,4 @@
-"""Replaces composites that the backend has no kernel for by their bodies, so that these can fuse.
+"""Replaces composites that the backend has no kernel for by their bodies, which can fuse.
 
     %1 = softplus(%0)                  %1 = exp(%0)
                                ->      %2 = log1p(%1)
@@ -30,7 +30,7 @@ def decompose_composites(graph: Graph, context: PassContext) -> Graph:
 
 
 class _Decomposition:
-    """One run of the pass; asks the backend once per op, types and attributes."""
+    """One application of the decomposition of composites, with cached backend answers."""
 
     def __init__(self, context: PassContext) -> None:
         assert context.body_of is not None
@@ -54,7 +54,7 @@ class _Decomposition:
         nodes: list[GraphNode],
         new_ids: dict[int | None, int | None],
     ) -> None:
-        """Append nodes, renumbered by `new_ids`, which learns the ids of replaced results."""
+        """Append renumbered nodes, with composites expanded; record ids of results."""
         new_ids[None] = None
         for node in source:
             operands = tuple([new_ids[i] for i in node.operands])
@@ -84,7 +84,7 @@ class _Decomposition:
     def stays(
         self, node: GraphNode, kinds: tuple[ValueType | None, ...], results: list[ValueType]
     ) -> bool:
-        """Return whether the node is a primitive, or a region or a kernel computes it as it is."""
+        """Return whether an op must not be replaced by its body: it has a kernel or can fuse."""
         op = node.op
         if op.body is None and op.decompose_rule is None:
             return True

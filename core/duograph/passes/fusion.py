@@ -50,7 +50,7 @@ Unit: TypeAlias = int | Group
 
 
 def fuse(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Return the graph, sub-graphs included, with its fusable nodes in regions."""
+    """Replace groups of fusable nodes by region nodes, one kernel each, sub-graphs included."""
     return _fused(graph, context, {})
 
 
@@ -82,7 +82,7 @@ def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
 
 
 def _worthwhile(grouping: Grouping) -> list[Group]:
-    """The groups that save at least one kernel, with the nodes that they are epilogues of."""
+    """Return the fusion groups that save at least one kernel, with their epilogue producers."""
     found = []
     for group in grouping.groups:
         if group.merged is None:
@@ -96,7 +96,7 @@ def _worthwhile(grouping: Grouping) -> list[Group]:
 
 
 def _kernels(grouping: Grouping, group: Group) -> int:
-    """How many kernels the nodes of a group take if they run one by one.
+    """Return how many kernels the nodes of a fusion group would take one by one.
 
     A scatter into a tensor of equal elements takes two: one fills that tensor.
     """
@@ -109,7 +109,7 @@ def _kernels(grouping: Grouping, group: Group) -> int:
 
 
 def _used_outside(grouping: Grouping, member: dict[int, Group]) -> set[int]:
-    """The values that are outputs of the graph or read outside the region that computes them."""
+    """Return the values that are graph outputs or read outside their own fused region."""
     found = set(grouping.graph.outputs)
     for at, node in enumerate(grouping.graph.nodes):
         for i in node.operands:
@@ -123,7 +123,7 @@ def _used_outside(grouping: Grouping, member: dict[int, Group]) -> set[int]:
 
 
 def _release_aliases(graph: Graph, owner: dict[int, Group], used_outside: set[int]) -> None:
-    """Take aliases that are used outside out of their regions.
+    """Move reshapes and other aliases that are used outside out of their fused regions.
 
     They are the same bytes under another shape: the region returns their operand instead.
     """
@@ -136,7 +136,7 @@ def _release_aliases(graph: Graph, owner: dict[int, Group], used_outside: set[in
 
 
 def _order(grouping: Grouping, owner: dict[int, Group], member: dict[int, Group]) -> list[Unit]:
-    """Nodes and regions in an order in which operands come first, else as in the graph.
+    """Return nodes and fused regions in topological order, close to the original order.
 
     Nodes with effects keep their order. `member` is the region that computes a value for itself;
     for an alias, a node of its own (no `owner`) may compute it too.

@@ -1,4 +1,4 @@
-"""Lets fused regions end in reductions over columns, and in scatters.
+"""Lets fused regions (nodes of one kernel) end in reductions over columns, and in scatters.
 
 `fusion` calls it after the groups of elementwise ops and rows are formed. Nothing in a region reads
 the results of such ends.
@@ -16,7 +16,7 @@ __all__ = ["add_column_ends"]
 
 
 def add_column_ends(grouping: Grouping) -> None:
-    """Add reductions over columns and scatters to the groups that can end in them.
+    """Add reductions over columns and scatters to the fusion groups that can end in them.
 
     A reduction reads a value of the group, or an operand that the group reads as well. Groups that
     end in the same columns and read a common operand become one.
@@ -46,7 +46,7 @@ def add_column_ends(grouping: Grouping) -> None:
 
 
 def _reductions_near(grouping: Grouping, group: Group) -> dict[Columns, list[int]]:
-    """Positions of column reductions of what a group computes or reads, by their columns."""
+    """Return the column reductions of values that a fusion group computes or reads."""
     graph = grouping.graph
     found: dict[Columns, list[int]] = {}
     near: set[int | None] = set()
@@ -70,7 +70,7 @@ def _reductions_near(grouping: Grouping, group: Group) -> dict[Columns, list[int
 
 
 def _add_scatters(grouping: Grouping) -> None:
-    """Let groups without other ends end in a scatter of what they compute.
+    """Let fusion groups without column reductions end in a scatter of their values.
 
     A scatter into a tensor of equal elements may be a group of its own, which saves filling and
     copying that tensor.
@@ -101,7 +101,7 @@ def _add_scatters(grouping: Grouping) -> None:
 
 
 def _can_end_in_scatter(grouping: Grouping, group: Group, waits: int, at: int) -> bool:
-    """Return whether a group can end in the scatter at `at`.
+    """Return whether a fusion group can end in the scatter node at position `at`.
 
     Its target and indices are computed at level `waits`.
     """
@@ -114,14 +114,14 @@ def _can_end_in_scatter(grouping: Grouping, group: Group, waits: int, at: int) -
 
 
 def _fits(grouping: Grouping, positions: list[int]) -> bool:
-    """Return whether one loop over columns can compute the nodes at these positions."""
+    """Return whether one loop nest over columns can compute the nodes at some positions."""
     results = {r for at in positions for r in grouping.graph.nodes[at].results}
     body: Graph = grouping.region(positions, results).attributes["body"]
     return body.n_params <= grouping.limits.max_pointers and fits_column_loop(body)
 
 
 def _share_operand(grouping: Grouping, a: Group, b: Group) -> bool:
-    """Return whether two groups read a common operand that is no literal."""
+    """Return whether two fusion groups read a common operand that is not a literal."""
 
     def read(positions: Iterable[int]) -> set[int | None]:
         operands = {i for at in positions for i in grouping.graph.nodes[at].operands}

@@ -27,7 +27,7 @@ __all__ = ["Group", "Grouping"]
 
 
 class Group:
-    """Nodes that one kernel is to compute.
+    """A fusion group: graph nodes that one generated kernel is to compute.
 
     Attributes:
         level: of all its nodes.
@@ -45,7 +45,7 @@ class Group:
         self.merged: Group | None = None
 
     def current(self) -> Group:
-        """The group that this one is now part of, or itself."""
+        """Return the fusion group that a merged group is now part of, or the group itself."""
         found = self
         while found.merged is not None:
             found = found.merged
@@ -53,7 +53,7 @@ class Group:
 
 
 class Grouping:
-    """The groups of one graph.
+    """The division of a graph's nodes into fusion groups, in program order.
 
     Attributes:
         home: the group of a node, by position.
@@ -81,14 +81,14 @@ class Grouping:
             self.enter(at, node)
 
     def tensor(self, i: int | None) -> TensorType:
-        """The type of a value that is a tensor."""
+        """Return the tensor type of a value, asserting that the value is a tensor."""
         assert i is not None
         type_ = self.graph.types[i]
         assert isinstance(type_, TensorType)
         return type_
 
     def enter(self, at: int, node: GraphNode) -> None:
-        """Put a node into a group, or give it a level of its own."""
+        """Put a node into a fusion group, or outside all groups with a level of its own."""
         if self.is_literal(node):
             self.literals.add(node.results[0])
             self.level[at] = 0
@@ -100,14 +100,14 @@ class Grouping:
             self.join(at, node, *shape)
 
     def is_literal(self, node: GraphNode) -> bool:
-        """Return whether the node makes a number, or a tensor of one."""
+        """Return whether a node is a constant of equal elements that kernels can inline."""
         if node.op is constant:
             array = node.attributes["value"].array
             return bool(array.size == 1 and array.dtype.kind in "biuf")
         return node.op is fill and self.tensor(node.results[0]).dtype.kind in "biuf"
 
     def loop_of(self, node: GraphNode) -> tuple[int, int] | None:
-        """The elements and the row length of a loop that can compute the node, if there is one."""
+        """Return (elements, row length) of the loop that can compute a node, or None."""
         limits = self.limits
         if node.op.is_reduction:
             source, result = self.tensor(node.operands[0]), self.tensor(node.results[0])
@@ -132,7 +132,7 @@ class Grouping:
         return (type_.size, 0) if fits else None
 
     def level_of(self, i: int | None) -> int:
-        """The level at which a value is computed; -1 for parameters."""
+        """Return the dependency level at which a value is computed; -1 for parameters."""
         at = None if i is None else self.producer.get(i)
         if at is None:
             return -1
@@ -140,13 +140,13 @@ class Grouping:
         return self.level[at] if home is None else home.current().level
 
     def level_after(self, values: Iterable[int | None]) -> int:
-        """The first level at which all these values are computed."""
+        """Return the dependency level just after all the given values are computed."""
         return 1 + max((self.level_of(i) for i in values), default=-1)
 
     # ---- joining ------------------------------------------------------------------------------
 
     def join(self, at: int, node: GraphNode, n: int, row: int) -> None:
-        """Put a node, computed by a loop of `n` elements, into groups of operands or a new one."""
+        """Put a node with a loop of `n` elements into its operands' fusion groups or a new one."""
         groups, level = self.candidates(at, node, n, row)
         chosen = [g for g in groups if g.level == level]
         rows = {g.row for g in chosen if g.row} | ({row} if row else set())
@@ -171,7 +171,7 @@ class Grouping:
         self.home[at] = first
 
     def candidates(self, at: int, node: GraphNode, n: int, row: int) -> tuple[list[Group], int]:
-        """The groups of operands whose loop can compute the node, and the level of the node.
+        """Return the operands' fusion groups that could compute a node, and its level.
 
         Gathers that only this node reads move to its level.
         """
@@ -199,7 +199,7 @@ class Grouping:
         return groups + gathers, level
 
     def is_movable_gather(self, group: Group, at: int) -> bool:
-        """Return whether a group is a single gather whose result only the node at `at` reads."""
+        """Return whether a fusion group is one gather whose result only node `at` reads."""
         if len(group.nodes) != 1:
             return False
         node = self.graph.nodes[group.nodes[0]]
@@ -209,7 +209,7 @@ class Grouping:
         return set(self.readers[value]) == {at} and value not in self.graph.outputs
 
     def can_read(self, group: Group, node: GraphNode, i: int, n: int, row: int) -> bool:
-        """Return whether a node in the loop of a group can read value `i` of the group."""
+        """Return whether a node in a fusion group's loop can read value `i` of the group."""
         value = self.tensor(i)
         if row:  # a reduction reads inner values
             return group.n == n and value.size == n and group.row in (0, row) and n != n // row
@@ -223,7 +223,7 @@ class Grouping:
         return n * group.row == group.n and value.size == n  # a row value reads a row value
 
     def can_merge(self, groups: list[Group], node: GraphNode) -> bool:
-        """Return whether groups and a node have one loop size and few enough operands."""
+        """Return whether fusion groups and a node share a loop size and have few operands."""
         if len({g.n for g in groups}) > 1:
             return False
         read: set[int | None] = set(node.operands)
@@ -235,7 +235,7 @@ class Grouping:
     # ---- producers of epilogues ---------------------------------------------------------------
 
     def epilogue_producer(self, group: Group) -> int | None:
-        """The position of the last matmul, or similar node, that the group can be an epilogue of.
+        """Return the position of the matmul or similar node that a group can extend.
 
         Its result has the size of the group and is read by the group alone.
         """
@@ -259,7 +259,7 @@ class Grouping:
         return found
 
     def stays_inside(self, i: int, nodes: set[int]) -> bool:
-        """Return whether only these nodes read a value, under any alias."""
+        """Return whether only the given nodes read a value or an alias of the value."""
         if i in self.graph.outputs:
             return False
         for at in self.readers.get(i, ()):
@@ -271,7 +271,7 @@ class Grouping:
     # ---- regions ------------------------------------------------------------------------------
 
     def region(self, positions: Iterable[int], used_outside: set[int]) -> GraphNode:
-        """The region node of some nodes; values used outside are its results."""
+        """Return a region node that computes the nodes at some positions."""
         nodes = [self.graph.nodes[at] for at in sorted(positions)]
         outputs = tuple([r for node in nodes for r in node.results if r in used_outside])
         nodes = live_nodes(nodes, set(outputs))

@@ -1,4 +1,4 @@
-"""Rules that replace a node that runs a graph by the nodes of that graph.
+"""Inlining rules: replace a node that runs a graph exactly once by the nodes of that graph.
 
     %1 = host_constant(value=host(True)) : bool
     %2, = switch(%1, %0) : float32[3] {
@@ -29,19 +29,19 @@ Values = tuple[GraphValue, ...]
 
 
 def inlined(g: Rewriter, graph: Graph, xs: Values) -> Found:
-    """The results of a graph whose nodes are appended on `xs`."""
+    """Append the nodes of a graph applied to the values `xs`, and return its results."""
     return tuple([g.builder.tensor(i) for i in g.replay(graph, [x._id for x in xs])])
 
 
 def inline_branch(g: Rewriter, index: int, xs: Values, branches: tuple[Graph, ...]) -> Found | None:
-    """Inline the only branch that can run; an index out of range is an error at run time."""
+    """Inline a switch's branch if its index is known; a bad index is left for run time."""
     if not 0 <= int(index) < len(branches):
         return None
     return inlined(g, branches[int(index)], xs)
 
 
 def inline_call(g: Rewriter, xs: Values, target: NamedGraph) -> Found | None:
-    """Inline a function that cannot come to call itself."""
+    """Inline a call of a named graph that is not recursive."""
     key = ("recursive", target)
     found = g.done.get(key)
     if found is None:
@@ -53,7 +53,7 @@ def inline_call(g: Rewriter, xs: Values, target: NamedGraph) -> Found | None:
 
 
 def is_recursive(target: NamedGraph) -> bool:
-    """Return whether a function can come to call itself; an unfinished one may."""
+    """Return whether a named graph may call itself; an unfinished graph counts as recursive."""
     seen: set[Graph] = set()
     graphs: list[Graph | None] = [target.graph]
     while graphs:

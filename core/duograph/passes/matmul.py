@@ -1,4 +1,4 @@
-"""Rewrites of matmuls for jit levels above O0, because the order of summation may change."""
+"""Rewrites of matmuls above level O0: folds transposes and merges sums of products."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _terms(
     producers: Mapping[int | None, GraphNode],
     uses: collections.Counter[int | None],
 ) -> list[GraphNode] | None:
-    """The matmuls that a tree of additions sums; None for other terms or different flags."""
+    """Return the matmuls that a tree of additions sums, or None if other terms occur."""
     found: list[GraphNode] = []
     queue = list(reversed(root.operands))
     while queue:
@@ -121,9 +121,7 @@ def _terms(
 def _concatenated(
     terms: list[GraphNode], k: int, graph: Graph
 ) -> tuple[tuple[int | None, ...], int, TensorType] | None:
-    """Operand `k` of all terms, the axis that a matmul sums over, and the type of their
-    concatenation along it; None unless they are matrices of one type.
-    """
+    """Return operand `k` of all matmuls to concatenate, the axis and the type; else None."""
     parts = tuple([term.operands[k] for term in terms])
     types = tuple([graph.types[i] for i in parts if i is not None])
     first = types[0]

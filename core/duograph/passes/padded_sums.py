@@ -24,7 +24,7 @@ __all__ = ["concatenate_padded_sums"]
 
 
 class _Slices(NamedTuple):
-    """A tensor that is zero outside of slices along one axis.
+    """A tensor that is zero outside given slices along one axis.
 
     Attributes:
         axis: the axis.
@@ -37,7 +37,7 @@ class _Slices(NamedTuple):
 
 @everywhere
 def concatenate_padded_sums(graph: Graph, context: PassContext) -> Graph:
-    """Return the graph with sums that fill a whole axis as concatenations.
+    """Replace sums of zero-padded tensors that fill a whole axis by concatenations.
 
     The padding and the additions that they replace stay in the graph, dead.
     """
@@ -64,7 +64,7 @@ def concatenate_padded_sums(graph: Graph, context: PassContext) -> Graph:
 
 
 def _padded(node: GraphNode, types: Sequence[ValueType]) -> _Slices | None:
-    """The slice that a padding with zeros along one axis leaves."""
+    """Return the slice that a zero-padding node along one axis fills, or None."""
     low, high = node.attributes["low"], node.attributes["high"]
     axes = [k for k, (a, b) in enumerate(zip(low, high)) if a or b]
     if len(axes) != 1 or node.attributes["value"] != 0 or min(*low, *high) < 0:
@@ -79,7 +79,7 @@ def _padded(node: GraphNode, types: Sequence[ValueType]) -> _Slices | None:
 
 
 def _sum(a: _Slices, b: _Slices) -> _Slices | None:
-    """The slices of a sum; None if they lie along different axes or overlap."""
+    """Return the slices of a sum of two sliced tensors; None if axes differ or slices overlap."""
     parts = dict(sorted([*a.parts.items(), *b.parts.items()]))
     if a.axis != b.axis or len(parts) != len(a.parts) + len(b.parts):
         return None

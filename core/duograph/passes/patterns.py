@@ -45,7 +45,7 @@ R = TypeVar("R")
 
 
 class Value:
-    """Matches any value; every occurrence of a name must be the same value.
+    """Pattern that matches any value, and the base class of rewrite patterns.
 
     Attributes:
         name: what the value id is bound to.
@@ -57,12 +57,12 @@ class Value:
         self.value_names: tuple[str, ...] = (name,) if name else ()
 
     def binds(self, i: int | None, producers: Producers, found: Bindings) -> bool:
-        """Return whether value `i` matches, and bind the names of the pattern if so."""
+        """Return whether value `i` matches a rewrite pattern, and bind the pattern's names."""
         return found.setdefault(self.name, i) == i
 
 
 class Number(Value):
-    """Matches the result of a `fill`, or only one whose elements equal a given number."""
+    """Pattern of a tensor of equal elements: any `fill`, or one of a given number."""
 
     def __init__(self, name: str, wanted: float | None) -> None:
         super().__init__(name)
@@ -79,7 +79,7 @@ class Number(Value):
 
 
 class Known(Value):
-    """Matches a host value, or a tensor of one element, that is known at compile time.
+    """Pattern of a host value or one-element tensor that is known at compile time.
 
     The name is bound to the Python number or object, not to the value id.
     """
@@ -94,7 +94,7 @@ class Known(Value):
 
 
 def known_value(i: int | None, producers: Producers) -> Any:
-    """The Python value of a host constant or of a constant tensor of one element, else None."""
+    """Return the Python value of a host constant or one-element constant tensor, else None."""
     node = producers.get(i)
     if node is None:
         return None
@@ -108,7 +108,7 @@ def known_value(i: int | None, producers: Producers) -> Any:
 
 
 class Call(Value):
-    """Matches the result of a call of one of several ops.
+    """Pattern of the result of a call of one of several ops.
 
     Attributes:
         ops: the ops.
@@ -152,7 +152,7 @@ class Call(Value):
         producers: Producers,
         found: Bindings,
     ) -> bool:
-        """Return whether operands and attributes of a call of one of the ops match."""
+        """Return whether a call's operands and attributes match a pattern, and bind names."""
         patterns = self.operands
         missing = len(patterns) - len(operands)
         if missing > 0 or (missing < 0 and not self.rest):
@@ -169,7 +169,7 @@ class Call(Value):
     def matches(
         self, operands: Sequence[int | None], attributes: Attributes, producers: Producers
     ) -> Iterator[Bindings]:
-        """Yield the bindings of each way in which a call matches."""
+        """Yield the bindings of each way in which an op call matches a rewrite pattern."""
         found: Bindings = {}
         if self.binds_call(operands, attributes, producers, found):
             yield found
@@ -187,23 +187,23 @@ def call(
     result: str = "",
     **attributes: str,
 ) -> Call:
-    """A pattern for calls of an op: patterns of operands, and names for attributes to bind."""
+    """Return a rewrite pattern for calls of an op, by operand patterns and attribute names."""
     several = (ops,) if isinstance(ops, Op) else ops
     return Call(several, operands, attributes, rest, commutative, result)
 
 
 def number(name: str, wanted: float | None = None) -> Number:
-    """A pattern for a tensor of equal elements: of any number, or of `wanted`."""
+    """Return a rewrite pattern for a tensor of equal elements, of any number or of `wanted`."""
     return Number(name, wanted)
 
 
 def known(name: str) -> Known:
-    """A pattern for a host value or one-element tensor that is known at compile time."""
+    """Return a rewrite pattern for a number or object that is known at compile time."""
     return Known(name)
 
 
 class Rule(NamedTuple, Generic[R]):
-    """One rewrite.
+    """A rewrite rule: a call pattern and a function that computes the replacement.
 
     Attributes:
         statement: `pattern -> replacement`, for the reader.
@@ -217,12 +217,12 @@ class Rule(NamedTuple, Generic[R]):
 
 
 def rule(statement: str, pattern: Call, replace: Callable[..., R | None]) -> Rule[R]:
-    """A rewrite rule; see `Rule`."""
+    """Make a rewrite rule from a statement for the reader, a pattern and a replacement function."""
     return Rule(statement, pattern, replace)
 
 
 class Rules(Generic[R]):
-    """Rules by the op of the call that they replace; rules of one op apply in the given order."""
+    """Table of rewrite rules by the op of the call replaced, tried in the given order."""
 
     def __init__(self, rules: Sequence[Rule[R]]) -> None:
         self.rules = tuple(rules)

@@ -1,4 +1,4 @@
-"""Passes of plugins: they run after the built-in ones and are verified.
+"""Runs graph passes of plugins after the built-in ones, and verifies their results.
 
 A pass that fails is reported with a warning and left out from then on. `passes.clean_up` is the
 only caller; nothing here may change a graph on its own.
@@ -30,7 +30,7 @@ _failed: set[int] = set()
 
 
 def plugin_passes() -> list[tuple[str, PluginPass]]:
-    """Return (plugin, pass) pairs, ordered by plugin name, then as each plugin lists them."""
+    """Return (plugin name, pass) pairs of all plugins, ordered by plugin name."""
     hooks = registry.plugin_hooks().duograph_passes.get_hookimpls()
     if not hooks:
         return []
@@ -57,7 +57,7 @@ def _listed(hook: HookImpl) -> tuple[tuple[str, PluginPass], ...]:
 
 
 def run_plugin_pass(plugin: str, step: PluginPass, graph: Graph) -> tuple[str, Graph]:
-    """Return the name of a plugin's pass for dumps, and the graph after it, verified.
+    """Run a plugin's pass on a graph; return its dump name and the verified new graph.
 
     A pass that fails is reported once, leaves the graph as it was, and never runs again.
 

@@ -18,7 +18,7 @@ __all__ = ["Replacement", "ReplacementRule", "ReplacementRules", "Site", "replac
 
 
 class Replacement(NamedTuple):
-    """The call that replaces a node."""
+    """The op call that replaces a graph node."""
 
     op: Op
     operands: tuple[int | None, ...]
@@ -26,7 +26,7 @@ class Replacement(NamedTuple):
 
 
 class Site(NamedTuple):
-    """Where a rule matches: the graph, the producers of its values so far, and the node."""
+    """A match of a rewrite rule: the graph, the producers of its values, and the node."""
 
     graph: Graph
     producers: Producers
@@ -43,7 +43,7 @@ def replace_nodes(
     rules: ReplacementRules,
     accepts: Callable[[Replacement], bool] = lambda made: True,
 ) -> Graph:
-    """Return the graph with each node through the rules of its op, each rule once, in order.
+    """Replace single nodes of a graph by rewrite rules, each rule tried once per node.
 
     `accepts` may refuse a replacement. A graph that no rule changes is returned as it is.
     """

@@ -31,7 +31,7 @@ Fold: TypeAlias = "Callable[[Rewriter, Op, Sequence[int | None], Attributes], Fo
 
 
 class Rewriter:
-    """A graph that is being rebuilt.
+    """A graph that is being rebuilt call by call through rewrite rules.
 
     Functions of rules receive it first, then the bound values as graph values.
 
@@ -65,13 +65,13 @@ class Rewriter:
     # ---- the walk -----------------------------------------------------------------------------
 
     def graph(self, graph: Graph) -> Graph:
-        """Return the graph with every call through the rules, and so its sub-graphs."""
+        """Return a graph and its sub-graphs rebuilt with every call passed through the rules."""
         self.types.extend(graph.types[: graph.n_params])
         outputs = self.replay(graph, range(graph.n_params))
         return Graph(graph.n_params, self.types, self.nodes, tuple(outputs), graph.single)
 
     def replay(self, graph: Graph, ids: Sequence[int | None]) -> list[int]:
-        """Append the nodes of a graph, with these values for its parameters; the output ids."""
+        """Append a graph's nodes through the rewrite rules, on given values; return output ids."""
         types, nodes, producers = self.types, self.nodes, self.producers
         old_types = graph.types
         new_ids: dict[int | None, Any] = dict(enumerate(ids))
@@ -104,7 +104,7 @@ class Rewriter:
         results: tuple[int, ...],
         outer: SourceSpan | None,
     ) -> GraphNode:
-        """A node that no rule replaces, on new values and with its sub-graphs rewritten."""
+        """Return a copy of a graph node with new value ids and its sub-graphs rewritten."""
         attributes = node.attributes
         if node.op in SUBGRAPH_OPS:
             attributes = mapped(attributes, self.inner, self.done)
@@ -122,7 +122,7 @@ class Rewriter:
         return Rewriter(self.rules, self.fold, self.done).graph(graph)
 
     def rewritten(self, op: Op, operands: Sequence[int | None], attributes: Attributes) -> Any:
-        """What replaces a call, by the first rule that matches and does not decline; else None."""
+        """Return the replacement of a call by the first rewrite rule that applies, else None."""
         if op.traits.folds and self.are_constant(operands):
             folded = self.fold(self, op, operands, attributes)
             if folded is not None:
@@ -136,7 +136,7 @@ class Rewriter:
         return None
 
     def values(self, pattern: Value, bindings: Bindings) -> Bindings:
-        """The bindings of a match with graph values in place of value ids."""
+        """Replace value ids in the bindings of a pattern match by graph values."""
         tensor = self.builder.tensor
         for name in pattern.value_names:
             found = bindings[name]
@@ -149,12 +149,12 @@ class Rewriter:
     # ---- for the functions of rules -----------------------------------------------------------
 
     def call(self, op: Op, *operands: GraphValue | None, **attributes: Any) -> Any:
-        """The result of a call, which goes through the rules of its op."""
+        """Append an op call through the rewrite rules, and return its result."""
         found = self.rewritten(op, [None if x is None else x._id for x in operands], attributes)
         return self.append(op, operands, attributes) if found is None else found
 
     def append(self, op: Op, operands: Sequence[GraphValue | None], attributes: Attributes) -> Any:
-        """The result of a call that no rule replaces."""
+        """Append an op call without applying rewrite rules, and return its result."""
         made = self.builder.append(op, tuple(operands), attributes)
         node = self.nodes[-1]
         for i in node.results:
@@ -162,15 +162,15 @@ class Rewriter:
         return made
 
     def known(self, x: GraphValue) -> Any:
-        """The Python value of `x`, if it has one element and is known at compile time."""
+        """Return the Python value of a graph value known at compile time, else None."""
         return known_value(x._id, self.producers)
 
     def number(self, x: GraphValue) -> Any:
-        """The number that all elements of `x`, the result of a `fill`, are."""
+        """Return the number that all elements of a `fill` result have."""
         return self.producers[x._id].attributes["value"]
 
     def are_constant(self, values: Sequence[int | None]) -> bool:
-        """Return whether all values are results of `constant` and `fill` nodes."""
+        """Return whether all given values are results of `constant` and `fill` nodes."""
         for i in values:
             node = self.producers.get(i)
             if node is None or (node.op is not constant and node.op is not fill):
@@ -178,7 +178,7 @@ class Rewriter:
         return True
 
     def array(self, i: int | None, limit: int) -> np.ndarray[Any, Any] | None:
-        """The elements of value `i`, if it is a constant tensor of at most `limit` elements."""
+        """Return the elements of a constant tensor with at most `limit` elements, else None."""
         node = self.producers.get(i)
         if i is None or node is None or (node.op is not constant and node.op is not fill):
             return None

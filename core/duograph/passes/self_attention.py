@@ -1,4 +1,4 @@
-"""Lets attention read query, key and value from the one projection that they are slices of.
+"""Fuses attention with the slicing of its query, key and value from one projection.
 
     %1 = strided_slice(%0, begin=(0, 0, 0), ...)
     %2 = strided_slice(%0, begin=(0, 0, 256), ...)
@@ -40,7 +40,7 @@ LAYOUTS = ("BSND", "SBND")
 
 
 def _part(name: str) -> Call:
-    """reshape(strided_slice(projection, begin, end, strides)): the query, key or value."""
+    """Return the pattern of a query, key or value: a reshaped slice of the projection."""
     slices = call(
         strided_slice,
         Value("projection"),
@@ -55,7 +55,7 @@ PARTS = _part("query"), _part("key"), _part("value")
 
 
 def _heads(graph: Graph, found: Bindings) -> dict[str, int] | None:
-    """The numbers of query and key heads, if the parts lie side by side in the last axis.
+    """Return the query and key head counts, if the parts are adjacent in the last axis.
 
     None if they do not, or if they are not all of the projection.
     """
@@ -94,7 +94,7 @@ GRADIENT = call(attention_grad, *PARTS, rest="others", layout="layout")
 
 
 def _backward(site: Site, query: int, key: int, value: int, axis: int) -> Replacement | None:
-    """The gradient of the projection, in place of the concatenation of the three gradients."""
+    """Replace the concatenated attention gradients by one gradient of the projection."""
     graph, producers, node = site
     grad = producers.get(query)
     if grad is None or grad.op is not attention_grad or (query, key, value) != grad.results:
@@ -136,7 +136,7 @@ RULES: ReplacementRules = ReplacementRules(
 
 @everywhere
 def use_self_attention(graph: Graph, context: PassContext) -> Graph:
-    """Return the graph with self-attention ops where they apply and the backend claims them."""
+    """Replace attention on slices of one projection by fused self-attention ops."""
 
     def claimed(made: Replacement) -> bool:
         types = tuple([None if i is None else graph.types[i] for i in made.operands])

@@ -45,7 +45,7 @@ __all__ = ["RULES", "simplify"]
 
 
 def simplify(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Return the graph with every call through RULES."""
+    """Apply the algebraic rewrite rules of RULES to every call of a graph and its sub-graphs."""
     return Rewriter(RULES, fold_constants, {}).graph(graph)
 
 
@@ -54,7 +54,7 @@ REDUCTIONS = [op for op in OPS.values() if op.traits.reduction]
 
 
 def if_shaped(x: GraphTensor, y: GraphTensor) -> GraphTensor | None:
-    """`x`, if broadcasting it with `y` leaves its shape."""
+    """Return `x` if broadcasting it with `y` leaves its shape, else None."""
     return x if x.shape == np.broadcast_shapes(x.shape, y.shape) else None
 
 
@@ -79,7 +79,7 @@ def is_negative_zero(value: complex) -> bool:
 
 
 def add_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | None:
-    """Drop an added zero that changes no bit: -0.0, or any zero of integers."""
+    """Remove the addition of a zero that changes no bit: -0.0, or an integer zero."""
     kind = zero.dtype.kind
     if kind not in "fiu" or (kind == "f" and not is_negative_zero(g.number(zero))):
         return None
@@ -93,7 +93,7 @@ def subtract_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | Non
 def fold_numbers(
     function: Callable[..., Any], g: Rewriter, x: GraphTensor, y: GraphTensor
 ) -> Found | None:
-    """Compute with two 0-d floats; IEEE arithmetic has the same bits here and in a kernel."""
+    """Compute a function of two constant 0-d floats at compile time."""
     if x.shape or y.shape or x.dtype.name not in ("float32", "float64"):
         return None
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Splits reductions over trailing and other axes in two, so that the first can fuse.
+"""Splits reductions over trailing and other axes in two, so that the trailing one can fuse.
 
     %1 = relu_grad(%0, ...)                         %1 = relu_grad(%0, ...)
     %2 = reduce_sum(%1, axis=(0, 2, 3))     ->      %3 = reduce_sum(%1, axis=(2, 3), keepdims=True)
@@ -28,7 +28,7 @@ DTYPES = (float32, float64, int32, int64)
 
 @everywhere
 def split_reductions(graph: Graph, context: PassContext) -> Graph:
-    """Return the graph with such reductions of elementwise results in two steps."""
+    """Split reductions of elementwise results into a trailing-axes step and the rest."""
     types = list(graph.types)
     elementwise: set[int | None] = set()  # values
     nodes: list[GraphNode] = []
@@ -45,7 +45,7 @@ def split_reductions(graph: Graph, context: PassContext) -> Graph:
 
 
 def _trailing(node: GraphNode, types: list[ValueType], least: int) -> GraphNode | None:
-    """The reduction of the trailing axes alone; its result gets a new id.
+    """Return a node that reduces the trailing axes alone of a larger reduction.
 
     None if the node reduces only these, or these have less than `least` elements.
     """

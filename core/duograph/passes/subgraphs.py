@@ -1,4 +1,4 @@
-"""How passes reach the sub-graphs of nodes: each graph once, however many nodes share it."""
+"""Helpers that apply a pass to the sub-graphs of nodes, each sub-graph once."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Done: TypeAlias = dict[Any, Any]
 
 
 class GraphPass(Protocol):
-    """A pass that may be called without a context."""
+    """Type of a graph pass whose context argument is optional."""
 
     def __call__(self, graph: Graph, context: PassContext = PLAIN) -> Graph: ...
 
 
 def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
-    """Make a pass of a function that rewrites one graph; innermost sub-graphs come first."""
+    """Extend a pass over one graph to all sub-graphs, innermost sub-graphs first."""
 
     @functools.wraps(step)
     def whole(graph: Graph, context: PassContext = PLAIN) -> Graph:
@@ -43,14 +43,14 @@ def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
 
 
 def inside(node: GraphNode, step: Callable[[Graph], Graph], done: Done) -> GraphNode:
-    """The node with `step` applied to its sub-graphs."""
+    """Return a graph node with a function applied to each of its sub-graphs."""
     if node.op not in SUBGRAPH_OPS:
         return node
     return dataclasses.replace(node, attributes=mapped(node.attributes, step, done))
 
 
 def mapped(attributes: Attributes, step: Callable[[Graph], Graph], done: Done) -> Attributes:
-    """The attributes with `step` applied to every graph in them.
+    """Return node attributes with a function applied to every graph among them.
 
     A named graph is copied, since graphs outside may call it.
     """
@@ -81,7 +81,7 @@ def _named(value: NamedGraph, step: Callable[[Graph], Graph], done: Done) -> Nam
 
 
 def ops_of(graph: Graph) -> set[Op]:
-    """The ops of a graph and of all its sub-graphs."""
+    """Return the set of ops of a graph and all its sub-graphs."""
     found: set[Op] = set()
     seen: set[Graph] = set()
     waiting = [graph]

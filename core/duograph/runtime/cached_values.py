@@ -1,4 +1,4 @@
-"""Keeps the values that a compiled program computes from unwritten state alone, while they are right.
+"""Caches the values that a compiled program computes from unwritten state alone.
 
 A `CachedValues` belongs to one program; `compiler.compiled_program` asks it before every call. It
 must not hold a handle of the state, or a compiled update could no longer overwrite the buffer.
@@ -44,7 +44,7 @@ _lock = new_lock()  # of `watched`
 
 
 def _weak_reference(handle: object) -> Callable[[], object]:
-    """A weak reference to a handle; for a type without them, a function that never finds it."""
+    """Return a weak reference to a buffer handle, or a function returning None if unsupported."""
     try:
         return weakref.ref(handle)
     except TypeError:
@@ -52,7 +52,7 @@ def _weak_reference(handle: object) -> Callable[[], object]:
 
 
 class _Watch:
-    """The handles that one `CachedValues` watches, and what it computed from them.
+    """State buffer handles being watched for changes, and the values computed from them.
 
     Attributes:
         refs, ids: of the handles.
@@ -73,13 +73,13 @@ class _Watch:
 
 
 class CachedValues:
-    """The cached values of one program; see the top of this module for when they are right.
+    """Cache of the values that a compiled program computes from state it never writes.
 
     Args:
         tensors: the state that the values depend on.
         device: where these tensors are.
         compute: from their handles to the values.
-        borrowed: returns the lists of handles that programs keep bound; their owners only read them.
+        borrowed: returns the lists of handles that programs keep bound and only read.
         notes: receives a line where computing fails.
     """
 
@@ -102,7 +102,7 @@ class CachedValues:
         self._watch: _Watch | None = None
 
     def values(self) -> tuple[Handle, ...] | None:
-        """Return the values if they are right for the present state, else None.
+        """Return the values cached for the current state buffers, or None if they must be computed.
 
         None means that the call must compute everything. The caller may not hold handles of the
         state meanwhile.
@@ -130,12 +130,12 @@ class CachedValues:
             self._computing.release()
 
     def settled(self) -> bool:
-        """Return whether the next call will find what the last one did, if the state is the same."""
+        """Return whether values are cached, or computing them is postponed for the longest time."""
         watch = self._watch
         return watch is not None and (watch.values is not None or watch.patience >= MAX_WAIT)
 
     def drop(self) -> None:
-        """Forget and free everything, at once."""
+        """Stop watching the state's buffer handles and free the values cached from them."""
         watch, self._watch = self._watch, None
         if watch is None:
             return
@@ -152,7 +152,7 @@ class CachedValues:
         self.drop()
 
     def _begin(self) -> None:
-        """Watch the handles that the state has now."""
+        """Drop cached values and start watching the buffer handles that the state has now."""
         self.drop()
         watch = _Watch([t._buf for t in self._tensors])
         with _lock:
@@ -161,7 +161,10 @@ class CachedValues:
         self._watch = watch
 
     def _prepare(self, watch: _Watch) -> tuple[Handle, ...] | None:
-        """Compute the values, unless somebody else could write the state's memory."""
+        """Compute and cache the state-only values, unless another holder could write the state.
+
+        Return None and postpone the next attempt where the state's buffers have other holders.
+        """
         if not self._exclusive():
             watch.wait = watch.patience = min(2 * watch.patience + 1, MAX_WAIT)
             return None
@@ -176,7 +179,7 @@ class CachedValues:
         return watch.values
 
     def _exclusive(self) -> bool:
-        """Return whether nothing that writes holds a handle of the state, or the memory under it."""
+        """Return whether no unknown holder could write a buffer of the state or its host memory."""
         exclusive, index = registry.backend(self._device.name).exclusive, self._device.index
         lists = self._borrowed()  # kept here, so that what is counted stays held
         known = collections.Counter([id(h) for handles in lists for h in handles])

@@ -1,4 +1,4 @@
-"""Runs what no backend sees: control flow, calls of named graphs, residual stacks, host values.
+"""Python implementations of ops that no backend runs: control flow, calls and host values.
 
 `runtime.lowering` asks `control_call` for every node. A host value is a Python object in its slot;
 a subgraph is lowered like any graph, and a switch or a loop is one step that calls it.
@@ -48,7 +48,7 @@ _PARTIAL = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift", "int", "flo
 
 
 class ControlNode(NamedTuple):
-    """A node of an op of `ir.control`, as a rule of this module sees it.
+    """A control-flow node of a graph, with what its implementation needs to build a call.
 
     Attributes:
         backend: of the device.
@@ -65,12 +65,12 @@ class ControlNode(NamedTuple):
     lower_subgraph: LowerSubgraph
 
     def closed(self, graph: Graph) -> HandleFunction:
-        """Lower a subgraph so that it returns a tuple, as the ops that run it do."""
+        """Lower a subgraph to a function that always returns a tuple, even for a single result."""
         whole = dataclasses.replace(graph, single=False) if graph.single else graph
         return self.lower_subgraph(whole, self.device)
 
     def int_reader(self, type_: ValueType | None) -> Callable[[Any], int]:
-        """Return a function that reads an index or a predicate of this type."""
+        """Return a function that reads a 0-d tensor or a Python number as a Python int."""
         if isinstance(type_, HostType):
             return int
         assert type_ is not None
@@ -96,17 +96,17 @@ def _rule(name: str) -> Callable[[Rule], Rule]:
 
 
 def control_call(name: str, node: ControlNode) -> HandleFunction:
-    """Return the call for one of `CONTROL_OPS`."""
+    """Return the Python function that runs one control-flow or host-value op of a graph."""
     return _RULES[name](node)
 
 
 def may_raise(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Return whether the op runs on the host and may raise a Python error, like ZeroDivisionError."""
+    """Return whether a host op may raise a Python error at run time, like ZeroDivisionError."""
     return name in ("to_host", "to_tensor") or attributes.get("function") in _PARTIAL
 
 
 def with_source_span(call: HandleFunction, span: object) -> HandleFunction:
-    """Return a call whose errors carry the source span of the node that raised them."""
+    """Wrap a node's call so that its exceptions carry the node's source span."""
 
     def run(*values: object) -> object:
         try:
@@ -193,7 +193,7 @@ def _too_deep(name: str) -> RecursionDepthError:
 
 
 class _RecursionLimit:
-    """Python's recursion limit, raised while a call of a named graph runs in some thread."""
+    """Context manager that raises Python's recursion limit while a named graph is called."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
@@ -218,7 +218,11 @@ _raised_limit = _RecursionLimit()
 
 
 def _outermost(name: str, program: HandleFunction, xs: Sequence[object]) -> object:
-    """Make a call that no other call contains: one call takes several Python frames."""
+    """Make the outermost call of a named graph, with Python's recursion limit raised.
+
+    Raises:
+        RecursionDepthError: the graph calls itself too deep.
+    """
     with _raised_limit:
         thread_state.call_depth = 1
         try:
@@ -269,7 +273,7 @@ def _scalar(node: ControlNode) -> HandleFunction:
 
 
 def _integer_power(x: int, y: int) -> int:
-    """The power of two ints; the type of the result was fixed while compiling."""
+    """Return an int raised to an int; the type of the result was fixed while compiling."""
     if y < 0:
         raise ArgumentValueError(
             f"{x} ** {y}: got a negative exponent for a host int, which makes a float of it in Python; "
@@ -322,7 +326,7 @@ def _to_tensor(node: ControlNode) -> HandleFunction:
 
 
 def _plain_range(dtype: DType) -> tuple[float, float]:
-    """The range of Python numbers that NumPy converts to a dtype without a check; empty for some."""
+    """Return the range of Python numbers that NumPy converts to a dtype without a check."""
     if dtype.is_integer:
         info = np.iinfo(dtype.np)
         return int(info.min), int(info.max)
@@ -356,7 +360,7 @@ def _host_call(node: ControlNode) -> HandleFunction:
 
 
 def _host_result(value: object, type_: ValueType, device: Device, host: object) -> object:
-    """Check one result of a host call; return its handle, or the Python value itself."""
+    """Check one result of a called Python function; return its buffer handle or the object."""
     if not isinstance(type_, TensorType):
         return value
     if not isinstance(value, Tensor):

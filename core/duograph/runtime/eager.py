@@ -32,10 +32,10 @@ _NUMBER_LIMIT = 1024
 
 
 class Eager:
-    """The builder that runs ops immediately."""
+    """The op builder of eager mode, which runs each op call immediately."""
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        """Run an op on tensors and numbers; return its result Tensor, or a tuple of them."""
+        """Run an op on tensors and numbers, caching the prepared call; return its result(s)."""
         tensors, device = _on_one_device(op, operands)
         types = [None if t is None else t._type for t in tensors]
         key = op.key(types, attributes)
@@ -56,14 +56,14 @@ runtime_state.eager_builder = Eager()
 
 
 def _forget() -> None:
-    """Drop what depends on the current device."""
+    """Clear the cached calls and number tensors that depend on the current device."""
     drop_tables()
     _numbers.clear()
     numbers.clear()
 
 
 def _keep_number(operands: Sequence[object], tensors: Sequence[Tensor | None]) -> None:
-    """Let the fast path of binary ops find the tensor of a number next time."""
+    """Cache the tensor made of a Python operand, so that the binary fast path finds the tensor."""
     for number, other, made in (
         (operands[1], tensors[0], tensors[1]),
         (operands[0], tensors[1], tensors[0]),
@@ -80,7 +80,7 @@ context.on_device_change.append(_forget)
 
 
 def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | None], Device]:
-    """Return the operands as tensors on one device: that of the committed ones, else the current.
+    """Return an op's operands as tensors on one device, that of the committed operands if any.
 
     Raises:
         DeviceError: they are on several devices.
@@ -146,7 +146,7 @@ def _number(value: complex | np.generic[Any], like: DType | None, device: Device
 def _run_on_host(
     op: Op, tensors: Sequence[Tensor | None], attributes: Mapping[str, Any], device: Device
 ) -> Tensor | tuple[Tensor, ...]:
-    """Run an op whose result size depends on values: its reference on the host."""
+    """Run an op whose result size depends on values, by its NumPy reference on the host."""
     arrays = [None if t is None else t.asnumpy() for t in tensors]
     assert op.reference_rule is not None
     found = op.reference_rule(*op.arguments(arrays), **attributes)

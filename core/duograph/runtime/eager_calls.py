@@ -35,7 +35,7 @@ _new = object.__new__
 
 
 def op_graph(op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> Graph:
-    """Return one call of an op as a graph: its promotion casts and the op itself."""
+    """Return a graph of one op call: the casts that type promotion asks for, then the op."""
     builder = GraphBuilder()
     values = [None if t is None else builder.parameter(t.plain) for t in types]
     with builder.current():
@@ -45,7 +45,12 @@ def op_graph(op: Op, types: Sequence[TensorType | None], attributes: Mapping[str
 def eager_call(
     op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any], device: Device
 ) -> TensorCall:
-    """Return the call of an op for operands of these types, on this device."""
+    """Return a function that runs an op on Tensors of given types and device, for eager mode.
+
+    Where an operand is recorded for a derivative, the function also records the call.
+
+    Where an operand is recorded for a derivative, the function also records the call.
+    """
     level = max((t.level for t in types if t is not None), default=0)
     graph = op_graph(op, types, attributes)
     plain = _plain_call(graph, types, device)
@@ -66,7 +71,7 @@ def eager_call(
 
 
 def _interpreted(graph: Graph, device: Device) -> TensorCall:
-    """Return a call that runs a composite op by op, each recorded.
+    """Return a call that runs the ops of a composite one by one and records each.
 
     Operands get edges of their own, so that their cotangents are summed inside the composite and
     then added once, in operand order: as when the composite is one node.
@@ -84,7 +89,7 @@ def _interpreted(graph: Graph, device: Device) -> TensorCall:
 
 
 class _OperandPlan:
-    """Plan of the edge by which a composite knows an operand: cotangents pass unchanged."""
+    """Plan of a tape edge for an operand of a composite; passes cotangents on unchanged."""
 
     n_results = 1
     fast: TensorCall | None = None
@@ -100,21 +105,21 @@ class _OperandPlan:
 
 
 def _with_own_edge(t: Tensor) -> Tensor:
-    """Return another tensor of the same value, whose edge leads to that of `t`."""
+    """Return a tensor of the same value with a new tape edge that leads to the edge of `t`."""
     made = Tensor._make(t._type, t._buf)
     made._edge = Node(_OperandPlan(t._type), (edge_of(t),), (), True)
     return made
 
 
 def _type(graph: Graph, i: int) -> TensorType:
-    """Return the type of a value of an op's graph, which is always a tensor's."""
+    """Return the type of a value of an op's graph, asserting that the value is a tensor."""
     found = graph.types[i]
     assert isinstance(found, TensorType)
     return found
 
 
 def _present(types: Sequence[TensorType | None]) -> tuple[int, ...] | None:
-    """Return the indices of operands that are not absent, or None when all are there."""
+    """Return the indices of the operands that are not absent, or None if all are present."""
     if None not in types:
         return None
     return tuple(i for i, t in enumerate(types) if t is not None)
@@ -163,7 +168,7 @@ def _plain_call(graph: Graph, types: Sequence[TensorType | None], device: Device
 
 
 def _pick(indices: Sequence[int]) -> Pick:
-    """Return a function that returns these items of a tuple."""
+    """Return a function that selects the items at `indices` from a tuple."""
     if not indices:
         return lambda values: ()
     if len(indices) == 1:
@@ -173,7 +178,7 @@ def _pick(indices: Sequence[int]) -> Pick:
 
 
 class _Recording:
-    """The forward of one op with residuals, and how its recorded calls make a tape node.
+    """The forward of one op that also returns residuals, and the plan of its tape nodes.
 
     Attributes:
         plan: of the node.
@@ -206,7 +211,7 @@ def _recorded_call(
     device: Device,
     plain: TensorCall,
 ) -> TensorCall:
-    """Return a call that runs the forward with residuals and hangs a node on the results."""
+    """Return a call that runs an op, keeps residuals and attaches a tape node to results."""
     plan = GraphPlan(graph, wanted, device, op.name)
     if not plan.full.wrt:
         return plain
@@ -387,7 +392,7 @@ def _promoting_call(op: Op, target: DType, attributes: Mapping[str, Any]) -> Ten
 
 
 def _guarded(plain: TensorCall, recorded: TensorCall) -> TensorCall:
-    """Return a call that records while a derivative runs, and calls `plain` otherwise."""
+    """Return a call that records on the tape while a derivative runs, and else runs `plain`."""
 
     def call(*operands: Any) -> Result:
         return recorded(*operands) if runtime_state.derivatives else plain(*operands)

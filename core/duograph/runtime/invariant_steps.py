@@ -1,4 +1,4 @@
-"""Finds the steps of a lowered graph that depend on unwritten state alone, and shares packed operands.
+"""Splits off steps that depend on unwritten state alone, and shares packed operands.
 
 `runtime.lower` calls both functions for graphs above level O0. State that a compiled function does
 not write (Parameters, captured tensors) rarely changes between calls, so these steps can run once
@@ -27,7 +27,7 @@ MIN_SHARED_READERS = 3
 
 
 class Partition(NamedTuple):
-    """The instructions of a graph in two parts.
+    """The instructions of a graph split into those computed once and those of every call.
 
     Attributes:
         reads: slots of state that `once` reads.
@@ -60,7 +60,7 @@ def partition(
     sizes: list[int],
     outputs: Collection[int],
 ) -> Partition | None:
-    """Partition a lowered graph, or return None where that does not pay off.
+    """Split off the steps that depend on unwritten state alone; return None if not worth it.
 
     Args:
         instructions: in order.
@@ -102,7 +102,7 @@ def partition(
 
 
 class _OperandPacker:
-    """Replaces steps that take an invariant operand packed; collects the packing steps in `steps`."""
+    """Replaces steps by variants that read an invariant operand in packed layout."""
 
     def __init__(self, invariant: Collection[int], sizes: list[int]) -> None:
         self.invariant = invariant
@@ -124,7 +124,7 @@ class _OperandPacker:
         return each
 
     def step(self, each: Step) -> Step:
-        """Pack the first operand that is invariant and has a packing."""
+        """Replace a step by its variant on the first invariant operand that has a packed layout."""
         for k, offer in each.call.packings.items():
             slot = each.operands[k]
             packing = offer() if slot in self.invariant else None
@@ -145,7 +145,7 @@ def _pack_step(packing: Packing, slot: int, packed: int) -> Step:
 
 
 def _with_packed(step: Step, packing: Packing, k: int, packed: int) -> Step:
-    """The step with operand `k` packed."""
+    """Return a step that reads operand `k` in the kernel's packed layout."""
     operands = (*step.operands[:k], packed, *step.operands[k + 1 :])
     return dataclasses.replace(step, call=packing.call, operands=operands)
 
@@ -153,7 +153,7 @@ def _with_packed(step: Step, packing: Packing, k: int, packed: int) -> Step:
 def share_packed_operands(
     instructions: Sequence[Instruction], sizes: list[int]
 ) -> list[Instruction]:
-    """Pack an operand once per call where several steps would each pack it, before the first.
+    """Pack an operand once per call where several steps would each pack the operand.
 
     Such as the weights that a recurrent layer multiplies with at every time step.
 

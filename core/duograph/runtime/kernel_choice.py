@@ -36,7 +36,7 @@ def kernel(
     attributes: Mapping[str, Any],
     device: Device,
 ) -> PreparedCall | None:
-    """Return the backend's own call for this op, or None."""
+    """Return the backend's prepared kernel call for an op, or None if the backend has none."""
     if op.host:
         return None
     call = backend.prepare(op, types, attributes, device.index)  # type: ignore[arg-type]
@@ -51,7 +51,7 @@ def fallback(
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
-    """Return the host's call for an op without a kernel, if the policy `host_fallback` allows it.
+    """Return a call that runs an op without a kernel on the host, if settings allow that.
 
     Raises:
         UnsupportedOpError: it does not.

@@ -1,4 +1,4 @@
-"""Makes a graph runnable on one device: passes, fused regions, instructions, one linked program.
+"""Lowers a graph to an executable for a device: passes, regions, instructions, linking.
 
 The tape, the eager builder and compiled functions call `lower`; `compiler.compiled_program` calls
 `lower_program`, which knows about state and updates. Nothing here depends on values.
@@ -36,7 +36,7 @@ def lower(
     level: str = "O0",
     notes: list[str] | None = None,
 ) -> HandleFunction:
-    """Return a function from parameter handles to result handle(s); see `lower_program`."""
+    """Lower a graph for a device; return a function from parameter to result handles."""
     return lower_program(graph, device, watch, level, notes).run
 
 
@@ -49,7 +49,7 @@ def lower_program(
     updates: Mapping[int, int] | None = None,
     state: Collection[int] = (),
 ) -> Executable:
-    """Run the passes of a level on a graph, and lower it.
+    """Run the graph passes of a jit level, then lower the graph to an executable.
 
     Args:
         graph: the graph; the passes run here.
@@ -88,12 +88,12 @@ def lower_closed(
     level: str = "O0",
     backend: Backend | None = None,
 ) -> HandleFunction:
-    """Lower a graph on which the passes have run, as part of the graph around it."""
+    """Lower an already optimised graph, or a subgraph of a node, without running the passes."""
     return _GraphLowering(graph, device, regions or {}, level, None, backend).executable({}, ()).run
 
 
 class _GraphLowering:
-    """Lowers one graph on which the passes have run; the arguments are those of `lower_program`."""
+    """The lowering of one graph on which the passes have run to an executable for a device."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class _GraphLowering:
         self.outputs = self.work.graph(graph, self.params, set(graph.outputs), True)
 
     def executable(self, updates: Mapping[int, int], state: Collection[int]) -> Executable:
-        """Link the graph; add its invariant part where that pays off."""
+        """Link the lowered graph; split off its state-only steps where computing them once pays."""
         whole = self._linked(self.work.steps, (), self.notes, updates)
         if whole is None:  # loops and branches, and no native program for them
             lower_level = _GraphLowering(self.graph, self.device, self.regions, "O1", self.notes)
@@ -152,7 +152,7 @@ class _GraphLowering:
         notes: list[str],
         updates: Mapping[int, int],
     ) -> Executable | None:
-        """Link instructions into one native program, else step by step; None if neither can be."""
+        """Link instructions into a native program or a step-by-step function; None if neither."""
         work = self.work
         if self.level != "O0":
             if len(instructions) > 1 or not all([isinstance(s, Step) for s in instructions]):

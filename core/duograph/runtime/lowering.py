@@ -1,4 +1,4 @@
-"""Turns the nodes of a graph into instructions over slots (`backend.program`).
+"""Lowers the nodes of a graph to instructions over numbered slots (`backend.program`).
 
 `runtime.lower` makes one `Lowering` per graph and reads the instructions, constants and sizes that
 it collected. It runs nothing except calls without operands, whose results become constants.
@@ -48,7 +48,7 @@ _HOST_OPS = {
 
 
 class Lowering:
-    """Collects the instructions of one graph.
+    """Lowers the nodes of one graph and collects its instructions, constants and slot sizes.
 
     Args:
         backend: of the device.
@@ -91,7 +91,7 @@ class Lowering:
         self.depth = 0
 
     def slot(self, type_: ValueType) -> int:
-        """Return a new slot for a value of this type."""
+        """Allocate and return a slot, the number of a run-time value, for a value of a type."""
         slot = len(self.sizes)
         if isinstance(type_, TensorType):
             self.sizes.append(type_.nbytes)
@@ -107,7 +107,7 @@ class Lowering:
         return [self.slot(type_) for type_ in graph.types[: graph.n_params]]
 
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
-        """Lower the nodes of `graph` on parameter slots; return the slots of its outputs."""
+        """Append a graph's instructions on parameter slots; return the slots of its outputs."""
         env = dict(enumerate(slots))
         out = set(graph.outputs)
         for node in live_nodes(graph.nodes, out):
@@ -119,7 +119,7 @@ class Lowering:
     def node(
         self, node: GraphNode, graph: Graph, env: Mapping[int, int], is_result: bool
     ) -> list[int]:
-        """Lower one node; return the slots of its results.
+        """Append the instructions of one graph node; return the slots of its results.
 
         Args:
             env: the slot of each value of `graph` so far.
@@ -158,7 +158,7 @@ class Lowering:
         types: Types,
         results: Sequence[ValueType],
     ) -> list[int]:
-        """Append an op that runs in Python."""
+        """Append a control-flow or host-value op that runs in Python; return its result slots."""
         name = node.op.name
         call = control_call(
             name,
@@ -178,7 +178,7 @@ class Lowering:
         results: tuple[Handle, ...],
         is_result: bool,
     ) -> list[int]:
-        """Lower an op on tensors: kernel, else composite body, else host."""
+        """Append an op on tensors: by its kernel, else its composite body, else on the host."""
         op = node.op
         call = kernel(self.backend, op, types, node.attributes, self.device)
         pure = call is not None and not op.effects
@@ -200,7 +200,7 @@ class Lowering:
         return self.step(node, call, operands, results, pure)
 
     def constant(self, node: GraphNode, type_: ValueType) -> int:
-        """Put a constant on the device, or a Python object into a slot."""
+        """Copy a constant array to the device, or keep a Python object; return the slot."""
         slot = self.slot(type_)
         value = node.attributes["value"]
         if node.op.name == "host_constant":
@@ -220,7 +220,7 @@ class Lowering:
         results: Sequence[ValueType],
         pure: bool = False,
     ) -> list[int]:
-        """Append a call; return the slots of its results."""
+        """Append a step that runs a prepared call; return the slots of its results."""
         slots = [self.slot(t) for t in results]
         self.steps.append(
             Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure)
@@ -230,7 +230,7 @@ class Lowering:
     def host_step(
         self, node: GraphNode, operands: Sequence[int], types: Types, results: Sequence[ValueType]
     ) -> list[int]:
-        """Append an op on host values, for a native program."""
+        """Append an op on Python numbers that a native program can run; return its result slots."""
         slots = [self.slot(t) for t in results]
         made = HostStep(
             node.op.name, tuple(operands), tuple(slots), (*types, *results), node.attributes
@@ -241,7 +241,7 @@ class Lowering:
         return slots
 
     def inside(self, graph: Graph, slots: list[int]) -> tuple[list[Instruction], list[int]]:
-        """Lower a subgraph into instructions of its own; return them and its output slots."""
+        """Lower a loop body or branch to separate instructions; return them and output slots."""
         before, self.steps = self.steps, []
         self.depth += 1
         found = self.graph(graph, slots, set(), False)
@@ -273,7 +273,7 @@ class Lowering:
         return carries
 
     def choice(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append a switch; its results are aliases of what the branch that runs computes."""
+        """Append a switch, whose result slots alias the results of the branch that runs."""
         branches: Sequence[Graph] = node.attributes["branches"]
         kinds = [branches[0].types[i] for i in branches[0].outputs]
         results = [self.slot(t) for t in kinds]
@@ -287,7 +287,7 @@ class Lowering:
         return results
 
     def alias(self, slot: int, type_: ValueType) -> int:
-        """Append another name for a slot; return it."""
+        """Append an instruction that makes a new slot share a slot's memory; return the new."""
         made = self.slot(type_)
         self.steps.append(Alias(slot, made))
         self.aliases.add(made)
@@ -300,7 +300,7 @@ class Lowering:
         further: Sequence[int],
         outputs: Sequence[int],
     ) -> HandleFunction | None:
-        """Return a function that runs the instructions one by one; None with loops or branches.
+        """Return a function that runs instructions one by one, or None if loops or branches occur.
 
         Args:
             further: slots of handles that are passed after the parameters.
@@ -333,6 +333,6 @@ class Lowering:
 
 
 def _copy(backend: Backend, device: Device, type_: TensorType, handle: object) -> object:
-    """Return a handle to a copy."""
+    """Return a handle to a copy of a buffer on the same device."""
     array = backend.copy_out(handle, type_.shape, type_.dtype.np, device.index)
     return backend.copy_in(np.array(array), device.index)

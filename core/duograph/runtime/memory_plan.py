@@ -24,7 +24,7 @@ ALIGNMENT = 64  # bytes, of offsets in the arena
 
 
 class MemoryPlan(NamedTuple):
-    """The memory of one lowered graph.
+    """The memory layout of a lowered graph: arena offsets, overwritten slots and donations.
 
     Attributes:
         places: per slot its offset in the arena; -1 for slots outside the arena.
@@ -55,7 +55,7 @@ class MemoryPlan(NamedTuple):
 
     @property
     def peak(self) -> int:
-        """Bytes that a call needs beside its parameters and constants, with all donations."""
+        """Bytes that a call allocates besides parameters and constants, with all donations."""
         return self.arena + self.results
 
 
@@ -67,7 +67,7 @@ def _bytes(n: int) -> str:
 
 
 class _Lifetimes:
-    """When each slot is written first and read last, in instructions counted from 1.
+    """The lifetimes of slots: instruction times of the first write and the last read.
 
     Attributes:
         first, last: per slot; -1 for slots that no instruction touches.
@@ -128,7 +128,7 @@ class _Lifetimes:
             self.last_failure = self.now
 
     def host(self, each: HostStep) -> None:
-        """Visit a host step, which may raise and overwrites no operand.
+        """Record the reads and writes of a host step, which may raise and overwrites no operand.
 
         Values popped from a stack live in the stack's own memory.
         """
@@ -143,7 +143,7 @@ class _Lifetimes:
                 self.sources.setdefault(slot, [])
 
     def loop(self, each: Loop) -> None:
-        """Visit a loop; values from before it that it reads live until it ends."""
+        """Record the accesses of a loop; outside values that the loop reads live until its end."""
         begin = self.now
         ring = [slot for carry in each.carries for slot in carry]
         self.pinned.update(ring)
@@ -163,7 +163,7 @@ class _Lifetimes:
                 self.last[slot] = self.now
 
     def settle(self) -> None:
-        """Extend the lifetime of every slot to those of its aliases."""
+        """Extend each slot's lifetime to cover the last read of every alias of the slot."""
         changed = True
         while changed:
             changed = False
@@ -181,7 +181,7 @@ def plan_memory(
     outputs: Sequence[int],
     updates: Mapping[int, int] | None = None,
 ) -> MemoryPlan:
-    """Plan the memory of instructions.
+    """Assign each value of a lowered graph an arena offset or shared memory; return the plan.
 
     Args:
         instructions: in order.
@@ -234,7 +234,7 @@ def _donations(
     updates: Mapping[int, int],
     results: Mapping[int, None],
 ) -> dict[int, int]:
-    """Return the outputs that can take the buffer of the parameter that they replace."""
+    """Return the outputs that can overwrite the buffer of the parameter that they replace."""
     writers = {slot: (now, step) for now, step in lives.steps for slot in step.results}
     found = {}
     for position, parameter in updates.items():
@@ -257,7 +257,7 @@ def _donations(
 
 
 def _over(step: Step, operand: int, result: int) -> bool:
-    """Return whether a step may write this result over this operand."""
+    """Return whether a kernel may write a given result over a given operand's memory."""
     if step.operands.count(operand) != 1:
         return False
     pair = step.operands.index(operand), step.results.index(result)
@@ -271,7 +271,7 @@ def _shared(
     results: Mapping[int, None],
     taken: set[int],
 ) -> list[int]:
-    """Return, per slot, the first slot of the chain of slots that overwrite one another."""
+    """Return, for each slot, the slot whose memory it uses after in-place overwrites."""
     home = list(range(len(sizes)))
     kept: set[int] = set()  # chains that end in a result
     for now, step in lives.steps:
@@ -295,7 +295,7 @@ def _shared(
 
 
 def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int], int]:
-    """Return offsets by name, and the size of the arena: best fit, in order of time.
+    """Assign arena offsets to values by best fit in order of time; return offsets and arena size.
 
     Args:
         spans: (first, last, bytes, name) of every value.
@@ -329,7 +329,7 @@ def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int]
 
 
 def _release(free: list[tuple[int, int]], offset: int, size: int) -> None:
-    """Return a range to the free list, merged with the gaps beside it."""
+    """Add a byte range to the sorted free list of the arena, merged with adjacent free ranges."""
     k = bisect.bisect(free, (offset, 0))
     if k < len(free) and offset + size == free[k][0]:
         size += free.pop(k)[1]

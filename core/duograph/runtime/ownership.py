@@ -1,4 +1,4 @@
-"""Decides whether a tensor's buffer may be overwritten or assumed constant: who else holds it?
+"""Decides by reference count if a tensor's buffer may be overwritten or assumed constant.
 
 A handle is *held* by whatever keeps a Python reference to it: the `_buf` of a Tensor (an alias such
 as a reshape shares it), residuals of a tape, the state that a compiled program keeps bound, a NumPy
@@ -25,7 +25,7 @@ _references: Callable[[object], int] = getattr(sys, "getrefcount", lambda _: 0)
 
 
 def holders(tensor: Tensor) -> int:
-    """Return how many references to the tensor's handle exist, its own included."""
+    """Return how many Python references to a tensor's buffer handle exist, its own included."""
     return _references(tensor._buf) - 1  # the argument of this call is one more
 
 
@@ -34,7 +34,7 @@ _EXACT = holders(Tensor._make(TensorType.of((), float32), object())) == 1
 
 
 def owns_buffer(tensor: Tensor, borrowed: int = 0) -> bool:
-    """Return whether nothing but the tensor and `borrowed` known references hold its handle.
+    """Return whether only the tensor and `borrowed` known references hold its buffer handle.
 
     Args:
         borrowed: references of the caller's own, such as an argument list that has the handle.

@@ -1,4 +1,4 @@
-"""Fuses a step with the only step that reads its result, where the backend makes one call of both.
+"""Fuses a step with the only step that reads its result, where the backend can fuse the two.
 
 `runtime.lower` runs this on the instructions of every graph above level O0. The pass must not move
 a step past an instruction that writes memory that existed before it.
@@ -19,7 +19,7 @@ __all__ = ["fuse_producer_consumer"]
 def fuse_producer_consumer(
     instructions: Sequence[Instruction], outputs: Collection[int]
 ) -> list[Instruction]:
-    """Replace producer-consumer pairs by one step each, in the position of the consumer.
+    """Fuse each step with the only later step that reads its result, where the backend can.
 
     The producer's `PreparedCall.fuse_consumer` makes the fused call. Only steps lie between the
     two, and these write nothing that existed before.

@@ -24,7 +24,7 @@ _warned: set[str] = set()
 
 
 def cannot_compile(device: Device) -> str | None:
-    """Return why the backend of a device compiles no regions, or None; warn the first time."""
+    """Return why a device's backend cannot compile fused regions, or None; warn the first time."""
     backend = registry.backend(device.name)
     problem = backend.compiles(device.index)
     if problem is not None and type(backend).compile is not Backend.compile:
@@ -33,7 +33,7 @@ def cannot_compile(device: Device) -> str | None:
 
 
 def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, Call], list[str]]:
-    """Compile the bodies of all region nodes of a graph at once.
+    """Compile all fused regions of a graph (nodes that one kernel computes) in one batch.
 
     Returns:
         A call for each body that the backend compiled, and lines for the user: one about all
@@ -55,7 +55,7 @@ def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, Call], li
 
 
 def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:
-    """Yield texts that count regions with more than element-wise ops and row reductions."""
+    """Yield summary texts that count the fused regions with epilogues, gathers or scatters."""
 
     def columns(body: Graph, node: GraphNode) -> bool:
         if not node.op.is_reduction:
@@ -88,7 +88,7 @@ def _warn_once(backend: Backend, problem: str) -> None:
 
 
 def _collect(graph: Graph, bodies: dict[str, list[Graph]], seen: set[Graph]) -> None:
-    """Collect the bodies of region nodes, subgraphs included, by their text: equal ones share a call."""
+    """Group the bodies of a graph's fused regions by text, so that equal bodies compile once."""
     if graph in seen:
         return
     seen.add(graph)

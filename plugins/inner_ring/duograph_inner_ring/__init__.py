@@ -1,4 +1,7 @@
-"""The plugin module of the smallest backend: the inner ring of kernels and five dtypes."""
+"""The plugin module of the inner-ring backend: 30 required kernels and five dtypes.
+
+The framework loads it to find the backend, which tests use.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
-    """Return the spec of the inner-ring backend."""
+    """Return the registration record of the inner-ring backend with the 30 required kernels."""
     return BackendSpec("InnerRing", _make, priority=None)
 
 

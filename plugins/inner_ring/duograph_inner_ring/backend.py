@@ -1,6 +1,6 @@
 """The inner-ring backend: the 30 required kernels in NumPy, with flat arrays as handles.
 
-Tests use it to check that every other op decomposes into the ring.
+Tests use it to check that every other op decomposes into these kernels.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ INNER_RING = frozenset(MAKING + ARITHMETIC + CHOOSING + BITS + SUMMING + INDEXIN
 
 
 class InnerRing(Backend):
-    """Has no kernel for ops outside the ring, so the core must decompose them."""
+    """A NumPy backend with only the 30 required kernels.
+
+    The core must decompose all other ops into these kernels.
+    """
 
     name = "InnerRing"
     dtypes = (bool_, int32, int64, uint32, float32)

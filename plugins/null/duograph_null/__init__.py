@@ -1,4 +1,7 @@
-"""The plugin module of the null backend, which computes nothing."""
+"""The plugin module of the null backend, which computes nothing.
+
+The framework loads it to find the backend, which benchmarks and tests use.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
-    """Return the spec of the null backend."""
+    """Return the registration record of the null backend, which computes nothing."""
     return BackendSpec("Null", _make, priority=None)
 
 

@@ -18,7 +18,7 @@ _stats = {"in_use": 0, "peak": 0, "handles": 0}
 
 
 class Handle:
-    """Represents `nbytes` of device memory while it lives."""
+    """A tensor handle that represents `nbytes` of device memory while it lives."""
 
     __slots__ = ("nbytes",)
 
@@ -35,7 +35,7 @@ class Handle:
 
 
 class Null(Backend):
-    """Claims every op and computes none."""
+    """A backend that accepts every op and computes nothing, to measure the core's overhead."""
 
     name = "Null"
 
@@ -54,7 +54,7 @@ class Null(Backend):
         return np.zeros(shape, dtype)
 
     def calls_of(self) -> Counter[str]:
-        """Count the launches of each op; clear the counter to start over."""
+        """Return the counter of kernel launches of each op; clear the counter to start over."""
         return self._calls
 
     def memory_stats(self, device_id: int) -> dict[str, int]:

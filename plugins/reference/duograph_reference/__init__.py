@@ -1,4 +1,7 @@
-"""The plugin module of the reference backend, which runs the ops' NumPy `reference` rules."""
+"""The plugin module of the reference backend, which runs the ops' NumPy `reference` rules.
+
+The framework loads it to find the backend, which tests use.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
-    """Return the spec of the reference backend."""
+    """Return the registration record of the reference backend, which runs NumPy rules."""
     return BackendSpec("Reference", _make, priority=-10)
 
 

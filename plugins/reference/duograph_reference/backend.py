@@ -15,7 +15,10 @@ from duograph.types import TensorType
 
 
 class Reference(Backend):
-    """Runs `op.reference` of every primitive; composites are decomposed."""
+    """A NumPy backend that runs the `reference` rule of every primitive op.
+
+    The core decomposes composite ops into primitives.
+    """
 
     name = "Reference"
 
@@ -61,7 +64,10 @@ class Reference(Backend):
 
 
 def _dense(value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
-    """Return a C-ordered array of the inferred type; another shape is a bug of the op."""
+    """Return a value as a C-ordered NumPy array of an inferred tensor type.
+
+    Raise AssertionError for another shape, which is a bug of the op's reference rule.
+    """
     array = np.asarray(value)
     if array.shape != type_.shape:
         raise AssertionError(f"reference gave shape {array.shape}, infer says {type_.shape}")

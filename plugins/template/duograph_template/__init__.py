@@ -13,7 +13,7 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 @hookimpl
 def duograph_backend() -> BackendSpec:
-    """Return the spec of this backend; duograph calls the hook."""
+    """Return the registration record of the Template backend; duograph calls the hook."""
     # Users write the name: set_context(device_target="Template"). Without a device_target, duograph
     # uses the available backend of highest priority; the CPU has 50. None: only by name.
     # seam_version is the version of the plugin interface that this was written for; duograph refuses

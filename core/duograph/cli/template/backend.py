@@ -27,7 +27,7 @@ Array = Any
 
 
 class Memory:
-    """Device memory: a handle. duograph stores it, passes it back and never looks inside.
+    """A handle to device memory. duograph stores handles and never looks inside.
 
     Free the memory in `__del__` (or `weakref.finalize`), which runs with the last reference.
     """
@@ -41,7 +41,7 @@ class Memory:
             raise DeviceMemoryError(f"Template: got a request for {nbytes} bytes") from None
 
     def array(self, type_: TensorType) -> Array:
-        """Return the contents as an array.
+        """Return the contents of device memory as a NumPy array of a given tensor type.
 
         The type is an argument, because the result of a reshape shares the handle of its operand.
         """
@@ -49,7 +49,7 @@ class Memory:
 
 
 class Template(Backend):
-    """The backend. `duograph.backend.protocol.Backend` has defaults for all other methods."""
+    """The Template backend; `duograph.backend.protocol.Backend` has defaults for other methods."""
 
     name = "Template"
     # Other dtypes raise an error that names these. These five are required.
@@ -63,15 +63,15 @@ class Template(Backend):
     conformance_expected_failures: Mapping[str, str] = {}
 
     def available(self) -> str | None:
-        """Return None, or the reason why the device cannot be used; `duograph devices` prints it."""
+        """Return None, or the reason why the device is unusable; `duograph devices` prints it."""
         return None
 
     def devices(self) -> list[DeviceInfo]:
-        """Return one entry per device; users choose one with device_id."""
+        """Return one description per device; users choose a device with device_id."""
         return [DeviceInfo(0, "template", "NumPy, playing a device", memory_bytes=0)]
 
     def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Memory:
-        """Copy to the device; `array` is C-contiguous and may be 0-d or empty."""
+        """Copy a C-contiguous array, which may be 0-d or empty, to new device memory."""
         memory = Memory(array.nbytes)
         memory.data[:] = array.reshape(-1).view(np.uint8)
         return memory
@@ -79,11 +79,14 @@ class Template(Backend):
     def copy_out(
         self, handle: Memory, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        """Copy to the host, after every kernel that writes `handle` has finished."""
+        """Copy device memory to a new NumPy array, after all kernels that write `handle`."""
         return np.array(handle.data).view(dtype).reshape(shape)
 
     def synchronize(self, device_id: int) -> None:
-        """Wait for all launched kernels. Launches may be asynchronous; here they are not."""
+        """Wait for all launched kernels of a device.
+
+        Launches may be asynchronous on a real device; the Template backend's launches are not.
+        """
 
     def prepare(
         self,
@@ -92,7 +95,7 @@ class Template(Backend):
         attributes: Mapping[str, Any],
         device_id: int,
     ) -> Callable[..., Any] | None:
-        """Return a call for this op and these operand types, or None: duograph then decomposes it.
+        """Return a call for an op and operand types, or None: duograph then decomposes the op.
 
         duograph asks once per op, types and attributes and caches the call, so compile, choose a
         kernel and compute launch sizes here. The call receives handles, allocates its results and
@@ -120,7 +123,10 @@ class Template(Backend):
 
 
 def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a kernel of operands that have one dtype (except for select) and broadcast."""
+    """Return a kernel that applies a NumPy function to operands that broadcast.
+
+    The operands have one dtype, except those of select.
+    """
     return lambda *operands, result: function(*operands)
 
 
@@ -140,7 +146,10 @@ def _shift(function: Callable[[Array, Array], Array], x: Array, y: Array) -> Arr
 
 
 def _strided_copy(x: Array, shape: Any, strides: Any, offset: int, result: TensorType) -> Array:
-    """out[i] = x.flat[offset + sum(i * strides)]: every slice, transpose, flip and broadcast."""
+    """Copy a strided view: out[i] = x.flat[offset + sum(i * strides)].
+
+    Every slice, transpose, flip and broadcast is one of these copies.
+    """
     where = np.full(shape, offset)
     for axis, step in enumerate(strides):
         lead = [1] * len(shape)
@@ -161,8 +170,9 @@ def _matmul(x: Array, y: Array, transpose_a: bool, transpose_b: bool, result: Te
 
 
 def _rows(indices: Array, n: int, name: str) -> Array:
-    """Indices counted from 0. A device that cannot raise from a kernel may do anything else that is
-    safe.
+    """Return indices with negative ones counted from the end; raise if one is out of range.
+
+    A device that cannot raise from a kernel may do anything else that is safe.
     """
     if ((indices < -n) | (indices >= n)).any():
         bad = indices[(indices < -n) | (indices >= n)].reshape(-1)[0]

@@ -16,7 +16,8 @@ from ...ops.detection import (
     nms_with_mask,
     roi_align,
 )
-from ...ops.nn_functions import embedding, grid_sample, resize_by
+from ...ops.grid_sampling import grid_sample
+from ...ops.nn_functions import embedding, resize_by
 from ..case import Array, Bad, Make, OpCase, Sample
 from .windows import GRAD_TOL, NO_POINT, ROWS, TOL, WHY, wide
 

@@ -1,4 +1,4 @@
-"""The evaluation of Python source into a graph: expressions, statements, calls, branches, loops.
+"""Evaluates Python source into a graph: expressions, statements, calls, branches and loops.
 
 To support a new kind of syntax, write a function `(ev, frame, node)` in the module of its group
 (`expressions`, `operators`, `statements`, `loop_statements`, `exceptions`, `patterns`), register it

@@ -1,7 +1,8 @@
 """Refuses writes in place to a tensor that a graph condition may have chosen among several.
 
 After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In a graph x is a third value, so the
-write is refused while y or z is still visible.
+write is refused while y or z is still reachable. `evaluator`, `branches` and `graph_loops` call
+this module; it never changes a tensor.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from ..values.flow import Maybe
 
 
 def tensors_before(ev: Evaluation, value: Value, builder: StagedBuilder) -> list[Value]:
-    """Return the tensor that a value is, as a list, if it existed before the graph of `builder`."""
+    """Return [tensor] for a value that is a tensor from before a branch's graph, else [].
+
+    `builder` builds the graph of the branch.
+    """
     found = ev.origins.get(id(value))
     if found is not None:
         return [found[1]]
@@ -32,13 +36,13 @@ def tensors_before(ev: Evaluation, value: Value, builder: StagedBuilder) -> list
 
 
 def note_candidates(ev: Evaluation, made: Value, of: Sequence[Value]) -> None:
-    """Record that `made` may be one of the tensors `of`."""
+    """Record that a graph tensor may be the same object as any of the tensors `of`."""
     if of and isinstance(made, GraphTensor):
         ev.candidates[id(made)] = (made, [*ev.candidates.get(id(made), (made, []))[1], *of])
 
 
 def check_not_shared(ev: Evaluation, target: Value) -> None:
-    """Check that a tensor may be written in place.
+    """Raise if a write in place to a tensor could change another variable's tensor, too.
 
     Raises:
         UnsupportedSyntaxError: it may be the same tensor as another one that is still visible.
@@ -68,7 +72,7 @@ def check_not_shared(ev: Evaluation, target: Value) -> None:
 
 
 def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]:
-    """The tensors that the evaluated program, or code outside, can still reach."""
+    """Yield the tensors that the evaluated program or outside code can still reach."""
     yield from (made for made, _, _ in ev.inputs.arguments)
     yield from (x for k, x in found.items() if k in ev.host_objects or k in ev.inputs.locations)
     for x in found.values():
@@ -82,7 +86,7 @@ def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]
 
 
 def _in_frame(frame: Frame | None, done: set[int]) -> Iterator[Value]:
-    """The tensors in the variables of a frame and of the frames around it."""
+    """Yield the tensors in the variables of a function's frame and of enclosing frames."""
     while frame is not None and id(frame) not in done:
         done.add(id(frame))
         yield from _in_values(frame.vars.values(), done)
@@ -90,7 +94,7 @@ def _in_frame(frame: Frame | None, done: set[int]) -> Iterator[Value]:
 
 
 def _in_values(values: Iterable[Value], done: set[int]) -> Iterator[Value]:
-    """The tensors in nested values, including attributes of objects and defaults of functions."""
+    """Yield the tensors in nested values, in attributes of objects and in function defaults."""
     for v in values:
         if isinstance(v, Tensor):
             yield v

@@ -1,4 +1,4 @@
-"""Attributes: reading, writing and deleting them.
+"""Evaluates reads, writes and deletions of attributes in compiled code.
 
 A read is captured. A write is an effect of the graph, unless the object was made at compile time;
 the user's object itself is never changed while compiling.
@@ -31,7 +31,10 @@ _ALWAYS_KEYED = {"training", "requires_grad"}
 
 
 def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -> Value:
-    """Evaluate `owner.name`; `node` is its syntax, for the name in messages."""
+    """Evaluate the expression `owner.name`; capture the value if the object is from outside.
+
+    `node` is the attribute's syntax, for the name in messages.
+    """
     if isinstance(owner, (GraphTensor, HostValue)):
         return _of_graph_value(ev, owner, name)
     if isinstance(owner, Tensor):
@@ -94,18 +97,21 @@ def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, nod
 
 
 def _staged_property(owner: Value, name: str) -> bool:
-    """Return whether an attribute is a property of a user's class."""
+    """Return whether an object's attribute is a property defined by a user's class."""
     found = getattr(type(owner), name, None)
     return isinstance(found, property) and not is_framework(type(owner).__module__)
 
 
 def _property(ev: Evaluation, owner: Value, name: str) -> Value:
-    """Evaluate a property of a user's class."""
+    """Evaluate the getter of a property of a user's class from source."""
     return call(ev, getattr(type(owner), name).fget, (owner,), {})
 
 
 def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
-    """Return an attribute of a graph tensor or host value."""
+    """Evaluate an attribute of a graph tensor, number or object.
+
+    Attributes of numbers and objects are read by Python when the graph runs.
+    """
     if isinstance(owner, GraphObject):
         found = run_on_host(ev, getattr, (owner, name), {}, "getattr")
         return found
@@ -132,10 +138,11 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
 
 
 def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
-    """Evaluate `owner.name = value`.
+    """Evaluate the assignment `owner.name = value`, at compile time or as a graph effect.
 
     Raises:
-        UnsupportedSyntaxError: at STRICT, the attribute is no Parameter.
+        UnsupportedSyntaxError: at STRICT, the attribute of an outside object is no Parameter; or a
+            Parameter or Cell is assigned to a Cell.
     """
     if isinstance(owner, (GraphTensor, Tensor)):
         try:
@@ -183,7 +190,7 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
 
 
 def _write_parameter(owner: Cell, name: str, value: Value) -> None:
-    """Write a Cell's Parameter in place."""
+    """Evaluate an assignment to a Cell's Parameter: write the Parameter's data in place."""
     if isinstance(value, Parameter):
         raise ArgumentError(
             f"{type(owner).__name__}: got the Parameter {value.name} for {name!r} inside jit; "
@@ -202,7 +209,7 @@ def _write_parameter(owner: Cell, name: str, value: Value) -> None:
 
 
 def delete_attribute(ev: Evaluation, owner: Value, name: str) -> None:
-    """Evaluate `del owner.name`."""
+    """Evaluate `del owner.name`; refuse the deletion if the object is from outside."""
     get_attribute(ev, owner, name)
     if id(owner) in ev.owned.objects:
         ev.journal.touch("attribute", owner, name)

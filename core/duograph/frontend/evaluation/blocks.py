@@ -1,4 +1,4 @@
-"""Blocks of statements: evaluate them in order until one leaves the block.
+"""Evaluates a block of statements in order until a statement leaves the block.
 
 Function bodies, branches and loops call `run_block`. If it is known only when the graph runs
 whether a statement left the block, the rest of the block becomes a branch.
@@ -22,7 +22,11 @@ from .truth import either
 
 
 def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
-    """Evaluate statements in order until one leaves the block, and return how it ended."""
+    """Evaluate a block of statements in order and return how the block ended.
+
+    If a graph condition decides whether a statement leaves the block, the statements after it
+    become a branch.
+    """
     for i, node in enumerate(body):
         begin_node(ev, frame, node)
         try:
@@ -47,7 +51,10 @@ def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
 
 
 def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], Flow]) -> Flow:
-    """Evaluate the rest of a block under the condition that `flow` did not leave it."""
+    """Evaluate the remaining statements of a block as a branch, run if `flow` did not leave.
+
+    `flow` is how the block ended so far, with flags that the graph computes.
+    """
     stopped = either(either(flow.ret, flow.brk), flow.cont)
     return select(
         ev,
@@ -61,7 +68,10 @@ def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], F
 
 
 def _certain(flow: Flow) -> Flow:
-    """Return `flow` for the case that it left the block: if only one flag is possible, it holds."""
+    """Return how a block ended, given that a statement left the block.
+
+    If only one of return, break and continue is possible, its flag becomes True.
+    """
     flags = [flow.ret is not False, flow.brk is not False, flow.cont is not False]
     if sum(flags) == 1:
         ret, brk, cont = flags
@@ -70,7 +80,7 @@ def _certain(flow: Flow) -> Flow:
 
 
 def _statement_remedy(node: ast.stmt) -> str:
-    """Return what to write instead of an unsupported statement."""
+    """Return advice on what to write instead of a statement that compiled code cannot have."""
     return _STATEMENT_REMEDIES.get(type(node).__name__, "Move it out of the compiled function")
 
 

@@ -1,7 +1,8 @@
-"""Branches on graph values: evaluate both sides separately, undo their writes, join the results.
+"""Evaluates both branches of a graph condition, undoes their writes and joins the results.
 
 `select` implements `if`, conditional expressions, `and`, `or` and comparison chains on a condition
-that the graph computes; it appends one `switch`.
+that the graph computes; it appends one `switch`. The writes of a branch are always undone; `select`
+then repeats the joined writes.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ Branch: TypeAlias = tuple[StagedBuilder, Value, Changes]
 
 
 def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
-    """Evaluate a branch in a graph of its own, then undo its writes.
+    """Evaluate a branch into a new sub-graph, then undo the branch's writes.
 
     Returns:
-        its builder, its result, and the locations that it wrote with their final content.
+        the sub-graph's builder, the branch's result, and the written locations with their content
+        at the end of the branch.
     """
     child = StagedBuilder(ev, ev.builder)
     result, changes = run_condition(ev, child, run)
@@ -40,7 +42,10 @@ def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
 def run_condition(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, Changes]:
-    """Do the same as `run_and_undo`, for code that runs only under a condition of the graph."""
+    """Evaluate code that runs under a graph condition into a sub-graph, then undo its writes.
+
+    Returns the result and the written locations with their final content, as `run_and_undo` does.
+    """
     ev.journal.conditions += 1
     try:
         return run_and_undo(ev, child, run)
@@ -51,7 +56,7 @@ def run_condition(
 def run_and_undo(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, Changes]:
-    """Evaluate with `child` as the builder, then undo the writes to what existed before.
+    """Evaluate code into the graph of `child`, then undo its writes to existing locations.
 
     Returns:
         the result, and the locations written with their final content.
@@ -81,7 +86,7 @@ def run_and_undo(
 
 
 def _inside(ev: Evaluation, location: Location, before: Value, depth: int) -> bool:
-    """Return whether a location was made in the graph of this depth, or inside it."""
+    """Return whether a written location was created in a graph at nesting `depth` or deeper."""
     owner = location.owner
     if isinstance(owner, Scope):
         return owner.depth >= depth
@@ -93,7 +98,7 @@ def _inside(ev: Evaluation, location: Location, before: Value, depth: int) -> bo
 def value_at_end(
     ev: Evaluation, changes: Changes, value: Value, depth: int, deep: bool = False
 ) -> Value:
-    """Return a value as it is at the end of a branch with these changes.
+    """Return a value as it is at the end of a branch that made the given changes.
 
     A tensor that the branch wrote in place is replaced by its new value. Lists and dicts that
     existed before stay the same object unless `deep`: their content is a change of its own.
@@ -127,7 +132,7 @@ def value_at_end(
 
 
 def _note_origin(ev: Evaluation, now: Value, tensor: Tensor) -> Value:
-    """Remember which tensor a value was written into."""
+    """Record the eager tensor into which a branch wrote a graph value; return the value."""
     ev.origins[id(now)] = (now, tensor)
     return now
 
@@ -135,7 +140,10 @@ def _note_origin(ev: Evaluation, now: Value, tensor: Tensor) -> Value:
 def _items_at_end(
     ev: Evaluation, changes: Changes, content: Value, value: Value, depth: int, deep: bool
 ) -> Value:
-    """A container with this content, value_at_end; `value` itself if it holds just that."""
+    """Return a container with its items as they are at the end of a branch.
+
+    `value` itself is returned if `content` leaves it unchanged.
+    """
     if isinstance(content, dict):
         made = {k: value_at_end(ev, changes, v, depth, deep) for k, v in content.items()}
         alike = list(made) == list(value) and all(made[k] is value[k] for k in made)
@@ -151,7 +159,7 @@ def _items_at_end(
 def _content_at_end(
     ev: Evaluation, changes: Changes, location: Location, value: Value, child: StagedBuilder
 ) -> Value:
-    """The content of a location at the end of a branch."""
+    """Return the content of a written location as it is at the end of a branch."""
     if location.kind in ("list", "dict"):
         return _items_at_end(ev, changes, value, value, child.depth, False)
     return value_at_end(ev, changes, value, child.depth)
@@ -167,7 +175,7 @@ def select(
     own: Value = None,
     late: bool = False,
 ) -> Value:
-    """Evaluate both branches separately, then join their results and what they wrote.
+    """Evaluate both branches of a condition, append a `switch`, and join results and writes.
 
     Args:
         cond: a 0-d bool tensor, or a host bool.
@@ -198,7 +206,7 @@ def select(
 
 
 def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
-    """Return the join of the results of two branches; a dead branch has none."""
+    """Return the joined result of two branches; a branch that always raises has no result."""
     dead = [isinstance(r, Flow) and r.dead for r in results]
     if all(dead):
         return results[0]
@@ -214,7 +222,7 @@ def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
 
 
 def _drops(result: Value, location: Location, own: Value) -> bool:
-    """Return whether the content of a location is not needed after a branch with this result.
+    """Return whether a written location is unused after a branch, given the branch's result.
 
     This is so if the branch raises, or returns from the function whose variables are `own`.
     """
@@ -226,7 +234,7 @@ def _drops(result: Value, location: Location, own: Value) -> bool:
 def _joined_location(
     ev: Evaluation, join: Join, key: Key, location: Location, dropped: Sequence[bool]
 ) -> Value:
-    """Return the join of the contents of a location that a branch wrote."""
+    """Return the joined content of a location that one or both of two branches wrote."""
     before = location.read()
     values = [
         c[key][1] if key in c else value_at_end(ev, c, before, b.depth)
@@ -247,7 +255,7 @@ def _joined_location(
 
 
 def _same_kind_of_object(ev: Evaluation, a: Value, b: Value) -> bool:
-    """Return whether both are objects of one user class that the evaluated code made."""
+    """Return whether two values are objects of one class that the evaluated code created."""
     a, b = (x.value if isinstance(x, Maybe) else x for x in (a, b))
     return (
         type(a) is type(b)
@@ -258,7 +266,7 @@ def _same_kind_of_object(ev: Evaluation, a: Value, b: Value) -> bool:
 
 
 def _reached(run: Callable[[], Value]) -> Value:
-    """Return the result of a branch, or a dead `Flow` if it always raises."""
+    """Evaluate a branch and return its result, or a dead `Flow` if the branch always raises."""
     try:
         return run()
     except Dead:
@@ -268,7 +276,10 @@ def _reached(run: Callable[[], Value]) -> Value:
 def _append(
     ev: Evaluation, cond: Flag, builders: list[StagedBuilder], columns: list[list[Value]]
 ) -> Value:
-    """Append the `switch`, unless the branches neither return values nor have effects."""
+    """Append a `switch` on two sub-graphs and return its results.
+
+    Appends nothing if the sub-graphs have neither outputs nor effects.
+    """
     outer = list(dict.fromkeys([i for b in builders for i in b.outer]))
     if not columns[0] and not any([b.nodes for b in builders]):
         return ()
@@ -283,7 +294,7 @@ def _append(
 
 
 def label_of(ev: Evaluation, location: Location) -> str:
-    """Return the name of a location for messages."""
+    """Return the name of a variable, attribute, container or tensor location for messages."""
     kind, owner, name = location
     if kind in ("item", "attribute"):
         label = str(name[2] if isinstance(name, tuple) else name)

@@ -1,7 +1,7 @@
-"""Built-in functions that need their own implementation on graph values.
+"""Replacements of Python's built-in functions for calls on graph values in compiled code.
 
-They register in `dispatch.REPLACEMENTS`, and `dispatch.call` uses them instead of Python's. Those
-that depend on the caller's frame are refused.
+The replacements register in `dispatch.REPLACEMENTS`, where `dispatch.call` finds them. Functions
+that depend on the caller's frame, such as `locals`, are always refused.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CLASSES = {INT: int, FLOAT: float, BOOL: bool}
 
 
 def _number(kind: Value) -> Callable[..., Value]:
-    """Return the replacement of `int`, `float` or `bool`."""
+    """Return a function that evaluates a call of `int`, `float` or `bool` in compiled code."""
     python = _CLASSES[kind]
 
     def convert(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
@@ -113,7 +113,7 @@ def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
 
 
 def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
-    """Return the replacement of `max` or `min`."""
+    """Return a function that evaluates a call of `max` or `min` in compiled code."""
 
     def find(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if kwargs.get("key") is None and not (set(kwargs) - {"key", "default"}):
@@ -130,7 +130,7 @@ def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
 
 
 def _chosen(ev: Evaluation, first: Flag, x: Value, y: Value, name: str) -> Value:
-    """Return `x if first else y`."""
+    """Return `x if first else y`, as a `switch` if the graph computes the condition `first`."""
     cond = truth(ev, first)
     if isinstance(cond, bool):
         return x if cond else y
@@ -154,7 +154,7 @@ def _any(ev: Evaluation, items: Value) -> Value:
 
 
 def _any_of(ev: Evaluation, items: Value, negate: bool) -> Value:
-    """Return whether any item is true; with `negate`, whether any is false."""
+    """Return whether any item of an iterable is true (with `negate`: false), as a flag."""
     found: Value = False
     for x in iterate(ev, items):
         flag = truth(ev, x)
@@ -204,7 +204,7 @@ def _sorted(ev: Evaluation, items: Value, **kwargs: Value) -> Value:
 
 
 def _class_of(x: Value) -> Value:
-    """Return the class of a value in the evaluated program."""
+    """Return the class that `type(x)` reports in compiled code, e.g. Tensor, int."""
     if isinstance(x, GraphTensor):
         return Tensor
     if isinstance(x, GraphScalar):
@@ -214,7 +214,7 @@ def _class_of(x: Value) -> Value:
 
 @replaces(isinstance)
 def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
-    """`isinstance(x, kinds)`."""
+    """Evaluate `isinstance(x, kinds)`, on the host at run time for a run-time Python object."""
     if isinstance(x, GraphObject):
         return run_on_host(ev, isinstance, (x, kinds), {}, "isinstance", (BOOL,))
     if isinstance(x, GraphScalar):
@@ -291,7 +291,7 @@ def _callable(ev: Evaluation, x: Value) -> bool:
 
 
 def _container(python: Value) -> Callable[..., Value]:
-    """Return the replacement of a container class."""
+    """Return a function that evaluates a call of list, tuple, set, frozenset or dict."""
 
     def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], GraphObject):
@@ -355,7 +355,7 @@ def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
 
 
 def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
-    """Return an iterator over a value; a tensor yields its rows."""
+    """Return an iterator over a value at compile time; a tensor yields its rows."""
     if isinstance(items, GraphRange):
         raise NeedsValue("got a range whose length is known only when the compiled function runs")
     if isinstance(items, Tensor):
@@ -368,7 +368,7 @@ def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
 
 
 def _text(python: Callable[..., Value]) -> Callable[..., Value]:
-    """Return the replacement of a function that makes a string."""
+    """Return a function that evaluates a call of `str`, `repr`, `format` or `ascii`."""
 
     def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if depends_on_graph(args) or depends_on_graph(kwargs):
@@ -406,7 +406,7 @@ def _print_op(ev: Evaluation, *args: Value) -> None:
 
 @replaces(Tensor, _tensor_function)
 def _tensor(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
-    """Evaluate `Tensor(...)` and `tensor(...)`."""
+    """Evaluate a call of `Tensor(...)` or `tensor(...)` in compiled code."""
     data = args[0] if args else kwargs.get("input_data")
     if isinstance(data, np.ndarray) and id(data) in ev.inputs.large_arrays:
         data = ev.inputs.array(data)
@@ -422,7 +422,7 @@ def _tensor(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
 
 
 def _converted(ev: Evaluation, data: Value, dtype: Value) -> Value:
-    """Return nested numbers and tensors as one tensor."""
+    """Convert a graph number, a tensor or nested lists of them to one graph tensor."""
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(data, Tensor):
         return data if wanted is None else data.astype(wanted)
@@ -453,7 +453,10 @@ _REFUSED = {
 
 
 def _python_only(name: str) -> Callable[..., Value]:
-    """Return the replacement of a function that only Python can run."""
+    """Return a function that refuses a call of a built-in function, or runs it on the host.
+
+    STRICT refuses all calls; LAX refuses those that need the caller's frame.
+    """
     python = getattr(builtins, name)
 
     def refuse(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:

@@ -1,7 +1,8 @@
-"""Calls: one function per class of called object, registered in `dispatch.CALLABLES`.
+"""Evaluates calls in compiled code: one handler per class of called object.
 
-The user's functions are evaluated from source. The framework's run directly, and other libraries'
-run at compile time if all arguments are known, otherwise with the graph.
+The handlers register in `dispatch.CALLABLES`. The user's functions are evaluated from source. The
+framework's functions run directly, and those of other libraries run at compile time if all
+arguments are known, otherwise with the graph.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def _call_number(ev: Evaluation, f: GraphScalar | Tensor, args: Args, kwargs: Kw
 
 @calls(object)
 def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call an object of any other class: a compiled function, an op, or a class with `__call__`."""
+    """Evaluate a call of a compiled function, an op, or an object with `__call__`."""
     staged = getattr(f, "_staged_call", None)  # a compiled function: evaluated as part of this one
     if staged is not None:
         return staged(ev, args, kwargs)
@@ -96,13 +97,13 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _apply(f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call an object on the host."""
+    """Return `f(*args, **kwargs)`; the host runs this when the graph runs."""
     return f(*args, **kwargs)
 
 
 @calls(types.FunctionType)
 def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a Python function: the framework's, another library's, or the user's."""
+    """Evaluate a call of a Python function of the user, the framework or another library."""
     module = f.__module__
     if is_framework(module) and not interpreted(module):
         return native(ev, f, args, kwargs)
@@ -117,7 +118,10 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a generator or coroutine function; it can only run at compile time."""
+    """Call a generator or coroutine function at compile time.
+
+    Raises UnsupportedSyntaxError if an argument depends on the graph.
+    """
     if ev.calls.frames and not depends_on_graph(args) and not depends_on_graph(kwargs):
         return native(ev, f, args, kwargs)
     source = source_of(f)
@@ -134,7 +138,7 @@ def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 @calls(types.MethodType)
 def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a bound method."""
+    """Evaluate a call of a bound method, with captures if the receiver is a Cell."""
     owner, function = f.__self__, f.__func__
     if isinstance(owner, Tensor):
         if function.__name__ in HOST_METHODS:
@@ -164,7 +168,10 @@ def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
-    """Call `x.asnumpy()` or a similar method; `item()` returns a number of the graph."""
+    """Evaluate a tensor method that returns host data, such as `x.asnumpy()` or `x.item()`.
+
+    `item()` of one element returns a number of the graph; STRICT refuses all these methods.
+    """
     if not isinstance(x, GraphTensor):
         if ev.is_constant(x):
             return getattr(x, name)(*args, **kwargs)
@@ -194,7 +201,7 @@ def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwa
 
 @calls(type)
 def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
-    """Construct an object."""
+    """Evaluate a call of a class; the object is recorded as made by the evaluated code."""
     if issubclass(cls, Parameter):
         raise RefusedError(
             "Parameter: got a Parameter made inside jit",
@@ -227,7 +234,7 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
 
 @calls(types.BuiltinFunctionType, types.MethodWrapperType)
 def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a built-in function or method."""
+    """Evaluate a call of a built-in function or a method of a list, dict, set or array."""
     owner = getattr(f, "__self__", None)
     if isinstance(owner, (list, dict, set)):
         return container_method(ev, owner, f.__name__, args, kwargs)
@@ -237,7 +244,10 @@ def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a function of another library: at compile time if all is known, else with the graph."""
+    """Call another library's function at compile time, or on the host when the graph runs.
+
+    The call is deferred if the function is impure or an argument depends on the graph.
+    """
     if is_impure(f):
         if ev.strict:
             raise _refused_at_strict(f, "it does something, or answers differently each time")
@@ -270,7 +280,7 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _refused_at_strict(f: Value, why: str) -> UnsupportedSyntaxError:
-    """Return the error for a Python function that STRICT refuses."""
+    """Return the error for a call of a Python function that the STRICT level refuses."""
     name = ".".join(filter(None, (getattr(f, "__module__", None), callable_name(f))))
     return UnsupportedSyntaxError(
         f"Illegal type in the graph: {name} is a Python function that a compiled function cannot "

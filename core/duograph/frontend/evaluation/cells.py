@@ -1,4 +1,4 @@
-"""Calls of Cells: captures of their members and attributes, casts, custom `bprop`.
+"""Evaluates calls of Cells: captures of members and attributes, casts, custom `bprop`.
 
 A Cell's `construct` is evaluated like any function. Cells with hooks or new Parameters are refused,
 because compiled code can neither call hooks nor create state.
@@ -25,7 +25,7 @@ from .gradients import call_with_bprop
 
 
 def no_hooks(construct: str) -> RefusedError:
-    """The error for a hook inside compiled code."""
+    """Return the error for registering a hook of a Cell or Tensor inside compiled code."""
     return RefusedError(
         f"{construct}: hooks inside jit are not supported: a compiled function cannot call them",
         construct=construct,
@@ -34,7 +34,7 @@ def no_hooks(construct: str) -> RefusedError:
 
 
 def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
-    """Construct a Cell without Parameters at compile time."""
+    """Construct a Cell at compile time; refuse a Cell that has Parameters."""
     if depends_on_graph(args) or depends_on_graph(kwargs):
         raise UnsupportedSyntaxError(
             f"{cls.__name__}: got an argument that is known only when the compiled function runs",
@@ -60,7 +60,7 @@ def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
 
 
 def capture_attributes(ev: Evaluation, cell: Cell) -> None:
-    """Capture all attributes of a framework Cell, whose code runs at compile time unobserved."""
+    """Capture all attributes of a framework Cell, because its code runs at compile time."""
     if (
         not is_framework(type(cell).__module__)
         or id(cell) in ev.owned.objects
@@ -81,7 +81,7 @@ def capture_attributes(ev: Evaluation, cell: Cell) -> None:
 
 @calls(Cell)
 def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
-    """Call a Cell.
+    """Evaluate a call of a Cell: its `construct`, or its own `bprop` rule, with captures.
 
     Raises:
         RefusedError: the Cell has hooks, which compiled code cannot run.

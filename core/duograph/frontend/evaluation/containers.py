@@ -1,4 +1,4 @@
-"""Items of tensors, lists, tuples, dicts and objects, and methods that change containers.
+"""Evaluates item access on tensors, containers and objects, and methods of containers.
 
 A change of a container from outside is made on its copy and repeated on the original when the graph
 runs. A change whose target a graph condition decides is refused.
@@ -36,7 +36,7 @@ BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
 
 
 def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
-    """Evaluate `owner[index]`."""
+    """Evaluate the expression `owner[index]` on a tensor, container or object."""
     if isinstance(owner, GraphObject) or _has_object(index):
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     if isinstance(owner, Tensor):
@@ -62,7 +62,7 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
 
 
 def _has_object(index: Value) -> bool:
-    """Return whether an index holds an object that only Python knows."""
+    """Return whether an index or slice holds a Python object known only at run time."""
     if isinstance(index, tuple):
         return any(map(_has_object, index))
     if isinstance(index, slice):
@@ -71,7 +71,7 @@ def _has_object(index: Value) -> bool:
 
 
 def _tensor_index(ev: Evaluation, index: Value) -> Value:
-    """Return an index of a tensor with host numbers as tensors."""
+    """Return a tensor index with its graph numbers converted to graph tensors."""
     if isinstance(index, GraphScalar):
         return ev.builder.operand(index, None)
     if isinstance(index, tuple):
@@ -85,7 +85,10 @@ def _tensor_index(ev: Evaluation, index: Value) -> Value:
 
 
 def _select_item(ev: Evaluation, items: Value, index: Value) -> Value:
-    """Return the item of a tuple or list at an index that the graph computes."""
+    """Return the item of a tuple, list or string at an index that the graph computes.
+
+    Appends a range check and a chain of `switch` nodes over the items.
+    """
     if isinstance(index, Tensor) and not isinstance(index, GraphTensor):
         if id(index) in ev.owned.tensors:
             return items[int(index)]
@@ -115,7 +118,7 @@ def _select_item(ev: Evaluation, items: Value, index: Value) -> Value:
 
 
 def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
-    """Evaluate `owner[index] = value`."""
+    """Evaluate the assignment `owner[index] = value` on a tensor, container or object."""
     if isinstance(owner, GraphObject):
         run_on_host(ev, operator.setitem, (owner, index, value), {}, "setitem", ())
     elif isinstance(owner, Tensor):
@@ -150,7 +153,7 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
 
 
 def _set_selected_item(ev: Evaluation, items: list[Value], index: Value, value: Value) -> None:
-    """Write the item of a list at an index that the graph computes."""
+    """Write the item of a list at an index that the graph computes: one `switch` per item."""
     i = number_of(index, INT)
     n = len(items)
     for k in range(n):
@@ -172,7 +175,7 @@ def _constantly(value: Value) -> Value:
 
 
 def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
-    """Evaluate `del owner[index]`."""
+    """Evaluate `del owner[index]` on a list, dict or other object."""
     if isinstance(owner, GraphObject):
         run_on_host(ev, operator.delitem, (owner, index), {}, "delitem", ())
     elif isinstance(owner, (list, dict)):
@@ -182,10 +185,10 @@ def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
 
 
 def check_changeable(ev: Evaluation, owner: Value) -> None:
-    """Check that a list, dict or set may be changed, and remember its content.
+    """Check that a list, dict or set may be changed, and save its content in the journal.
 
     Raises:
-        UnsupportedSyntaxError: a graph condition chose between it and another one.
+        UnsupportedSyntaxError: a graph condition chose between the container and another.
     """
     if id(owner) in ev.owned.ambiguous:
         raise UnsupportedSyntaxError(
@@ -200,8 +203,8 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
     """Check that a NumPy array may be changed at compile time.
 
     Raises:
-        UnsupportedSyntaxError: it came from outside, or the change depends on a graph condition.
-            Values computed from it at compile time would not follow.
+        UnsupportedSyntaxError: at STRICT; or the array came from outside, or the change depends on
+            a graph condition.
     """
     if ev.strict:
         raise UnsupportedSyntaxError(
@@ -215,7 +218,7 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
 
 
 def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
-    """Call a method of a list, dict or set.
+    """Evaluate a method call of a list, dict or set; changes are journalled.
 
     A change of a container from outside is repeated on the original when the graph runs.
     """

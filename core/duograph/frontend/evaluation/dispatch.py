@@ -1,8 +1,8 @@
-"""The dispatch tables of the evaluation: how a piece of syntax is evaluated and an object called.
+"""Dispatch tables of the front end: handlers per syntax node class and per callable class.
 
 `SYNTAX` maps a syntax node class to its function, `CALLABLES` the class of a called object, and
-`REPLACEMENTS` a built-in function. Higher modules fill the tables when they are imported, so that
-any module can evaluate an expression or make a call without importing them.
+`REPLACEMENTS` a built-in function. Higher modules fill the tables when imported, so that any module
+can evaluate an expression or a call without importing the handlers.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ REPLACEMENTS: dict[Value, Callable[..., Value]] = {}
 
 
 class Dead(Exception):
-    """The code that follows is never reached, because the code before it raises."""
+    """Raised during evaluation when code always raises at run time: skips what would follow."""
 
 
 def syntax(*kinds: type[ast.AST]) -> Callable[[H], H]:
-    """Register the function that evaluates these classes of syntax node."""
+    """Decorator that registers a function as the evaluator of the given syntax node classes."""
 
     def register(function: H) -> H:
         for kind in kinds:
@@ -60,7 +60,7 @@ def syntax(*kinds: type[ast.AST]) -> Callable[[H], H]:
 
 
 def calls(*kinds: type) -> Callable[[H], H]:
-    """Register the function that calls objects of these classes."""
+    """Decorator that registers a function as the call handler of the given classes."""
 
     def register(function: H) -> H:
         for kind in kinds:
@@ -71,7 +71,7 @@ def calls(*kinds: type) -> Callable[[H], H]:
 
 
 def replaces(*functions: Value) -> Callable[[H], H]:
-    """Register what runs instead of these functions while a graph is built."""
+    """Decorator that registers a replacement of given functions for calls in compiled code."""
 
     def register(function: H) -> H:
         for f in functions:
@@ -97,7 +97,7 @@ _EXPRESSION_REMEDIES = {
 
 
 def evaluate(ev: Evaluation, frame: Frame, node: ast.expr) -> Value:
-    """Return the value of an expression.
+    """Evaluate the syntax node of an expression and return its value.
 
     Raises:
         UnsupportedSyntaxError: an expression that compiled functions cannot have.
@@ -115,7 +115,7 @@ def evaluate(ev: Evaluation, frame: Frame, node: ast.expr) -> Value:
 
 
 def call(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call any object on values of the evaluation."""
+    """Evaluate a call of any object, by its replacement or the handler of its class."""
     kind = type(f)
     if kind.__hash__ is not None and not isinstance(f, (HostValue, Tensor)):
         replaced = REPLACEMENTS.get(f)

@@ -35,18 +35,18 @@ __all__ = ["Evaluator"]
 
 
 class Evaluator(Evaluation):
-    """The evaluation of one call of a compiled function."""
+    """State and operations of evaluating one call of a user's function into a graph."""
 
     def call(self, function: Value, args: Args, kwargs: Kwargs) -> Value:
-        """Call anything on values of the evaluation."""
+        """Evaluate a call of any callable on values of the evaluated program."""
         return call(self, function, args, kwargs)
 
     def before_write(self, tensor: Tensor) -> None:
-        """Check that a tensor may be written in place."""
+        """Raise if a tensor may not be written in place because of a possible alias."""
         check_not_shared(self, tensor)
 
     def after_write(self, tensor: Tensor) -> None:
-        """Write through to the Python object that represents a tensor at run time, if any."""
+        """Append a write of a tensor's new value to its run-time Python object, if it has one."""
         write_through(self, tensor)
 
     # ---- services for ops and layers of the framework ------------------------------------------
@@ -60,7 +60,7 @@ class Evaluator(Evaluation):
         weights: Sequence[Parameter],
         has_aux: bool,
     ) -> GraphRecorded:
-        """Evaluate a function for its derivative; see `gradients.record`."""
+        """Evaluate a function into a linearised graph for its gradient; see `gradients.record`."""
         return record(self, fn, args, kwargs, positions, weights, has_aux)
 
     def compute_later(
@@ -70,17 +70,17 @@ class Evaluator(Evaluation):
         types: tuple[ValueType, ...],
         name: str,
     ) -> Value:
-        """Tensors of these types that `function` computes on the host when the graph runs."""
+        """Append a node in which the host computes tensors of given types; return its results."""
         return run_on_host(self, function, values, {}, name, types)
 
     def check_later(self, check: Callable[..., None], values: Args, name: str) -> None:
-        """Append a check of values that may raise when the graph runs."""
+        """Append a node that runs a Python check of values, which may raise at run time."""
         append_effect(self, check, values, name, commit=True)
 
     def print_later(self, values: Args) -> None:
-        """Append the printing of values."""
+        """Append a node that prints values when the graph runs."""
         append_effect(self, print_values, values, "print")
 
     def call_cell(self, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
-        """Call a Cell from code of the framework that runs at compile time."""
+        """Evaluate a call of a Cell by framework code that runs at compile time."""
         return call_cell(self, cell, args, kwargs)

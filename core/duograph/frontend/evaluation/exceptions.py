@@ -1,4 +1,4 @@
-"""`raise`, `assert`, `with` and `try`.
+"""Evaluates the statements `raise`, `assert`, `with` and `try`.
 
 An error whose condition is known is raised while compiling, and handlers run at once. One that
 depends on graph values becomes a node, which raises when the graph runs; compiled code cannot catch
@@ -37,7 +37,7 @@ from .variables import remove, store
 
 
 def raise_error(ev: Evaluation, error: Value, arguments: tuple[Value, ...] | None) -> Flow:
-    """Evaluate `raise error(*arguments)`.
+    """Evaluate the statement `raise error(*arguments)`.
 
     The error is raised at compile time if nothing depends on the graph; otherwise a node raises it.
     """
@@ -54,7 +54,7 @@ def raise_error(ev: Evaluation, error: Value, arguments: tuple[Value, ...] | Non
 
 
 def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value], Value]:
-    """Enter a `with` block; return the function that leaves it and the value for `as`."""
+    """Call `__enter__` of a `with` statement's manager; return its exit call and `as` value."""
     kind = type(manager)
     for name in ("__enter__", "__exit__"):
         if not hasattr(kind, name):
@@ -111,7 +111,7 @@ def _with(ev: Evaluation, frame: Frame, node: ast.With) -> Flow:
 
 
 def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
-    """Evaluate a `with` statement from item `i` on."""
+    """Evaluate a `with` statement from its item `i` on, including the body."""
     if i == len(node.items):
         return run_block(ev, frame, node.body)
     item = node.items[i]
@@ -143,7 +143,7 @@ def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
 
 
 def _cannot_leave() -> UnsupportedSyntaxError:
-    """Return the error for a `with` around an error that depends on the graph."""
+    """Return the error for a `with` block whose body may raise only when the graph runs."""
     return unsupported(
         "With",
         "The end of a `with` block after an error that depends on a Tensor cannot be compiled: "
@@ -152,10 +152,10 @@ def _cannot_leave() -> UnsupportedSyntaxError:
 
 
 def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]:
-    """Run code that ends a block.
+    """Evaluate the code that ends a `with` or `try` block and test it for side effects.
 
     Returns:
-        its result, and whether it has effects that a later failure of the graph would not undo.
+        the result, and whether the code has effects that a failing graph would not undo.
     """
     nodes = len(ev.builder.nodes)
     state = {id(s): s.current for s in ev.inputs.slots.values()}
@@ -193,7 +193,10 @@ def _try(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
 
 
 def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int) -> Flow:
-    """Evaluate `finally` after a block whose nodes begin at `start`."""
+    """Evaluate the `finally` block of a `try` and return how the statement ended.
+
+    `start` is the number of graph nodes before the `try`.
+    """
     uncertain = flow.dead or _may_raise(ev.builder.nodes[start:])
     last, acts = _has_effects(ev, lambda: run_block(ev, frame, node.finalbody))
     if uncertain and (acts or not last.normal):
@@ -202,7 +205,7 @@ def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int
 
 
 def _unfinished() -> UnsupportedSyntaxError:
-    """Return the error for a `finally` after an error that depends on the graph."""
+    """Return the error for a `finally` whose `try` block may raise only when the graph runs."""
     return unsupported(
         "Try",
         "A `finally` block after an error that depends on a Tensor cannot be compiled: move the "
@@ -248,7 +251,7 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
 
 
 def _uncaught() -> UnsupportedSyntaxError:
-    """Return the error for a handler of an error that depends on the graph."""
+    """Return the error for an `except` around an error that only the running graph raises."""
     return unsupported(
         "Try",
         "An error that depends on a Tensor cannot be caught in compiled code: move the `try` "
@@ -261,7 +264,7 @@ _CANNOT_FAIL = {"print", "bool", "object", "tensor object", "is_", "isinstance",
 
 
 def _may_raise(nodes: Iterable[Value]) -> bool:
-    """Return whether some of these nodes may raise an error when the graph runs."""
+    """Return whether any of some graph nodes may raise an error when the graph runs."""
     for n in _with_graphs(nodes):
         name = n.op.name
         if name == "host_call":
@@ -276,7 +279,7 @@ def _may_raise(nodes: Iterable[Value]) -> bool:
 
 
 def _with_graphs(nodes: Iterable[Value]) -> Iterable[Value]:
-    """The nodes and, recursively, those of their sub-graphs."""
+    """Yield graph nodes and, recursively, the nodes of their sub-graphs."""
     for n in nodes:
         yield n
         for g in n.graphs:

@@ -1,4 +1,4 @@
-"""Calls of functions whose source is evaluated: binding of arguments, evaluation of the body.
+"""Evaluates function calls from source: binds the arguments and evaluates the body.
 
 `calls` and `native` use `enter` for the user's functions, and for functions of the framework that
 need a value of the graph. Recursion under a graph condition is left to `recursion`.
@@ -26,10 +26,10 @@ CALL_DEPTH = 1000
 
 
 def evaluated_function(ev: Evaluation, f: Value) -> Function:
-    """Return a user's function in the form in which it is evaluated.
+    """Return the `Function` (source, defaults, closure) to evaluate for a Python function.
 
     Raises:
-        UnsupportedSyntaxError: its source cannot be found.
+        UnsupportedSyntaxError: the source of the function cannot be found.
     """
     closure = f.__closure__ or ()
     if f.__defaults__ or f.__kwdefaults__:
@@ -50,7 +50,7 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
 
 
 def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
-    """Return the function of a `def` or `lambda` in evaluated code."""
+    """Return the function value of a `def` or `lambda` in evaluated code."""
     source = frame.source.inner(node)
     a = node.args
     defaults = tuple(evaluate(ev, frame, d) for d in a.defaults)
@@ -63,7 +63,7 @@ def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
 
 
 def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a call of a function from its source.
+    """Evaluate a function call from source, or as a named graph if the call is recursive.
 
     Raises:
         RecursionError: more than CALL_DEPTH nested calls.
@@ -97,7 +97,7 @@ def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate the body of a function in a new frame."""
+    """Evaluate a function's body in a new frame of variables and return the result."""
     frame = Frame(f, ev.builder.depth)
     _bind_arguments(f, frame, args, kwargs)
     ev.calls.frames.append(frame)
@@ -115,7 +115,10 @@ def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> V
 
 
 def _result_of(flow: Flow) -> Value:
-    """Return the result of a call whose body ended with `flow`."""
+    """Return the result of a function call from how its body ended.
+
+    Raises a join error if only some graph branches return a value.
+    """
     if flow.dead:
         raise Dead
     if flow.ret is False:
@@ -131,7 +134,7 @@ def _result_of(flow: Flow) -> Value:
 
 
 def _bind_arguments(f: Function, frame: Frame, args: Args, kwargs: Kwargs) -> None:
-    """Bind arguments to parameter names by Python's rules, with its error messages."""
+    """Bind call arguments to parameter names by Python's rules and with Python's errors."""
     a = f.source.node.args
     positional = [x.arg for x in (*a.posonlyargs, *a.args)]
     names = frame.vars

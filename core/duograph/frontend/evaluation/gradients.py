@@ -1,6 +1,7 @@
 """Derivatives inside compiled code: a function becomes a closed graph, which is linearised.
 
-`autodiff.transforms` calls `record` for gradients; Cells with their own `bprop` are one node.
+`autodiff.transforms` calls `record` for gradients, and `cells` calls `call_with_bprop` for a Cell
+with its own `bprop`. The module only builds graphs; it never runs a backward pass.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from .join import Join, with_results
 def _run_and_undo_in(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, list[tuple[Location, Value]]]:
-    """Evaluate in the graph of `child` and undo the writes.
+    """Evaluate code into the graph of a child builder and undo the code's writes.
 
     Returns:
-        the result, with the final values of its tensors, and the pairs (location, final content).
+        the result with copies of its tensors, and pairs (written location, final content).
     """
     result, changes = run_and_undo(ev, child, lambda: mapped(run(), child.copy_of))
     return result, list(changes.values())
 
 
 class GraphRecorded:
-    """A function evaluated for its derivative inside a graph; see `autodiff.transforms`.
+    """A differentiated function inside a graph: forward values and linearised backward graph.
 
     Attributes:
         lin: the linearised graph.
@@ -68,7 +69,10 @@ class GraphRecorded:
         self.leaf_types = leaf_types
 
     def pull(self, seeds: Sequence[Value]) -> list[Value]:
-        """Return the gradients of the inputs for these cotangents of the outputs (None: ones)."""
+        """Append the backward graph; return the gradients of the inputs for output cotangents.
+
+        A cotangent None means ones.
+        """
         builder = self.ev.builder
         given = []
         for out, seed in zip(self.outputs, seeds, strict=True):
@@ -96,7 +100,7 @@ def record(
     weights: Sequence[Parameter],
     has_aux: bool,
 ) -> GraphRecorded:
-    """Evaluate `fn` into a closed graph and linearise it.
+    """Evaluate a function into a closed graph, linearise it, and insert its forward graph.
 
     The first parameters of the graph are the chosen inputs and the weights. The forward graph is
     inserted into the current graph.
@@ -161,9 +165,10 @@ def record(
 def _evaluate_function(
     ev: Evaluation, child: StagedBuilder, incoming: Sequence[Value], run: Callable[[], Value]
 ) -> tuple[Value, list[tuple[Location, Value]]]:
-    """Evaluate a function to differentiate; see `_run_and_undo_in` for the result.
+    """Evaluate a function to differentiate into a child graph and undo its writes.
 
-    If it always raises, its effects before that are kept.
+    If the function always raises, its effects before the error are kept. See `_run_and_undo_in`
+    for the result.
     """
     try:
         return _run_and_undo_in(ev, child, run)
@@ -177,10 +182,10 @@ def _evaluate_function(
 
 
 def _differentiated_outputs(child: StagedBuilder, result: Value, has_aux: bool) -> list[Value]:
-    """Return the tensors of a result to differentiate, as values of the child.
+    """Return the differentiated tensors of a function's result, as values of the child graph.
 
     Raises:
-        GradientError: there is none.
+        GradientError: the result has no tensor.
         UnsupportedSyntaxError: Python computes the result.
     """
     main = result
@@ -206,7 +211,7 @@ def _differentiated_outputs(child: StagedBuilder, result: Value, has_aux: bool) 
 
 
 def _linearized(graph: Graph, n_inputs: int, n_outputs: int) -> Linearized:
-    """Linearise a graph in its first inputs and outputs."""
+    """Linearise a graph with respect to its first inputs and first outputs."""
     wanted = [i < n_inputs for i in range(graph.n_params)]
     present = [i < n_outputs for i in range(len(graph.outputs))]
     try:
@@ -216,7 +221,7 @@ def _linearized(graph: Graph, n_inputs: int, n_outputs: int) -> Linearized:
 
 
 def _needs_python(why: str) -> UnsupportedSyntaxError:
-    """Return the error for a gradient that only line-by-line execution can compute."""
+    """Return the error for a gradient that compiled code cannot compute."""
     return UnsupportedSyntaxError(
         why,
         construct="grad",
@@ -225,7 +230,7 @@ def _needs_python(why: str) -> UnsupportedSyntaxError:
 
 
 def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a Cell that defines `bprop`: append one node with the forward and backward graphs."""
+    """Evaluate a call of a Cell with its own `bprop` into one node with both graphs."""
     parent = ev.builder
     forward = StagedBuilder(ev, parent)
     indices = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
@@ -279,7 +284,7 @@ def _gradients(
     indices: Sequence[int],
     found: Value,
 ) -> list[Value]:
-    """Return what a Cell's `bprop` returned as one gradient per tensor input."""
+    """Convert the result of a Cell's own `bprop` to one gradient per tensor input."""
     name = type(cell).__name__
     items = list(found) if isinstance(found, (tuple, list)) else [found]
     if len(items) == len(args):

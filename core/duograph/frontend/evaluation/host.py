@@ -1,7 +1,7 @@
 """Graph nodes that run Python code, and the Tensor objects that such code holds.
 
-`run_on_host` makes a node with results, `append_effect` one without. Both keep program order with
-the writes around them.
+`run_on_host` appends a node with results, `append_effect` one without; the other modules of the
+evaluation call both for code that only Python can run. Nodes keep program order with the writes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Operand:
 
 
 def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: bool = False) -> Value:
-    """Return nested arguments with an `Operand` for each graph value, appending those to `found`.
+    """Replace graph values in nested arguments by `Operand`s; append the values to `found`.
 
     A tensor from outside that the function has written is a graph value too.
 
@@ -115,13 +115,13 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
 
 
 def write_through(ev: Evaluation, tensor: Value) -> None:
-    """Append a write to the object that represents a tensor at run time, if there is one."""
+    """Append a write of a tensor's value to its run-time Tensor object, if it has one."""
     if id(tensor) in ev.host_objects or id(tensor) in ev.inputs.locations:
         append_effect(ev, Tensor._rebind, (object_of(ev, tensor), tensor), "set the value")
 
 
 def with_operands(nested: Value, values: Value) -> Value:
-    """Return nested arguments with each `Operand` replaced by its value."""
+    """Return nested arguments of a host call with each `Operand` replaced by its value."""
     if isinstance(nested, Operand):
         return values[nested.index]
     if isinstance(nested, Snapshot):
@@ -144,9 +144,9 @@ def run_on_host(
     name: str,
     types: tuple[Value, ...] = (OBJECT,),
 ) -> Value:
-    """Append a node that calls `function` when the graph runs, at this point of the program order.
+    """Append a node that calls a Python function when the graph runs; return its results.
 
-    Earlier writes to tensors are made visible to the call first.
+    Writes to tensors that precede the node in program order are visible to the call.
 
     Args:
         types: types of the results.
@@ -188,7 +188,9 @@ def run_on_host(
 
 
 def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
-    """Append to `found` the values that a host call must write to Tensor objects before it runs.
+    """Return the pending tensor writes that a host call must carry out before it runs.
+
+    Appends the values to `found`, the operands of the call.
 
     Returns:
         pairs: a tensor from outside, or the operand index of an argument, and the operand index of
@@ -214,7 +216,7 @@ def append_effect(
     commit: bool = False,
     objects: bool = False,
 ) -> None:
-    """Append a node without results that runs Python: a print, a write to an object, a raise.
+    """Append a node without results that runs Python code: print, write an object, or raise.
 
     Args:
         commit: whether earlier writes to tensors are made visible first.
@@ -239,6 +241,6 @@ def append_effect(
 
 
 def with_item(tensor: Value, index: Value, value: Value) -> Value:
-    """Write an item of a tensor that Python owns and return it."""
+    """Write `tensor[index] = value` in place on the host and return the tensor."""
     tensor[index] = value
     return tensor

@@ -2,7 +2,8 @@
 
 Such an object is a constant of the graph: a change by one call would be visible to all later calls,
 or lost if the call got a copy. Calls known to change their argument are refused (LAX then runs the
-program line by line); any other call gets a copy, which is compared afterwards.
+program line by line); any other call gets a copy, which is compared afterwards. `host` calls this
+module; it never changes an object.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _OPERATORS = (
 
 @functools.cache
 def _known_owners() -> tuple[type, ...]:
-    """Return the owners of methods that either change nothing or are listed as mutators."""
+    """Return the classes whose methods change nothing or are in the table of mutators."""
     return (
         type(None), str, bytes, int, float, complex, tuple, frozenset, range, type,
         types.ModuleType, types.FunctionType, np.ndarray, np.generic, np.dtype, re.Pattern,
@@ -51,7 +52,7 @@ def _known_owners() -> tuple[type, ...]:
 
 @functools.cache
 def _changing_first() -> frozenset[Value]:
-    """Return the functions that change their first argument."""
+    """Return the known library functions that change their first argument in place."""
     named = {
         heapq.heappush, heapq.heappop, heapq.heapify, heapq.heapreplace, heapq.heappushpop,
         bisect.insort, bisect.insort_left, bisect.insort_right, random.shuffle, np.random.shuffle,
@@ -61,7 +62,7 @@ def _changing_first() -> frozenset[Value]:
 
 
 class Snapshot:
-    """An operand that is an array made at compile time: a copy of its content at that time."""
+    """A copy, for a host call, of an array that was made at compile time."""
 
     __slots__ = ("array",)
 
@@ -76,10 +77,10 @@ def refuse_mutation(
     kwargs: Kwargs,
     name: str,
 ) -> None:
-    """Refuse a call that would change a list or an array made at compile time.
+    """Raise if a run-time host call would change a container or array made while compiling.
 
     Raises:
-        UnsupportedSyntaxError: the call would change one.
+        UnsupportedSyntaxError: the call is known to change its argument or receiver.
     """
     targets = [v for v in (kwargs.get("out"),) if v is not None]
     if args and (_changes_first_argument(function) or getattr(function, "__name__", "") == "at"):
@@ -105,7 +106,7 @@ def refuse_mutation(
 
 
 def _changes_first_argument(function: Value) -> bool:
-    """Return whether a function is known to change its first argument."""
+    """Return whether a library function is known to change its first argument in place."""
     try:
         return function in _changing_first()
     except TypeError:  # not hashable
@@ -113,7 +114,7 @@ def _changes_first_argument(function: Value) -> bool:
 
 
 def with_snapshots(ev: Evaluation, nested: Value) -> Value:
-    """Return nested arguments with a `Snapshot` for each array made at compile time."""
+    """Replace arrays made at compile time in nested arguments of a host call by copies."""
     if isinstance(nested, np.ndarray) and ev.owned.owns_data(nested):
         return Snapshot(nested)
     if type(nested) in (tuple, list):
@@ -125,7 +126,7 @@ def with_snapshots(ev: Evaluation, nested: Value) -> Value:
 
 
 def was_changed(nested: Value, given: Value) -> bool:
-    """Return whether a call changed the copies of compile-time objects that it received."""
+    """Return whether a host call changed its copies of lists, dicts or arrays."""
     if isinstance(nested, Snapshot):
         was = nested.array
         if was.dtype == object:

@@ -12,7 +12,7 @@ from .dispatch import call
 
 
 def iterate(ev: Evaluation, items: Value) -> Value:
-    """Return an iterator over a value; a user-defined `__iter__` is evaluated from source."""
+    """Return a compile-time iterator over a value; evaluate a user's `__iter__` from source."""
     ev.copies.observe(items)
     kind = type(items)
     found = getattr(kind, "__iter__", None)
@@ -28,7 +28,7 @@ def iterate(ev: Evaluation, items: Value) -> Value:
 
 
 def _staged_iterator(ev: Evaluation, items: Value) -> Value:
-    """Iterate with a user's `__next__`, evaluated from source."""
+    """Yield the items of a user's iterator, whose `__next__` is evaluated from source."""
     while True:
         try:
             yield call(ev, items.__next__, (), {})
@@ -37,5 +37,5 @@ def _staged_iterator(ev: Evaluation, items: Value) -> Value:
 
 
 def is_iterable(value: Value) -> bool:
-    """Return whether Python can iterate over a value."""
+    """Return whether a value's class defines `__iter__` or `__getitem__`."""
     return hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__")

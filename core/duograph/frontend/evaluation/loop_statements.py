@@ -1,4 +1,4 @@
-"""`while` and `for`: unrolled over known values, a graph loop otherwise.
+"""Evaluates `while` and `for`: unrolled over known values, as a graph loop otherwise.
 
 A `while` is unrolled until its condition is a graph value; the rest becomes a `while_loop`
 (`graph_loops`). A `for` becomes a graph loop only over a range of unknown length.
@@ -33,9 +33,9 @@ UNROLL_LIMIT = 200_000
 
 
 class _LoopState:
-    """Variables of a loop: whether it broke, whether it returned, and the returned value.
+    """Hidden variables of a loop: whether it broke, whether it returned, and the result.
 
-    Branches and graph loops can write them.
+    Branches and graph loops write these variables like any other.
     """
 
     def __init__(self, ev: Evaluation) -> None:
@@ -43,14 +43,14 @@ class _LoopState:
         self.vars.update({"*brk": False, "*ret": False, "*value": NOTHING})
 
     def note(self, ev: Evaluation, flow: Flow) -> None:
-        """Record how an iteration ended."""
+        """Record in the loop's hidden variables how an iteration ended."""
         ev.journal.set_item(self.vars, "*brk", flow.brk)
         ev.journal.set_item(self.vars, "*ret", flow.ret)
         ev.journal.set_item(self.vars, "*value", flow.value if flow.ret is not False else NOTHING)
 
     @property
     def stopped(self) -> Value:
-        """Whether the loop broke or returned."""
+        """Whether the loop ended by `break` or `return`, as a Python bool or graph bool."""
         return either(self.vars["*brk"], self.vars["*ret"])
 
 
@@ -84,7 +84,10 @@ def _while(ev: Evaluation, frame: Frame, node: ast.While) -> Flow:
 
 
 def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Flag) -> Value:
-    """Return whether there is another iteration; `going` tells whether the last one allows it."""
+    """Return whether a `while` loop has another iteration, as a flag.
+
+    The test is evaluated only if `going` holds: the last iteration did not leave the loop.
+    """
     if going is True:
         return condition(ev, frame, node.test)
 
@@ -92,14 +95,14 @@ def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Flag) 
 
 
 def _and_also(ev: Evaluation, flag: Flag, test: Callable[[], Value]) -> Value:
-    """Return `flag and test()`."""
+    """Return `flag and test()`, evaluating `test` in a branch of a `switch` on the flag."""
     return select(ev, flag, lambda: as_flag(test()), lambda: as_flag(False), "the condition")
 
 
 def _graph_while(
     ev: Evaluation, frame: Frame, node: ast.While, state: _LoopState, cond: Flag, ran: Flag
 ) -> Flow:
-    """Evaluate the rest of a `while` whose condition is a value of the graph."""
+    """Evaluate the rest of a `while` loop as a graph loop, for a condition of the graph."""
 
     def step() -> Value:
         flow = run_block(ev, frame, node.body)
@@ -118,7 +121,7 @@ def _graph_while(
 def _after_loop(
     ev: Evaluation, frame: Frame, orelse: Sequence[ast.stmt], state: _LoopState
 ) -> Flow:
-    """Evaluate what follows a graph loop: its `else`, and the return inside it."""
+    """Evaluate a loop's `else` block, and return how the loop statement ended."""
     brk, ret = state.vars["*brk"], state.vars["*ret"]
     value = state.vars["*value"]
     value = value.value if isinstance(value, Maybe) else value
@@ -162,7 +165,7 @@ def _for(ev: Evaluation, frame: Frame, node: ast.For) -> Flow:
 
 
 def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> Flow:
-    """Evaluate a `for` over known items, one copy of the body per item."""
+    """Evaluate a `for` loop over known items: evaluate the body once per item."""
     state = _LoopState(ev)
     uncertain = False
     for count, item in enumerate(items):
@@ -204,7 +207,7 @@ def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> 
 
 
 def _graph_for(ev: Evaluation, frame: Frame, node: ast.For, items: GraphRange) -> Flow:
-    """Evaluate `for i in range(n)` with an n that is known only when the graph runs."""
+    """Evaluate `for i in range(n)` as a graph loop, for an n known only at run time."""
     state = _LoopState(ev)
     counter = Scope(ev.builder.depth)
     counter["next"] = items.start

@@ -1,4 +1,4 @@
-"""Runs Python code directly on values of the evaluation, with a fallback when it needs data.
+"""Runs Python code at compile time on graph values, with a fallback if the code needs data.
 
 If the code asks for a value that is known only when the graph runs, its effects are undone and the
 call becomes a node that runs Python then (LAX), or an error (STRICT).
@@ -23,9 +23,9 @@ from .spans import error_spans
 
 
 def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
-    """Run Python code at compile time on values of the evaluation.
+    """Run a Python function at compile time on values of the evaluated program.
 
-    If it needs a value that is known only when the graph runs, its effects are undone. The call
+    If it needs a value known only when the graph runs, its effects are undone. The call
     then becomes a node that runs Python (LAX), or an error (STRICT).
     """
     for x in args:
@@ -68,7 +68,7 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
 def _enter_framework_function(
     ev: Evaluation, f: Value, function: types.FunctionType, args: Args, kwargs: Kwargs
 ) -> Value:
-    """Evaluate the source of a function of the framework that needs values of the graph."""
+    """Evaluate a framework function from source because it needs run-time values."""
     try:
         return enter(ev, evaluated_function(ev, function), args, kwargs)
     except (TypeError, ValueError) as error:
@@ -89,7 +89,7 @@ UNKNOWN_NUMBER = (
 
 
 def _needed_a_value(error: Exception) -> bool:
-    """Return whether a call failed because a number is known only when the graph runs."""
+    """Return whether an error means that a call needed a value known only at run time."""
     text = str(error)
     return isinstance(error, NeedsValue) or "GraphScalar" in text or "GraphObject" in text
 
@@ -97,7 +97,8 @@ def _needed_a_value(error: Exception) -> bool:
 def _has_evaluable_source(function: Value) -> bool:
     """Return whether the source of a framework function may be evaluated.
 
-    The functions that call an op (they have an attribute `op`) are not: an op needs its attributes.
+    False for functions that call an op (these have an attribute `op`), since an op's attributes
+    must be known at compile time.
     """
     return (
         isinstance(function, types.FunctionType)
@@ -107,12 +108,12 @@ def _has_evaluable_source(function: Value) -> bool:
 
 
 def _is_join_in_framework(error: Exception) -> bool:
-    """Return whether branches of framework code, not of the user's, end with different types."""
+    """Return whether an error is a failed join of branches in framework code."""
     return isinstance(error, JoinError) and is_internal(error_spans(error)[-1].file)
 
 
 def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:
-    """Return the STRICT error for a call that needs a value known only when the graph runs."""
+    """Return the STRICT error for a call that needs a value known only at run time."""
     why = str(error) if isinstance(error, NeedsValue) else UNKNOWN_NUMBER
     return UnsupportedSyntaxError(
         why if why.startswith(f"{callable_name(f)}: ") else f"{callable_name(f)}: {why}",
@@ -122,5 +123,5 @@ def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:
 
 
 def callable_name(f: Value) -> str:
-    """The name of a callable for messages."""
+    """Return the name of a callable for messages."""
     return str(getattr(f, "__qualname__", None) or getattr(f, "__name__", type(f).__name__))

@@ -1,4 +1,4 @@
-"""Operators, comparisons, `and`, `or`, `not` and conditional expressions.
+"""Evaluates operators, comparisons, `and`, `or`, `not` and conditional expressions.
 
 `condition` is what statements use for a test. A test on a graph value becomes a `switch`; it is
 never decided by looking at data.
@@ -71,7 +71,7 @@ _NOT_OVERLOADED = {
 
 
 def _formats_object(operands: tuple[Value, ...]) -> bool:
-    """Return whether this is `"%d" % ...` of an object that only Python knows."""
+    """Return whether operands are a format string and arguments with a run-time object."""
     if not isinstance(operands[0], (str, bytes)) or len(operands) < 2:
         return False
     values = operands[1]
@@ -82,7 +82,7 @@ def _formats_object(operands: tuple[Value, ...]) -> bool:
 
 
 def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> Value:
-    """Apply an operator to values of any kind."""
+    """Apply an operator function to values: a user's method, Python, or a host call node."""
     if any(isinstance(x, GraphObject) for x in operands) or _formats_object(operands):
         return run_on_host(ev, function, operands, {}, function.__name__)
     found: Value = NotImplemented
@@ -98,7 +98,7 @@ def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> V
 
 
 def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
-    """Return the truth of an expression whose value is not needed: a bool, or one of the graph."""
+    """Evaluate an expression as a condition: return its truth as a bool or a graph bool."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return negated(condition(ev, frame, node.operand))
     if isinstance(node, ast.BoolOp):
@@ -115,7 +115,7 @@ def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
 
 
 def _conditions(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: bool) -> Value:
-    """Return the truth of `and` or `or` of several expressions."""
+    """Evaluate an `and` or `or` of expressions as a condition; return its truth."""
     first = condition(ev, frame, nodes[0])
     if len(nodes) == 1:
         return first
@@ -133,7 +133,7 @@ def _conditions(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: b
 
 
 def _chained(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Value:
-    """Return the truth of a chain of comparisons."""
+    """Evaluate a comparison chain, such as `a < b < c`, as a condition; return its truth."""
     op, node = rest[0]
     right = evaluate(ev, frame, node)
     first = truth(ev, _compare_once(ev, op, left, right))
@@ -165,7 +165,7 @@ def _bool(ev: Evaluation, frame: Frame, node: ast.BoolOp) -> Value:
 
 
 def _chain(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: bool) -> Value:
-    """Return the value of `and` or `or` of several expressions."""
+    """Evaluate `and` or `or` of expressions and return its value, the deciding operand."""
     value = evaluate(ev, frame, nodes[0])
     if len(nodes) == 1:
         return value
@@ -206,7 +206,7 @@ def _compare(ev: Evaluation, frame: Frame, node: ast.Compare) -> Value:
 
 
 def _comparisons(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Value:
-    """Return the value of a chain of comparisons."""
+    """Evaluate a comparison chain, such as `a < b < c`, and return its value."""
     op, node = rest[0]
     right = evaluate(ev, frame, node)
     found = _compare_once(ev, op, left, right)
@@ -221,7 +221,7 @@ def _comparisons(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -
 
 
 def _compare_once(ev: Evaluation, op: Value, x: Value, y: Value) -> Value:
-    """Return the value of one comparison."""
+    """Evaluate a single comparison `x op y` and return its value."""
     if isinstance(op, ast.Is):
         return identical(ev, x, y)
     if isinstance(op, ast.IsNot):
@@ -233,7 +233,7 @@ def _compare_once(ev: Evaluation, op: Value, x: Value, y: Value) -> Value:
 
 
 def identical(ev: Evaluation, x: Value, y: Value) -> Value:
-    """Evaluate `x is y`."""
+    """Evaluate the identity test `x is y` on values of compiled code."""
     for a, b in ((x, y), (y, x)):
         if isinstance(a, GraphObject):
             return truth(ev, run_on_host(ev, operator.is_, (a, b), {}, "is_"))
@@ -245,7 +245,7 @@ def identical(ev: Evaluation, x: Value, y: Value) -> Value:
 
 
 def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
-    """Evaluate `x in y`."""
+    """Evaluate the membership test `x in y` on values of compiled code."""
     if isinstance(y, GraphObject) or isinstance(x, GraphObject):
         return truth(ev, run_on_host(ev, operator.contains, (y, x), {}, "contains"))
     if isinstance(y, (tuple, list)) and (depends_on_graph(x) or depends_on_graph(y)):

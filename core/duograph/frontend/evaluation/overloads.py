@@ -1,4 +1,4 @@
-"""Operators that a user's class defines, such as `__add__`.
+"""Applies operators that a user's class defines, such as `__add__`.
 
 `operators.apply` calls `overloaded` first; the methods are evaluated from source. Operators of
 tensors and of other libraries' classes are left to Python.
@@ -39,7 +39,7 @@ for _name in _BINARY_NAMES:
 def overloaded(
     ev: Evaluation, function: Callable[..., Value], operands: tuple[Value, ...]
 ) -> Value:
-    """Apply an operator through the methods of a user's class.
+    """Apply an operator by calling the operator methods of a user's class, such as `__add__`.
 
     Returns NotImplemented if no operand is of a user's class that defines the operator.
     """

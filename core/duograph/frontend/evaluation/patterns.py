@@ -1,4 +1,4 @@
-"""`match`: tests whether a pattern fits a value, and binds its names.
+"""Evaluates `match` statements: tests patterns against a value and binds their names.
 
 A value pattern on a tensor is a graph condition, and so is every pattern around it. The parts of a
 pattern are all tested, in one graph: Python leaves open how often patterns compare.
@@ -31,7 +31,10 @@ Pairs: TypeAlias = Iterable[tuple[Value, Value]]  # values, each with its patter
 
 
 class _Rest:
-    """What `*rest` or `**rest` binds; the list or dict is made in the branch that changes it."""
+    """The items that `*rest` or `**rest` of a `match` pattern captures.
+
+    A new list or dict is made when the name is bound.
+    """
 
     def __init__(self, content: Value) -> None:
         self.content = content
@@ -44,7 +47,7 @@ def _match(ev: Evaluation, frame: Frame, node: Value) -> Flow:
 
 
 def _cases(ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value]) -> Flow:
-    """Evaluate the first case that fits."""
+    """Evaluate the body of the first `match` case whose pattern and guard fit the subject."""
     if not cases:
         return NORMAL
     case = cases[0]
@@ -80,7 +83,10 @@ def _bind(ev: Evaluation, frame: Frame, names: Names) -> None:
 
 
 def _guarded(ev: Evaluation, frame: Frame, found: Value, names: Names, guard: Value) -> Value:
-    """Return whether a pattern fits and its guard holds; the guard runs only if the pattern fits."""
+    """Return whether a `match` pattern fits and the guard of its case holds, as a flag.
+
+    Binds the names of the pattern and evaluates the guard only if the pattern fits.
+    """
 
     def test() -> Value:
         _bind(ev, frame, names)
@@ -94,10 +100,10 @@ def _guarded(ev: Evaluation, frame: Frame, found: Value, names: Names, guard: Va
 
 
 def matches(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: Names) -> Value:
-    """Return whether a pattern fits a value: a bool, or one of the graph.
+    """Return whether a `match` pattern fits a value: a Python bool or a bool of the graph.
 
     Args:
-        names: receives what the pattern binds. As in Python, only a case that fits binds it.
+        names: receives the names and values that the pattern binds.
     """
     if isinstance(pattern, ast.MatchValue):
         return truth(ev, apply(ev, operator.eq, subject, evaluate(ev, frame, pattern.value)))
@@ -130,7 +136,10 @@ def _refused(what: str) -> UnsupportedSyntaxError:
 def _alternatives(
     ev: Evaluation, frame: Frame, subject: Value, patterns: Value, names: Names
 ) -> Value:
-    """Return whether one of several patterns fits; the first that fits binds the names."""
+    """Return whether any alternative of a `match` pattern fits, and collect the bound names.
+
+    Refuses alternatives under a graph condition that bind a name to different values.
+    """
     found: Value = False
     bound: Names | None = None
     for p in patterns:
@@ -149,7 +158,7 @@ def _alternatives(
 
 
 def _all(ev: Evaluation, frame: Frame, pairs: Pairs, names: Names) -> Value:
-    """Return whether all patterns fit their values."""
+    """Return whether all of several `match` patterns fit their values, as a flag."""
     found: Value = True
     for subject, pattern in pairs:
         found = both(found, matches(ev, frame, subject, pattern, names))

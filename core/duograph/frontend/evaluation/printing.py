@@ -1,6 +1,6 @@
 """The text that `print` writes in a compiled function: MindSpore's graph format.
 
-Called when the graph runs, with the present values. Nothing is printed at compile time.
+Graph nodes that print call `print_values` when the graph runs. Nothing is printed at compile time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..types import Value
 
 
 def printed_text(value: Value) -> str:
-    """Return one value as a compiled function prints it."""
+    """Return the text that `print` in a compiled function writes for one value."""
     if isinstance(value, Tensor):
         return _tensor_text(value)
     if isinstance(value, str):
@@ -45,7 +45,7 @@ def _tensor_text(value: Tensor) -> str:
 
 
 def _bracketed(rows: Value, depth: int) -> str:
-    """Return an array of strings in nested brackets."""
+    """Format an array of strings as text in nested brackets, one row per line."""
     if rows.ndim == 1:
         return f"[{' '.join(rows)}]"
     gap = "\n" + " " * (depth + 1)
@@ -53,7 +53,7 @@ def _bracketed(rows: Value, depth: int) -> str:
 
 
 def _lines(value: Value) -> Iterator[Value]:
-    """The values that are printed on lines of their own: items of sequences with Tensors."""
+    """Yield the values to print on separate lines: sequences with Tensors are flattened."""
     if isinstance(value, (tuple, list)) and _has_tensor(value):
         for v in value:
             yield from _lines(v)

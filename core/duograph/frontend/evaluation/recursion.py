@@ -39,10 +39,11 @@ _MAX_EVALUATIONS = 12
 
 
 class Recursive(Exception):
-    """The open call `record` turned out to be recursive.
+    """Raised to evaluate an open function call again, as a named graph that calls itself.
 
     Attributes:
-        numbers: whether its number arguments must become graph values.
+        record: the open call.
+        numbers: whether the call's number arguments must become graph values.
     """
 
     def __init__(self, record: OpenCall, numbers: bool = False) -> None:
@@ -51,16 +52,16 @@ class Recursive(Exception):
 
 
 class OpenCall:
-    """A call of a user's function that is being evaluated.
+    """A call of a user's function that is being evaluated, kept to detect recursion.
 
     Attributes:
-        key: the signature of its arguments.
+        key: the signature of the arguments.
         loose: the signature without the values of numbers.
         conditions: the number of open graph conditions when it began.
-        target: its named graph, if it is known to be recursive.
-        shape: its result, with placeholders for results of the graph.
+        target: the named graph of the function, if the call is known to be recursive.
+        shape: the result of the call, with placeholders for results of the named graph.
         known: whether `shape` is known.
-        captured: values of the graph around that the named graph takes as parameters.
+        captured: values of the enclosing graph that the named graph takes as parameters.
         pending: whether a recursive call was met while the result was unknown.
     """
 
@@ -76,7 +77,7 @@ class OpenCall:
 
 
 def _signature(value: Value, loose: bool = False) -> Value:
-    """Return a hashable description of arguments; `loose` omits the values of numbers."""
+    """Return a hashable signature of call arguments; `loose` omits the values of numbers."""
     if isinstance(value, (GraphTensor, HostValue)):
         return value._type
     if isinstance(value, (tuple, list)):
@@ -93,10 +94,11 @@ def _signature(value: Value, loose: bool = False) -> Value:
 def open_call(
     ev: Evaluation, f: Function, args: Args, kwargs: Kwargs
 ) -> Callable[[], Value] | None:
-    """Record the start of a call.
+    """Record the start of a function call and detect recursion.
 
     Returns:
-        how to make the call if it repeats an open one; otherwise None: `close_call` must follow.
+        a function that makes the call, if the call repeats an open one; otherwise None, and the
+        caller must end the call with `close_call`.
 
     Raises:
         Recursive: an open call must be evaluated again as a named graph.
@@ -118,7 +120,7 @@ def open_call(
 
 
 def with_numbers(ev: Evaluation, value: Value) -> Value:
-    """Return nested arguments with their numbers as values of the graph."""
+    """Return nested call arguments with their numbers converted to graph values."""
     if kind_of(value) is not None:
         return ev.builder.host(value)
     if type(value) in (tuple, list):
@@ -129,12 +131,12 @@ def with_numbers(ev: Evaluation, value: Value) -> Value:
 
 
 def close_call(ev: Evaluation, f: Function) -> None:
-    """Record the end of a call that `open_call` admitted."""
+    """Record the end of a function call whose start `open_call` recorded."""
     ev.calls.open_calls[f.source.node].pop()
 
 
 def _graph_leaves(args: Args, kwargs: Kwargs) -> list[Value]:
-    """Return the graph values in the arguments, in order."""
+    """Return the graph values in nested call arguments, in order."""
     found: list[Value] = []
 
     def walk(value: Value) -> None:
@@ -153,7 +155,10 @@ def _graph_leaves(args: Args, kwargs: Kwargs) -> list[Value]:
 
 
 def _call_again(ev: Evaluation, record: OpenCall, args: Args, kwargs: Kwargs) -> Value:
-    """Append a recursive call of a named graph."""
+    """Append a recursive call of a named graph and return its result.
+
+    Raises Dead while the result type is unknown, so that another branch determines that type.
+    """
     if not record.known:
         record.pending = True
         raise Dead  # the other branch determines the result type
@@ -223,7 +228,10 @@ def _body(
     run: Callable[..., Value],
     outer: Sequence[int],
 ) -> Value:
-    """Evaluate the body of a named graph, from parameters for the arguments and for `outer`."""
+    """Evaluate a recursive function's body on graph parameters for its arguments.
+
+    `outer` lists ids of the enclosing graph's values that become parameters, too.
+    """
     given, named = _as_parameters(child, args), _as_parameters(child, kwargs)
     assert child.parent is not None
     record.captured = [child.bring(child.parent.tensor(i)) for i in outer]
@@ -245,7 +253,7 @@ def _evaluate_named(
     child: StagedBuilder,
     body: Callable[[], Value],
 ) -> tuple[Value, list[Value]]:
-    """Evaluate the body of a named graph once.
+    """Evaluate a recursive function's body once into its named graph.
 
     Returns:
         the result with placeholders, and the outputs of the graph.
@@ -266,7 +274,7 @@ def _evaluate_named(
 
 
 def _may_be_parameter(graph: Value, i: int) -> bool:
-    """Return whether value `i` of a graph may be one of its parameters."""
+    """Return whether value `i` of a graph may be identical to a parameter of the graph."""
     if i < graph.n_params:
         return True
     node = next(n for n in graph.nodes if i in n.results)
@@ -277,7 +285,7 @@ def _may_be_parameter(graph: Value, i: int) -> bool:
 
 
 def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
-    """Return a result with host values of other graphs as values of the child's."""
+    """Return a result with host values of enclosing graphs as values of the child graph."""
     if isinstance(value, HostValue):
         return child.bring(value)
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
@@ -288,7 +296,7 @@ def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
 
 
 def _as_parameters(child: StagedBuilder, value: Value) -> Value:
-    """Return nested arguments with each graph value as a new parameter of the child."""
+    """Replace each graph value in nested call arguments by a new parameter of a child graph."""
     if isinstance(value, (GraphTensor, HostValue)):
         return child.parameter(value._type)
     if isinstance(value, tuple):
@@ -302,7 +310,7 @@ def _as_parameters(child: StagedBuilder, value: Value) -> Value:
 
 
 def _refuse_writes(ev: Evaluation, f: Function, ends: dict[Value, Value]) -> None:
-    """Refuse writes by a recursive function to anything outside."""
+    """Raise if a function that is recursive under a graph condition writes outside state."""
     if ends:
         raise UnsupportedSyntaxError(
             f"{f.__name__}: got a function that calls itself under a condition on a Tensor and "

@@ -1,4 +1,4 @@
-"""Source spans of the evaluation: of the syntax being evaluated, and of errors.
+"""Tracks the source spans of the syntax being evaluated and of errors.
 
 Nodes get the span of the current syntax. Errors record the spans of the calls that they pass
 through, which `compiler.evaluate` adds to the message; a join error also names the lines that
@@ -19,7 +19,7 @@ from ..types import Value
 
 
 def span_of(source: Source, node: Value) -> Span:
-    """Return the span of a syntax node (of a compound statement: its head), cached on the node."""
+    """Return the source span of a syntax node, or of a compound statement's head; cached."""
     found: Span | None = getattr(node, "_duograph_span", None)
     if found is None:
         line = getattr(node, "lineno", 1)
@@ -34,7 +34,7 @@ def span_of(source: Source, node: Value) -> Span:
 
 
 def _caret_end(node: Value) -> Value:
-    """Return the node where the marked source ends; None for the end of the line."""
+    """Return the syntax node at whose end an error's caret ends; None for the line's end."""
     if isinstance(node, (ast.If, ast.While)):
         return node.test
     if isinstance(node, (ast.For, ast.AsyncFor)):
@@ -43,21 +43,21 @@ def _caret_end(node: Value) -> Value:
 
 
 def begin_node(ev: Evaluation, frame: Frame, node: Value) -> None:
-    """Make `node` the current syntax: graph nodes appended from here on carry its span."""
+    """Set the syntax node being evaluated, whose span graph nodes appended next will carry."""
     frame.node = node
     if not frame.source.internal:
         ev.builder.span = span_of(frame.source, node)
 
 
 def call_spans(ev: Evaluation) -> tuple[Span, ...]:
-    """Return the span of the current syntax in each call, outermost call first."""
+    """Return the source span being evaluated in each open call, outermost call first."""
     return tuple(span_of(f.source, f.node) for f in ev.calls.frames)
 
 
 def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Value) -> None:
-    """Record on an error where it passed through the current call.
+    """Record on an error the source span at which the error left the current call.
 
-    The first record of each call, its innermost syntax, is kept.
+    Only the first span per call, that of the innermost syntax, is kept.
     """
     try:
         depth = len(ev.calls.frames)
@@ -73,13 +73,13 @@ def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Va
 
 
 def set_error_span(ev: Evaluation, error: BaseException, source: Source, node: Value) -> None:
-    """Record that an error arises at `node` of a function that is not entered."""
+    """Record on an error its source span in a function that is not evaluated."""
     chain = [(len(ev.calls.frames) + 1, span_of(source, node))]
     error._duograph_chain = chain  # type: ignore[attr-defined]
 
 
 def error_spans(error: BaseException) -> list[Span]:
-    """Return the spans of the calls that led to an error, outermost first."""
+    """Return the recorded source spans of the calls that led to an error, outermost first."""
     return [span for _, span in reversed(getattr(error, "_duograph_chain", ()))]
 
 
@@ -87,7 +87,10 @@ def error_spans(error: BaseException) -> list[Span]:
 
 
 def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: int) -> None:
-    """Add to a join error the lines that produced its two sides, at statement `i` of a block."""
+    """Add to a join error's message the lines that set the value in each branch or iteration.
+
+    The error arose at statement `i` of the block `body`.
+    """
     if not error.sides:
         return
     node: Value = body[i]
@@ -107,7 +110,10 @@ def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: 
 
 
 def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
-    """Return the last statement of a block that returns, or that binds the name."""
+    """Return the last statement of a block that assigns to a variable.
+
+    If `name` is no identifier but stands for the result, return the last `return` instead.
+    """
     last = None
     for syntax in block:
         for node in ast.walk(syntax):
@@ -119,7 +125,7 @@ def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
 
 
 def _binds(node: Value, name: str) -> bool:
-    """Return whether a statement assigns to the name."""
+    """Return whether a statement assigns to the variable `name`."""
     targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
     return any(
         isinstance(x, ast.Name) and x.id == name

@@ -1,4 +1,4 @@
-"""Simple statements, imports, function definitions and `if`.
+"""Evaluates simple statements, imports, function definitions and `if`.
 
 The functions register in `dispatch.SYNTAX` and are reached through `blocks.run_block`. Each returns
 a `Flow`, which tells whether control goes on to the next statement.

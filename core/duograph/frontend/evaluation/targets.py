@@ -1,4 +1,4 @@
-"""Targets of assignments: names, attributes, items, and tuples or lists of them.
+"""Evaluates assignment targets: names, attributes, items, and tuples or lists of targets.
 
 Used by assignments, loops, `with` and comprehensions. All writes go through the journal, so that a
 branch can undo them.
@@ -35,7 +35,7 @@ def mangled(frame: Frame, name: str) -> str:
 
 
 def assign(ev: Evaluation, frame: Frame, target: Value, value: Value) -> None:
-    """Assign a value to a name, an attribute, an item, or a tuple or list of targets."""
+    """Evaluate an assignment of a value to a name, attribute, item or tuple of targets."""
     if isinstance(target, ast.Name):
         store(ev, frame, target.id, value)
     elif isinstance(target, ast.Attribute):
@@ -51,7 +51,7 @@ def assign(ev: Evaluation, frame: Frame, target: Value, value: Value) -> None:
 
 
 def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) -> None:
-    """Assign the items of a value to several targets, of which one may be starred."""
+    """Unpack a value: assign its items to several targets, of which one may be starred."""
     if isinstance(value, (GraphObject, GraphScalar)):
         raise NeedsValue("unpack: got a value that is known only when the compiled function runs")
     if not is_iterable(value):
@@ -82,7 +82,7 @@ def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) ->
 
 
 def delete(ev: Evaluation, frame: Frame, target: Value) -> None:
-    """Evaluate `del target`."""
+    """Evaluate `del target` for a name, attribute, item or tuple of targets."""
     if isinstance(target, ast.Name):
         remove(ev, frame, target.id)
     elif isinstance(target, ast.Subscript):
@@ -96,7 +96,7 @@ def delete(ev: Evaluation, frame: Frame, target: Value) -> None:
 
 
 def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None:
-    """Evaluate `target += value`.
+    """Evaluate an augmented assignment, such as `target += value`.
 
     A tensor, number or tuple is rebound; a list or set is changed in place.
     """
@@ -121,7 +121,7 @@ def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None
 
 
 def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Value) -> Value:
-    """Return the new value of the target."""
+    """Return the new value of an augmented assignment's target; lists change in place."""
     kind = type(node.op)
     if isinstance(old, list) and kind is ast.Add:
         call(ev, old.extend, (value,), {})

@@ -24,7 +24,7 @@ from .dispatch import call
 
 
 def truth(ev: Evaluation, value: Value) -> Value:
-    """Return `bool(value)`: a Python bool if known, else a 0-d bool tensor or a host bool."""
+    """Return a value's truth as a Python bool if known, else as a bool of the graph."""
     if value is True or value is False:
         return value
     if isinstance(value, Tensor):
@@ -49,7 +49,7 @@ def truth(ev: Evaluation, value: Value) -> Value:
 
 
 def single_bool(x: Value) -> Value:
-    """Return the truth of a one-element graph tensor as a 0-d bool tensor."""
+    """Return the truth of a one-element graph tensor as a 0-d bool graph tensor."""
     if x.size != 1:
         raise ArgumentValueError(
             f"bool: got a tensor of shape {x.shape}; the truth of several elements is ambiguous, "
@@ -61,7 +61,7 @@ def single_bool(x: Value) -> Value:
 
 
 def negated(flag: Flag) -> Value:
-    """Return `not flag`."""
+    """Return the negation of a flag, a Python bool or a bool of the graph."""
     if flag is True or flag is False:
         return not flag
     if isinstance(flag, GraphScalar):
@@ -70,7 +70,7 @@ def negated(flag: Flag) -> Value:
 
 
 def either(a: Value, b: Value) -> Value:
-    """Return `a or b` of two flags."""
+    """Return the logical or of two flags, Python bools or bools of the graph."""
     if a is True or b is True:
         return True
     if a is False:
@@ -83,7 +83,7 @@ def either(a: Value, b: Value) -> Value:
 
 
 def both(a: Value, b: Value) -> Value:
-    """Return `a and b` of two flags."""
+    """Return the logical and of two flags, Python bools or bools of the graph."""
     if a is False or b is False:
         return False
     if a is True:
@@ -96,7 +96,7 @@ def both(a: Value, b: Value) -> Value:
 
 
 def as_flag(flag: Flag) -> Value:
-    """Return a flag as a 0-d bool tensor of the current graph."""
+    """Convert a Python bool or graph bool to a 0-d bool tensor of the current graph."""
     builder: Value = thread_state.builder
     if isinstance(flag, bool):
         return builder.constant(flag, bool_)
@@ -106,5 +106,5 @@ def as_flag(flag: Flag) -> Value:
 
 
 def as_python_bool(ev: Evaluation, flag: Flag) -> Value:
-    """Return a flag as the result of a Python operator: a bool, never a Tensor."""
+    """Convert a flag to a Python operator's result: a bool or a graph's host bool."""
     return number_of(flag, BOOL) if isinstance(flag, GraphTensor) else flag

@@ -1,4 +1,4 @@
-"""Variables: lookup, binding and deletion of local, enclosing, global and built-in names.
+"""Evaluates lookup, binding and deletion of local, enclosing, global and built-in names.
 
 Reading a name outside the function captures it; writing one also appends a node that writes it when
 the graph runs.
@@ -29,7 +29,7 @@ def _name(ev: Evaluation, frame: Frame, node: ast.Name) -> Value:
 
 
 def load(ev: Evaluation, frame: Frame, name: str) -> Value:
-    """Return the value of a name.
+    """Return the value of a variable, by Python's scope rules.
 
     Raises:
         UnboundLocalError: a local name without a value.
@@ -53,7 +53,7 @@ def load(ev: Evaluation, frame: Frame, name: str) -> Value:
 
 
 def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
-    """Return the value of a name whose binding is uncertain, or raise."""
+    """Return the value of a variable that may be unbound, with a run-time check, or raise."""
     if isinstance(value, Maybe):
         where = name
 
@@ -79,7 +79,7 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
 
 
 def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value:
-    """Return the value of a free variable of a user's function."""
+    """Return the value of a user function's free variable and capture it."""
     key = ("cell", id(cell), None)
     if key in ev.outside.values:
         return ev.outside.values[key]
@@ -94,7 +94,7 @@ def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value
 
 
 def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
-    """Return the value of a global or built-in name."""
+    """Return the value of a global or built-in name; capture a user's global."""
     values = frame.globals
     key = ("item", id(values), name)
     if key in ev.outside.values:
@@ -117,7 +117,7 @@ def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
 def read_outside(
     ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
 ) -> Value:
-    """Capture a value read from a location that other code can write.
+    """Return a value read from a location outside the function and capture it.
 
     Numbers and tensors at locations that the function also writes become inputs instead.
     """
@@ -140,7 +140,7 @@ def read_outside(
 def write_outside(
     ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
 ) -> None:
-    """Write a location that other code can read, now and when the graph runs.
+    """Write a location outside the function: record the value and append a run-time write.
 
     Raises:
         Restart: the location was already read as a constant.
@@ -172,7 +172,7 @@ def write_outside(
 
 
 def _outside_now(kind: str, owner: Value, name: Value) -> Value:
-    """Return the present content of a location outside, or MISSING."""
+    """Return the present content of a location outside the function, or MISSING."""
     if kind == "item":
         return owner.get(name, MISSING)
     if kind == "cell":
@@ -184,7 +184,7 @@ def _outside_now(kind: str, owner: Value, name: Value) -> Value:
 
 
 def store(ev: Evaluation, frame: Frame, name: str, value: Value) -> None:
-    """Bind a name: local, `global`, `nonlocal`, or by a walrus inside a comprehension."""
+    """Bind a value to a local, `global` or `nonlocal` variable; outside writes are effects."""
     source = frame.source
     target: Frame | None
     if name in frame.locals:
@@ -212,7 +212,7 @@ def store(ev: Evaluation, frame: Frame, name: str, value: Value) -> None:
 
 
 def remove(ev: Evaluation, frame: Frame, name: str) -> None:
-    """Evaluate `del name`."""
+    """Evaluate `del name` for a local or global variable."""
     load(ev, frame, name)
     if name not in frame.locals:
         write_outside(ev, "item", frame.globals, name, MISSING, name)

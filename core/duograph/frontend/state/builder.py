@@ -28,7 +28,7 @@ __all__ = ["StagedBuilder"]
 
 
 class StagedBuilder(GraphBuilder):
-    """Builds the graph of a function, or of a branch or loop body in it.
+    """Builds the graph of a compiled function, or the sub-graph of a branch or loop body.
 
     Attributes:
         evaluation: the evaluation that the builder belongs to.
@@ -65,7 +65,7 @@ class StagedBuilder(GraphBuilder):
         return made
 
     def bring(self, value: GraphValue) -> Value:
-        """Return a value of this graph or of an enclosing graph as a value of this graph.
+        """Return a value of the builder's graph or of an enclosing graph as one of this graph.
 
         Adds parameters to this and the enclosing graphs where needed.
         """

@@ -59,7 +59,7 @@ class Frame:
         self.first: Value = None
 
     def inner(self, names: frozenset[str], depth: int) -> Frame:
-        """Return a new frame, nested in this one, for a comprehension that binds `names`."""
+        """Return a new nested frame of variables for a comprehension that binds `names`."""
         made = Frame(self.function, depth)
         made.parent = self
         made.locals = names

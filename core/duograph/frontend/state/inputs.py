@@ -72,7 +72,7 @@ class GraphInputs:
         self._parameters: dict[Hashable, GraphValue] = {}
 
     def slot(self, tensor: Tensor) -> Slot:
-        """Return the slot of an eager tensor; the first use adds a graph parameter or a constant."""
+        """Return the slot of an eager tensor; its first use adds a graph input or constant."""
         found = self.slots.get(id(tensor))
         if found is None:
             root = self._root

@@ -93,7 +93,7 @@ def same_function(a: Value, b: Value) -> bool:
 
 
 class Choice:
-    """One of two callables, picked by a graph bool; a call of the choice becomes a `switch`."""
+    """A choice between two callables by a graph bool; a call of the choice becomes a `switch`."""
 
     __slots__ = ("cond", "orelse", "then")
 

@@ -1,7 +1,7 @@
 """`range` with a bound that is known only when the graph runs.
 
-`evaluation.loop_statements` makes a `for` over a `GraphRange` a graph loop. The class never reports a
-length, since none is known at compile time.
+`evaluation.loop_statements` makes a `for` over a `GraphRange` a graph loop. The class never
+reports a length, since none is known at compile time.
 """
 
 from __future__ import annotations

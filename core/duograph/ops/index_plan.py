@@ -1,0 +1,119 @@
+"""The steps of one index: slices, a reshape, and the axes that are gathered.
+
+`indexing.py` calls `plan_of` when it prepares a call. The module works on shapes alone and must not
+touch tensors or their values.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from ..errors import IndexKindError, IndexRangeError, ShapeError
+from .movement import slice_shape
+
+__all__: list[str] = []
+
+# The `index` attribute: ints, slices as tuples, None, Ellipsis, and the placeholders below.
+Items: TypeAlias = tuple[object, ...]
+
+# Placeholders for operands in the `index` attribute: an index array for one axis or, for a bool
+# scalar, for a new axis of size 1.
+ARRAY, NEW_ARRAY = "array", "new array"
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The steps of an index: a slice, a reshape to `middle`, then a gather on some of its axes.
+
+    Attributes:
+        begin, end, strides: the slice of each axis of the operand.
+        middle: shape after ints are dropped and None added.
+        axes: axes of `middle` to which the index arrays apply, in order.
+        position: where the axes of the index arrays are inserted among the remaining axes.
+    """
+
+    begin: tuple[int, ...]
+    end: tuple[int, ...]
+    strides: tuple[int, ...]
+    middle: tuple[int, ...]
+    axes: tuple[int, ...]
+    position: int
+
+    def whole(self, shape: Sequence[int]) -> bool:
+        """Return whether the slice selects every element of a tensor of `shape`, in order."""
+        return slice_shape(self.begin, self.end, self.strides) == tuple(shape) and all(
+            s == 1 for s in self.strides
+        )
+
+
+def axes_consumed(item: object) -> int:
+    """Return the number of axes that an item uses, for items other than masks."""
+    return 0 if item is None or item is Ellipsis or item == NEW_ARRAY else 1
+
+
+def plan_of(shape: Sequence[int], index: Sequence[Any]) -> Plan:
+    """Return the steps of an index for a tensor of `shape`.
+
+    Raises:
+        IndexRangeError: an int out of range, or more items than axes.
+        IndexKindError: two Ellipses.
+    """
+    used = sum(axes_consumed(i) for i in index)
+    if used > len(shape):
+        raise IndexRangeError(
+            f"index: got {used} indices for shape {tuple(shape)} of {len(shape)} axes"
+        )
+    dots = [k for k, i in enumerate(index) if i is Ellipsis]
+    if len(dots) > 1:
+        raise IndexKindError("index: got more than one Ellipsis (`...`)")
+    fill: list[Any] = [(None, None, None)] * (len(shape) - used)
+    at = dots[0] if dots else len(index)
+    # an Ellipsis separates index arrays even if it matches no axis
+    items = [*index[:at], *(fill or [Ellipsis] * len(dots)), *index[at + 1 :]]
+    begin, end, strides, middle, axes, chosen = [], [], [], [], [], []
+    axis = 0
+    for k, item in enumerate(items):
+        if item is Ellipsis:
+            continue
+        if item is None:
+            middle.append(1)
+            continue
+        if item == NEW_ARRAY:
+            chosen.append(k)
+            axes.append(len(middle))
+            middle.append(1)
+            continue
+        n = shape[axis]
+        if item.__class__ is tuple:
+            b, e, s = _slice_of(item, n)
+            middle.append(len(range(b, e, s)))
+        elif item == ARRAY:
+            b, e, s = 0, n, 1
+            chosen.append(k)
+            axes.append(len(middle))
+            middle.append(n)
+        else:
+            if not -n <= item < n:
+                raise IndexRangeError(
+                    f"index: got {item} for axis {axis} of size {n}; wanted {-n} to {n - 1}"
+                )
+            b = item + n if item < 0 else item
+            e, s = b + 1, 1
+            chosen.append(k)
+        begin.append(b)
+        end.append(e)
+        strides.append(s)
+        axis += 1
+    position = 0
+    if axes and chosen == list(range(chosen[0], chosen[-1] + 1)):
+        position = sum(1 for item in items[: chosen[0]] if item is None or item.__class__ is tuple)
+    return Plan(tuple(begin), tuple(end), tuple(strides), tuple(middle), tuple(axes), position)
+
+
+def _slice_of(item: tuple[int | None, ...], n: int) -> tuple[int, int, int]:
+    if item[2] == 0:
+        raise ShapeError("index: got a slice with step 0; wanted another step")
+    begin, end, step = slice(*item).indices(n)
+    return (begin, end, step) if len(range(begin, end, step)) else (0, 0, 1)
