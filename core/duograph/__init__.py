@@ -132,7 +132,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _train_name(name: str) -> str | None:
-    """Return the module in which to look for a callback or metric, which are top-level names too."""
+    """Return the training module that defines a top-level callback or metric name."""
     if name.startswith("_") or not name[:1].isupper():
         return None
     return "train"

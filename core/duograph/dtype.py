@@ -297,7 +297,7 @@ def scalar_kind(scalar: object) -> str:
 
 
 def scalar_dtype(scalar: object) -> DType:
-    """Return the dtype of a tensor made from this Python number."""
+    """Return the dtype of a tensor made from a Python number."""
     return _SCALAR[scalar_kind(scalar)]
 
 

@@ -87,7 +87,7 @@ class GraphError(DuographError, ValueError):
 
 
 class CheckpointError(DuographError, ValueError):
-    """A checkpoint file cannot be loaded as requested; no parameter was changed."""
+    """Error: a checkpoint file cannot be loaded as requested; no parameter was changed."""
 
 
 class UnsupportedSyntaxError(DuographError, RuntimeError):
@@ -105,14 +105,14 @@ class UnsupportedSyntaxError(DuographError, RuntimeError):
 
 
 class RefusedError(UnsupportedSyntaxError):
-    """An operation that compiled functions refuse at every level.
+    """Error: an operation that compiled functions refuse at every syntax level.
 
     At LAX it raises as well, where other unsupported constructs fall back to Python.
     """
 
 
 class JoinError(DuographError, TypeError):
-    """A variable has different types after two branches, or after two iterations of a loop.
+    """Error: a variable has different types after two branches or two loop iterations.
 
     Attributes:
         name: the variable, or a description such as "the result".
@@ -131,7 +131,7 @@ class CaptureError(DuographError, RuntimeError):
 
 
 class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
-    """A method that needs the data of a Tensor on the host, in code compiled at STRICT."""
+    """Error: code compiled at STRICT calls a method that needs a Tensor's data on the host."""
 
 
 class RecursionDepthError(DuographError, RecursionError):

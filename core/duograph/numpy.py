@@ -310,7 +310,7 @@ def vstack(tup: Sequence[TensorLike]) -> Tensor:
 
 
 def tile(a: TensorLike, reps: Ints) -> Tensor:
-    """Repeat `a` as a whole along each axis."""
+    """Repeat a tensor as a whole along each axis."""
     return _ops.tile(_tensor(a), (reps,) if isinstance(reps, int) else tuple(reps))
 
 
@@ -320,7 +320,7 @@ def repeat(a: TensorLike, repeats: Ints, axis: int | None = None) -> Tensor:
 
 
 def reshape(x: TensorLike, new_shape: Ints) -> Tensor:
-    """Change the shape without changing the elements."""
+    """Change the shape of a tensor without changing the elements."""
     return _ops.reshape(_tensor(x), new_shape)
 
 
@@ -332,7 +332,7 @@ def transpose(a: TensorLike, axes: Sequence[int] | None = None) -> Tensor:
 
 
 def expand_dims(a: TensorLike, axis: int) -> Tensor:
-    """Insert an axis of length 1."""
+    """Insert an axis of length 1 into a tensor's shape."""
     return _ops.expand_dims(_tensor(a), axis)
 
 
@@ -347,7 +347,7 @@ def ravel(x: TensorLike) -> Tensor:
 
 
 def split(x: TensorLike, indices_or_sections: Ints, axis: int = 0) -> tuple[Tensor, ...]:
-    """Split along an axis into equal parts, or at indices.
+    """Split a tensor along an axis into equal parts, or at indices.
 
     Raises:
         ValueError: the axis is not divisible by the number of parts.
@@ -517,7 +517,7 @@ matmul, outer = _elementwise("matmul"), _elementwise("outer")
 
 
 def dot(a: TensorLike, b: TensorLike) -> Tensor:
-    """Dot product as NumPy's: sum over the last axis of `a` and the second to last of `b`."""
+    """Dot product of two tensors: sum over the last axis of `a` and the second to last of `b`."""
     a, b = _tensor(a), _tensor(b)
     if a.ndim == 0 or b.ndim == 0:
         return a * b

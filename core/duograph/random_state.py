@@ -240,12 +240,12 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The seed that the global generator started from."""
+    """Return the seed that the global random generator started from."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """State of the global generator (`mindspore.get_rng_state`)."""
+    """Return the state of the global random generator (`mindspore.get_rng_state`)."""
     return default_generator.get_state()
 
 

@@ -35,7 +35,7 @@ _named_initializer: Callable[[object, tuple[int, ...]], Initializer] | None = No
 
 
 def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initializer]) -> None:
-    """Set the function that makes an Initializer from a name or number; `common.initializer` does."""
+    """Set the function that makes an Initializer from a name or a number."""
     global _named_initializer
     _named_initializer = find
 
@@ -210,7 +210,7 @@ class Tensor(TensorMethods):
 
     @property
     def device(self) -> str:
-        """The device, such as ``"CPU:0"``; for data that is on no device yet, the current device."""
+        """The tensor's device, such as ``"CPU:0"``, or the current one for data on no device."""
         return repr(self._type.device or registry.current_device())
 
     @property
@@ -239,15 +239,15 @@ class Tensor(TensorMethods):
         return self
 
     def is_floating_point(self) -> bool:
-        """Return whether the dtype is floating-point."""
+        """Return whether the tensor's dtype is floating-point."""
         return self._type.dtype.is_floating
 
     def is_complex(self) -> bool:
-        """Return whether the dtype is complex."""
+        """Return whether the tensor's dtype is complex."""
         return self._type.dtype.is_complex
 
     def is_signed(self) -> bool:
-        """Return whether the dtype has negative values."""
+        """Return whether the tensor's dtype has negative values."""
         return self._type.dtype.kind in "ifc"
 
     # ---- values -------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ class Tensor(TensorMethods):
         return array.tolist()
 
     def _attribute_value(self) -> Any:
-        """Return the Python value of a tensor passed for an attribute, such as an axis or a shape."""
+        """Return the Python value of a tensor passed as an attribute such as an axis."""
         return self.tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -505,7 +505,7 @@ def tensor(
 
 
 def from_numpy(array: Array) -> Tensor:
-    """Return a tensor that shares the memory of a C-contiguous array (`mindspore.from_numpy`).
+    """Return a tensor sharing the memory of a C-contiguous array (`mindspore.from_numpy`).
 
     Raises:
         TypeError: not an array of numbers.

@@ -60,7 +60,7 @@ class Sweep:
         return found
 
     def status(self, id_: int) -> int:
-        """Return the status of a value's cotangent."""
+        """Return the status (present, absent or optional) of a graph value's cotangent."""
         found = self.cotangents.get(id_)
         return ABSENT if found is None else found.status
 

@@ -80,7 +80,7 @@ def _axes_of(axis: Axes, n: int) -> Sequence[Axes]:
 
 
 def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
-    """Return the batched tensors of a vmap argument, each with its batch axis."""
+    """Return the batched tensors in a vmap argument, each with its batch axis."""
     if axis is None:
         return []
     if isinstance(value, (tuple, list)):

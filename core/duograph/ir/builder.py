@@ -248,7 +248,7 @@ class GraphBuilder:
 
     @contextmanager
     def current(self) -> Iterator[GraphBuilder]:
-        """Make this builder receive the thread's op calls within a `with` block."""
+        """Make a graph builder receive the thread's op calls within a `with` block."""
         before = thread_state.builder
         thread_state.builder = self
         try:

@@ -37,7 +37,7 @@ _TYPE = re.compile(r"(\w+)\[([\d, ]*)\]")
 
 
 class _Shown:
-    """A Python object of a parsed graph, of which only the text is known."""
+    """Stand-in for a Python object in parsed graph text, of which only the text is known."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -180,6 +180,6 @@ for _n in (1, 2, 3):
     globals()[f"adaptive_max_pool{_n}d"].__doc__ = _ADAPTIVE_DOC.format(
         what="Largest element",
         kind="max",
-        extra="\n        return_indices: also give int64 indices in the flattened spatial axes.",
+        extra="\n        return_indices: also return int64 indices in the flattened spatial axes.",
         **doc_words(_n),
     )

@@ -398,8 +398,8 @@ _MAX_DOC = """Largest element of sliding windows (`mindspore.ops.max_pool{n}d`).
         stride: likewise; default `kernel_size`.
         padding: int, {n} ints, or {n2} ints; at most half of the kernel. Padded cells never win.
         dilation: distance of neighbouring cells of a window.
-        return_indices: also give the int64 index of each element in the flattened spatial axes.
-        ceil_mode: keep windows that reach over the end.
+        return_indices: also return the int64 index of each element in the flattened spatial axes.
+        ceil_mode: keep windows that extend past the end.
 
     Returns:
         Tensor (N, C, {axes}), or a pair with the indices. NaN wins; of equals the first.
@@ -469,7 +469,7 @@ _AVG_DOC = """Mean of sliding windows (`mindspore.ops.avg_pool{n}d`).
         input_x: Tensor (N, C, {axes}), or without N.
         kernel_size, stride: int, or {n} of them.
         padding: int, {n} ints, or {n2} ints; at most half of the kernel.
-        ceil_mode: keep windows that reach over the end; what lies outside does not count.
+        ceil_mode: keep windows that extend past the end; cells outside do not count.
         count_include_pad: padded cells count in the divisor.
         divisor_override: divide by this instead.
 

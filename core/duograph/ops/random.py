@@ -107,9 +107,6 @@ def _(state, shape):
     return reshape_to(slice_by(words, (0,), (count,), (1,)), tuple(shape))
 
 
-# ---- composites on a state -----------------------------------------------------------------------
-
-
 def fraction(bits: Tensor) -> Tensor:
     """Convert the top 24 bits of uint32 words to float32 in [0, 1)."""
     return cast_to(shift_right(bits, u32(8)), float32) * 2.0**-24

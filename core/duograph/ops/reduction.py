@@ -465,7 +465,7 @@ def prod(
 def all(
     input: Tensor, axis: int | Sequence[int] | None = None, keep_dims: object = False, **dim: object
 ) -> Tensor:
-    """Whether all elements over axes are true (`mindspore.ops.all`).
+    """Logical and of the elements over axes (`mindspore.ops.all`).
 
     Args:
         input: Tensor of any shape and dtype; what is not 0 is true.
@@ -492,7 +492,7 @@ def all(
 def any(
     input: Tensor, axis: int | Sequence[int] | None = None, keep_dims: object = False, **dim: object
 ) -> Tensor:
-    """Whether any element over axes is true (`mindspore.ops.any`).
+    """Logical or of the elements over axes (`mindspore.ops.any`).
 
     Args:
         input: Tensor of any shape and dtype; what is not 0 is true.
@@ -523,7 +523,7 @@ def count_nonzero(
     dtype: DTypeLike = int32,
     **dim: object,
 ) -> Tensor:
-    """How many elements over axes are not 0 (`mindspore.ops.count_nonzero`).
+    """Count the nonzero elements over axes (`mindspore.ops.count_nonzero`).
 
     Args:
         x: Tensor of any shape and dtype.

@@ -274,7 +274,8 @@ def _functional(mode: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
         return scatter_nd_mode(name, input_x, indices, updates, mode)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""A copy with the slices that rows of indices name {_WORDS[mode]} (`mindspore.ops.{name}`).
+    summary = f"A copy with the slices that rows of indices name {_WORDS[mode]}"
+    function.__doc__ = f"""{summary} (`mindspore.ops.{name}`).
 
     Args:
         input_x: Tensor.

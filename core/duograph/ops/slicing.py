@@ -74,7 +74,7 @@ def strided_slice(
         input_x: Tensor.
         begin, end, strides: ints, of one length; axes that they do not reach are whole.
         begin_mask, end_mask: bit i: item i has no begin (end).
-        ellipsis_mask: bit i: item i stands for as many whole axes as are left.
+        ellipsis_mask: bit i: item i selects all remaining axes in full.
         new_axis_mask: bit i: item i is a new axis of size 1.
         shrink_axis_mask: bit i: item i is the element at its begin, without the axis.
 

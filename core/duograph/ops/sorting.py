@@ -421,7 +421,7 @@ def searchsorted(
 def bucketize(
     input: Tensor, boundaries: Tensor | Sequence[float] | Array, *, right: bool = False
 ) -> Tensor:
-    """Which interval between boundaries each element is in (`mindspore.ops.bucketize`).
+    """Return the interval between boundaries that each element is in (`mindspore.ops.bucketize`).
 
     Args:
         input: Tensor of any shape.

@@ -163,7 +163,7 @@ def dtype(x: Tensor) -> DType:
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether `obj` is a Tensor (`mindspore.ops.is_tensor`).
+    """Return whether `obj` is a Tensor (`mindspore.ops.is_tensor`).
 
     Examples:
         >>> import duograph as ms
@@ -174,7 +174,7 @@ def is_tensor(obj: object) -> bool:
 
 
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the dtype is a floating one (`mindspore.ops.is_floating_point`).
+    """Return whether the dtype is a floating one (`mindspore.ops.is_floating_point`).
 
     Examples:
         >>> import duograph as ms
@@ -185,7 +185,7 @@ def is_floating_point(input: Tensor) -> bool:
 
 
 def is_complex(input: Tensor) -> bool:
-    """Whether the dtype is a complex one (`mindspore.ops.is_complex`).
+    """Return whether the dtype is a complex one (`mindspore.ops.is_complex`).
 
     Examples:
         >>> import duograph as ms

@@ -235,7 +235,7 @@ class Grouping:
     # ---- producers of epilogues ---------------------------------------------------------------
 
     def epilogue_producer(self, group: Group) -> int | None:
-        """Return the position of the matmul or similar node that a group can follow.
+        """Return the position of the matmul or similar node that a group can extend.
 
         Its result has the size of the group and is read by the group alone.
         """

@@ -104,7 +104,7 @@ class Rewriter:
         results: tuple[int, ...],
         outer: SourceSpan | None,
     ) -> GraphNode:
-        """Append a copy of a node on new operands, with its sub-graphs rewritten."""
+        """Return a copy of a graph node with new value ids and its sub-graphs rewritten."""
         attributes = node.attributes
         if node.op in SUBGRAPH_OPS:
             attributes = mapped(attributes, self.inner, self.done)

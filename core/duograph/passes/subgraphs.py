@@ -25,7 +25,7 @@ class GraphPass(Protocol):
 
 
 def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
-    """Extend a one-graph pass to all sub-graphs, innermost first."""
+    """Extend a pass over one graph to all sub-graphs, innermost sub-graphs first."""
 
     @functools.wraps(step)
     def whole(graph: Graph, context: PassContext = PLAIN) -> Graph:

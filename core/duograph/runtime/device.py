@@ -33,7 +33,7 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
 
 
 def get_current_device() -> Device:
-    """The device on which an op on host data runs now."""
+    """Return the device on which an op on host data would run now."""
     return registry.current_device()
 
 
@@ -42,7 +42,7 @@ def _where(device: str | None) -> Device:
 
 
 def synchronize(device: str | None = None) -> None:
-    """Return when everything launched on the device has finished."""
+    """Wait until all work launched on a device has finished."""
     where = _where(device)
     registry.backend(where.name).synchronize(where.index)
 
@@ -62,22 +62,22 @@ def memory_stats(device: str | None = None) -> dict[str, int]:
 
 
 def memory_allocated(device: str | None = None) -> int:
-    """Bytes in use by tensors."""
+    """Return the bytes of device memory in use by tensors."""
     return int(memory_stats(device).get("in_use", 0))
 
 
 def memory_reserved(device: str | None = None) -> int:
-    """Bytes in use and cached."""
+    """Return the bytes of device memory in use by tensors or kept in the allocator's cache."""
     stats = memory_stats(device)
     return int(stats.get("in_use", 0) + stats.get("cached", 0))
 
 
 def max_memory_allocated(device: str | None = None) -> int:
-    """Highest number of bytes in use so far."""
+    """Return the highest number of bytes of device memory in use so far."""
     return int(memory_stats(device).get("peak", 0))
 
 
 def empty_cache(device: str | None = None) -> None:
-    """Give cached free memory back to the system."""
+    """Return the allocator's cached free device memory to the system."""
     where = _where(device)
     registry.backend(where.name).empty_cache(where.index)
