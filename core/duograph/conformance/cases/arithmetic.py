@@ -129,8 +129,8 @@ def angle(x: Array) -> Array:
 
 
 def fused(function: Any) -> Oracle:
-    """Return an oracle that computes in float64 for 16-bit inputs, since fused kernels do not round
-    intermediate values.
+    """Return an oracle that runs a NumPy function in float64 and rounds once, as a fused kernel
+    does.
     """
 
     def oracle(*args: Any, **kwargs: Any) -> Array:
