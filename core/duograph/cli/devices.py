@@ -1,4 +1,4 @@
-"""`duograph devices`: every backend that is installed, and in its own words why one cannot run."""
+"""`duograph devices` command: lists every installed backend, or the reason why it cannot run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The format of a case, which says how to test one op or public function.
+"""The format of a conformance test case, which says how to test one op or public function.
 
 The modules of `cases` list cases; `cases/__init__.py` explains the format by example. A case holds
 data only: the test bodies decide what to check.

@@ -1,4 +1,4 @@
-"""Gradients of a sample, computed by the device and by finite differences."""
+"""Gradients of a conformance test sample, computed by the device and by finite differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pytest plugin of the suite: options, parametrization, lists of gaps, and the report.
+"""The pytest plugin of the conformance suite: options, parametrization, gap lists and report.
 
 `duograph_pytest` loads it, and only in runs that collect the suite. Its hooks must leave tests of
 other projects alone.

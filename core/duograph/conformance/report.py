@@ -1,4 +1,4 @@
-"""Reports of a run: a matrix in the terminal, a web page, and JSON to compare releases with.
+"""Reports of a conformance run: a matrix in the terminal, a web page, and JSON for comparison.
 
 The pytest plugin calls it at the end of a run.
 """

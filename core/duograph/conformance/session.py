@@ -1,4 +1,4 @@
-"""Session: one run of the suite on one device.
+"""The class Session, which holds the state of one run of the conformance suite on one device.
 
 The pytest plugin creates it. It selects the tests of a device and collects their results.
 """

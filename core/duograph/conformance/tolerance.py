@@ -1,4 +1,4 @@
-"""The tolerances of the suite: one table by dtype for all devices.
+"""The numeric tolerances of the conformance suite: one table by dtype for all devices.
 
 A case may override a tolerance with `OpCase.tol`, which needs a reason.
 """

@@ -1,4 +1,4 @@
-"""Dataset, the base class of sources and of the steps of a pipeline, and all steps.
+"""The dataset base class `Dataset` and all pipeline steps, such as batch, map and shuffle.
 
 Each step is a generator over the rows of its parents; nothing is computed before a row is
 requested. One pass over the pipeline is an *epoch*.

@@ -1,4 +1,4 @@
-"""Sources of rows: Python objects, arrays, and files of images."""
+"""Dataset sources of rows: Python objects, arrays, and files of images."""
 
 from __future__ import annotations
 

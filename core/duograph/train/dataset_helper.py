@@ -1,4 +1,4 @@
-"""DatasetHelper, connect_network_with_dataset and data_sink.
+"""DatasetHelper, connect_network_with_dataset and data_sink, for MindSpore training scripts.
 
 MindSpore's data sinking sends several batches to a device at once. Here batches are always fed one
 by one; these names exist for scripts that use them.

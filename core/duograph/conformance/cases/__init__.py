@@ -1,5 +1,5 @@
-"""The table of cases, one module a family of ops. Every module here with a list `CASES` is found by
-itself.
+"""The table of conformance test cases: each module of this package lists the `CASES` of one family
+of ops, which are collected automatically.
 
 A case names a function and how to make its arguments for a dtype. The shortest ones are a line:
 

@@ -1,6 +1,4 @@
-"""Arithmetic, rounding and complex numbers: the elementwise ops behind the operators, and what is
-made of them.
-"""
+"""Conformance test cases of arithmetic, rounding and complex numbers."""
 
 from __future__ import annotations
 
@@ -131,8 +129,8 @@ def angle(x: Array) -> Array:
 
 
 def fused(function: Any) -> Oracle:
-    """An oracle computed in float64 where elements have 16 bits, which a fused kernel does not
-    round in between.
+    """Return an oracle that computes in float64 for 16-bit inputs, since fused kernels do not round
+    intermediate values.
     """
 
     def oracle(*args: Any, **kwargs: Any) -> Array:
@@ -152,7 +150,7 @@ def fused(function: Any) -> Oracle:
 
 
 def casts(make: Make) -> Iterator[Sample]:
-    """To every dtype; what does not fit the target (a negative number, say) is left out."""
+    """Yield test samples of a cast to every dtype, without values that the target cannot represent."""
     for target in ALL:
         low = 0 if target.kind in "ub" else None
         for sample in unary(low)(make):

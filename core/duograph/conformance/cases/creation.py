@@ -23,7 +23,7 @@ from ..case import ROWS, Array, Bad, Make, OpCase, Sample, Samples, by_shape
 
 
 def dtyped(*calls: tuple[Any, ...], name: str = "dtype") -> Samples:
-    """Calls of a function without operands, for each dtype."""
+    """Return a generator of test samples of a tensor-creating function, one for each dtype."""
 
     def samples(make: Make) -> Iterator[Sample]:
         for call in calls:

@@ -23,7 +23,7 @@ from .arithmetic import SHAPES, TEXT, fused, no_complex
 
 
 def powers(make: Make) -> Iterator[Sample]:
-    """Positive bases; for integers small ones, and powers of both signs."""
+    """Yield test samples of a power with positive bases; integer samples use small bases."""
     if make.dtype.is_floating or make.dtype.is_complex:
         yield from binary(0.3, 2.0, scalar=2)(make)
         x = np.array([-2, -2, 0, 0, 3]).astype(make.dtype.np)

@@ -15,7 +15,7 @@ from ..case import FOUR, ROWS, Bad, Make, OpCase, Sample, binary, reduction, una
 
 
 def gather_samples(make: Make) -> Iterator[Sample]:
-    """An op with its own kinds of arguments: values, then indices, then an attribute."""
+    """Yield test samples of the op gather: values, then indices, then an axis."""
     yield Sample((make(5, 4), make.index(3, below=5), 0))
     yield Sample((make(5, 4), make.index(2, 3, low=-4, below=4, dtype=int32), 1))
     yield Sample((make(5), make.index(below=5), 0), kind="zero_d")

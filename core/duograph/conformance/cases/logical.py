@@ -45,7 +45,7 @@ WHOLE = Bad((np.ones((2, 3), np.int32), np.ones(4, np.int32)), ValueError, r"\(2
 
 
 def shifts(make: Make) -> Iterator[Sample]:
-    """Shifts inside the width, and by the width and more."""
+    """Yield test samples of bit shifts by less than, and by at least, the integer's width."""
     width = 8 * make.dtype.itemsize
     yield from binary(second=(0, 3), scalar=None)(make)
     by = np.array([0, width - 1, width, 100]).astype(make.dtype.np)

@@ -30,7 +30,9 @@ ROW, ROWS = np.ones(4, np.float32), np.ones((2, 3), np.float32)
 
 
 def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: Any) -> Samples:
-    """Samples of `step(param, *slots, grad, *rates)`; slots numbered in `positive` hold squares."""
+    """Return a generator of samples of an optimiser op `step(param, *slots, grad, *rates)`; slots
+    numbered in `positive` hold squares.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         def call(shape: tuple[int, ...], kind: str = "normal", **extra: Any) -> Sample:

@@ -68,7 +68,7 @@ def permutations(make: Make) -> Iterator[Sample]:
 
 
 def dropped(make: Make, shaped: bool) -> Iterator[Sample]:
-    """Operands that lose a part of their elements."""
+    """Yield test samples of a dropout op: tensors of several shapes and a drop probability."""
 
     def call(x: Array, p: float, kind: str = "normal") -> Sample:
         return Sample((x, state(make), p, *([x.shape] if shaped else [])), kind=kind)
@@ -95,7 +95,7 @@ def weighted(make: Make) -> Iterator[Sample]:
 
 
 def gammas(make: Make) -> Iterator[Sample]:
-    """Shapes below, at and above 1."""
+    """Yield test samples of gamma-distributed numbers with shape parameters below, at and above 1."""
     yield Sample((state(make), make(3, 4, low=0.3, high=3), (3, 4)))
     yield Sample((state(make), make(4, low=0.3, high=3), (3, 4)), kind="broadcast")
     yield Sample((state(make), make(low=0.3, high=3), ()), kind="zero_d")

@@ -18,7 +18,7 @@ TOL = {float16: 1e-2, bfloat16: 8e-2}
 
 
 def samples(make: Make, gates: int, cell: bool = False, **kwargs: Any) -> Iterator[Sample]:
-    """Batches of n rows with h hidden units."""
+    """Yield test samples of one recurrent layer step: n rows with h hidden units."""
 
     def call(n: int, h: int, kind: str = "normal", bias: bool = True, x: Any = None) -> Sample:
         x = make(n, gates * h) if x is None else x

@@ -108,9 +108,7 @@ def scans(make: Make) -> Iterator[Sample]:
 
 
 def products(make: Make) -> Iterator[Sample]:
-    """Values near 1, so that products stay finite; a few zeros, at which gradients must be right
-    too.
-    """
+    """Yield test samples of a product reduction: values near 1 and a few zeros, the hard gradients."""
     for sample in scans(make):
         x = sample.args[0]
         if sample.kind == "nan" or x.dtype.kind in "biu":
@@ -174,7 +172,7 @@ def log_softmax_of(x: Array, axis: int) -> Array:
 
 
 def pairs(make: Make) -> Iterator[Sample]:
-    """A result and a cotangent, for gradients of softmax."""
+    """Yield test samples for the gradient of softmax: a softmax result and its cotangent."""
     for sample in along()(make):
         x = -np.abs(sample.args[0])  # as results of log_softmax are
         yield Sample((x, make(*x.shape)), sample.kwargs, sample.kind, sample.grad)

@@ -98,7 +98,7 @@ def any_kind(make: Make) -> Iterator[Sample]:
 
 
 def repeated(make: Make) -> Iterator[Sample]:
-    """Elements of which several are equal; no NaN, whose number in a set is a matter of taste."""
+    """Yield test samples with repeated elements and without NaN, for ops that find unique values."""
     x = make.index(7, below=3, dtype=make.dtype) if make.dtype is not bool_ else make(7)
     yield Sample((x,))
     yield Sample((x[:6].reshape(2, 3),))

@@ -200,7 +200,9 @@ def max_pools(make: Make) -> Iterator[Sample]:
 
 
 def last(samples: Any) -> Samples:
-    """The samples with the channels of their first operand last."""
+    """Return a generator of the same test samples with the first operand's channels on the last
+    axis.
+    """
 
     def moved(make: Make) -> Iterator[Sample]:
         for sample in samples(make):
@@ -211,7 +213,7 @@ def last(samples: Any) -> Samples:
 
 
 def last_of(oracle: Any) -> Oracle:
-    """What an oracle finds for channels first, of its only or first result, with channels last."""
+    """Return an oracle for channels-last operands, made from an oracle for channels-first operands."""
 
     def found(x: Array, *others: Any, **attributes: Any) -> Array:
         y = oracle(np.moveaxis(x, -1, 1), *others, **attributes)

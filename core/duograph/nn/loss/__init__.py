@@ -1,4 +1,4 @@
-"""The losses of `nn`; `base` has the base class."""
+"""The losses of `nn`, re-exported from its modules; `base` has the base class."""
 
 from __future__ import annotations
 

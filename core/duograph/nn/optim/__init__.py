@@ -1,4 +1,4 @@
-"""The optimisers of `nn`; `optimizer` has the base class."""
+"""The optimisers of `nn`, re-exported from its modules; `optimizer` has the base class."""
 
 from __future__ import annotations
 
