@@ -142,8 +142,10 @@ def profile(name: str, steps: int, top: int) -> None:
     inside = sum(e.seconds for e in found.values())
     calls = sum(e.count for e in found.values())
     print(
-        f"\n== {name}: {seconds * 1e3:.2f} ms a step (best {rounds[0][0] * 1e3:.2f}), {calls} calls, "
-        f"{inside * 1e3:.2f} ms inside them, {(seconds - inside) / max(calls, 1) * 1e6:.1f} µs around each"
+        f"\n== {name}: {seconds * 1e3:.2f} ms a step (best {rounds[0][0] * 1e3:.2f}), {calls} "
+        "calls, "
+        f"{inside * 1e3:.2f} ms inside them, {(seconds - inside) / max(calls, 1) * 1e6:.1f} µs "
+        "around each"
     )
     kinds: dict[str, list[Entry]] = collections.defaultdict(list)
     for (kind, _), entry in found.items():
@@ -167,7 +169,8 @@ def table(rows: dict[str, tuple[int, float, float, float]], whole: float, top: i
     for name, (count, seconds, size, flops) in sorted(rows.items(), key=lambda r: -r[1][1])[:top]:
         speed = f"{flops / seconds / 1e9:8.0f}" if flops else ""
         print(
-            f"{name:<72} {count:5d} {seconds * 1e3:9.3f} {seconds / whole * 100:5.1f} {size / 1e6:8.2f} "
+            f"{name:<72} {count:5d} {seconds * 1e3:9.3f} {seconds / whole * 100:5.1f} "
+            f"{size / 1e6:8.2f} "
             f"{size / seconds / 1e9:6.1f} {speed}"
         )
 

@@ -183,7 +183,8 @@ def main() -> None:
     ms.set_seed(args.seed)
     train_x, train_y, test_x, test_y = load(args.seed)
     print(
-        f"device {ms.get_current_device()}, {len(train_x)} images to train on, {len(test_x)} held out"
+        f"device {ms.get_current_device()}, {len(train_x)} images to train on, {len(test_x)} held "
+        "out"
     )
 
     net = Net()

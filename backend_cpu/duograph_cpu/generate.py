@@ -183,7 +183,8 @@ def _table(kernels: Sequence[ScalarKernel], hot: Collection[str]) -> str:
         names = ", ".join(f"dg_row_{k.name}_{i}" for i in suffixes)
         parts.append(f"extern const dg_row {names};\n")
     parts.append(
-        "\nstatic const struct {\n    const char *name;\n    int heavy;\n    const dg_row *rows[3];\n"
+        "\nstatic const struct {\n    const char *name;\n    int heavy;\n    const dg_row "
+        "*rows[3];\n"
         "} kernels[] = {\n"
     )
     for k in sorted(kernels, key=lambda k: k.name):

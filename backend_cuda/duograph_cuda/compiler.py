@@ -77,8 +77,8 @@ class Compiler:
         (folder / "kernel.log").write_text(log)
         lines = [line for line in log.splitlines() if line.strip()][:6]
         return DeviceError(
-            f"{self.describe()}: a kernel does not compile; its source and the whole log are in {folder}\n  "
-            + "\n  ".join(lines)
+            f"{self.describe()}: a kernel does not compile; its source and the whole log are in "
+            f"{folder}\n  " + "\n  ".join(lines)
         )
 
 
@@ -119,7 +119,8 @@ class Nvrtc(Compiler):
             older = [a for a in known if a <= wanted]
             if not older:
                 raise RuntimeError(
-                    f"NVRTC {self.name} compiles for compute capabilities from {min(known) / 10} on, and the device "
+                    f"NVRTC {self.name} compiles for compute capabilities from {min(known) / 10} "
+                    "on, and the device "
                     f"has {wanted / 10}"
                 )
             self.architecture = f"compute_{max(older)}"

@@ -283,7 +283,8 @@ class _Chosen:
                     return
                 text = ffi.string(library.functions.cublasLtGetStatusName(status)).decode()
                 warnings.warn(
-                    f"{name}: cublasLtMatmul gave {text}; our own kernel computes this product from now on",
+                    f"{name}: cublasLtMatmul gave {text}; our own kernel computes this product "
+                    "from now on",
                     RuntimeWarning,
                     stacklevel=2,
                 )

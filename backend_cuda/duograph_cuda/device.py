@@ -52,7 +52,8 @@ def _forked() -> None:
     """
     for device in _devices:
         device.problem = (
-            "this process was forked from one that had used the device, and CUDA does not go along; use the "
+            "this process was forked from one that had used the device, and CUDA does not go "
+            "along; use the "
             "start method 'spawn', or fork before the first use"
         )
         device.forked = True
@@ -167,8 +168,10 @@ class CudaDevice(GridDevice):
         """Raise the exception for a CUDA error code, and mark the device if it is lost."""
         if int(code) in LOST:
             self.problem = (
-                f"the device was lost ({self.driver.words(code)}, seen at {what}); what was on it is gone, and this "
-                f"process cannot use it again. Start a new one; compute-sanitizer names the kernel at fault"
+                f"the device was lost ({self.driver.words(code)}, seen at {what}); what was on it "
+                "is gone, and this "
+                "process cannot use it again. Start a new one; compute-sanitizer names the kernel "
+                "at fault"
             )
             raise DeviceError(f"{self.name}: {self.problem}")
         raise self.driver.error(code, what)
@@ -228,7 +231,8 @@ class CudaDevice(GridDevice):
         """Return the exception for a CUDA memory allocation that failed twice."""
         now = self.memory_stats()
         return DeviceMemoryError(
-            f"{what}: no memory for {nbytes} bytes on {self.name}; in use {now['in_use']}, cached {now['cached']}, "
+            f"{what}: no memory for {nbytes} bytes on {self.name}; in use {now['in_use']}, cached "
+            f"{now['cached']}, "
             f"limit {now['limit']} bytes. Free tensors, or work on smaller ones"
         )
 
@@ -346,7 +350,8 @@ class CudaDevice(GridDevice):
     ) -> Callable[..., None]:
         if any(n > limit for n, limit in zip(groups, GRID_LIMITS)) or np.prod(size) > BLOCK_LIMIT:
             raise DeviceError(
-                f"{name}: a grid of {groups} blocks of {size} threads; a device takes {GRID_LIMITS} blocks of "
+                f"{name}: a grid of {groups} blocks of {size} threads; a device takes "
+                f"{GRID_LIMITS} blocks of "
                 f"{BLOCK_LIMIT} threads"
             )
         function = self.checked(name, "cuModuleGetFunction", module, name.encode())

@@ -57,7 +57,8 @@ def main() -> int:
         bad = refused(sources, capability)
         wrong += len(bad)
         print(
-            f"sm_{capability[0]}{capability[1]}: {len(sources) - len(bad)} of {len(sources)} sources compile"
+            f"sm_{capability[0]}{capability[1]}: {len(sources) - len(bad)} of {len(sources)} "
+            "sources compile"
         )
         for text in bad[:5]:
             print(text[:2000])

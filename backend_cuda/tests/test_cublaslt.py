@@ -270,7 +270,8 @@ def test_declarations_equal_the_headers(wheel):
     assert "uint64_t data[8];\n} cublasLtMatmulAlgo_t;" in text
     members = re.search(r"typedef struct \{([^}]*)\} cublasLtMatmulHeuristicResult_t;", text)[1]
     assert " ".join(members.split()) == (
-        "cublasLtMatmulAlgo_t algo; size_t workspaceSize; cublasStatus_t state; float wavesCount; int reserved[4];"
+        "cublasLtMatmulAlgo_t algo; size_t workspaceSize; cublasStatus_t state; float wavesCount; "
+        "int reserved[4];"
     )
     assert ffi.sizeof("cublasLtMatmulHeuristicResult_t") == 64 + 8 + 4 + 4 + 16
 

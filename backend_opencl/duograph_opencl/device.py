@@ -48,7 +48,8 @@ _LOST = {
     -9999,
 }
 _FORKED = (
-    "this process was forked after the OpenCL device had been used; start it with multiprocessing's 'spawn' method, or "
+    "this process was forked after the OpenCL device had been used; start it with "
+    "multiprocessing's 'spawn' method, or "
     "use the device for the first time in the child"
 )
 
@@ -126,15 +127,18 @@ class Device(GridDevice):
         code = getattr(error, "code", None)
         if code in _LOST and not self.gone:
             self.leave(
-                f"the device was lost ({first_line(error)}, seen at {what}); what was on it is gone, and this process "
+                f"the device was lost ({first_line(error)}, seen at {what}); what was on it is "
+                "gone, and this process "
                 f"cannot use it again. Start a new one"
             )
         self.alive()
         if code in _NO_MEMORY:
             now = self._pool.stats()
             return DeviceMemoryError(
-                f"{what}: {self.name} has no memory left ({first_line(error)}); in use {now['in_use']}, cached "
-                f"{now['cached']}, limit {now['limit']} bytes. Free tensors, or work on smaller ones"
+                f"{what}: {self.name} has no memory left ({first_line(error)}); in use "
+                f"{now['in_use']}, cached "
+                f"{now['cached']}, limit {now['limit']} bytes. Free tensors, or work on smaller "
+                "ones"
             )
         return DeviceError(f"{what}: {self.name}: {first_line(error)}")
 

@@ -222,7 +222,8 @@ def _check(key: str, value: Any) -> Any:
     if key == "device_target":
         if not isinstance(value, str):
             raise ArgumentValueError(
-                f"set_context: got device_target={value!r}; wanted the name of a backend as a string"
+                f"set_context: got device_target={value!r}; wanted the name of a backend as a "
+                "string"
             )
         check = runtime_state.check_device
         return value if check is None else check(value)

@@ -123,7 +123,8 @@ class Tensor(TensorMethods):
             return
         if init is None:
             raise ArgumentValueError(
-                "Tensor: got a shape without init; wanted init, such as duograph.common.initializer.One()"
+                "Tensor: got a shape without init; wanted init, such as "
+                "duograph.common.initializer.One()"
             )
         dims = shape_tuple(shape)
         if any(n < 0 for n in dims):

@@ -155,7 +155,8 @@ PRODUCTS = {
     ),
     "not when it is spread": (
         "%2 = matmul(%0, %1, transpose_a=False, transpose_b=False) : float32[8, 8]\n"
-        "%3 = broadcast_to(%2, shape=(2, 8, 8)) : float32[2, 8, 8]\n%4 = exp(%3) : float32[2, 8, 8]\n"
+        "%3 = broadcast_to(%2, shape=(2, 8, 8)) : float32[2, 8, 8]\n%4 = exp(%3) : float32[2, 8, "
+        "8]\n"
         "%5 = neg(%4) : float32[2, 8, 8]\nreturn %5",
         ["matmul", "[broadcast_to exp neg]"],
     ),
@@ -276,7 +277,8 @@ def test_merge_matmul_sums(flags: tuple[bool, bool]) -> None:
     )
     at = 2 * LEAST_MATMULS
     lines = [
-        f"%{at + k} = matmul(%{2 * k}, %{2 * k + 1}, transpose_a={a}, transpose_b={b}) : float32[3, 7]"
+        f"%{at + k} = matmul(%{2 * k}, %{2 * k + 1}, transpose_a={a}, transpose_b={b}) : "
+        "float32[3, 7]"
         for k in range(LEAST_MATMULS)
     ]
     total = at
@@ -351,7 +353,8 @@ def test_split_reductions(case: tuple[str, str, list[str]]) -> None:
     axis, result, want = case
     graph = graph_of(
         f"%0: {D}",
-        f"%1 = exp(%0) : {D}\n%2 = neg(%1) : {D}\n%3 = reduce_sum(%2, {axis}, keepdims=False) : {result}\nreturn %3",
+        f"%1 = exp(%0) : {D}\n%2 = neg(%1) : {D}\n%3 = reduce_sum(%2, {axis}, keepdims=False) : "
+        f"{result}\nreturn %3",
     )
     fused = verify(fuse(verify(split_reductions(graph))))
     assert shape_of(fused) == want
@@ -394,13 +397,15 @@ LEVELS = {
     ),
     "columns of what is read too": (
         "%0: float32[50, 64], %1: float32[50, 64]",
-        "%2 = reduce_sum(%0, axis=(0,), keepdims=False) : float32[64]\n%3 = mul(%0, %1) : float32[50, 64]\n"
+        "%2 = reduce_sum(%0, axis=(0,), keepdims=False) : float32[64]\n%3 = mul(%0, %1) : "
+        "float32[50, 64]\n"
         "%4 = reduce_sum(%3, axis=(0,), keepdims=False) : float32[64]\nreturn %2, %4",
         ["[reduce_sum mul reduce_sum]"],
     ),
     "other columns stay apart": (
         "%0: float32[5, 10, 64]",
-        "%1 = exp(%0) : float32[5, 10, 64]\n%2 = reduce_sum(%1, axis=(0,), keepdims=False) : float32[10, 64]\n"
+        "%1 = exp(%0) : float32[5, 10, 64]\n%2 = reduce_sum(%1, axis=(0,), keepdims=False) : "
+        "float32[10, 64]\n"
         "%3 = reduce_sum(%1, axis=(0, 1), keepdims=False) : float32[64]\nreturn %2, %3",
         ["[exp reduce_sum]", "reduce_sum"],
     ),

@@ -65,7 +65,8 @@ ASSIGNMENTS = {
         [1],
     ),
     "under a tensor condition": (
-        "if x.sum() > 5:\n    ops.assign_add(self.w, x)\nelse:\n    ops.assign_sub(self.w, x)\nreturn self.w * 1",
+        "if x.sum() > 5:\n    ops.assign_add(self.w, x)\nelse:\n    ops.assign_sub(self.w, "
+        "x)\nreturn self.w * 1",
         [4, 6, 8],
         [1],
     ),
@@ -80,12 +81,14 @@ ASSIGNMENTS = {
         [1],
     ),
     "in a tensor loop": (
-        "i = Tensor(0)\nwhile i < 3:\n    ops.assign_add(self.w, x)\n    i = i + 1\nreturn self.w * 1",
+        "i = Tensor(0)\nwhile i < 3:\n    ops.assign_add(self.w, x)\n    i = i + 1\nreturn self.w "
+        "* 1",
         [8, 14, 20],
         [1],
     ),
     "in a loop that never runs": (
-        "i = Tensor(9)\nwhile i < 3:\n    ops.assign_add(self.w, x)\n    i = i + 1\nreturn self.w * 1",
+        "i = Tensor(9)\nwhile i < 3:\n    ops.assign_add(self.w, x)\n    i = i + 1\nreturn self.w "
+        "* 1",
         [2, 2, 2],
         [1],
     ),
@@ -96,12 +99,14 @@ ASSIGNMENTS = {
         [16],
     ),
     "early return": (
-        "ops.assign_add(self.b, self.b)\nif x.sum() > 5:\n    return x\nops.assign(self.w, x)\nreturn self.w",
+        "ops.assign_add(self.b, self.b)\nif x.sum() > 5:\n    return x\nops.assign(self.w, "
+        "x)\nreturn self.w",
         [2, 2, 2],
         [4],
     ),
     "in a helper": (
-        "def bump(v):\n    ops.assign_add(self.w, v)\n    return self.w * 1\nreturn bump(x) + bump(x)",
+        "def bump(v):\n    ops.assign_add(self.w, v)\n    return self.w * 1\nreturn bump(x) + "
+        "bump(x)",
         [6, 10, 14],
         [1],
     ),
@@ -199,7 +204,8 @@ RANDOM = {
     "in a tensor loop": "i = Tensor(0)\nwhile i < 3:\n    x = x + ops.standard_normal((3,))\n    i = i + 1\nreturn x",
     "in a branch": "if x.sum() > 0:\n    x = x + ops.standard_normal((3,))\nreturn x, ops.standard_normal((3,))",
     "in the other branch": (
-        "if x.sum() < 0:\n    x = x + ops.standard_normal((3,))\nreturn x, ops.standard_normal((3,))"
+        "if x.sum() < 0:\n    x = x + ops.standard_normal((3,))\nreturn x, "
+        "ops.standard_normal((3,))"
     ),
 }
 

@@ -351,7 +351,8 @@ def test_join_error_shows_both_sides(name, load):
     """
     one, other, first, second, remedy = JOINS[name]
     f = load(
-        f"@ms.jit\ndef f(x):\n    if x.sum() > 0:\n        {one}\n    else:\n        {other}\n    return y"
+        f"@ms.jit\ndef f(x):\n    if x.sum() > 0:\n        {one}\n    else:\n        {other}\n    "
+        "return y"
     )["f"]
     with pytest.raises(JoinError) as caught:
         f(t(1, 2))

@@ -320,7 +320,8 @@ CONTAINERS = {
     ),
     "list of Cells": ("[nn.Dense(6, 6), nn.Tanh()]", "for c in self.c:\n    x = c(x)\nreturn x"),
     "tuple of Parameters": (
-        "ms.ParameterTuple([Parameter(Tensor([2.0]), name='p'), Parameter(Tensor([3.0]), name='q')])",
+        "ms.ParameterTuple([Parameter(Tensor([2.0]), name='p'), Parameter(Tensor([3.0]), "
+        "name='q')])",
         "for p in self.c:\n    x = x * p\nreturn x",
     ),
     "picked by a tensor": (

@@ -342,11 +342,13 @@ FLOW = {
     "while": "def f(x):\n    while x.sum() < 100:\n        x = x * x + 1\n    return x",
     "for": "def f(x):\n    y = x\n    for i in range(3):\n        y = y * x + i\n    return y",
     "for in while": (
-        "def f(x):\n    y = x\n    while y.sum() < 100:\n        for i in range(2):\n            y = y * 2 + x\n"
+        "def f(x):\n    y = x\n    while y.sum() < 100:\n        for i in range(2):\n            y "
+        "= y * 2 + x\n"
         "    return y"
     ),
     "break": (
-        "def f(x):\n    y = x\n    for i in range(9):\n        y = y * x\n        if y.sum() > 50:\n            break\n"
+        "def f(x):\n    y = x\n    for i in range(9):\n        y = y * x\n        if y.sum() > "
+        "50:\n            break\n"
         "    return y"
     ),
     "recursion": (
@@ -358,10 +360,12 @@ FLOW = {
         "def f(x):\n    return walk(x)"
     ),
     "closure": (
-        "def f(x):\n    k = x * 2\n    def inner(y):\n        return y * k\n    return inner(x) + inner(k)"
+        "def f(x):\n    k = x * 2\n    def inner(y):\n        return y * k\n    return inner(x) + "
+        "inner(k)"
     ),
     "function as value": (
-        "def f(x):\n    g = (lambda a: a * a) if x.sum() > 0 else (lambda a: a * 3)\n    return g(x)"
+        "def f(x):\n    g = (lambda a: a * a) if x.sum() > 0 else (lambda a: a * 3)\n    return "
+        "g(x)"
     ),
 }
 

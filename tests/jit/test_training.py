@@ -44,11 +44,13 @@ OPTIMISERS = {
     "schedule": "nn.Adam(params, nn.ExponentialDecayLR(0.1, 0.9, 1))",
     "warm-up": "nn.Momentum(params, nn.WarmUpLR(0.1, 4), 0.9)",
     "groups": (
-        "nn.Momentum([{'params': params[:2], 'lr': 0.2, 'weight_decay': 0.1}, {'params': params[2:]},"
+        "nn.Momentum([{'params': params[:2], 'lr': 0.2, 'weight_decay': 0.1}, {'params': "
+        "params[2:]},"
         " {'order_params': params}], 0.1, 0.9)"
     ),
     "group schedules": (
-        "nn.Adam([{'params': params[:2], 'lr': nn.PolynomialDecayLR(0.1, 0.01, 4, 0.5)}, {'params': params[2:]}], 0.1)"
+        "nn.Adam([{'params': params[:2], 'lr': nn.PolynomialDecayLR(0.1, 0.01, 4, 0.5)}, "
+        "{'params': params[2:]}], 0.1)"
     ),
 }
 

@@ -298,7 +298,8 @@ PRINTED = {
         lambda: nn.TrainOneStepCell(
             nn.WithLossCell(nn.ReLU(), nn.MSELoss()), nn.SGD(nn.Dense(1, 1).trainable_params(), 0.1)
         ),
-        "TrainOneStepCell(\n  (network): WithLossCell(\n    (_backbone): ReLU()\n    (_loss_fn): MSELoss()\n"
+        "TrainOneStepCell(\n  (network): WithLossCell(\n    (_backbone): ReLU()\n    (_loss_fn): "
+        "MSELoss()\n"
         "  )\n  (optimizer): SGD()\n  (grad_reducer): Identity()\n)",
     ),
 }

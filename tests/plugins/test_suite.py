@@ -51,7 +51,8 @@ def test_wrong_kernel_is_reported(site, device):
         "toy",
         device("Toy").replace(
             "found = op.reference_rule(*op.arguments(arrays), **attributes)",
-            "found = op.reference_rule(*op.arguments(arrays), **attributes) + (op.name == 'exp') / 1000",
+            "found = op.reference_rule(*op.arguments(arrays), **attributes) + (op.name == 'exp') / "
+            "1000",
         ),
     )
     code, said = suite(site, "-k", "test_forward and [exp-float32]")

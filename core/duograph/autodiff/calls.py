@@ -173,7 +173,8 @@ def _is_recursive(target: NamedGraph) -> bool:
         graph = graphs.pop()
         if graph is None:
             raise GradientError(
-                f"call of {target}: its graph is not complete; wanted to differentiate outside of it"
+                f"call of {target}: its graph is not complete; wanted to differentiate outside of "
+                "it"
             )
         if graph in visited:
             continue

@@ -89,7 +89,8 @@ def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
     if isinstance(value, Tensor):
         return [(value, int(axis))]  # type: ignore[arg-type]
     raise ArgumentError(
-        f"vmap: got {type(value).__name__} for a mapped argument; wanted a Tensor, or None as its axis"
+        f"vmap: got {type(value).__name__} for a mapped argument; wanted a Tensor, or None as its "
+        "axis"
     )
 
 

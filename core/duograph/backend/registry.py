@@ -135,7 +135,8 @@ def _specs(found: Any) -> Sequence[BackendSpec]:
     for spec in specs:
         if not isinstance(spec, BackendSpec):
             raise DeviceError(
-                f"duograph_backend returned {type(spec).__name__}; wanted a BackendSpec, or a list of them"
+                f"duograph_backend returned {type(spec).__name__}; wanted a BackendSpec, or a list "
+                "of them"
             )
     return specs
 
@@ -304,8 +305,10 @@ def _default_device() -> Device:
             _default = Device(entry.name, context.settings.device_id)
             for first in broken:
                 warnings.warn(
-                    f"the backend {first.name} would be taken here and does not work: {first.problem}; {entry.name} is "
-                    f"taken instead. set_context(device_target={entry.name!r}) or DUOGRAPH_DEVICE={entry.name} says "
+                    f"the backend {first.name} would be taken here and does not work: "
+                    f"{first.problem}; {entry.name} is "
+                    f"taken instead. set_context(device_target={entry.name!r}) or "
+                    f"DUOGRAPH_DEVICE={entry.name} says "
                     f"that this is meant",
                     RuntimeWarning,
                     stacklevel=2,

@@ -271,7 +271,8 @@ class CompiledProgram:
                 return False
             if t._type.device is not self.device:
                 raise DeviceError(
-                    f"{self.name}: got arguments on {self.device} and a Parameter or captured Tensor on "
+                    f"{self.name}: got arguments on {self.device} and a Parameter or captured "
+                    "Tensor on "
                     f"{t._type.device}; wanted all on one device: move one with move_to"
                 )
         return True

@@ -117,7 +117,8 @@ def _check_options(
     for name in options:
         if name not in _OPTIONS:
             raise ArgumentValueError(
-                f"jit: got the unknown option {name!r}; the options are capture_mode, jit_level, dynamic, fullgraph, "
+                f"jit: got the unknown option {name!r}; the options are capture_mode, jit_level, "
+                "dynamic, fullgraph, "
                 f"backend, jit_config, input_signature, {', '.join(sorted(_OPTIONS))}"
             )
 
@@ -128,7 +129,8 @@ def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature:
         return f
     if isinstance(f, type):
         raise ArgumentError(
-            f"jit: got the class {f.__name__}; wanted a function, a method or a Cell: decorate its methods, or use "
+            f"jit: got the class {f.__name__}; wanted a function, a method or a Cell: decorate its "
+            "methods, or use "
             f"jit_class"
         )
     if isinstance(f, types.MethodType):
@@ -156,7 +158,8 @@ def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature:
         ):
             return JitFunction(f, config, strict, input_signature, target=f)
         raise ArgumentError(
-            f"jit: got {getattr(f, '__name__', type(f).__name__)}, which has no Python source; wanted a Python function"
+            f"jit: got {getattr(f, '__name__', type(f).__name__)}, which has no Python source; "
+            "wanted a Python function"
         )
     return JitFunction(f, config, strict, input_signature)
 

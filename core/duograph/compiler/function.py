@@ -503,7 +503,8 @@ def _check_signature(name: str, wanted: Value, given: Args) -> None:
             )
             if not fits or want.dtype is not x.dtype:
                 raise ArgumentValueError(
-                    f"{name}: got a Tensor of shape {x.shape} and dtype {x.dtype} for argument {i}; its "
+                    f"{name}: got a Tensor of shape {x.shape} and dtype {x.dtype} for argument "
+                    f"{i}; its "
                     f"input_signature says shape {shape} and dtype {want.dtype}"
                 )
 

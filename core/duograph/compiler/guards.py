@@ -101,15 +101,19 @@ class Guard:
         if policy == "error":
             c, now = changed[0]
             raise CaptureError(
-                f"{c.label} was {_shown(c.value)} when the function was compiled and is {_shown(now)} now; compiled "
-                f"code keeps the old value. Pass it as an argument, or set_context(stale_captures='recompile')"
+                f"{c.label} was {_shown(c.value)} when the function was compiled and is "
+                f"{_shown(now)} now; compiled "
+                "code keeps the old value. Pass it as an argument, or "
+                "set_context(stale_captures='recompile')"
             )
         self.cells_version = runtime_state.cells_version
         for c, now in [(c, now) for c, now in changed if not self._was_reported(c, now)]:
             self.reported[id(c)] = now
             warnings.warn(
-                f"{c.label} was {_shown(c.value)} when the function was compiled and is {_shown(now)} now: compiled "
-                f"code keeps the old value. Pass it as an argument, or set_context(stale_captures='recompile')",
+                f"{c.label} was {_shown(c.value)} when the function was compiled and is "
+                f"{_shown(now)} now: compiled "
+                "code keeps the old value. Pass it as an argument, or "
+                "set_context(stale_captures='recompile')",
                 RuntimeWarning,
                 stacklevel=callers_level(),
             )

@@ -104,7 +104,8 @@ def _one_of(name: str, value: object, allowed: Sequence[str]) -> None:
     """Raise ArgumentValueError unless a JitConfig option has one of the allowed values."""
     if not isinstance(value, str) or value not in allowed:
         raise ArgumentValueError(
-            f"JitConfig: got {name}={value!r}; wanted one of {', '.join(repr(a) for a in allowed if a)}"
+            f"JitConfig: got {name}={value!r}; wanted one of "
+            f"{', '.join(repr(a) for a in allowed if a)}"
         )
 
 
@@ -133,7 +134,8 @@ def jit_class(cls: T) -> T:
         raise ArgumentError(f"jit_class: got {type(cls).__name__}; wanted a class")
     if issubclass(cls, Cell):
         raise ArgumentError(
-            f"jit_class: got {cls.__name__}, which is a Cell; Cells are compiled as they are, remove the decorator"
+            f"jit_class: got {cls.__name__}, which is a Cell; Cells are compiled as they are, "
+            "remove the decorator"
         )
     cls.__ms_class__ = True  # type: ignore[attr-defined]
     return cls
@@ -220,12 +222,14 @@ def mutable(input_data: Value, dynamic_len: bool = False) -> Value:
         made = MutableDict(input_data)
     else:
         raise ArgumentError(
-            f"mutable: got {type(input_data).__name__}; wanted a number, Tensor, tuple, list or dict"
+            f"mutable: got {type(input_data).__name__}; wanted a number, Tensor, tuple, list or "
+            "dict"
         )
     if dynamic_len:
         if isinstance(input_data, (dict, bool, int, float)):
             raise ArgumentError(
-                f"mutable: got dynamic_len=True for a {type(input_data).__name__}; wanted a tuple or list"
+                f"mutable: got dynamic_len=True for a {type(input_data).__name__}; wanted a tuple "
+                "or list"
             )
         made.dynamic_len = True
     return made

@@ -226,7 +226,8 @@ class _TemplateMaker:
             if value.original is not None:
                 return value.original
             raise UnsupportedSyntaxError(
-                f"return: got the function {value.__name__}, which the compiled function defines; wanted Tensors and "
+                f"return: got the function {value.__name__}, which the compiled function defines; "
+                "wanted Tensors and "
                 f"Python values",
                 construct="Return",
                 remedy="Define the function outside the compiled one",
@@ -235,7 +236,8 @@ class _TemplateMaker:
             held = value.values() if isinstance(value, dict) else value
             if any(map(_of_graph, held)):
                 raise UnsupportedSyntaxError(
-                    f"return: got a {type(value).__name__} that holds what is known only when the function "
+                    f"return: got a {type(value).__name__} that holds what is known only when the "
+                    "function "
                     f"runs; wanted a list, tuple or dict",
                     construct="Return",
                     remedy="Return list(...) or dict(...) of it",

@@ -168,8 +168,10 @@ def test_parity(session):
     except AssertionError:
         program, text = last
         pytest.fail(
-            f"--fuzz-seed {session.fuzz_seed}: compiled, line by line first, this differs in\n  {text}\n"
-            f"inputs: {[a.tolist() for a in program.inputs]}, then {[a.tolist() for a in program.again]}\n"
+            f"--fuzz-seed {session.fuzz_seed}: compiled, line by line first, this differs in\n  "
+            f"{text}\n"
+            f"inputs: {[a.tolist() for a in program.inputs]}, then "
+            f"{[a.tolist() for a in program.again]}\n"
             f"{program.source}",
             pytrace=False,
         )

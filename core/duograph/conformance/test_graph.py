@@ -115,7 +115,8 @@ def test_graph_gradient(case, dtype, session):
                     got = gradients(problem)
                 except Exception as error:  # noqa: BLE001 (whatever a compiled call raises is a finding)
                     found.append(
-                        f"gradient from {where} of {call_text(case, sample)}\n  {type(error).__name__}: {error}"
+                        f"gradient from {where} of {call_text(case, sample)}\n  "
+                        f"{type(error).__name__}: {error}"
                     )
                     continue
             text = difference_of(want, got, "line by line and compiled")

@@ -383,7 +383,8 @@ class _Batch(Dataset):
             found = found if isinstance(found, tuple) else (found,)
             if len(found) != len(self.outputs):
                 raise DatasetError(
-                    f"batch: per_batch_map returned {len(found)} columns; wanted {len(self.outputs)}"
+                    f"batch: per_batch_map returned {len(found)} columns; wanted "
+                    f"{len(self.outputs)}"
                 )
             columns.update(_zip(self.outputs, found))
         return tuple(self._stacked(c, columns[c]) for c in self._columns)

@@ -137,7 +137,8 @@ class GeneratorDataset(_Source):
         super().__init__(names)
         if batch_sampler is not None or collate_fn is not None:
             raise ArgumentValueError(
-                "GeneratorDataset: got batch_sampler or collate_fn; wanted sampler, batch and per_batch_map"
+                "GeneratorDataset: got batch_sampler or collate_fn; wanted sampler, batch and "
+                "per_batch_map"
             )
         self.source = source
         self._types = None if column_types is None else [as_dtype(t) for t in column_types]
@@ -149,11 +150,13 @@ class GeneratorDataset(_Source):
                 and not hasattr(source, "__next__")
             ):
                 raise ArgumentError(
-                    f"GeneratorDataset: got {type(source).__name__}; wanted something to iterate over"
+                    f"GeneratorDataset: got {type(source).__name__}; wanted something to iterate "
+                    "over"
                 )
             if shuffle or sampler is not None or num_shards is not None:
                 raise ArgumentValueError(
-                    "GeneratorDataset: got shuffle, sampler or shards for a source without numbered rows; "
+                    "GeneratorDataset: got shuffle, sampler or shards for a source without "
+                    "numbered rows; "
                     "wanted __getitem__ and __len__, or .shuffle()"
                 )
             self._limit = num_samples or None
@@ -248,12 +251,14 @@ class NumpySlicesDataset(_Source):
             names = [column_names] if isinstance(column_names, str) else list(column_names)
         if len(names) != len(found):
             raise ArgumentValueError(
-                f"NumpySlicesDataset: got {len(found)} columns and {len(names)} names; wanted one each"
+                f"NumpySlicesDataset: got {len(found)} columns and {len(names)} names; wanted one "
+                "each"
             )
         lengths = {len(a) for a in found}
         if len(lengths) != 1:
             raise ArgumentValueError(
-                f"NumpySlicesDataset: got columns of the lengths {sorted(lengths)}; wanted one length"
+                f"NumpySlicesDataset: got columns of the lengths {sorted(lengths)}; wanted one "
+                "length"
             )
         super().__init__(names)
         self._arrays = found
@@ -297,7 +302,8 @@ def _idx(path: pathlib.Path) -> Array:
         data = np.frombuffer(f.read(), np.uint8)
     if data.size != np.prod(shape):
         raise DatasetError(
-            f"MnistDataset: {path} has {data.size} bytes of data; wanted {int(np.prod(shape))} for {shape}"
+            f"MnistDataset: {path} has {data.size} bytes of data; wanted {int(np.prod(shape))} for "
+            f"{shape}"
         )
     return data.reshape(shape)
 
@@ -350,7 +356,8 @@ class MnistDataset(_Source):
             if len(pair) == 2:
                 if len(pair[0]) != len(pair[1]):
                     raise DatasetError(
-                        f"MnistDataset: {folder} has {len(pair[0])} images and {len(pair[1])} labels"
+                        f"MnistDataset: {folder} has {len(pair[0])} images and {len(pair[1])} "
+                        "labels"
                     )
                 images.append(pair[0])
                 labels.append(pair[1])

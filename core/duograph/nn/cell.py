@@ -106,7 +106,8 @@ class Cell:
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output of the Cell; every subclass overrides this method."""
         raise AttributeError(
-            f"{type(self).__name__}: has no construct; write the computation in a method of that name"
+            f"{type(self).__name__}: has no construct; write the computation in a method of that "
+            "name"
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -232,7 +233,8 @@ class Cell:
             raise KeyError(f"insert_child_to_cell: got child_name={child_name!r}; wanted a name")
         if child_name in self.__dict__ or child_name in cells:
             raise KeyError(
-                f"insert_child_to_cell: {type(self).__name__} has an attribute {child_name!r} already"
+                f"insert_child_to_cell: {type(self).__name__} has an attribute {child_name!r} "
+                "already"
             )
         if child_cell is not None and not isinstance(child_cell, Cell):
             raise ArgumentError(
@@ -255,7 +257,8 @@ class Cell:
             raise KeyError(f"register_buffer: {type(self).__name__} has an attribute {name!r}")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise ArgumentError(
-                f"register_buffer: got {type(tensor).__name__} for {name!r}; wanted a Tensor or None"
+                f"register_buffer: got {type(tensor).__name__} for {name!r}; wanted a Tensor or "
+                "None"
             )
         buffers[name] = tensor
         self._transient.discard(name) if persistent else self._transient.add(name)

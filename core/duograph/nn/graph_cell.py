@@ -69,11 +69,13 @@ class GraphCell(Cell):
                 )
             if name not in graph.weights:
                 raise ArgumentValueError(
-                    f"GraphCell: got {name!r}; the weights of the graph are {', '.join(graph.weights) or 'none'}"
+                    f"GraphCell: got {name!r}; the weights of the graph are "
+                    f"{', '.join(graph.weights) or 'none'}"
                 )
             if value.shape != graph.weights[name].shape:
                 raise ArgumentValueError(
-                    f"GraphCell: got shape {value.shape} for {name!r}; wanted {graph.weights[name].shape}"
+                    f"GraphCell: got shape {value.shape} for {name!r}; wanted "
+                    f"{graph.weights[name].shape}"
                 )
         self.graph = graph
         for name, weight in graph.weights.items():

@@ -134,7 +134,8 @@ class CosineDecayLR(LearningRateSchedule):
         self.decay_steps = _check.positive_int("CosineDecayLR", "decay_steps", decay_steps)
         if min_lr >= max_lr:
             raise ArgumentValueError(
-                f"CosineDecayLR: got min_lr={min_lr} and max_lr={max_lr}; wanted min_lr below max_lr"
+                f"CosineDecayLR: got min_lr={min_lr} and max_lr={max_lr}; wanted min_lr below "
+                "max_lr"
             )
 
     def construct(self, global_step: Tensor) -> Tensor:
@@ -174,7 +175,8 @@ class PolynomialDecayLR(LearningRateSchedule):
         self.end_learning_rate = _check.in_range(owner, "end_learning_rate", end_learning_rate, 0)
         if end_learning_rate >= learning_rate:
             raise ArgumentValueError(
-                f"{owner}: got end_learning_rate={end_learning_rate} and learning_rate={learning_rate}; "
+                f"{owner}: got end_learning_rate={end_learning_rate} and "
+                f"learning_rate={learning_rate}; "
                 f"wanted the end below the start"
             )
         self.decay_steps = _check.positive_int(owner, "decay_steps", decay_steps)

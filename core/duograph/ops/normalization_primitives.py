@@ -92,7 +92,7 @@ class LayerNorm(Primitive):
         self.epsilon = epsilon
 
     def __call__(self, input_x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, ...]:
-        """Return (result, mean, variance)."""
+        """Apply layer normalisation; return (result, mean, variance) with per-sample statistics."""
         x = input_x
         axis = axis_of("LayerNorm", self.begin_norm_axis, x.ndim)
         params = axis_of("LayerNorm", self.begin_params_axis, x.ndim)

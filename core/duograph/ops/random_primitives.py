@@ -181,7 +181,7 @@ class RandomShuffle(_Seeded):
     """Items along axis 0 in random order: `RandomShuffle(seed=0, seed2=0)(x)`."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the shuffled tensor."""
+        """Return the tensor with its slices along axis 0 in random order."""
         return random.shuffle(x, self.own_seed)
 
 

@@ -187,7 +187,8 @@ def _call(node: ControlNode) -> HandleFunction:
 
 def _too_deep(name: str) -> RecursionDepthError:
     return RecursionDepthError(
-        f"Exceed function call depth limit {CALL_DEPTH}: {name} calls itself too deep; wanted a loop, "
+        f"Exceed function call depth limit {CALL_DEPTH}: {name} calls itself too deep; wanted a "
+        "loop, "
         f"or a condition that ends the recursion"
     )
 
@@ -276,7 +277,8 @@ def _integer_power(x: int, y: int) -> int:
     """Return an int raised to an int; the type of the result was fixed while compiling."""
     if y < 0:
         raise ArgumentValueError(
-            f"{x} ** {y}: got a negative exponent for a host int, which makes a float of it in Python; "
+            f"{x} ** {y}: got a negative exponent for a host int, which makes a float of it in "
+            "Python; "
             f"wanted float(x) ** y"
         )
     power: int = x**y

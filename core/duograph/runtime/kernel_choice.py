@@ -64,7 +64,8 @@ def fallback(
     shown = ", ".join("none" if t is None else repr(t) for t in types)
     if policy == "off" or op.reference_rule is None:
         raise UnsupportedOpError(
-            f"{op.name}({shown}): the {backend.name} backend has no kernel for it and the op has no "
+            f"{op.name}({shown}): the {backend.name} backend has no kernel for it and the op has "
+            "no "
             f"decomposition; write a kernel, or allow the host to run it with "
             f"set_context(host_fallback='warn')"
         )

@@ -46,7 +46,8 @@ class MemoryPlan(NamedTuple):
 
     def __str__(self) -> str:
         text = (
-            f"memory: arena of {_bytes(self.arena)} for {self.values} values of {_bytes(self.total)}, "
+            f"memory: arena of {_bytes(self.arena)} for {self.values} values of "
+            f"{_bytes(self.total)}, "
             f"results {_bytes(self.results)}"
         )
         if self.donations:

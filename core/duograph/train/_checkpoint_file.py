@@ -122,7 +122,8 @@ def read(path: str, check_crc: bool) -> dict[str, Entry]:
     if found is None:
         start = data[:16]
         raise CheckpointError(
-            f"load_checkpoint: {path!r} is no checkpoint, or a damaged one (it starts with {start!r}); "
+            f"load_checkpoint: {path!r} is no checkpoint, or a damaged one (it starts with "
+            f"{start!r}); "
             f"wanted safetensors, or MindSpore's format"
         )
     return found

@@ -66,7 +66,8 @@ class ExportedGraph:
                 )
             if x._type.plain is not type_:
                 raise ArgumentValueError(
-                    f"GraphCell: got a Tensor of shape {x.shape} and dtype {x.dtype} for input {i}; the graph was "
+                    f"GraphCell: got a Tensor of shape {x.shape} and dtype {x.dtype} for input "
+                    f"{i}; the graph was "
                     f"exported for {type_}"
                 )
         return self._run(tuple(weights), tuple(inputs))
@@ -152,7 +153,8 @@ def export(
     for node in _nodes(program.graph, set()):
         if node.effects or any(isinstance(v, HostCall) for v in node.attributes.values()):
             raise UnsupportedSyntaxError(
-                f"export: got {name}, which has {node.op.name} at {_location(node)}; wanted a network that computes "
+                f"export: got {name}, which has {node.op.name} at {_location(node)}; wanted a "
+                "network that computes "
                 f"with Tensors alone: set_train(False) takes Dropout out",
             )
     form, weights = _form_of(name, program)
@@ -178,12 +180,14 @@ def load(file_name: str, **kwargs: Any) -> ExportedGraph:
     text, about = found.pop(_GRAPH, None), found.pop(_FORM, None)
     if not isinstance(text, str) or not isinstance(about, str):
         raise CheckpointError(
-            f"load: {path!r} holds no graph; wanted a file of duograph.export (load_checkpoint reads weights alone)"
+            f"load: {path!r} holds no graph; wanted a file of duograph.export (load_checkpoint "
+            "reads weights alone)"
         )
     form = json.loads(about)
     if form.get("version") != _VERSION:
         raise CheckpointError(
-            f"load: {path!r} has version {form.get('version')!r} of the format; this duograph reads {_VERSION}"
+            f"load: {path!r} has version {form.get('version')!r} of the format; this duograph "
+            f"reads {_VERSION}"
         )
     graph = verify(parse(text))
     if [k for _, k in form["order"]] and len(form["order"]) != graph.n_params:
@@ -214,7 +218,8 @@ def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[
             order.append(("weight", index[id(v)]))
         else:
             raise UnsupportedSyntaxError(
-                f"export: got {name}, which reads {kind} {v!r} at each call; wanted Tensors and constants"
+                f"export: got {name}, which reads {kind} {v!r} at each call; wanted Tensors and "
+                "constants"
             )
     writes = []
     for kind, v, i in program.writes:
@@ -241,7 +246,8 @@ def _encoded(template: Any) -> dict[str, Any]:
     if template is None or isinstance(template, (bool, int, float, str)):
         return {"value": template}
     raise UnsupportedSyntaxError(
-        f"export: got a result with a {type(template).__name__}; wanted Tensors, numbers, texts, and tuples, lists "
+        f"export: got a result with a {type(template).__name__}; wanted Tensors, numbers, texts, "
+        "and tuples, lists "
         f"and dicts of those"
     )
 

@@ -357,7 +357,8 @@ def batch_count(dataset: Any) -> int:
         return int(size())
     if not hasattr(dataset, "__iter__"):
         raise ArgumentError(
-            f"Model: got {type(dataset).__name__} as a dataset; wanted a dataset or an iterable of batches"
+            f"Model: got {type(dataset).__name__} as a dataset; wanted a dataset or an iterable of "
+            "batches"
         )
     return len(dataset) if hasattr(dataset, "__len__") else 1
 

@@ -303,7 +303,7 @@ class Finish(NamedTuple):
 
 
 class Take(NamedTuple):
-    """Combine an element into `target`, in order."""
+    """A loop-program statement: accumulate one element into the variable `target`, in element order."""
 
     combine: Combine
     target: str

@@ -145,7 +145,7 @@ class _Pass:
 
 
 def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> list[_Pass]:
-    """The passes, the innermost run of axes first; a run with few results takes two."""
+    """Return the kernel passes of a reduction: one per run of adjacent axes, two if it has few results."""
     runs: list[list[int]] = []
     for axis in sorted(axes):
         if runs and all(shape[a] == 1 for a in range(runs[-1][-1] + 1, axis)):

@@ -301,7 +301,8 @@ class _Transposed(_Conv):
         for e, s, d in zip(self._extra, self.stride, self.dilation, strict=True):
             if e >= max(s, d) and e:
                 raise ArgumentValueError(
-                    f"{owner}: got output_padding={value!r}; wanted less than the stride or dilation"
+                    f"{owner}: got output_padding={value!r}; wanted less than the stride or "
+                    "dilation"
                 )
 
     def construct(self, x: Tensor) -> Tensor:

@@ -238,7 +238,8 @@ class LayerNorm(Cell):
         super().__init__()
         if not isinstance(normalized_shape, (tuple, list)):
             raise ArgumentError(
-                f"LayerNorm: got normalized_shape={normalized_shape!r}; wanted a tuple or list of ints"
+                f"LayerNorm: got normalized_shape={normalized_shape!r}; wanted a tuple or list of "
+                "ints"
             )
         if not normalized_shape:
             raise ArgumentValueError(
@@ -258,7 +259,8 @@ class LayerNorm(Cell):
         params = self.begin_params_axis % x.ndim
         if x.shape[params:] != self.normalized_shape:
             raise ShapeError(
-                f"LayerNorm: input has shape {x.shape} and begin_params_axis={self.begin_params_axis}; "
+                f"LayerNorm: input has shape {x.shape} and "
+                f"begin_params_axis={self.begin_params_axis}; "
                 f"wanted axes of {self.normalized_shape} from there"
             )
         if norm == params:
@@ -313,7 +315,8 @@ class GroupNorm(Cell):
     def construct(self, x: Tensor) -> Tensor:
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(
-                f"GroupNorm: input has shape {x.shape}; wanted {self.num_channels} channels on axis 1"
+                f"GroupNorm: input has shape {x.shape}; wanted {self.num_channels} channels on "
+                "axis 1"
             )
         return _group_norm(x, self.num_groups, self.gamma, self.beta, self.eps)
 

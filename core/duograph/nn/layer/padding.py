@@ -93,7 +93,8 @@ class Pad(Cell):
     def construct(self, x: Tensor) -> Tensor:
         if len(self.paddings) != x.ndim:
             raise ShapeError(
-                f"Pad: input has shape {x.shape} and there are {len(self.paddings)} pairs; wanted one per axis"
+                f"Pad: input has shape {x.shape} and there are {len(self.paddings)} pairs; wanted "
+                "one per axis"
             )
         if self.mode == "CONSTANT":
             return pad_constant(x, self.paddings, 0.0)

@@ -79,7 +79,8 @@ class _Pool(Cell):
         both = _check.ints(owner, "padding", padding, axes, low=0)
         if self.pad_mode != "PAD" and any(both):
             raise ArgumentValueError(
-                f"{owner}: got padding={padding!r} with pad_mode={pad_mode!r}; wanted pad_mode='pad'"
+                f"{owner}: got padding={padding!r} with pad_mode={pad_mode!r}; wanted "
+                "pad_mode='pad'"
             )
         for p, k in zip(both, self._kernel, strict=True):
             if p > k // 2:

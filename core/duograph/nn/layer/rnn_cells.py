@@ -53,7 +53,8 @@ class _StepCell(Cell):
         for h in states:
             if h.shape != (x.shape[0], self.hidden_size):
                 raise ShapeError(
-                    f"{owner}: the state has shape {h.shape}; wanted ({x.shape[0]}, {self.hidden_size})"
+                    f"{owner}: the state has shape {h.shape}; wanted ({x.shape[0]}, "
+                    f"{self.hidden_size})"
                 )
         return ops.dense(x, self.weight_ih, self.bias_ih)
 

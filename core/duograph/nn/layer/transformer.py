@@ -148,7 +148,8 @@ class MultiheadAttention(Cell):
         ):
             if t.ndim != 3 or t.shape[2] != width:
                 raise ShapeError(
-                    f"MultiheadAttention: {name} has shape {t.shape}; wanted {width} on the last of three axes"
+                    f"MultiheadAttention: {name} has shape {t.shape}; wanted {width} on the last "
+                    "of three axes"
                 )
         if single and self.batch_first:
             query, key, value = (t.swapaxes(0, 1) for t in (query, key, value))
@@ -240,7 +241,8 @@ class MultiheadAttention(Cell):
         if mask is not None:
             if mask.shape[-2:] != (length, seen) or mask.ndim not in (2, 3):
                 raise ShapeError(
-                    f"MultiheadAttention: attn_mask has shape {mask.shape}; wanted ({length}, {seen}) or "
+                    f"MultiheadAttention: attn_mask has shape {mask.shape}; wanted ({length}, "
+                    f"{seen}) or "
                     f"({batch * self.num_heads}, {length}, {seen})"
                 )
             shape = (1, 1) if mask.ndim == 2 else (batch, self.num_heads)

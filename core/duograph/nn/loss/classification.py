@@ -135,7 +135,8 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         if self.sparse:
             if not labels.dtype.is_integer:
                 raise ArgumentError(
-                    f"{owner}: labels have dtype {labels.dtype.name}; wanted integers when sparse=True"
+                    f"{owner}: labels have dtype {labels.dtype.name}; wanted integers when "
+                    "sparse=True"
                 )
             if labels.shape != logits.shape[:-1]:
                 raise ShapeError(

@@ -309,7 +309,8 @@ class ConfusionMatrix(Metric):
             y_pred = (y_pred > self.threshold).astype(np.int64)
         if y_pred.shape != y.shape:
             raise ArgumentValueError(
-                f"ConfusionMatrix.update: predictions have shape {y_pred.shape} and labels {y.shape}; "
+                f"ConfusionMatrix.update: predictions have shape {y_pred.shape} and labels "
+                f"{y.shape}; "
                 f"wanted (N, C, ...) and (N, ...), or the same"
             )
         pairs = (y.reshape(-1).astype(np.int64), y_pred.reshape(-1).astype(np.int64))
@@ -360,7 +361,8 @@ class Perplexity(Metric):
         flat = labels.reshape(-1).astype(np.int64)
         if rows.shape[0] != flat.size:
             raise ArgumentValueError(
-                f"Perplexity.update: predictions have shape {preds.shape} and labels {labels.shape}; "
+                f"Perplexity.update: predictions have shape {preds.shape} and labels "
+                f"{labels.shape}; "
                 f"wanted (..., C) and (...)"
             )
         keep = np.ones(flat.size, bool) if self.ignore_label is None else flat != self.ignore_label
@@ -471,7 +473,8 @@ class Dice(Metric):
         y_pred, y = self._inputs(inputs, 2)
         if y_pred.shape != y.shape:
             raise ArgumentValueError(
-                f"Dice.update: predictions have shape {y_pred.shape} and labels {y.shape}; wanted the same"
+                f"Dice.update: predictions have shape {y_pred.shape} and labels {y.shape}; wanted "
+                "the same"
             )
         joint = float((y_pred * y).sum())
         union = float((y_pred**2).sum() + (y**2).sum())

@@ -199,7 +199,8 @@ class Optimizer(Cell):
             if "order_params" in group:
                 if len(group) > 1:
                     raise ArgumentValueError(
-                        f"{owner}: got order_params together with other keys; wanted it in a group of its own"
+                        f"{owner}: got order_params together with other keys; wanted it in a group "
+                        "of its own"
                     )
                 order = list(group["order_params"])
                 continue
@@ -229,7 +230,8 @@ class Optimizer(Cell):
             self.is_group_params_ordered = True
             if {id(p) for p in order} != set(found):
                 raise ArgumentValueError(
-                    f"{owner}: got order_params with {len(order)} parameters that are not exactly the "
+                    f"{owner}: got order_params with {len(order)} parameters that are not exactly "
+                    "the "
                     f"{len(found)} of the groups; wanted the same ones"
                 )
             entries = [found[id(p)] for p in order]
@@ -278,7 +280,8 @@ class Optimizer(Cell):
             return [self.get_lr_parameter(p) for p in param]
         if not isinstance(param, Parameter):
             raise ArgumentError(
-                f"get_lr_parameter: got {type(param).__name__}; wanted a Parameter or a list of them"
+                f"get_lr_parameter: got {type(param).__name__}; wanted a Parameter or a list of "
+                "them"
             )
         rate = self.learning_rate
         for i, p in enumerate(self.parameters):
@@ -388,11 +391,13 @@ class Optimizer(Cell):
         for p, g in zip(self.parameters, gradients, strict=True):
             if g is not None and not isinstance(g, Tensor):
                 raise ArgumentError(
-                    f"{owner}: got {type(g).__name__} as the gradient of {p.name!r}; wanted a Tensor"
+                    f"{owner}: got {type(g).__name__} as the gradient of {p.name!r}; wanted a "
+                    "Tensor"
                 )
             if g is not None and g.shape != p.shape:
                 raise ArgumentValueError(
-                    f"{owner}: got a gradient of shape {g.shape} for {p.name!r} of shape {p.shape}; "
+                    f"{owner}: got a gradient of shape {g.shape} for {p.name!r} of shape "
+                    f"{p.shape}; "
                     f"wanted the same"
                 )
 
@@ -434,7 +439,8 @@ def _listed(owner: str, parameters: object) -> list[Any]:
         parameters, Iterable
     ):
         raise ArgumentError(
-            f"{owner}: got {type(parameters).__name__} as parameters; wanted a list of Parameters or groups"
+            f"{owner}: got {type(parameters).__name__} as parameters; wanted a list of Parameters "
+            "or groups"
         )
     items = list(parameters)
     if not items:

@@ -117,7 +117,8 @@ class ForwardValueAndGrad(Cell):
             )
         if get_by_list and not isinstance(weights, (ParameterTuple, tuple, list, Parameter)):
             raise ArgumentError(
-                f"ForwardValueAndGrad: got weights of {type(weights).__name__} with get_by_list=True; "
+                f"ForwardValueAndGrad: got weights of {type(weights).__name__} with "
+                "get_by_list=True; "
                 f"wanted a ParameterTuple"
             )
         self.network = network

@@ -78,7 +78,8 @@ class CheckpointConfig:
             raise ArgumentValueError("CheckpointConfig: got enc_key; files are not encrypted here")
         if saved_network is not None and not isinstance(saved_network, Cell):
             raise ArgumentError(
-                f"CheckpointConfig: got saved_network of {type(saved_network).__name__}; wanted a Cell"
+                f"CheckpointConfig: got saved_network of {type(saved_network).__name__}; wanted a "
+                "Cell"
             )
         self.save_checkpoint_steps = save_checkpoint_steps or 0
         self.save_checkpoint_seconds = (
@@ -213,7 +214,8 @@ class ModelCheckpoint(Callback):
                 found["step_num"] = p.cur_step_num
             else:
                 raise ArgumentValueError(
-                    f"CheckpointConfig: got {item!r} in append_info; wanted 'epoch_num', 'step_num' "
+                    f"CheckpointConfig: got {item!r} in append_info; wanted 'epoch_num', "
+                    "'step_num' "
                     f"or a dictionary"
                 )
         for value in found.values():
