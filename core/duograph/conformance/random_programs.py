@@ -407,7 +407,7 @@ class ProgramWriter(ExpressionWriter):
         scope.names["v"].append(name)
 
     def object(self, scope: Scope) -> None:
-        """Append statements that create an object of a user-defined class or set its attributes."""
+        """Append a statement that creates or mutates an object of the user-defined class `Box`."""
         if not scope.objects or self.choose(3) == 0:
             scope.objects.append(self.fresh("o"))
             self.put(scope, f"{scope.objects[-1]} = Box()")
