@@ -52,7 +52,7 @@ class Slots:
 
 
 def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
-    """Return the cache key part of an argument; append its tensors and containers to `slots`.
+    """Return an argument's part of the program cache key; append its run-time inputs to `slots`.
 
     Args:
         value: the argument, or an item of one.

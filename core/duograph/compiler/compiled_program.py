@@ -72,7 +72,7 @@ class _Route:
 
 
 class _Bound:
-    """Buffer handles of a program's state, valid until any tensor is bound to another buffer.
+    """Buffer handles of state tensors, valid until any tensor is bound to another buffer.
 
     Attributes:
         version: `runtime_state.bindings_version` when the handles were read; None: not bound.
@@ -94,12 +94,12 @@ _programs: weakref.WeakSet[CompiledProgram] = weakref.WeakSet()
 
 
 def _bound_handles() -> list[list[Handle]]:
-    """Return, for all compiled programs, the lists of state handles that they keep bound."""
+    """Return the lists of buffer handles of state tensors that compiled programs keep."""
     return [program._bound.handles for program in list(_programs)]
 
 
 class StateChanged(Exception):
-    """Raised by a fast call of a compiled program whose state or captures changed.
+    """Raised by the shortcut from `fast_call` when state or captured values have changed.
 
     The caller then takes the route with all checks; see `CompiledProgram.fast_call`.
     """
@@ -228,7 +228,7 @@ class CompiledProgram:
         return {i: k for i, k in pairs if k is not None and once[i] == 1}
 
     def _unwritten(self) -> list[int]:
-        """Return the positions of inputs that are state and that the function does not write."""
+        """Return the positions of inputs that are state tensors which the function never sets."""
         written = {id(v) for kind, v, _ in self.writes if kind == "state"}
         return [
             k for k, (kind, v) in enumerate(self.inputs) if kind == "state" and id(v) not in written
@@ -365,7 +365,7 @@ class CompiledProgram:
         return fast
 
     def _route(self) -> tuple[_Route, tuple[Handle, ...]]:
-        """Return the executable for the next call, and cached values to append to its inputs."""
+        """Return the executable for the next run, and cached values to pass as its last inputs."""
         if self._cached is not None:
             # a bound handle is one more holder, so that nothing could be cached
             self._bound = _Bound(None, [], self._whole)
@@ -384,7 +384,7 @@ class CompiledProgram:
     def finish(
         self, values: Sequence[Value], leaves: Sequence[Tensor], containers: Sequence[object]
     ) -> Value:
-        """Bind the tensors that the function writes to their new values; return its result."""
+        """After a run, bind the tensors that the function sets to new values; return its result."""
         for kind, v, i in self.writes:
             target: Tensor = leaves[v] if kind == "arg" else v
             target._rebind(values[i])

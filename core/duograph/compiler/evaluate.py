@@ -42,7 +42,7 @@ def compile_program(
     level: str = "O0",
     shared: Mapping[int, int | None] | None = None,
 ) -> CompiledProgram:
-    """Compile one call of a function: evaluate its source into a graph and lower the graph.
+    """Compile one call of a function: trace its source into a graph and lower the graph.
 
     Args:
         target: the function, Cell or callable object.
@@ -166,7 +166,7 @@ class _Tracing:
             runtime_state.enter_staging()
 
     def _writes(self) -> list[tuple[str, Value, int]]:
-        """Return the argument and state tensors that a call writes, with their graph outputs."""
+        """Return the argument and state tensors that a call changes, with their graph outputs."""
         writes: list[tuple[str, Value, int]] = []
         for i, (made, first) in enumerate(self.leaves):
             if i not in self.shared and made._id != first:

@@ -182,7 +182,7 @@ class JitFunction:
         return result
 
     def _quick(self, cache: ProgramCache, given: Args) -> CompiledProgram | None:
-        """Return the cached program for the argument types if its state and captures match."""
+        """Return the cached program for the argument types if state and captured values match."""
         try:
             found = cache.quick.get(tuple([x._type for x in given]))
         except AttributeError:
@@ -226,7 +226,7 @@ class JitFunction:
             self._fast[tuple([x._type for x in args])] = (run, type_, version)
 
     def _call_recorded(self, entry: Compiled, slots: Slots, args: Args, kwargs: Kwargs) -> Value:
-        """Run a program under a gradient tape, or the Python function if it cannot be recorded."""
+        """Run a program on a gradient tape; if it cannot be recorded, run the Python function."""
         try:
             return entry.recorded.call(slots.leaves, slots.numbers, slots.containers)
         except NeedsValue as error:  # raised before anything runs
@@ -299,12 +299,12 @@ class JitFunction:
             call.compile()
 
     def has(self, args: Args, kwargs: Kwargs) -> bool:
-        """Return whether the function's cache has an entry for the types of the arguments."""
+        """Return whether the function's program cache has an entry for the arguments' types."""
         call, _ = self._bind(args, kwargs)
         return call.key in call.cache.entries
 
     def _bind(self, args: Args, kwargs: Kwargs) -> tuple[_Call, Slots]:
-        """Return a call object with its cache key, and the run-time inputs of the arguments.
+        """Return a `_Call` with its program cache key, and the arguments' run-time inputs.
 
         Does not run or compile the function; may move tensors to a device.
         """
@@ -366,7 +366,7 @@ class JitFunction:
         return self._of_copy(copy.deepcopy(self._target, memo))
 
     def _of_copy(self, target: Value) -> JitFunction:
-        """Return a compiled function for `target`, the copy of a Cell; itself without a Cell."""
+        """Return the compiled function of `target`, a copy of the Cell; `self` without a Cell."""
         if not isinstance(self._target, Cell):
             return self
         return JitFunction(self.function, self.config, self._strict, self._input_signature, target)
@@ -383,7 +383,7 @@ class JitFunction:
 
 
 class _Call:
-    """One call of a compiled function that looks for its program in the cache by key.
+    """One call of a compiled function that looks for its program in the program cache.
 
     Attributes:
         given: the arguments without the receiver of a method; these are part of the key.
@@ -408,7 +408,7 @@ class _Call:
         self.kwargs = kwargs
 
     def entry(self, shared: Mapping[int, int | None] | None = None) -> Compiled | Interpreted:
-        """Return the cache entry for the key of the call; compile the function if none is valid.
+        """Return the program cache's entry for the call; compile the function if none is valid.
 
         Args:
             shared: see `CompiledProgram.shared`.
@@ -421,7 +421,7 @@ class _Call:
         return entry
 
     def compile(self, shared: Mapping[int, int | None] | None = None) -> Compiled | Interpreted:
-        """Compile the function for the call and add the program to the cache.
+        """Compile the function for the call and add the program to the program cache.
 
         Code that cannot be compiled gets an entry that makes it run line by line, with a warning;
         in strict mode the error is raised.

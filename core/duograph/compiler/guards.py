@@ -64,7 +64,7 @@ class Guard:
         self.empty = not self.items and not self.rest and not self.cells
 
     def holds(self) -> bool:
-        """Return whether a program's captures allow it to run; report changes per the policy.
+        """Return whether captured values let the program run; obey `stale_captures` on a change.
 
         Raises:
             CaptureError: something has changed, and the policy is "error".

@@ -84,7 +84,7 @@ class JitKey(NamedTuple):
 
 
 def bind_call(given: Sequence[Value], kwargs: Mapping[str, Value]) -> tuple[JitKey, Slots] | None:
-    """Return the cache key of a call and the run-time inputs among its arguments.
+    """Return the program cache key of a call and the run-time inputs among its arguments.
 
     Returns None after moving tensors that had no device to the device of the call: the types
     have changed, so the caller must call again.

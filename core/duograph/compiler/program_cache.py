@@ -35,7 +35,7 @@ VARIANTS = 8
 
 
 class Compiled:
-    """A cache entry with a compiled program and the guard that checks its captured values.
+    """A program cache entry: a compiled program and the guard that checks captured values.
 
     Attributes:
         program: the program.
@@ -59,7 +59,7 @@ class Compiled:
 
 
 class Interpreted:
-    """A cache entry for a signature whose call runs line by line, with the reason."""
+    """A program cache entry for a signature whose call runs line by line, with the reason."""
 
     __slots__ = ("reason",)
 
@@ -96,14 +96,14 @@ class ProgramCache:
         self.quick: dict[ArgumentTypes, tuple[Compiled, object]] = {}
 
     def find(self, key: JitKey) -> Compiled | Interpreted | None:
-        """Return the cache entry for a key whose captures are unchanged; None if there is none."""
+        """Return the entry of a key whose captured values are unchanged; None if there is none."""
         for entry in self.entries.get(key, ()):
             if entry.valid():
                 return entry
         return None
 
     def add(self, key: JitKey, entry: Compiled | Interpreted) -> None:
-        """Add a cache entry; remove the oldest entries beyond the limits of the cache."""
+        """Add an entry to the program cache; remove the oldest ones beyond the cache's limits."""
         while len(self.entries) >= LIMIT:
             self.entries.popitem(last=False)
         self.quick.clear()

@@ -26,7 +26,7 @@ __all__ = ["RecordedProgram"]
 
 
 class _Forward(NamedTuple):
-    """The lowered forward graph of a program that was linearized for one set of inputs.
+    """The lowered forward graph of a program, linearised for one set of recorded inputs.
 
     Attributes:
         plan: the plan of the tape node.
@@ -41,14 +41,14 @@ class _Forward(NamedTuple):
 
 
 class RecordedProgram:
-    """Runs a compiled program under a gradient tape; keeps a forward per set of recorded inputs."""
+    """Runs a compiled program on a gradient tape, by a forward graph per set of recorded inputs."""
 
     def __init__(self, program: CompiledProgram) -> None:
         self.program = program
         self._forwards: dict[tuple[bool, ...], _Forward] = {}
 
     def is_recorded(self, leaves: Sequence[Tensor]) -> bool:
-        """Return whether a tape records a tensor argument or some state."""
+        """Return whether a tape records a tensor argument or a state tensor of the program."""
         return any(x._type.level for x in leaves) or any(x._type.level for x in self.program.state)
 
     def call(
@@ -76,7 +76,7 @@ class RecordedProgram:
     def _as_one_node(
         self, sources: Sequence[Tensor | None], handles: Sequence[Handle]
     ) -> list[Value]:
-        """Run the compiled forward of a program and record one tape node; return the results."""
+        """Run a program's lowered forward graph and record one tape node; return the results."""
         program = self.program
         wanted = tuple([x is not None and x._type.level > 0 for x in sources])
         forward = self._forward(wanted)

@@ -109,7 +109,7 @@ def is_impure(function: Value) -> bool:
 
 
 def interpreted(module: object) -> bool:
-    """Return whether functions of a framework module are evaluated from source, as users' are."""
+    """Return whether functions of a framework module are traced from source, as users' are."""
     return module in _INTERPRETED
 
 

@@ -86,7 +86,7 @@ def run_and_undo(
 
 
 def _inside(ev: Evaluation, location: Location, before: Value, depth: int) -> bool:
-    """Return whether a written location was created in a graph at nesting `depth` or deeper."""
+    """Return whether a changed variable or object was made at graph nesting `depth` or deeper."""
     owner = location.owner
     if isinstance(owner, Scope):
         return owner.depth >= depth
@@ -159,7 +159,7 @@ def _items_at_end(
 def _content_at_end(
     ev: Evaluation, changes: Changes, location: Location, value: Value, child: StagedBuilder
 ) -> Value:
-    """Return the content of a written location as it is at the end of a branch."""
+    """Return the content of a location that a branch changed, as it is at the branch's end."""
     if location.kind in ("list", "dict"):
         return _items_at_end(ev, changes, value, value, child.depth, False)
     return value_at_end(ev, changes, value, child.depth)
@@ -234,7 +234,7 @@ def _drops(result: Value, location: Location, own: Value) -> bool:
 def _joined_location(
     ev: Evaluation, join: Join, key: Key, location: Location, dropped: Sequence[bool]
 ) -> Value:
-    """Return the joined content of a location that one or both of two branches wrote."""
+    """Return the joined content of a location that one or both of two branches changed."""
     before = location.read()
     values = [
         c[key][1] if key in c else value_at_end(ev, c, before, b.depth)
@@ -255,7 +255,7 @@ def _joined_location(
 
 
 def _same_kind_of_object(ev: Evaluation, a: Value, b: Value) -> bool:
-    """Return whether two values are objects of one class that the evaluated code created."""
+    """Return whether two values are objects of one class that the traced code created."""
     a, b = (x.value if isinstance(x, Maybe) else x for x in (a, b))
     return (
         type(a) is type(b)

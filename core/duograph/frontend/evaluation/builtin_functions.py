@@ -45,7 +45,7 @@ _CLASSES = {INT: int, FLOAT: float, BOOL: bool}
 
 
 def _number(kind: Value) -> Callable[..., Value]:
-    """Return a function that evaluates a call of `int`, `float` or `bool` in compiled code."""
+    """Return a function that traces a call of `int`, `float` or `bool` in compiled code."""
     python = _CLASSES[kind]
 
     def convert(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
@@ -113,7 +113,7 @@ def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
 
 
 def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
-    """Return a function that evaluates a call of `max` or `min` in compiled code."""
+    """Return a function that traces a call of `max` or `min` in compiled code."""
 
     def find(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if kwargs.get("key") is None and not (set(kwargs) - {"key", "default"}):
@@ -154,7 +154,7 @@ def _any(ev: Evaluation, items: Value) -> Value:
 
 
 def _any_of(ev: Evaluation, items: Value, negate: bool) -> Value:
-    """Return whether any item of an iterable is true (with `negate`: false), as a flag."""
+    """Return whether any item is true (`negate`: false), as a Python bool or graph bool."""
     found: Value = False
     for x in iterate(ev, items):
         flag = truth(ev, x)
@@ -214,7 +214,7 @@ def _class_of(x: Value) -> Value:
 
 @replaces(isinstance)
 def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
-    """Evaluate `isinstance(x, kinds)`, on the host at run time for a run-time Python object."""
+    """Trace `isinstance(x, kinds)`; Python tests a run-time object when the graph runs."""
     if isinstance(x, GraphObject):
         return run_on_host(ev, isinstance, (x, kinds), {}, "isinstance", (BOOL,))
     if isinstance(x, GraphScalar):
@@ -291,7 +291,7 @@ def _callable(ev: Evaluation, x: Value) -> bool:
 
 
 def _container(python: Value) -> Callable[..., Value]:
-    """Return a function that evaluates a call of list, tuple, set, frozenset or dict."""
+    """Return a function that traces a call of list, tuple, set, frozenset or dict."""
 
     def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], GraphObject):
@@ -355,7 +355,7 @@ def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
 
 
 def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
-    """Return an iterator over a value at compile time; a tensor yields its rows."""
+    """Return an iterator over a value at compile time; a tensor yields its slices along axis 0."""
     if isinstance(items, GraphRange):
         raise NeedsValue("got a range whose length is known only when the compiled function runs")
     if isinstance(items, Tensor):
@@ -368,7 +368,7 @@ def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
 
 
 def _text(python: Callable[..., Value]) -> Callable[..., Value]:
-    """Return a function that evaluates a call of `str`, `repr`, `format` or `ascii`."""
+    """Return a function that traces a call of `str`, `repr`, `format` or `ascii`."""
 
     def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if depends_on_graph(args) or depends_on_graph(kwargs):
@@ -406,7 +406,7 @@ def _print_op(ev: Evaluation, *args: Value) -> None:
 
 @replaces(Tensor, _tensor_function)
 def _tensor(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
-    """Evaluate a call of `Tensor(...)` or `tensor(...)` in compiled code."""
+    """Trace a call of `Tensor(...)` or `tensor(...)` in compiled code."""
     data = args[0] if args else kwargs.get("input_data")
     if isinstance(data, np.ndarray) and id(data) in ev.inputs.large_arrays:
         data = ev.inputs.array(data)
@@ -453,7 +453,7 @@ _REFUSED = {
 
 
 def _python_only(name: str) -> Callable[..., Value]:
-    """Return a function that refuses a call of a built-in function, or runs it on the host.
+    """Return a function that refuses a built-in call, or appends a node that runs it in Python.
 
     STRICT refuses all calls; LAX refuses those that need the caller's frame.
     """

@@ -244,7 +244,7 @@ def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call another library's function at compile time, or on the host when the graph runs.
+    """Call another library's function at compile time, or append a node that calls it later.
 
     The call is deferred if the function is impure or an argument depends on the graph.
     """

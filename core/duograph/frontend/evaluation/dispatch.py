@@ -45,7 +45,7 @@ REPLACEMENTS: dict[Value, Callable[..., Value]] = {}
 
 
 class Dead(Exception):
-    """Raised during evaluation when code always raises at run time: skips what would follow."""
+    """Raised while tracing code that always raises at run time, to skip the code after it."""
 
 
 def syntax(*kinds: type[ast.AST]) -> Callable[[H], H]:

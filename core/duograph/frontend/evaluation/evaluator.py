@@ -35,10 +35,10 @@ __all__ = ["Evaluator"]
 
 
 class Evaluator(Evaluation):
-    """State and operations of evaluating one call of a user's function into a graph."""
+    """State and operations of tracing one call of a user's function into a graph."""
 
     def call(self, function: Value, args: Args, kwargs: Kwargs) -> Value:
-        """Evaluate a call of any callable on values of the evaluated program."""
+        """Trace a call of any callable into the graph and return the result of the call."""
         return call(self, function, args, kwargs)
 
     def before_write(self, tensor: Tensor) -> None:

@@ -54,7 +54,7 @@ def raise_error(ev: Evaluation, error: Value, arguments: tuple[Value, ...] | Non
 
 
 def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value], Value]:
-    """Call `__enter__` of a `with` statement's manager; return its exit call and `as` value."""
+    """Trace a context manager's `__enter__`; return a function that exits, and the `as` value."""
     kind = type(manager)
     for name in ("__enter__", "__exit__"):
         if not hasattr(kind, name):

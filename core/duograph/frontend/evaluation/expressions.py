@@ -59,7 +59,7 @@ def _slice(ev: Evaluation, frame: Frame, node: ast.Slice) -> Value:
 
 
 def evaluate_items(ev: Evaluation, frame: Frame, nodes: Value) -> list[Value]:
-    """Evaluate the items of a list or tuple display or of call arguments, expanding `*x`."""
+    """Trace the items of a list or tuple display or of call arguments, expanding `*x`."""
     found: list[Value] = []
     for node in nodes:
         if isinstance(node, ast.Starred):
@@ -125,7 +125,7 @@ def _call(ev: Evaluation, frame: Frame, node: ast.Call) -> Value:
 
 
 def _super(ev: Evaluation, frame: Frame) -> Value:
-    """Evaluate `super()` without arguments inside a method."""
+    """Trace a call of `super()` without arguments inside a method."""
     outer: Frame | None = frame
     while outer is not None and "__class__" not in outer.closure:
         outer = outer.parent
@@ -169,7 +169,7 @@ def _dict_comprehension(ev: Evaluation, frame: Frame, node: ast.DictComp) -> Val
 
 
 def _comprehend(ev: Evaluation, frame: Frame, node: Value, add: Callable[[Frame], None]) -> None:
-    """Evaluate a comprehension; call `add` with the frame of variables for each item."""
+    """Trace a comprehension; call `add` with the comprehension's variables for each item."""
     names = getattr(node, "_duograph_names", None)
     if names is None:
         names = node._duograph_names = local_names(node)[0]
@@ -177,7 +177,7 @@ def _comprehend(ev: Evaluation, frame: Frame, node: Value, add: Callable[[Frame]
 
 
 def _generators(ev: Evaluation, inner: Frame, source: Frame, generators: Value, add: Value) -> None:
-    """Evaluate the `for` and `if` clauses of a comprehension, outermost first."""
+    """Trace the `for` and `if` clauses of a comprehension, outermost first."""
     first, *rest = generators
     items = evaluate(ev, source, first.iter)
     if isinstance(items, (GraphRange, GraphScalar, GraphObject)):

@@ -26,7 +26,7 @@ CALL_DEPTH = 1000
 
 
 def evaluated_function(ev: Evaluation, f: Value) -> Function:
-    """Return the `Function` (source, defaults, closure) to evaluate for a Python function.
+    """Return the `Function` (source, defaults, closure) to trace for a Python function.
 
     Raises:
         UnsupportedSyntaxError: the source of the function cannot be found.
@@ -50,7 +50,7 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
 
 
 def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
-    """Return the function value of a `def` or `lambda` in evaluated code."""
+    """Return the `Function` value of a `def` or `lambda` in traced code."""
     source = frame.source.inner(node)
     a = node.args
     defaults = tuple(evaluate(ev, frame, d) for d in a.defaults)

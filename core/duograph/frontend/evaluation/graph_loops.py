@@ -218,7 +218,7 @@ def _plan_for(ev: Evaluation, old: Value, new: Value, what: str) -> Value:
 
 
 def _is_object(ev: Evaluation, value: Value) -> bool:
-    """Return whether a value is an object of a user class that the evaluated code made."""
+    """Return whether a value is an object of a user class that the traced code made."""
     plain = isinstance(value, (Tensor, list, dict, set, tuple)) or callable(value)
     return id(value) in ev.owned.objects and hasattr(value, "__dict__") and not plain
 

@@ -188,7 +188,7 @@ def run_on_host(
 
 
 def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
-    """Return the pending tensor writes that a host call must carry out before it runs.
+    """Return the in-place tensor changes that a host call must make before its Python code.
 
     Appends the values to `found`, the operands of the call.
 

@@ -12,7 +12,7 @@ from .dispatch import call
 
 
 def iterate(ev: Evaluation, items: Value) -> Value:
-    """Return a compile-time iterator over a value; evaluate a user's `__iter__` from source."""
+    """Return a compile-time iterator over a value; trace a user's `__iter__` into the graph."""
     ev.copies.observe(items)
     kind = type(items)
     found = getattr(kind, "__iter__", None)

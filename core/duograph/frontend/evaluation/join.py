@@ -78,7 +78,7 @@ def placeholder_value(builder: StagedBuilder, type_: Value) -> Value:
 
 
 def describe(value: Value) -> str:
-    """Return a short description of a value of the evaluated program for an error message."""
+    """Return a short description of a value of the traced code for an error message."""
     if value is MISSING or isinstance(value, Undefined):
         return "nothing"
     if isinstance(value, Tensor):
@@ -328,7 +328,7 @@ class Join:
         return self.export(*values)
 
     def flow(self, a: Flow, b: Flow, what: str) -> Flow:
-        """Join two branches' records of how they ended: return, break, continue and value."""
+        """Join the `Flow`s of two branches: how each ended, and the values that they return."""
         ret = self.flag(a.ret, b.ret)
         value: Value = None
         if a.ret is not False and b.ret is not False:

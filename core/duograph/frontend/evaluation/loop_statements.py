@@ -95,14 +95,14 @@ def _next_iteration(ev: Evaluation, frame: Frame, node: ast.While, going: Flag) 
 
 
 def _and_also(ev: Evaluation, flag: Flag, test: Callable[[], Value]) -> Value:
-    """Return `flag and test()`, evaluating `test` in a branch of a `switch` on the flag."""
+    """Return `flag and test()`, tracing `test` in a branch of a `switch` on the flag."""
     return select(ev, flag, lambda: as_flag(test()), lambda: as_flag(False), "the condition")
 
 
 def _graph_while(
     ev: Evaluation, frame: Frame, node: ast.While, state: _LoopState, cond: Flag, ran: Flag
 ) -> Flow:
-    """Evaluate the rest of a `while` loop as a graph loop, for a condition of the graph."""
+    """Trace the rest of a `while` loop, whose condition the graph computes, into a graph loop."""
 
     def step() -> Value:
         flow = run_block(ev, frame, node.body)
@@ -121,7 +121,7 @@ def _graph_while(
 def _after_loop(
     ev: Evaluation, frame: Frame, orelse: Sequence[ast.stmt], state: _LoopState
 ) -> Flow:
-    """Evaluate a loop's `else` block, and return how the loop statement ended."""
+    """Trace a loop's `else` block, and return the `Flow` of the loop statement."""
     brk, ret = state.vars["*brk"], state.vars["*ret"]
     value = state.vars["*value"]
     value = value.value if isinstance(value, Maybe) else value
@@ -165,7 +165,7 @@ def _for(ev: Evaluation, frame: Frame, node: ast.For) -> Flow:
 
 
 def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> Flow:
-    """Evaluate a `for` loop over known items: evaluate the body once per item."""
+    """Trace a `for` loop over items known at compile time: trace the body once per item."""
     state = _LoopState(ev)
     uncertain = False
     for count, item in enumerate(items):
@@ -207,7 +207,7 @@ def _unrolled_for(ev: Evaluation, frame: Frame, node: ast.For, items: Value) -> 
 
 
 def _graph_for(ev: Evaluation, frame: Frame, node: ast.For, items: GraphRange) -> Flow:
-    """Evaluate `for i in range(n)` as a graph loop, for an n known only at run time."""
+    """Trace `for i in range(n)` into a graph loop, for an n known only at run time."""
     state = _LoopState(ev)
     counter = Scope(ev.builder.depth)
     counter["next"] = items.start

@@ -23,7 +23,7 @@ from .spans import error_spans
 
 
 def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
-    """Run a Python function at compile time on values of the evaluated program.
+    """Run a Python function at compile time on graph values and compile-time values.
 
     If it needs a value known only when the graph runs, its effects are undone. The call
     then becomes a node that runs Python (LAX), or an error (STRICT).

@@ -115,7 +115,7 @@ def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
 
 
 def _conditions(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: bool) -> Value:
-    """Evaluate an `and` or `or` of expressions as a condition; return its truth."""
+    """Trace an `and` or `or` used as a condition; return its truth as a Python or graph bool."""
     first = condition(ev, frame, nodes[0])
     if len(nodes) == 1:
         return first
@@ -133,7 +133,7 @@ def _conditions(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: b
 
 
 def _chained(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Value:
-    """Evaluate a comparison chain, such as `a < b < c`, as a condition; return its truth."""
+    """Trace a comparison chain, such as `a < b < c`, used as a condition; return its truth."""
     op, node = rest[0]
     right = evaluate(ev, frame, node)
     first = truth(ev, _compare_once(ev, op, left, right))
@@ -165,7 +165,7 @@ def _bool(ev: Evaluation, frame: Frame, node: ast.BoolOp) -> Value:
 
 
 def _chain(ev: Evaluation, frame: Frame, nodes: list[Value], conjunction: bool) -> Value:
-    """Evaluate `and` or `or` of expressions and return its value, the deciding operand."""
+    """Trace an `and` or `or` expression; return its value, the operand that decides it."""
     value = evaluate(ev, frame, nodes[0])
     if len(nodes) == 1:
         return value
@@ -206,7 +206,7 @@ def _compare(ev: Evaluation, frame: Frame, node: ast.Compare) -> Value:
 
 
 def _comparisons(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -> Value:
-    """Evaluate a comparison chain, such as `a < b < c`, and return its value."""
+    """Trace a comparison chain, such as `a < b < c`, and return its value."""
     op, node = rest[0]
     right = evaluate(ev, frame, node)
     found = _compare_once(ev, op, left, right)
@@ -221,7 +221,7 @@ def _comparisons(ev: Evaluation, frame: Frame, left: Value, rest: list[Value]) -
 
 
 def _compare_once(ev: Evaluation, op: Value, x: Value, y: Value) -> Value:
-    """Evaluate a single comparison `x op y` and return its value."""
+    """Trace a single comparison `x op y` and return its value."""
     if isinstance(op, ast.Is):
         return identical(ev, x, y)
     if isinstance(op, ast.IsNot):
@@ -233,7 +233,7 @@ def _compare_once(ev: Evaluation, op: Value, x: Value, y: Value) -> Value:
 
 
 def identical(ev: Evaluation, x: Value, y: Value) -> Value:
-    """Evaluate the identity test `x is y` on values of compiled code."""
+    """Trace the identity test `x is y` on values of compiled code."""
     for a, b in ((x, y), (y, x)):
         if isinstance(a, GraphObject):
             return truth(ev, run_on_host(ev, operator.is_, (a, b), {}, "is_"))
@@ -245,7 +245,7 @@ def identical(ev: Evaluation, x: Value, y: Value) -> Value:
 
 
 def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
-    """Evaluate the membership test `x in y` on values of compiled code."""
+    """Trace the membership test `x in y` on values of compiled code."""
     if isinstance(y, GraphObject) or isinstance(x, GraphObject):
         return truth(ev, run_on_host(ev, operator.contains, (y, x), {}, "contains"))
     if isinstance(y, (tuple, list)) and (depends_on_graph(x) or depends_on_graph(y)):

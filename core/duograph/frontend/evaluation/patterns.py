@@ -83,7 +83,7 @@ def _bind(ev: Evaluation, frame: Frame, names: Names) -> None:
 
 
 def _guarded(ev: Evaluation, frame: Frame, found: Value, names: Names, guard: Value) -> Value:
-    """Return whether a `match` pattern fits and the guard of its case holds, as a flag.
+    """Return whether a `match` pattern fits and its case's guard holds: a Python or graph bool.
 
     Binds the names of the pattern and evaluates the guard only if the pattern fits.
     """
@@ -158,7 +158,7 @@ def _alternatives(
 
 
 def _all(ev: Evaluation, frame: Frame, pairs: Pairs, names: Names) -> Value:
-    """Return whether all of several `match` patterns fit their values, as a flag."""
+    """Return whether all of several `match` patterns fit their values: a Python or graph bool."""
     found: Value = True
     for subject, pattern in pairs:
         found = both(found, matches(ev, frame, subject, pattern, names))

@@ -39,7 +39,7 @@ _MAX_EVALUATIONS = 12
 
 
 class Recursive(Exception):
-    """Raised to evaluate an open function call again, as a named graph that calls itself.
+    """Raised to trace an unfinished function call again, as a named graph that calls itself.
 
     Attributes:
         record: the open call.
@@ -52,7 +52,7 @@ class Recursive(Exception):
 
 
 class OpenCall:
-    """A call of a user's function that is being evaluated, kept to detect recursion.
+    """A call of a user's function that is being traced, kept to detect recursion.
 
     Attributes:
         key: the signature of the arguments.
@@ -94,7 +94,7 @@ def _signature(value: Value, loose: bool = False) -> Value:
 def open_call(
     ev: Evaluation, f: Function, args: Args, kwargs: Kwargs
 ) -> Callable[[], Value] | None:
-    """Record the start of a function call and detect recursion.
+    """Record that tracing of a function call starts, and detect recursion.
 
     Returns:
         a function that makes the call, if the call repeats an open one; otherwise None, and the
@@ -131,12 +131,12 @@ def with_numbers(ev: Evaluation, value: Value) -> Value:
 
 
 def close_call(ev: Evaluation, f: Function) -> None:
-    """Record the end of a function call whose start `open_call` recorded."""
+    """Record that tracing of a function call ended, after `open_call` recorded its start."""
     ev.calls.open_calls[f.source.node].pop()
 
 
 def _graph_leaves(args: Args, kwargs: Kwargs) -> list[Value]:
-    """Return the graph values in nested call arguments, in order."""
+    """Return the graph values in nested call arguments, in the order in which they occur."""
     found: list[Value] = []
 
     def walk(value: Value) -> None:
@@ -155,7 +155,7 @@ def _graph_leaves(args: Args, kwargs: Kwargs) -> list[Value]:
 
 
 def _call_again(ev: Evaluation, record: OpenCall, args: Args, kwargs: Kwargs) -> Value:
-    """Append a recursive call of a named graph and return its result.
+    """Append a node that calls a named graph recursively; return the result of the call.
 
     Raises Dead while the result type is unknown, so that another branch determines that type.
     """
@@ -176,7 +176,7 @@ def call_named_graph(
     kwargs: Kwargs,
     run: Callable[..., Value],
 ) -> Value:
-    """Evaluate a recursive function as a named graph, and append a call of it.
+    """Trace a recursive function into a named graph; append a node that calls that graph.
 
     Args:
         run: evaluates the body for given arguments.
@@ -228,7 +228,7 @@ def _body(
     run: Callable[..., Value],
     outer: Sequence[int],
 ) -> Value:
-    """Evaluate a recursive function's body on graph parameters for its arguments.
+    """Trace a recursive function's body on graph parameters for the function's arguments.
 
     `outer` lists ids of the enclosing graph's values that become parameters, too.
     """
@@ -253,7 +253,7 @@ def _evaluate_named(
     child: StagedBuilder,
     body: Callable[[], Value],
 ) -> tuple[Value, list[Value]]:
-    """Evaluate a recursive function's body once into its named graph.
+    """Trace a recursive function's body once into its named graph.
 
     Returns:
         the result with placeholders, and the outputs of the graph.
@@ -285,7 +285,7 @@ def _may_be_parameter(graph: Value, i: int) -> bool:
 
 
 def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
-    """Return a result with host values of enclosing graphs as values of the child graph."""
+    """Replace host values of enclosing graphs in a function's result by values of `child`."""
     if isinstance(value, HostValue):
         return child.bring(value)
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
@@ -310,7 +310,7 @@ def _as_parameters(child: StagedBuilder, value: Value) -> Value:
 
 
 def _refuse_writes(ev: Evaluation, f: Function, ends: dict[Value, Value]) -> None:
-    """Raise if a function that is recursive under a graph condition writes outside state."""
+    """Raise if a function that recurses under a graph condition changes something outside it."""
     if ends:
         raise UnsupportedSyntaxError(
             f"{f.__name__}: got a function that calls itself under a condition on a Tensor and "

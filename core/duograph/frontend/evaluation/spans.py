@@ -43,14 +43,14 @@ def _caret_end(node: Value) -> Value:
 
 
 def begin_node(ev: Evaluation, frame: Frame, node: Value) -> None:
-    """Set the syntax node being evaluated, whose span graph nodes appended next will carry."""
+    """Set the syntax node being traced; graph nodes appended from now on get its source span."""
     frame.node = node
     if not frame.source.internal:
         ev.builder.span = span_of(frame.source, node)
 
 
 def call_spans(ev: Evaluation) -> tuple[Span, ...]:
-    """Return the source span being evaluated in each open call, outermost call first."""
+    """Return the source span being traced in each unfinished user call, outermost call first."""
     return tuple(span_of(f.source, f.node) for f in ev.calls.frames)
 
 
@@ -73,7 +73,7 @@ def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Va
 
 
 def set_error_span(ev: Evaluation, error: BaseException, source: Source, node: Value) -> None:
-    """Record on an error its source span in a function that is not evaluated."""
+    """Record on an error its source span in a function that is not traced."""
     chain = [(len(ev.calls.frames) + 1, span_of(source, node))]
     error._duograph_chain = chain  # type: ignore[attr-defined]
 

@@ -51,7 +51,7 @@ def assign(ev: Evaluation, frame: Frame, target: Value, value: Value) -> None:
 
 
 def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) -> None:
-    """Unpack a value: assign its items to several targets, of which one may be starred."""
+    """Unpack a value: assign its items to several assignment targets, one perhaps starred."""
     if isinstance(value, (GraphObject, GraphScalar)):
         raise NeedsValue("unpack: got a value that is known only when the compiled function runs")
     if not is_iterable(value):

@@ -106,5 +106,5 @@ def as_flag(flag: Flag) -> Value:
 
 
 def as_python_bool(ev: Evaluation, flag: Flag) -> Value:
-    """Convert a flag to a Python operator's result: a bool or a graph's host bool."""
+    """Convert a flag to what a Python operator returns: a Python bool or a graph's host bool."""
     return number_of(flag, BOOL) if isinstance(flag, GraphTensor) else flag

@@ -79,7 +79,7 @@ def _unbound(ev: Evaluation, frame: Frame, name: str, value: Value) -> Value:
 
 
 def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value:
-    """Return the value of a user function's free variable and capture it."""
+    """Return the value of a user function's free variable and record it for the guards."""
     key = ("cell", id(cell), None)
     if key in ev.outside.values:
         return ev.outside.values[key]
@@ -94,7 +94,7 @@ def _load_cell(ev: Evaluation, frame: Frame, cell: CellType, name: str) -> Value
 
 
 def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
-    """Return the value of a global or built-in name; capture a user's global."""
+    """Return the value of a global or built-in name; record a user's global for the guards."""
     values = frame.globals
     key = ("item", id(values), name)
     if key in ev.outside.values:
@@ -117,7 +117,7 @@ def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
 def read_outside(
     ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
 ) -> Value:
-    """Return a value read from a location outside the function and capture it.
+    """Return the value of a name or attribute outside the function; record it for the guards.
 
     Numbers and tensors at locations that the function also writes become inputs instead.
     """
@@ -172,7 +172,7 @@ def write_outside(
 
 
 def _outside_now(kind: str, owner: Value, name: Value) -> Value:
-    """Return the present content of a location outside the function, or MISSING."""
+    """Return the present value of a name or attribute outside the function, or MISSING."""
     if kind == "item":
         return owner.get(name, MISSING)
     if kind == "cell":
@@ -184,7 +184,7 @@ def _outside_now(kind: str, owner: Value, name: Value) -> Value:
 
 
 def store(ev: Evaluation, frame: Frame, name: str, value: Value) -> None:
-    """Bind a value to a local, `global` or `nonlocal` variable; outside writes are effects."""
+    """Bind a value to a variable; one outside the function is bound when the graph runs."""
     source = frame.source
     target: Frame | None
     if name in frame.locals:

@@ -129,7 +129,7 @@ class StagedBuilder(GraphBuilder):
     # ---- state: called by Tensor and Parameter ------------------------------------------------
 
     def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
-        """Write a graph tensor in place: let it refer to another value, and journal the change."""
+        """Change a graph tensor in place: make it refer to another value, with undo log entry."""
         evaluation = self.evaluation
         evaluation.before_write(target)
         evaluation.journal.touch("tensor", target)
@@ -137,7 +137,7 @@ class StagedBuilder(GraphBuilder):
         evaluation.after_write(target)
 
     def write_state(self, target: Tensor, value: Tensor) -> None:
-        """Write a graph tensor, or an eager tensor from outside the function, in place."""
+        """Change in place a graph tensor, or an eager tensor from outside the function."""
         found = self.operand(value, None)
         if isinstance(target, GraphTensor):
             self.rebind(target, found)
@@ -145,7 +145,7 @@ class StagedBuilder(GraphBuilder):
             self.evaluation.write_slot(target, found)
 
     def look_at(self, value: Tensor) -> None:
-        """Record an eager tensor's data as a compile-time constant, because code reads them now."""
+        """Record an eager tensor's data for the guards, because code reads them while compiling."""
         self.evaluation.require_data(value)
 
     def made(self, value: Tensor) -> None:

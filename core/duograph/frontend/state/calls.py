@@ -21,7 +21,7 @@ __all__ = ["CallStack", "Frame"]
 
 
 class Frame:
-    """Local variables and scope of one call of a user's function that is being evaluated.
+    """Local variables and scope of one call of a user's function that is being traced.
 
     Attributes:
         function: the called function; `source`, `globals` and `closure` are taken from it.
@@ -69,7 +69,7 @@ class Frame:
 
 
 class CallStack:
-    """The stack of user function calls that are being evaluated.
+    """The stack of user function calls that are being traced.
 
     Attributes:
         frames: one frame per call, outermost first.

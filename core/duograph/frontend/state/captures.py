@@ -173,7 +173,7 @@ class Captures:
             found.exact = True
 
     def members(self, cell: Cell) -> None:
-        """Capture which Parameters and child Cells a Cell holds, recursively."""
+        """Record for the guards which Parameters and child Cells a Cell holds, recursively."""
         if id(cell) in self._members or "_cells" not in cell.__dict__:
             return
         self._members.add(id(cell))
@@ -184,7 +184,7 @@ class Captures:
                 self.members(child)
 
     def method(self, owner: Value, name: str, value: Value) -> None:
-        """Capture the definition of a user's method, which may be replaced later."""
+        """Record a user's method definition for the guards, because it may be replaced later."""
         label = f"{type(owner).__name__}.{name}"
         for cls in type(owner).__mro__:
             if name in vars(cls):
@@ -195,7 +195,7 @@ class Captures:
                 return
 
     def contents(self, owner: Value, label: str = "") -> None:
-        """Capture the data of a small array or of a tensor that were read at compile time."""
+        """Record for the guards the data of an array or tensor that were read while compiling."""
         value = owner._buf if isinstance(owner, Tensor) else np.array(owner)
         what = label or ("a Tensor" if isinstance(owner, Tensor) else "a NumPy array")
         self.add("contents", owner, None, value, what, exact=isinstance(owner, Tensor))

@@ -84,7 +84,7 @@ class ContainerCopies:
         return made
 
     def observe(self, copy: Value) -> None:
-        """Capture the items of a copied container at their first read; ignore other objects."""
+        """Record a copied container's items for the guards at first read; ignore other objects."""
         label = self._unobserved.pop(id(copy), None)
         if label is None:
             return

@@ -31,7 +31,7 @@ __all__ = ["Evaluation"]
 
 
 class Evaluation:
-    """State of evaluating a user's function into a graph, with services for the framework.
+    """State of tracing one call of a user's function into a graph; base class of `Evaluator`.
 
     Attributes:
         strict: whether Python code that cannot become graph nodes is refused (STRICT).
@@ -74,7 +74,7 @@ class Evaluation:
         builder = property(operator.attrgetter("_thread.builder"))  # no Python frame: it is hot
 
     def has_effects(self) -> bool:
-        """Return whether the graph built so far has side effects or writes to outside state."""
+        """Return whether the graph so far has side effects or changes objects outside it."""
         return (
             self.outside.has_writes
             or any(n.effects for n in self.root.nodes)
@@ -86,7 +86,7 @@ class Evaluation:
         return id(tensor) in self.owned.tensors and id(tensor) not in self.inputs.slots
 
     def require_data(self, tensor: Tensor) -> None:
-        """Capture the data of an eager tensor that some code reads at compile time.
+        """Record an eager tensor's data for the guards, because code reads them while compiling.
 
         Raises:
             NeedsValue: the data are known only when the function runs.
@@ -113,11 +113,11 @@ class Evaluation:
         raise NotImplementedError
 
     def call(self, function: Value, args: Args, kwargs: Kwargs) -> Value:
-        """Evaluate a call of any callable on values of the evaluated program."""
+        """Trace a call of any callable into the graph and return the result of the call."""
         raise NotImplementedError
 
     def write_slot(self, tensor: Tensor, value: GraphTensor) -> None:
-        """Write an eager tensor in place: make `value` its present value and journal the change."""
+        """Change an eager tensor in place: make `value` its present value, with undo log entry."""
         self.before_write(tensor)
         slot = self.inputs.slot(tensor)
         self.journal.touch("slot", slot)

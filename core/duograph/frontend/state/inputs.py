@@ -26,7 +26,7 @@ __all__ = ["GraphInputs", "Slot"]
 
 
 class Slot:
-    """The values of an eager tensor in a compiled function: at entry, and at present.
+    """An eager tensor's graph values: at the start of the traced function, and at present.
 
     Attributes:
         tensor: the eager tensor.
@@ -44,7 +44,7 @@ class Slot:
 
     @property
     def written(self) -> bool:
-        """Whether the function has written the eager tensor so far."""
+        """Whether the traced function has changed the eager tensor in place so far."""
         return self.current is not self.incoming
 
 

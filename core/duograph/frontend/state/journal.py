@@ -65,7 +65,7 @@ class Location(NamedTuple):
         return owner.current
 
     def write(self, value: Value) -> None:
-        """Replace the content of a location; MISSING removes a dict item or attribute."""
+        """Set the content of the location; MISSING removes a dict item or attribute."""
         kind, owner, name = self
         if kind == "item":
             if value is MISSING:
@@ -98,7 +98,7 @@ Changes: TypeAlias = dict[Key, tuple[Location, Value]]
 
 
 class Journal:
-    """Undo log of the evaluation: the writes of the open branches, innermost branch last.
+    """Undo log of a trace: earlier contents of what each unfinished branch has changed.
 
     Attributes:
         branches: per open branch, each written location and its earlier content. Appending {}
@@ -113,7 +113,7 @@ class Journal:
         self.tries: list[int] = []
 
     def touch(self, kind: str, owner: Value, name: Value = None) -> None:
-        """Save the content of a location before a write, once per open branch."""
+        """Save a variable's or object's content before a change, once per unfinished branch."""
         writes = self.branches[-1]
         key = (kind, id(owner), name)
         if key not in writes:
@@ -131,12 +131,12 @@ class Journal:
         owner[name] = value
 
     def roll_back(self) -> None:
-        """End the innermost open branch and undo its writes in reverse order."""
+        """End the innermost unfinished branch and undo its changes, newest first."""
         for location, before in reversed(list(self.branches.pop().values())):
             location.write(before)
 
     def keep(self) -> None:
-        """End the innermost open branch and add its writes to those of the enclosing branch."""
+        """End the innermost unfinished branch; add its undo log to the enclosing branch's."""
         writes = self.branches.pop()
         outer = self.branches[-1]
         for key, entry in writes.items():

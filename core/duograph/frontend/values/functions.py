@@ -21,7 +21,7 @@ __all__ = ["Choice", "Function", "same_function"]
 
 
 class Function:
-    """A Python function that is evaluated from its source into the graph when called.
+    """A Python function whose source is traced into the graph when traced code calls it.
 
     Python code that runs at compile time can call the object, too; that call is also evaluated.
 
@@ -55,7 +55,7 @@ class Function:
         self.original = original
 
     def __call__(self, *args: Value, **kwargs: Value) -> Value:
-        """Evaluate a call by Python code at compile time; raise RuntimeError after compilation."""
+        """Trace a call that Python code makes at compile time; RuntimeError after compilation."""
         builder: Value = thread_state.builder
         if builder is None or not builder.staged:
             raise RuntimeError(f"{self!r} belongs to a compiled function that has ended")
