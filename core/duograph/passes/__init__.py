@@ -106,7 +106,7 @@ PIPELINE = (
 
 
 def run(graph: Graph, context: PassContext | None = None) -> Graph:
-    """Run the optimisation passes of a jit level on a graph, and return the new graph.
+    """Run the graph passes of a jit level (O0 to O2) on a graph; return the new graph.
 
     With `set_context(debug=True)` the verifier checks the graph before the first and after each
     pass; it always checks it after those of plugins. `context.watch` sees the graph as it came

@@ -135,7 +135,7 @@ def _count(convolutions: int) -> str:
 
 
 class _Member(NamedTuple):
-    """The channels-last form of a graph node.
+    """The op and attributes that compute a graph node in channels-last layout.
 
     Attributes:
         op, attributes: of the new node.
@@ -262,7 +262,7 @@ class _Conversion:
         return self.movement(node, rank, result)
 
     def movement(self, node: GraphNode, rank: int, result: TensorType) -> _Member | None:
-        """Return a reduction or axis movement in channels-last form, attributes permuted."""
+        """Return the channels-last form of a reduction or axis movement, its axes permuted."""
         op, traits, to_last = node.op, node.op.traits, _to_last(rank)
         attributes = dict(node.attributes)
         if traits.reduction:

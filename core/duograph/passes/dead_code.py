@@ -79,7 +79,7 @@ class _Removal:
         return inside(node, self.whole, self.done)
 
     def _part(self, graph: Graph, params: Sequence[int], outputs: Sequence[int]) -> Graph:
-        """Return a graph cut to the given parameters and outputs and the nodes they need."""
+        """Return a graph reduced to the given parameters, outputs and the nodes they need."""
         key = (graph, tuple(params), tuple(outputs))
         found = self.made.get(key)
         if found is None:

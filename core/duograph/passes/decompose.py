@@ -84,7 +84,7 @@ class _Decomposition:
     def stays(
         self, node: GraphNode, kinds: tuple[ValueType | None, ...], results: list[ValueType]
     ) -> bool:
-        """Return whether an op must not be replaced by its body: it has a kernel or can fuse."""
+        """Return whether a composite op is kept, because it has a kernel or can be fused."""
         op = node.op
         if op.body is None and op.decompose_rule is None:
             return True

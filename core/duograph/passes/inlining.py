@@ -41,7 +41,7 @@ def inline_branch(g: Rewriter, index: int, xs: Values, branches: tuple[Graph, ..
 
 
 def inline_call(g: Rewriter, xs: Values, target: NamedGraph) -> Found | None:
-    """Inline a call of a named graph that is not recursive."""
+    """Replace a call of a named graph by the graph's nodes, unless the graph is recursive."""
     key = ("recursive", target)
     found = g.done.get(key)
     if found is None:

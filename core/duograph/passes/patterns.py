@@ -222,7 +222,7 @@ def rule(statement: str, pattern: Call, replace: Callable[..., R | None]) -> Rul
 
 
 class Rules(Generic[R]):
-    """Table of rewrite rules by the op of the call replaced, tried in the given order."""
+    """Table of rewrite rules, indexed by the op whose calls they replace and kept in order."""
 
     def __init__(self, rules: Sequence[Rule[R]]) -> None:
         self.rules = tuple(rules)
