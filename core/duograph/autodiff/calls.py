@@ -80,7 +80,7 @@ class RecursivePair:
         return found
 
     def flagged(self, seeded: Sequence[int]) -> list[int]:
-        """Return the wanted parameters whose cotangents come with a flag.
+        """Return differentiated parameters whose cotangent has a flag that tells if it exists.
 
         Which parameters a recursive function uses differs from run to run, so all of them do,
         except those to whose cotangent it adds.

@@ -38,7 +38,7 @@ Planner: TypeAlias = "Callable[[Joint, GraphNode, Ids, SourceSpan | None], Seque
 
 
 class Session:
-    """State shared by all graphs and sub-graphs of one linearization.
+    """Data shared by all graphs and sub-graphs while one graph is differentiated.
 
     Attributes:
         joint: makes the `Joint` of a sub-graph.

@@ -163,7 +163,7 @@ class _Backward:
         )
 
     def _settle_seeds(self) -> list[int]:
-        """Return the statuses of the cotangent sums, iterated to a fixed point."""
+        """Return the fixed-point statuses of the cotangents that a backward loop sums."""
         sweep, operands = self.sweep, self.plan.operands
         seeds = [ABSENT] * len(operands)
         for k in self.summed:
@@ -278,7 +278,7 @@ class _Backward:
             return builder.finish((more, rest, *found))
 
     def _step(self, s: int, kinds: list[ValueType]) -> Graph:
-        """Return the graph of one backward iteration with cotangent pattern number s.
+        """Return the graph of one backward loop iteration for cotangent pattern number `s`.
 
         It takes the values in the order of `_body` and returns the carries without the stack.
         """

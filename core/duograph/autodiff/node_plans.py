@@ -109,7 +109,7 @@ class GraphPlan:
     def _replayed(
         self, node: Node, lin: Linearized, residuals: Sequence[Any], given: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """Run a backward graph op by op, so that an outer derivative records the ops."""
+        """Run a backward graph op by op so that an enclosing derivative records each op."""
         types = [lin.forward.types[i] for i in lin.residuals]
         values = [self._as_tensor(node, r, t) for r, t in zip(residuals, types, strict=True)]
         return replay(lin.backward, [*values, *given], self.device)
@@ -126,7 +126,7 @@ class GraphPlan:
 
 
 class OwnResult:
-    """A residual that is its tape node's own result, stored without a reference cycle."""
+    """A residual that is a result of its own tape node, stored without a reference cycle."""
 
     __slots__ = ("type", "_buf", "index")
 

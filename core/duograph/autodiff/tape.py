@@ -235,7 +235,7 @@ def _at_leaf(leaf: Edge, value: Any, create_graph: bool) -> Any:
 
 
 def _edge_type(edge: Edge) -> TensorType:
-    """Return the type, with device, of the tensor that holds a tape edge."""
+    """Return the tensor type, with device, of the value to which a tape edge belongs."""
     if isinstance(edge, Leaf):
         return edge.type
     if isinstance(edge, Output):

@@ -364,7 +364,7 @@ class _Conversion:
         return {i: root(i) for i in list(parent)}
 
     def borders(self, roots: dict[int, int]) -> dict[int, set[int]]:
-        """Return the values to transpose where data enters or leaves each cluster."""
+        """Return, for each channels-last cluster, the values to transpose at its border."""
         found: dict[int, set[int]] = collections.defaultdict(set)
         for at, node in enumerate(self.graph.nodes):
             member = self.members.get(at)
@@ -417,7 +417,7 @@ class _Conversion:
     def append(
         self, op: Op, i: int, attributes: Attributes, node: GraphNode, result: int | None = None
     ) -> int:
-        """Append an op call on value `i`, with the source span of `node`; return its id."""
+        """Append an op call on value `i` to the converted graph; return its result's id."""
         if result is None:
             type_ = op.result_types((self.tensor(i),), attributes)
             assert isinstance(type_, TensorType)

@@ -50,7 +50,7 @@ class _Removal:
         return Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single)
 
     def live(self, graph: Graph, wanted: Iterable[int]) -> tuple[list[GraphNode], frozenset[int]]:
-        """Return the nodes that the wanted values need, in order, and the parameters used."""
+        """Return the graph nodes that wanted values need, and the parameters they use."""
         key = (graph, tuple(wanted))
         found = self.lives.get(key)
         if found is None:

@@ -54,7 +54,7 @@ class _Decomposition:
         nodes: list[GraphNode],
         new_ids: dict[int | None, int | None],
     ) -> None:
-        """Append renumbered nodes, with composites expanded; record ids of results."""
+        """Append nodes to the new graph with composite ops replaced by their bodies."""
         new_ids[None] = None
         for node in source:
             operands = tuple([new_ids[i] for i in node.operands])

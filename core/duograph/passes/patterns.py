@@ -57,7 +57,7 @@ class Value:
         self.value_names: tuple[str, ...] = (name,) if name else ()
 
     def binds(self, i: int | None, producers: Producers, found: Bindings) -> bool:
-        """Return whether value `i` matches a rewrite pattern, and bind the pattern's names."""
+        """Return whether graph value `i` matches this rewrite pattern; bind its names."""
         return found.setdefault(self.name, i) == i
 
 
