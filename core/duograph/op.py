@@ -51,7 +51,7 @@ _ABSENT = object()
 
 
 class Builder(Protocol):
-    """Receives op calls: the eager builder runs them, a graph builder appends nodes."""
+    """Interface that receives op calls: eager mode runs them, graph builders add nodes."""
 
     def apply(self, op: Op, operands: Operands, attributes: AttributeDict) -> object: ...
 
@@ -459,7 +459,7 @@ class Op:
     # ---- types ----------------------------------------------------------------------------------
 
     def arguments(self, operands: Sequence[object]) -> Operands:
-        """Return operands as rules take them: one tuple of all operands for a variadic op."""
+        """Return op operands as its rules take them: one tuple for a variadic op."""
         return (tuple(operands),) if self.variadic else tuple(operands)
 
     def result_types(

@@ -57,7 +57,7 @@ class Activity:
         self._named: dict[tuple[NamedGraph, tuple[bool, ...]], tuple[bool, ...]] = {}
 
     def results(self, graph: Graph, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return, for each graph result, whether it depends on a differentiated parameter."""
+        """Return, per graph result, whether it depends on a differentiated graph parameter."""
         key = (graph, tuple(wanted))
         found = self._graphs.get(key)
         if found is None:

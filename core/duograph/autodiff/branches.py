@@ -91,7 +91,7 @@ class SwitchPlan:
         return [any(j.outputs[k] in j.active for j in self.joints) for k in range(self.n_results)]
 
     def _outer_id(self, lin: Linearized, slot_of: dict[int, int], i: int, node: GraphNode) -> int:
-        """Return the id outside a switch of residual `i` of a branch's forward graph."""
+        """Return the outer graph's value id for residual `i` of a switch branch."""
         if i < len(self.operands):
             return self.operands[i]
         if i in slot_of:

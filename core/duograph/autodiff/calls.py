@@ -51,7 +51,7 @@ class RecursivePair:
         self._backwards: dict[tuple[tuple[int, ...], tuple[int, ...]], NamedGraph] = {}
 
     def build(self) -> None:
-        """Build the forward graph of a recursive function, which also returns residuals."""
+        """Build a recursive function's forward graph, which also returns residuals."""
         target, session = _graph_of(self.target), self.session
         self.joint: Joint = session.joint(target, self.wanted, session)
         self.full = lin = self.joint.full_halves()

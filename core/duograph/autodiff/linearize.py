@@ -94,7 +94,7 @@ class Joint:
         single: bool,
         span: SourceSpan | None,
     ) -> tuple[int, ...]:
-        """Append a forward node with known result types, and return the ids of its results."""
+        """Append a node with known result types to the forward graph; return result ids."""
         builder = self.builder
         first = len(builder.types)
         builder.types.extend(types)
@@ -103,7 +103,7 @@ class Joint:
         return results
 
     def inline(self, graph: Graph, params: Sequence[int], span: SourceSpan | None) -> list[int]:
-        """Append a graph's nodes applied to `params` to the forward; return result ids.
+        """Append a graph's nodes, applied to `params`, to the forward graph; return ids.
 
         Composite ops on active values are replaced by their bodies.
         """

@@ -353,7 +353,7 @@ def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
 
 
 def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
-    """Return `new` if the loop ran at least one iteration, else `idle`, as a graph value."""
+    """Append a run-time choice: cotangent `new` if a loop ran any iteration, else `idle`."""
     value = select(ran, (idle.value, new.value), lambda a, b: a, lambda a, b: b)
     if idle.status == PRESENT:  # then `new`, to which the first iteration added it, exists as well
         return Cotangent(value)

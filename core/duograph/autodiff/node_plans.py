@@ -58,7 +58,7 @@ class GraphPlan:
             self.fast = self._lower_and_call
 
     def _lower_and_call(self, *handles: Handle) -> Any:
-        """Compile the backward graph at first use, install it as `fast`, and call it.
+        """Lower the backward graph at first use, keep its kernel as `fast`, and run it.
 
         Most plans of a program that does not train never run.
         """

@@ -76,7 +76,7 @@ def edge_of(t: Tensor) -> Edge:
 
 
 class Plan(Protocol):
-    """Interface that computes the cotangents of a tape node's operands.
+    """Interface of derivative plans, which compute cotangents of a tape node's operands.
 
     Attributes:
         n_results: number of results of the node.

@@ -152,7 +152,7 @@ class Call(Value):
         producers: Producers,
         found: Bindings,
     ) -> bool:
-        """Return whether a call's operands and attributes match a pattern, and bind names."""
+        """Return whether an op call matches this pattern, and bind the pattern's names."""
         patterns = self.operands
         missing = len(patterns) - len(operands)
         if missing > 0 or (missing < 0 and not self.rest):
