@@ -72,7 +72,8 @@ class Info(NamedTuple):
 
 
 def key_of(*parts: Any) -> str:
-    """64 hex digits for these parts: bytes as they are, anything else as its `str`.
+    """Return the disk cache key of some parts, 64 hex digits: a hash of bytes, or of each
+    `str`.
 
     Examples:
         >>> from duograph.backend.disk_cache import key_of
@@ -132,12 +133,12 @@ class _Store:
         os.makedirs(self.root, 0o700, exist_ok=True)
 
     def scratch(self, suffix: str) -> str:
-        """The path of a file that does not exist yet, on the file system of the entries."""
+        """Return the path for a new file on the file system of the disk cache."""
         self.make()
         return os.path.join(self.root, f"{_SCRATCH}{os.getpid()}-{next(_numbers)}{suffix}")
 
     def store(self, key: str, suffix: str, data: bytes, whole: str | None) -> str:
-        """Create a cache entry from bytes, or by moving an existing file into the cache."""
+        """Create a disk cache entry from bytes, or from a file that is moved or copied."""
         shard = self.shard(key)
         try:
             os.mkdir(shard, 0o700)
@@ -192,8 +193,8 @@ class _Store:
             os.close(file)
 
     def evict(self, kept: str) -> int:
-        """Remove the entries used longest ago until a tenth of the limit is free; the blocks that
-        are left.
+        """Remove the entries used longest ago until a tenth of the limit is free; return
+        blocks left.
         """
         assert self.limit is not None
         found = sorted((s.st_mtime_ns, path, _blocks(s.st_size)) for path, s in self.entries())
@@ -230,7 +231,7 @@ class _Store:
         return [os.path.join(self.root, n) for n in names if re.fullmatch(_SHARD, n)]
 
     def sweep(self, before: float) -> None:
-        """Remove temporary files that were last written before then."""
+        """Remove temporary files of the cache that were last written before a given time."""
         for name in os.listdir(self.root):
             path = os.path.join(self.root, name)
             try:
@@ -240,7 +241,9 @@ class _Store:
                 continue
 
     def clear(self) -> int:
-        """Remove all entries, and nothing else that may be in the directory; how many."""
+        """Remove all cache entries, no other files of the directory; return how many there
+        were.
+        """
         found = self.entries()
         for path, _ in found:
             Path(path).unlink(missing_ok=True)
@@ -310,9 +313,7 @@ def _warn(text: str) -> None:
 
 
 def _make(directory: str) -> str | None:
-    """Create the cache directory if necessary; return a problem unless only the user can write to
-    it.
-    """
+    """Create the cache directory if missing; return a problem if others can write to it."""
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
         facts = os.stat(directory)
@@ -412,7 +413,7 @@ def _find(key: str, suffix: str) -> tuple[str, bytes] | None:
 
 
 def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:
-    """Cache bytes, or the content of a file, under a key; return the path of the entry.
+    """Store bytes or a file in the disk cache under a key; return the path of the entry.
 
     Args:
         key: of `key_of`.
@@ -438,13 +439,13 @@ def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:
 
 
 def keeps() -> bool:
-    """Return whether cache entries survive the process."""
+    """Return whether disk cache entries survive the process."""
     place = _place()
     return place.disk is not None and place.problem is None
 
 
 def scratch(suffix: str) -> Path:
-    """Return the path for a new file on the cache's file system, to be stored later.
+    """Return the path for a new file on the disk cache's file system, to be stored later.
 
     Raises:
         OSError: the temporary folder that stands in for an unusable cache cannot be made.
@@ -453,7 +454,7 @@ def scratch(suffix: str) -> Path:
 
 
 def distrust(error: OSError | str) -> bool:
-    """Disable the cache directory after a failed write; return whether it was in use."""
+    """Disable the disk cache directory after a failed write; return whether it was in use."""
     place = _place()
     changes = keeps()
     reason = (error.strerror or str(error)) if isinstance(error, OSError) else error
@@ -471,7 +472,7 @@ def info() -> Info:
 
 
 def clear() -> int:
-    """Delete all cache entries and return how many there were.
+    """Delete all disk cache entries and return how many there were.
 
     Raises:
         OSError: one could not be removed.

@@ -60,7 +60,7 @@ class PreparedCall:
 
 @dataclasses.dataclass(frozen=True)
 class Packing:
-    """How a prepared call takes an operand that was rearranged in advance.
+    """How a prepared kernel call takes an operand that was packed (rearranged) in advance.
 
     The core uses it where the operand is the same in many calls, or in several steps of one.
 
@@ -78,7 +78,7 @@ class Packing:
 
 
 class LinkedProgram(NamedTuple):
-    """A whole lowered program as one call, made by a backend (`Backend.link`).
+    """A whole lowered graph as one call, made by a backend (`Backend.link`).
 
     Attributes:
         run: `run(handles, donated=())` computes the results from the parameter handles. `donated`
@@ -96,10 +96,10 @@ class LinkedProgram(NamedTuple):
 
 
 def as_prepared(call: PreparedCall | HandleFunction) -> PreparedCall:
-    """Wrap a plain function that a backend returned; a `PreparedCall` is returned as it is."""
+    """Return a `PreparedCall` as it is; wrap a plain function of a backend as one."""
     return call if isinstance(call, PreparedCall) else PreparedCall(call)
 
 
 def as_linked(program: LinkedProgram | HandleFunction) -> LinkedProgram:
-    """Wrap a plain function that a backend returned; a `LinkedProgram` is returned as it is."""
+    """Return a `LinkedProgram` as it is; wrap a plain function of a backend as one."""
     return program if isinstance(program, LinkedProgram) else LinkedProgram(program)

@@ -80,7 +80,9 @@ class NeedsSteps(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Copy:
-    """Copy the bytes of one slot to another of the same size."""
+    """An instruction of a lowered graph: copy the bytes of one slot to another of equal
+    size.
+    """
 
     source: int
     target: int
@@ -88,7 +90,8 @@ class Copy:
 
 @dataclasses.dataclass(frozen=True)
 class Alias:
-    """Make the target another name of the source's memory, from here on."""
+    """An instruction of a lowered graph: the target slot now names the source slot's memory.
+    """
 
     source: int
     target: int
@@ -96,7 +99,8 @@ class Alias:
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """Run the body while the predicate, a slot of one byte, is not 0.
+    """An instruction of a lowered graph: run the body while the predicate slot's byte is not
+    0.
 
     Attributes:
         predicate: the body aliases it to the next iteration's predicate.
@@ -114,7 +118,7 @@ class Loop:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Run the branch that the index selects.
+    """An instruction of a lowered graph: run the one branch that an index slot selects.
 
     Attributes:
         index: slot of one element of an integer dtype or bool; it is clamped to the branches.
@@ -170,7 +174,9 @@ class Program:
 
 
 def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
-    """Yield all steps, including those in loop bodies and branches."""
+    """Yield all kernel calls (`Step`) of some instructions, also in loop bodies and
+    branches.
+    """
     for each in instructions:
         if isinstance(each, (Step, HostStep)):
             yield each
@@ -182,7 +188,7 @@ def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
 
 
 def slots_read(instructions: Sequence[Instruction]) -> list[int]:
-    """Return the slots that instructions read, with repetitions; a loop counts all its carries."""
+    """Return the slots that instructions of a lowered graph read, with repetitions."""
     found: list[int] = []
     for each in instructions:
         if isinstance(each, Loop):
