@@ -93,7 +93,9 @@ def _checksum(data: bytes) -> str:
 
 
 class _Store:
-    """One directory of disk cache entries. Its methods raise OSError, which the callers handle."""
+    """One directory of disk cache entries. Its methods raise OSError, which the callers
+    handle.
+    """
 
     def __init__(self, root: str, limit: int | None) -> None:
         self.root = root
@@ -103,7 +105,9 @@ class _Store:
         return os.path.join(self.root, key[:2])
 
     def load(self, key: str, suffix: str) -> tuple[str, bytes] | None:
-        """Return path and content of a cache entry; delete an entry whose checksum does not match."""
+        """Return path and content of a cache entry; delete an entry whose checksum does
+        not match.
+        """
         shard = self.shard(key)
         try:
             names = os.listdir(shard)
@@ -378,7 +382,9 @@ def _directory(chosen: str | None, xdg: str | None) -> str | None:
 
 
 def _limit(text: str | None) -> tuple[int, str | None]:
-    """Return the size limit of the cache in bytes, and a problem if the setting is invalid."""
+    """Return the size limit of the cache in bytes, and a problem if the setting is
+    invalid.
+    """
     if not text:
         return DEFAULT_LIMIT, None
     if text.isdecimal():

@@ -34,7 +34,8 @@ FuseConsumer: TypeAlias = "Callable[[PreparedCall, int], PreparedCall | None]"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PreparedCall:
-    """A kernel call prepared for fixed operand types, with the properties that a planner may use.
+    """A kernel call prepared for fixed operand types, with the properties that a planner
+    may use.
 
     Attributes:
         run: computes the results from operand handles; it allocates the results.

@@ -1,4 +1,5 @@
-"""A lowered graph as data: the instructions that `runtime.lower` emits and `Backend.link` receives.
+"""A lowered graph as data: the instructions that `runtime.lower` emits and `Backend.link`
+receives.
 
 Values live in numbered *slots*. Parameters and constants fill some; every other slot is written by
 exactly one instruction, except those that loops and branches rebind. The module holds data classes
@@ -53,7 +54,8 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class HostStep:
-    """One instruction of a lowered graph that computes with Python numbers or residual stacks.
+    """One instruction of a lowered graph that computes with Python numbers or residual
+    stacks.
 
     Attributes:
         name: "scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop" or
@@ -72,7 +74,8 @@ class HostStep:
 
 
 class NeedsSteps(Exception):
-    """Raised by a linked program at a value that only Python computes, such as an int above 64 bits.
+    """Raised by a linked program at a value that only Python computes, such as an int
+    above 64 bits.
 
     The program has changed nothing; the caller runs the graph step by step instead.
     """
@@ -90,7 +93,8 @@ class Copy:
 
 @dataclasses.dataclass(frozen=True)
 class Alias:
-    """An instruction of a lowered graph: the target slot now names the source slot's memory.
+    """An instruction of a lowered graph: the target slot now names the source slot's
+    memory.
     """
 
     source: int

@@ -47,7 +47,8 @@ class DeviceInfo:
 
 @dataclasses.dataclass(frozen=True)
 class BackendSpec:
-    """The name of a backend and how to make it: what a plugin's `duograph_backend` hook returns.
+    """The name of a backend and how to make it: what a plugin's `duograph_backend` hook
+    returns.
 
     Attributes:
         name: the device_target, such as ``"CPU"``.

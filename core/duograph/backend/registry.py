@@ -81,7 +81,9 @@ _default: Device | None = None
 
 
 def _load() -> pluggy.PluginManager:
-    """Return the plugin manager, after loading every plugin module; errors are stored per plugin."""
+    """Return the plugin manager, after loading every plugin module; errors are stored per
+    plugin.
+    """
     global _manager, _loading
     if _manager is not None:
         return _manager
@@ -205,7 +207,9 @@ def plugin_hooks() -> Any:
 
 
 def problem_of(entry: Entry) -> str | None:
-    """Return the reason why a backend cannot run here, or None; make the backend if necessary."""
+    """Return the reason why a backend cannot run here, or None; make the backend if
+    necessary.
+    """
     if entry.problem is not None:
         return entry.problem
     if entry.backend is None:

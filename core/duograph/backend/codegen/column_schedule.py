@@ -91,7 +91,9 @@ def column_program(target: Target, plan: RegionPlan) -> LoopProgram:
 
 
 class _Columns(Scheduler):
-    """Builds the loop program that combines the rows of each piece of columns, or scatters them."""
+    """Builds the loop program that combines the rows of each piece of columns, or
+    scatters them.
+    """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         super().__init__(target, plan)
@@ -130,7 +132,8 @@ class _Columns(Scheduler):
         return self.target.combine(v.kind, v.dtype)
 
     def rows(self) -> list[Statement]:
-        """Return statements that define `top` and `bottom`, the row range of piece `piece`.
+        """Return statements that define `top` and `bottom`, the row range of piece
+        `piece`.
         """
         rows, cut, piece = self.columns.rows, self.cut, name("piece")
         top, last = name("top"), name("last")

@@ -104,7 +104,9 @@ class Dialect:
         return self.own_prelude() + pruned(headers, text)
 
     def own_prelude(self) -> str:
-        """The part of the prelude (the text before every kernel) that only this dialect has."""
+        """The part of the prelude (the text before every kernel) that only this dialect
+        has.
+        """
         return (_HERE / self.prelude_file).read_text()
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
@@ -147,7 +149,8 @@ class GridDialect(Dialect):
     memory: str = "DG_GLOBAL"
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
-        """Return the source line before a reduction loop: a macro that the prelude defines.
+        """Return the source line before a reduction loop: a macro that the prelude
+        defines.
         """
         return "DG_ANY_ORDER"
 

@@ -38,18 +38,22 @@ Value: TypeAlias = Any
 
 
 def compute_dtype(dtype: DType) -> DType:
-    """Return the dtype in which elements of `dtype` are computed: float32 for 16-bit floats.
+    """Return the dtype in which elements of `dtype` are computed: float32 for 16-bit
+    floats.
     """
     return float32 if dtype is float16 or dtype is bfloat16 else dtype
 
 
 def real_dtype(dtype: DType) -> DType:
-    """Return the dtype of the real and imaginary part of a complex dtype, else the dtype itself."""
+    """Return the dtype of the real and imaginary part of a complex dtype, else the dtype
+    itself.
+    """
     return {complex64: float32, complex128: float64}.get(dtype, dtype)
 
 
 class Expr:
-    """An immutable node of a symbolic scalar expression: input, constant, or function of nodes.
+    """An immutable node of a symbolic scalar expression: input, constant, or function of
+    nodes.
 
     Attributes:
         op: ``"input"``, ``"const"``, ``"cast"``, an infix operator such as ``"+"``, or a function's
@@ -190,7 +194,9 @@ def _bitwise(op: str, a: Operand, b: Operand) -> Expr:
 
 
 def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
-    """Make the method of `Scalars` that applies the unary function `name` to a symbolic scalar."""
+    """Make the method of `Scalars` that applies the unary function `name` to a symbolic
+    scalar.
+    """
 
     def function(self: Scalars, x: Expr) -> Expr:
         return Expr(name, x.dtype, (x,))
@@ -201,7 +207,9 @@ def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
 
 
 def _binary(name: str) -> Callable[[Scalars, Operand, Operand], Expr]:
-    """Make the method of `Scalars` that applies the binary function `name` to two symbolic scalars."""
+    """Make the method of `Scalars` that applies the binary function `name` to two
+    symbolic scalars.
+    """
 
     def function(self: Scalars, x: Operand, y: Operand) -> Expr:
         x, y = _pair(name, x, y)
@@ -267,7 +275,9 @@ class Scalars:
     shift_right = _binary("shift_right")
 
     def abs(self, x: Expr) -> Expr:
-        """Return the absolute value of a scalar; for a complex scalar its magnitude, which is real."""
+        """Return the absolute value of a scalar; for a complex scalar its magnitude,
+        which is real.
+        """
         return Expr("abs", real_dtype(x.dtype), (x,))
 
     def sign(self, x: Expr) -> Expr:

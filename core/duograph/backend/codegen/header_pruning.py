@@ -49,7 +49,8 @@ def pruned(headers: str, text: str) -> str:
 
 @functools.cache
 def _items(headers: str) -> tuple[list[_Item], Macros]:
-    """Return the definitions in C headers, and their macros by name, as (parameters, text).
+    """Return the definitions in C headers, and their macros by name, as (parameters,
+    text).
     """
     macros: Macros = {}
     found: list[_Item] = []

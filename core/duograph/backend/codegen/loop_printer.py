@@ -82,7 +82,8 @@ class LoopPrinter:
             _PRINT[type(statement)](self, statement)
 
     def cast(self, source: str, dtype: DType, target: DType) -> str:
-        """Return the source text of a value of the fused region, converted to another dtype.
+        """Return the source text of a value of the fused region, converted to another
+        dtype.
         """
         element = Expr("input", compute_dtype(dtype), (), source)
         return print_expression(self.dialect, s.cast(element, target))[1]
@@ -305,7 +306,9 @@ class CPrinter(LoopPrinter):
 
 
 def partial_offsets(program: LoopProgram) -> list[int]:
-    """Return the offset of each reduction's partial results in one block of memory, then its size."""
+    """Return the offset of each reduction's partial results in one block of memory, then
+    its size.
+    """
     offsets = [0]
     for part in program.partials:
         offsets.append(offsets[-1] + -(-part.nbytes // 64) * 64)
@@ -359,7 +362,8 @@ def _has_flag(v: Reduction) -> bool:
 
 
 def least_value(dtype: DType) -> Expr:
-    """Return the least value of a dtype, the neutral element of a maximum, as an expression.
+    """Return the least value of a dtype, the neutral element of a maximum, as an
+    expression.
     """
     if dtype.is_floating:
         return constant(-math.inf, dtype)

@@ -199,7 +199,8 @@ class Let(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A loop-program statement: define a constant with the id of a work item, group or lane.
+    """A loop-program statement: define a constant with the id of a work item, group or
+    lane.
     """
 
     type: str
@@ -283,7 +284,8 @@ class Store(NamedTuple):
 
 
 class Declare(NamedTuple):
-    """A loop-program statement: declare a variable with a start value, both as source text.
+    """A loop-program statement: declare a variable with a start value, both as source
+    text.
     """
 
     type: str
@@ -298,7 +300,8 @@ class Start(NamedTuple):
 
 
 class Accumulate(NamedTuple):
-    """A loop-program statement: add an element to a started reduction, in an ANY_ORDER loop.
+    """A loop-program statement: add an element to a started reduction, in an ANY_ORDER
+    loop.
     """
 
     reduction: Reduction
@@ -314,7 +317,9 @@ class Finish(NamedTuple):
 
 
 class Take(NamedTuple):
-    """A loop-program statement: accumulate one element into the variable `target`, in element order."""
+    """A loop-program statement: accumulate one element into the variable `target`, in
+    element order.
+    """
 
     combine: Combine
     target: str
@@ -324,7 +329,8 @@ class Take(NamedTuple):
 
 
 class GroupReduce(NamedTuple):
-    """A loop-program statement: reduce ``NAME_acc`` over a group's work items; all get NAME.
+    """A loop-program statement: reduce ``NAME_acc`` over a group's work items; all get
+    NAME.
     """
 
     combine: Combine
@@ -333,7 +339,9 @@ class GroupReduce(NamedTuple):
 
 
 class Assign(NamedTuple):
-    """A loop-program statement: store an accumulator, rounded if the stored dtype is narrower."""
+    """A loop-program statement: store an accumulator, rounded if the stored dtype is
+    narrower.
+    """
 
     target: str
     at: Index
@@ -429,7 +437,8 @@ class Partial(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class LoopProgram:
-    """The schedule of one kernel: arguments, loops and statements, independent of the language.
+    """The schedule of one kernel: arguments, loops and statements, independent of the
+    language.
 
     Attributes:
         work: how work is divided.

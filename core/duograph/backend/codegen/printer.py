@@ -55,7 +55,8 @@ def trace_scalar(
     attributes: Mapping[str, Any],
     result: DType,
 ) -> Expr:
-    """Return the expression that an op's `scalar` rule computes for named operands of given dtypes.
+    """Return the expression that an op's `scalar` rule computes for named operands of
+    given dtypes.
 
     `attributes` are Python values, or `Expr` for those known only at run time. The result is cast
     to the dtype in which `result` is computed.
@@ -66,7 +67,9 @@ def trace_scalar(
 
 
 class _Printer:
-    """Prints one scalar expression as source code; `lines` define the named subexpressions."""
+    """Prints one scalar expression as source code; `lines` define the named
+    subexpressions.
+    """
 
     def __init__(self, dialect: Dialect, prefix: str = "t") -> None:
         self.dialect = dialect

@@ -66,7 +66,9 @@ __all__ = [
 
 
 class NoLoopNest(Exception):
-    """The operands of a region do not fit one loop nest; the caller runs its ops one by one."""
+    """The operands of a region do not fit one loop nest; the caller runs its ops one by
+    one.
+    """
 
 
 class Gathered(NamedTuple):
@@ -87,7 +89,8 @@ class Gathered(NamedTuple):
 
 
 class Access(NamedTuple):
-    """One way in which a kernel's loop nest reads an operand: strides, or an index per element.
+    """One way in which a kernel's loop nest reads an operand: strides, or an index per
+    element.
 
     Attributes:
         operand: which operand of the region.

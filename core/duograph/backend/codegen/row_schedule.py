@@ -1,7 +1,7 @@
 """Schedule fused regions that reduce along rows: each row is looped over once for each pass.
 
-Pass k computes the values that depend on the reductions of the passes before it. A span of rows belongs to one
-work item, or (GROUP) every row to a group of them, whose items share its elements.
+Pass k computes the values that depend on the reductions of the passes before it. A span of rows
+belongs to one work item, or (GROUP) every row to a group of them, whose items share its elements.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ class _Rows(Scheduler):
         ]
 
     def row(self) -> list[Statement]:
-        """Return the statements that compute one row: pointers, then each loop over the row.
+        """Return the statements that compute one row: pointers, then each loop over the
+        row.
         """
         row = name("row")
         body = [*self.offsets(row), *self.hoist(self.fixed)]
@@ -142,7 +143,8 @@ class _Rows(Scheduler):
     def elements(
         self, stage: int, targets: list[str], known: set[str], at: Index
     ) -> tuple[list[Statement], set[str]]:
-        """Return the statements for one element of a loop over a row, and the operands read.
+        """Return the statements for one element of a loop over a row, and the operands
+        read.
         """
         loads_kept = {v for v in self.kept if self.values[v].stage < stage}
         values = self.closure(targets, known | loads_kept)
@@ -162,7 +164,8 @@ class _Rows(Scheduler):
 
 
 class _RowSpan(_Rows):
-    """Schedules a fused region so that each work item computes its rows one after the other.
+    """Schedules a fused region so that each work item computes its rows one after the
+    other.
     """
 
     def made(self) -> LoopProgram:

@@ -1,4 +1,5 @@
-"""Elementwise kernels of single ops, for each op with a `scalar` slot and each dtype it takes.
+"""Elementwise kernels of single ops, for each op with a `scalar` slot and each dtype it
+takes.
 
 A backend that compiles ahead of time prints all of them (`scalar_kernels`); one that compiles on
 demand asks `scalar_kernel` for one. Attributes annotated `float` are parameters of the kernel, in
@@ -35,7 +36,8 @@ GRAIN, HEAVY_GRAIN = 65536, 16384
 
 
 def grain_of(heavy: bool) -> int:
-    """Return the number of elements that are worth a thread; fewer for `heavy` expressions.
+    """Return the number of elements that are worth a thread; fewer for `heavy`
+    expressions.
     """
     return HEAVY_GRAIN if heavy else GRAIN
 

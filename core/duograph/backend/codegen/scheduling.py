@@ -77,7 +77,8 @@ class Target:
 
 
 class Scheduler:
-    """Base class that builds a loop program from a region plan: pointers, loads and values.
+    """Base class that builds a loop program from a region plan: pointers, loads and
+    values.
     """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
@@ -88,7 +89,8 @@ class Scheduler:
         self.computed = {v.name: v for v in plan.values if isinstance(v, Computed)}
 
     def program(self, work: Work, size: int, unit: int, body: list[Statement]) -> LoopProgram:
-        """Return the loop program of the fused region with the given statements as its body.
+        """Return the loop program of the fused region with the given statements as its
+        body.
         """
         accesses = self.plan.accesses.items()
         return LoopProgram(
@@ -105,12 +107,16 @@ class Scheduler:
     # ---- how operands move ----------------------------------------------------------------------
 
     def is_indexed(self, label: str) -> bool:
-        """Return whether the inner loop reads an operand through another index each iteration."""
+        """Return whether the inner loop reads an operand through another index each
+        iteration.
+        """
         g = self.plan.accesses[label].gathered
         return g is not None and self.plan.accesses[g.label].strides[-1] != 0
 
     def moves(self, label: str) -> bool:
-        """Return whether the inner loop reads another element of the operand each iteration."""
+        """Return whether the inner loop reads another element of the operand each
+        iteration.
+        """
         return self.plan.accesses[label].strides[-1] != 0 or self.is_indexed(label)
 
     def is_invariant(self, label: str) -> bool:

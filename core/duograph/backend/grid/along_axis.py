@@ -163,7 +163,8 @@ def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bo
 
 
 def _register(name: str, sign: str, running: bool) -> None:
-    """Register the kernel launch plan builder of an extreme op, such as cummax, by op name.
+    """Register the kernel launch plan builder of an extreme op, such as cummax, by op
+    name.
     """
 
     @kernel(name)
@@ -307,7 +308,8 @@ def scatter_elements_set(
 def scatter_elements_add(
     device: GridDevice, types: Types, results: Types, *, axis: int
 ) -> Plan | None:
-    """Return the launch plan of a copy of x with updates added, in the order of the indices.
+    """Return the launch plan of a copy of x with updates added, in the order of the
+    indices.
     """
     return _scatter_elements(device, types, axis, True)
 

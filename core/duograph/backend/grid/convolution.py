@@ -31,7 +31,8 @@ MOST_PARTS = 64
 
 @dataclasses.dataclass(frozen=True)
 class _Geometry:
-    """The sizes of a convolution: batch, channels, spatial axes, kernel, stride, padding, groups.
+    """The sizes of a convolution: batch, channels, spatial axes, kernel, stride, padding,
+    groups.
 
     The input is (images, groups * channels, *size), the result (images, groups * filters, *places).
     """
@@ -94,7 +95,8 @@ def _image_size(label: str, lines: str, places: str) -> str:
 
 
 def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str, str]:
-    """Return name and source text of the offset of the image at a position along the depth.
+    """Return name and source text of the offset of the image at a position along the
+    depth.
     """
     image = f"({label}_part * {label}_each + ({depth}) / {label}_places)"
     return (

@@ -45,7 +45,8 @@ ITEMS, SHORT_ROWS = 256, 64
 
 
 def _combine(device: GridDevice, kind: str, dtype: DType) -> Combine:
-    """Return how a fused region's reduction ("+" or "max") combines two values on a device.
+    """Return how a fused region's reduction ("+" or "max") combines two values on a
+    device.
     """
     return combine_of(device, "sum" if kind == "+" else kind, dtype)
 
@@ -134,7 +135,8 @@ def region_plans(
 
 
 def _combined(device: GridDevice, plan: RegionPlan, program: LoopProgram) -> list[Launch]:
-    """Return the launches that combine the partial results of a region's column reductions.
+    """Return the launches that combine the partial results of a region's column
+    reductions.
     """
     if not program.partials:
         return []
@@ -202,7 +204,9 @@ def compile_regions(
 def _call(
     backend: GridBackend, device: GridDevice, name: str, plan: Plan, graph: Graph
 ) -> Call | str:
-    """Return the prepared call of a fused region, or the reason why the device cannot build it."""
+    """Return the prepared call of a fused region, or the reason why the device cannot
+    build it.
+    """
     results = tuple([graph.types[i] for i in graph.outputs])
     try:
         return backend.call(device, name, plan, graph.n_params, results, graph.single)
@@ -228,7 +232,8 @@ def _warn(name: str, reason: str) -> None:
 
 
 def _hint(graph: Graph) -> str:
-    """Return the name of a fused region's last computing op, as a part of its kernel's name.
+    """Return the name of a fused region's last computing op, as a part of its kernel's
+    name.
     """
     names = [
         node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")

@@ -45,7 +45,9 @@ class Kernel:
         self.last_axis: list[str] = []
 
     def read(self, name: str, dtype: DType | str, place: int) -> None:
-        """Declare a buffer that the kernel reads; `place` is its number in `Launch.buffers`."""
+        """Declare a buffer that the kernel reads; `place` is its number in
+        `Launch.buffers`.
+        """
         self.parameters.append(f"{self.dialect.memory} const {_type(dtype)} *{name}")
         self.buffers.append(place)
 
@@ -55,7 +57,9 @@ class Kernel:
         self.buffers.append(place)
 
     def number(self, name: str, value: Any, dtype: DType | None = None) -> str:
-        """Declare a scalar argument, an `ix` unless a dtype is given; buffers come before it."""
+        """Declare a scalar argument, an `ix` unless a dtype is given; buffers come before
+        it.
+        """
         self.parameters.append(f"{'ix' if dtype is None else SUFFIX[dtype]} {name}")
         self.scalars.append((self.index if dtype is None else dtype, value))
         return name

@@ -60,7 +60,8 @@ def matmul(
 
 
 def matmul_plan(device: GridDevice, problem: Matmul) -> Plan:
-    """Return the launch plan of a matmul; scratch buffers follow the buffer of the results.
+    """Return the launch plan of a matmul; scratch buffers follow the buffer of the
+    results.
     """
     if device.serial:
         return packed_plan(device, problem)

@@ -61,7 +61,8 @@ class Operand:
         """
 
     def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
-        """Return names and source texts of the index variables that depend only on the line.
+        """Return names and source texts of the index variables that depend only on the
+        line.
         """
         return []
 

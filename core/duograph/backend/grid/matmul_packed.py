@@ -48,7 +48,9 @@ def packed_plan(device: GridDevice, problem: Matmul) -> Plan:
 
 
 def _is_dense(x: Operand, acc: DType) -> bool:
-    """Return whether rows of x need no packing: dense along the depth, in the dtype of the sum."""
+    """Return whether rows of x need no packing: dense along the depth, in the dtype of
+    the sum.
+    """
     return isinstance(x, Matrices) and x.step == 1 and x.dtype is acc
 
 
@@ -107,7 +109,8 @@ def _pack(
 def _pack_dense(
     k: Kernel, source: Operand, of_line: list[tuple[str, str]], value: str, type_: str
 ) -> None:
-    """Emit the loops that pack dense lines in blocks of the depth, using whole cache lines.
+    """Emit the loops that pack dense lines in blocks of the depth, using whole cache
+    lines.
     """
     k.open("for (ix begin = 0; begin < depth; begin += 16)")
     k.line("const ix end = begin + 16 < depth ? begin + 16 : depth;")
@@ -124,7 +127,9 @@ def _pack_dense(
 
 
 def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> Launch:
-    """Return the launch of a matmul of packed operands; a work item computes a strip of rows."""
+    """Return the launch of a matmul of packed operands; a work item computes a strip of
+    rows.
+    """
     (m, n, depth), x, count = problem.sizes, problem.x, problem.count
     rows, columns = tiles.rows, 16 * tiles.vectors
     strips, panels = ceil_div(m, tiles.strip), ceil_div(n, columns)

@@ -114,7 +114,8 @@ def tiles(device: GridDevice, problem: Matmul) -> Launch:
 
 
 def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
-    """Emit the loop that copies slices of both operands to shared memory and adds to `sums`.
+    """Emit the loop that copies slices of both operands to shared memory and adds to
+    `sums`.
     """
     k.line(
         f"{acc} sums[each][each];",

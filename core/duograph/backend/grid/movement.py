@@ -214,7 +214,8 @@ def slice_update(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> Plan:
-    """Return the launch plan that copies a tensor, then the update over a slice of the copy.
+    """Return the launch plan that copies a tensor, then the update over a slice of the
+    copy.
     """
     x, v = types
     steps = dense(x.shape)
@@ -235,7 +236,8 @@ def pad_constant(
     high: Sequence[int],
     value: Any,
 ) -> Plan:
-    """Return the launch plan of padding: fill with the value, then copy the operand inside.
+    """Return the launch plan of padding: fill with the value, then copy the operand
+    inside.
     """
     (x,), (out,) = types, results
     steps = dense(out.shape)

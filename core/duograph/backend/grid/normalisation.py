@@ -27,7 +27,9 @@ _SQRT = {"f32": "DG_SQRT_F32", "f64": "DG_SQRT_F64"}
 
 
 class _Rows(Kernel):
-    """A kernel whose work items process rows of n elements; `from` is the current row's first."""
+    """A kernel whose work items process rows of n elements; `from` is the current row's
+    first.
+    """
 
     def __init__(self, device: GridDevice, name: str, rows: int, n: int, real: str) -> None:
         super().__init__(device, name, rows * n)
@@ -65,7 +67,9 @@ class _Rows(Kernel):
 
 
 def _dense(device: GridDevice, types: Types, first: int, real: DType) -> bool:
-    """Return whether rows over the axes from `first` on are dense, so that row kernels apply."""
+    """Return whether rows over the axes from `first` on are dense, so that row kernels
+    apply.
+    """
     x = types[0]
     return (
         device.serial
@@ -105,7 +109,8 @@ def _softmax(device: GridDevice, types: Types, axis: int, log: bool) -> Plan | N
 
 @kernel("softmax")
 def softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launch plan of softmax, exp(x - max) / sum(exp(x - max)), on the last axis.
+    """Return the launch plan of softmax, exp(x - max) / sum(exp(x - max)), on the last
+    axis.
     """
     return _softmax(device, types, axis, False)
 

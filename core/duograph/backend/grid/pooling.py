@@ -19,7 +19,8 @@ __all__: list[str] = []
 
 
 class _Windows:
-    """Writes a pooling kernel over planes of 1 to 3 axes, one statement per result element.
+    """Writes a pooling kernel over planes of 1 to 3 axes, one statement per result
+    element.
     """
 
     def __init__(

@@ -151,7 +151,9 @@ class _Pass:
 
 
 def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> list[_Pass]:
-    """Return the kernel passes of a reduction: one per run of adjacent axes, two if it has few results."""
+    """Return the kernel passes of a reduction: one per run of adjacent axes, two if it
+    has few results.
+    """
     runs: list[list[int]] = []
     for axis in sorted(axes):
         if runs and all(shape[a] == 1 for a in range(runs[-1][-1] + 1, axis)):
@@ -219,7 +221,8 @@ class _Reduction:
             k.number(name, value)
 
     def element(self, at: str) -> str:
-        """Return source text for the element at an offset, in the dtype of the accumulator.
+        """Return source text for the element at an offset, in the dtype of the
+        accumulator.
         """
         loaded = self.device.dialect.load(self.source, f"x[{at}]")
         if self.combine.name in ("all", "any"):
@@ -227,7 +230,8 @@ class _Reduction:
         return f"({self.acc}){loaded}" if self.source is not self.combine.dtype else loaded
 
     def rounded(self, value: str) -> str:
-        """Return source text for an accumulator, rounded to the dtype of the stored result.
+        """Return source text for an accumulator, rounded to the dtype of the stored
+        result.
         """
         if self.target is bool_:
             return f"{value} != 0"
@@ -408,7 +412,8 @@ for _op in ("sum", "max", "min", "prod", "all", "any"):
 def sum_parts(
     device: GridDevice, parts: int, n: int, source: tuple[int, DType], target: tuple[int, DType]
 ) -> Launch:
-    """Return the launch that adds up `parts` runs of n elements into one run of n elements.
+    """Return the launch that adds up `parts` runs of n elements into one run of n
+    elements.
     """
     combine = combine_of(device, "sum", target[1])
     return _launch(device, combine, _Pass(1, parts, n, 1), source, target)

@@ -31,7 +31,8 @@ def broadcast_steps(own: Sequence[int], shape: Sequence[int]) -> list[int]:
 def merged(
     shape: Sequence[int], steps: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """Merge axes along which the strides of every buffer are contiguous; at least one is left.
+    """Merge axes along which the strides of every buffer are contiguous; at least one is
+    left.
 
     Examples:
         >>> from duograph.backend.grid.strides import merged
