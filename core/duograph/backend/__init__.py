@@ -1,1 +1,3 @@
-"""The seam to devices: what a backend is, how it is found, and the C-family printer it may use."""
+"""The seam to devices: what a backend is, how it is found, and the C-family printer it
+may use.
+"""

@@ -1,4 +1,4 @@
-"""Axis orders of attention operands, part of the seam.
+"""Axis orders of the operands of attention ops, part of the seam between core and backends.
 
 The ops of `duograph.ops.attention` have an attribute `layout`; backends with kernels for them and
 the ops themselves read its meaning here.

@@ -42,7 +42,8 @@ class FusionLimits(NamedTuple):
 
 
 class LayoutCosts(NamedTuple):
-    """When a cluster of convolutions is worth converting to the channels-last layout.
+    """Limits from which a cluster of convolutions is worth converting to channels-last
+    layout.
 
     Attributes:
         traffic_per_transpose: bytes that the convolutions of a cluster must read and write for

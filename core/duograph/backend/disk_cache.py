@@ -72,7 +72,8 @@ class Info(NamedTuple):
 
 
 def key_of(*parts: Any) -> str:
-    """64 hex digits for these parts: bytes as they are, anything else as its `str`.
+    """Return the disk cache key of some parts, 64 hex digits: a hash of bytes, or of each
+    `str`.
 
     Examples:
         >>> from duograph.backend.disk_cache import key_of
@@ -92,7 +93,9 @@ def _checksum(data: bytes) -> str:
 
 
 class _Store:
-    """One directory of disk cache entries. Its methods raise OSError, which the callers handle."""
+    """One directory of disk cache entries. Its methods raise OSError, which the callers
+    handle.
+    """
 
     def __init__(self, root: str, limit: int | None) -> None:
         self.root = root
@@ -102,7 +105,9 @@ class _Store:
         return os.path.join(self.root, key[:2])
 
     def load(self, key: str, suffix: str) -> tuple[str, bytes] | None:
-        """Return path and content of a cache entry; delete an entry whose checksum does not match."""
+        """Return path and content of a cache entry; delete an entry whose checksum does
+        not match.
+        """
         shard = self.shard(key)
         try:
             names = os.listdir(shard)
@@ -132,12 +137,12 @@ class _Store:
         os.makedirs(self.root, 0o700, exist_ok=True)
 
     def scratch(self, suffix: str) -> str:
-        """The path of a file that does not exist yet, on the file system of the entries."""
+        """Return the path for a new file on the file system of the disk cache."""
         self.make()
         return os.path.join(self.root, f"{_SCRATCH}{os.getpid()}-{next(_numbers)}{suffix}")
 
     def store(self, key: str, suffix: str, data: bytes, whole: str | None) -> str:
-        """Create a cache entry from bytes, or by moving an existing file into the cache."""
+        """Create a disk cache entry from bytes, or from a file that is moved or copied."""
         shard = self.shard(key)
         try:
             os.mkdir(shard, 0o700)
@@ -192,8 +197,8 @@ class _Store:
             os.close(file)
 
     def evict(self, kept: str) -> int:
-        """Remove the entries used longest ago until a tenth of the limit is free; the blocks that
-        are left.
+        """Remove the entries used longest ago until a tenth of the limit is free; return
+        blocks left.
         """
         assert self.limit is not None
         found = sorted((s.st_mtime_ns, path, _blocks(s.st_size)) for path, s in self.entries())
@@ -230,7 +235,7 @@ class _Store:
         return [os.path.join(self.root, n) for n in names if re.fullmatch(_SHARD, n)]
 
     def sweep(self, before: float) -> None:
-        """Remove temporary files that were last written before then."""
+        """Remove temporary files of the cache that were last written before a given time."""
         for name in os.listdir(self.root):
             path = os.path.join(self.root, name)
             try:
@@ -240,7 +245,9 @@ class _Store:
                 continue
 
     def clear(self) -> int:
-        """Remove all entries, and nothing else that may be in the directory; how many."""
+        """Remove all cache entries, no other files of the directory; return how many there
+        were.
+        """
         found = self.entries()
         for path, _ in found:
             Path(path).unlink(missing_ok=True)
@@ -310,9 +317,7 @@ def _warn(text: str) -> None:
 
 
 def _make(directory: str) -> str | None:
-    """Create the cache directory if necessary; return a problem unless only the user can write to
-    it.
-    """
+    """Create the cache directory if missing; return a problem if others can write to it."""
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
         facts = os.stat(directory)
@@ -377,7 +382,9 @@ def _directory(chosen: str | None, xdg: str | None) -> str | None:
 
 
 def _limit(text: str | None) -> tuple[int, str | None]:
-    """Return the size limit of the cache in bytes, and a problem if the setting is invalid."""
+    """Return the size limit of the cache in bytes, and a problem if the setting is
+    invalid.
+    """
     if not text:
         return DEFAULT_LIMIT, None
     if text.isdecimal():
@@ -412,7 +419,7 @@ def _find(key: str, suffix: str) -> tuple[str, bytes] | None:
 
 
 def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:
-    """Cache bytes, or the content of a file, under a key; return the path of the entry.
+    """Store bytes or a file in the disk cache under a key; return the path of the entry.
 
     Args:
         key: of `key_of`.
@@ -438,13 +445,13 @@ def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:
 
 
 def keeps() -> bool:
-    """Return whether cache entries survive the process."""
+    """Return whether disk cache entries survive the process."""
     place = _place()
     return place.disk is not None and place.problem is None
 
 
 def scratch(suffix: str) -> Path:
-    """Return the path for a new file on the cache's file system, to be stored later.
+    """Return the path for a new file on the disk cache's file system, to be stored later.
 
     Raises:
         OSError: the temporary folder that stands in for an unusable cache cannot be made.
@@ -453,7 +460,7 @@ def scratch(suffix: str) -> Path:
 
 
 def distrust(error: OSError | str) -> bool:
-    """Disable the cache directory after a failed write; return whether it was in use."""
+    """Disable the disk cache directory after a failed write; return whether it was in use."""
     place = _place()
     changes = keeps()
     reason = (error.strerror or str(error)) if isinstance(error, OSError) else error
@@ -471,7 +478,7 @@ def info() -> Info:
 
 
 def clear() -> int:
-    """Delete all cache entries and return how many there were.
+    """Delete all disk cache entries and return how many there were.
 
     Raises:
         OSError: one could not be removed.

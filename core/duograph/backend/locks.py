@@ -1,4 +1,4 @@
-"""Locks for backends, part of the seam.
+"""Locks for backends, part of the seam between core and backends.
 
 A backend guards its state with `new_lock`, so that a forked child never waits for a lock that a
 thread of its parent held.

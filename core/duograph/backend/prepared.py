@@ -34,7 +34,8 @@ FuseConsumer: TypeAlias = "Callable[[PreparedCall, int], PreparedCall | None]"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PreparedCall:
-    """A kernel call prepared for fixed operand types, with the properties that a planner may use.
+    """A kernel call prepared for fixed operand types, with the properties that a planner
+    may use.
 
     Attributes:
         run: computes the results from operand handles; it allocates the results.
@@ -60,7 +61,7 @@ class PreparedCall:
 
 @dataclasses.dataclass(frozen=True)
 class Packing:
-    """How a prepared call takes an operand that was rearranged in advance.
+    """How a prepared kernel call takes an operand that was packed (rearranged) in advance.
 
     The core uses it where the operand is the same in many calls, or in several steps of one.
 
@@ -78,7 +79,7 @@ class Packing:
 
 
 class LinkedProgram(NamedTuple):
-    """A whole lowered program as one call, made by a backend (`Backend.link`).
+    """A whole lowered graph as one call, made by a backend (`Backend.link`).
 
     Attributes:
         run: `run(handles, donated=())` computes the results from the parameter handles. `donated`
@@ -96,10 +97,10 @@ class LinkedProgram(NamedTuple):
 
 
 def as_prepared(call: PreparedCall | HandleFunction) -> PreparedCall:
-    """Wrap a plain function that a backend returned; a `PreparedCall` is returned as it is."""
+    """Return a `PreparedCall` as it is; wrap a plain function of a backend as one."""
     return call if isinstance(call, PreparedCall) else PreparedCall(call)
 
 
 def as_linked(program: LinkedProgram | HandleFunction) -> LinkedProgram:
-    """Wrap a plain function that a backend returned; a `LinkedProgram` is returned as it is."""
+    """Return a `LinkedProgram` as it is; wrap a plain function of a backend as one."""
     return program if isinstance(program, LinkedProgram) else LinkedProgram(program)

@@ -1,4 +1,5 @@
-"""A lowered graph as data: the instructions that `runtime.lower` emits and `Backend.link` receives.
+"""A lowered graph as data: the instructions that `runtime.lower` emits and `Backend.link`
+receives.
 
 Values live in numbered *slots*. Parameters and constants fill some; every other slot is written by
 exactly one instruction, except those that loops and branches rebind. The module holds data classes
@@ -53,7 +54,8 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class HostStep:
-    """One instruction of a lowered graph that computes with Python numbers or residual stacks.
+    """One instruction of a lowered graph that computes with Python numbers or residual
+    stacks.
 
     Attributes:
         name: "scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop" or
@@ -72,7 +74,8 @@ class HostStep:
 
 
 class NeedsSteps(Exception):
-    """Raised by a linked program at a value that only Python computes, such as an int above 64 bits.
+    """Raised by a linked program at a value that only Python computes, such as an int
+    above 64 bits.
 
     The program has changed nothing; the caller runs the graph step by step instead.
     """
@@ -80,7 +83,9 @@ class NeedsSteps(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Copy:
-    """Copy the bytes of one slot to another of the same size."""
+    """An instruction of a lowered graph: copy the bytes of one slot to another of equal
+    size.
+    """
 
     source: int
     target: int
@@ -88,7 +93,9 @@ class Copy:
 
 @dataclasses.dataclass(frozen=True)
 class Alias:
-    """Make the target another name of the source's memory, from here on."""
+    """An instruction of a lowered graph: the target slot now names the source slot's
+    memory.
+    """
 
     source: int
     target: int
@@ -96,7 +103,8 @@ class Alias:
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """Run the body while the predicate, a slot of one byte, is not 0.
+    """An instruction of a lowered graph: run the body while the predicate slot's byte is not
+    0.
 
     Attributes:
         predicate: the body aliases it to the next iteration's predicate.
@@ -114,7 +122,7 @@ class Loop:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Run the branch that the index selects.
+    """An instruction of a lowered graph: run the one branch that an index slot selects.
 
     Attributes:
         index: slot of one element of an integer dtype or bool; it is clamped to the branches.
@@ -170,7 +178,9 @@ class Program:
 
 
 def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
-    """Yield all steps, including those in loop bodies and branches."""
+    """Yield all kernel calls (`Step`) of some instructions, also in loop bodies and
+    branches.
+    """
     for each in instructions:
         if isinstance(each, (Step, HostStep)):
             yield each
@@ -182,7 +192,7 @@ def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
 
 
 def slots_read(instructions: Sequence[Instruction]) -> list[int]:
-    """Return the slots that instructions read, with repetitions; a loop counts all its carries."""
+    """Return the slots that instructions of a lowered graph read, with repetitions."""
     found: list[int] = []
     for each in instructions:
         if isinstance(each, Loop):

@@ -47,7 +47,8 @@ class DeviceInfo:
 
 @dataclasses.dataclass(frozen=True)
 class BackendSpec:
-    """The name of a backend and how to make it: what a plugin's `duograph_backend` hook returns.
+    """The name of a backend and how to make it: what a plugin's `duograph_backend` hook
+    returns.
 
     Attributes:
         name: the device_target, such as ``"CPU"``.
@@ -95,28 +96,28 @@ class Backend:
         return None
 
     def devices(self) -> list[DeviceInfo]:
-        """List the devices, at least one if `available()` is None."""
+        """Return the backend's devices, at least one if `available()` is None."""
         raise NotImplementedError(f"{type(self).__name__}: has no devices()")
 
     def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Handle:
-        """Copy a C-contiguous array to the device."""
+        """Copy a C-contiguous host array to the device; return the handle."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_in()")
 
     def copy_out(
         self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        """Return the values as a C-contiguous array.
+        """Return the values of a handle as a C-contiguous host array.
 
         The array may share memory with the handle; it must then keep the handle alive.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
     def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> Handle | None:
-        """Return a handle that shares memory with the array and keeps it alive, or None."""
+        """Return a handle that shares a host array's memory and keeps it alive, or None."""
         return None
 
     def exclusive(self, handle: Handle, device_id: int) -> bool:
-        """Return whether only holders of the handle can change its memory.
+        """Return whether only holders of a handle can change the device memory behind it.
 
         Arrays that `copy_out` returned count as holders. Compiled functions cache values computed
         from exclusive handles. Return False if it is not known.
@@ -124,7 +125,7 @@ class Backend:
         return False
 
     def synchronize(self, device_id: int) -> None:
-        """Wait until all launched work has finished."""
+        """Wait until all kernels launched on the device have finished."""
 
     def prepare(
         self,
@@ -133,7 +134,8 @@ class Backend:
         attributes: Mapping[str, Any],
         device_id: int,
     ) -> Call | None:
-        """Return a call from operand handles to result handles, or None if there is no kernel.
+        """Return an op's prepared call from operand to result handles; None if there is no
+        kernel.
 
         The call allocates its results. It returns one handle, or a tuple if the op has several
         results. `op.infer_types(types, attributes)` returns the result types. An absent optional
@@ -167,11 +169,13 @@ class Backend:
         return DEFAULT_COSTS
 
     def compiler(self, device_id: int) -> str | None:
-        """Describe the compiler with version and flags, for `duograph devices`; None if none."""
+        """Describe the kernel compiler with version and flags, for `duograph devices`, or
+        None.
+        """
         return None
 
     def tune(self, device_id: int) -> Iterator[str]:
-        """Measure and store tuning parameters, for `duograph tune`.
+        """Measure and store the backend's kernel tuning parameters, for `duograph tune`.
 
         Yields a line for each measurement and each choice; nothing if there is no choice.
         """
@@ -194,8 +198,10 @@ class Backend:
     # ---- memory ---------------------------------------------------------------------------------
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
-        """Return `in_use`, `cached`, `peak` and `limit` in bytes, and counts, as far as known."""
+        """Return device memory statistics: `in_use`, `cached`, `peak`, `limit` in bytes, and
+        counts.
+        """
         return {}
 
     def empty_cache(self, device_id: int) -> None:
-        """Return cached free memory to the system."""
+        """Give cached free device memory back to the system."""

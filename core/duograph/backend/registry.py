@@ -57,7 +57,7 @@ class Entry:
 
     @property
     def origin(self) -> str:
-        """The package that registered the backend. Reading package metadata is slow."""
+        """The package that registered the backend; slow, since it reads package metadata."""
         if isinstance(self.source, str):
             return self.source
         dist = self.source.dist
@@ -81,7 +81,9 @@ _default: Device | None = None
 
 
 def _load() -> pluggy.PluginManager:
-    """Return the plugin manager, after loading every plugin module; errors are stored per plugin."""
+    """Return the plugin manager, after loading every plugin module; errors are stored per
+    plugin.
+    """
     global _manager, _loading
     if _manager is not None:
         return _manager
@@ -103,7 +105,7 @@ def _load() -> pluggy.PluginManager:
 
 
 def _one_line(error: BaseException) -> str:
-    """Return an exception as one line, with file and line number."""
+    """Return an exception's description as one line of text, with file and line number."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" (at {frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"
@@ -192,7 +194,9 @@ def _changed() -> None:
 
 
 def entries() -> dict[str, Entry]:
-    """Return all known backends by name, including those that cannot run."""
+    """Return the registry entries of all known backends by name, also of those that cannot
+    run.
+    """
     _load()
     return _entries
 
@@ -203,7 +207,9 @@ def plugin_hooks() -> Any:
 
 
 def problem_of(entry: Entry) -> str | None:
-    """Return the reason why a backend cannot run here, or None; make the backend if necessary."""
+    """Return the reason why a backend cannot run here, or None; make the backend if
+    necessary.
+    """
     if entry.problem is not None:
         return entry.problem
     if entry.backend is None:

@@ -35,7 +35,9 @@ class ScalarTensor(Tensor):
 
 
 class _ScalarBuilder:
-    """Applies the scalar rule of every op that a body calls."""
+    """Runs the body of a composite op: applies the scalar rule of every op that the body
+    calls.
+    """
 
     staged = False
 

@@ -1,4 +1,4 @@
-"""Print the functions of a region for a processor.
+"""Print the C functions that compute a fused region on a CPU.
 
 The CPU backend calls `print_region` and compiles the text. A region with columns or scatters needs
 two functions; the backend calls the second when all of the first has run.
@@ -44,7 +44,9 @@ class PrintedRegion(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _InOrder:
-    """A reduction in the order of the elements, in C."""
+    """The C text of a reduction ("+" or "max") that combines the elements one by one, in
+    order.
+    """
 
     dialect: Dialect
     kind: str
@@ -63,7 +65,9 @@ class _InOrder:
 
 
 def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion:
-    """The function of that name which computes a region."""
+    """Return the printed C function `name`, and perhaps a second one, that compute a fused
+    region.
+    """
     target = Target(
         spans=True,
         combine=lambda kind, dtype: _InOrder(dialect, kind, compute_dtype(dtype)),
@@ -99,7 +103,7 @@ def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion
 
 
 def _scatter_start(dialect: Dialect, name: str, plan: RegionPlan, scatters: list[Scatter]) -> str:
-    """The function that writes the start values of elements begin .. end of scatters' results."""
+    """Return the source of a C function that writes the start values of scatter results."""
     results = {result: k for k, (result, _) in enumerate(plan.outputs)}
     lines = [f"{dialect.kernel} int {name}(void **args, i64 begin, i64 end) {{"]
     for v in scatters:
@@ -116,7 +120,9 @@ def _scatter_start(dialect: Dialect, name: str, plan: RegionPlan, scatters: list
 def _second(
     dialect: Dialect, name: str, plan: RegionPlan, program: LoopProgram, pieces: int
 ) -> str:
-    """The function that combines the partial results of columns begin .. end."""
+    """Return the source of a C function that combines the partial results of column
+    reductions.
+    """
     assert plan.columns is not None
     width = plan.columns.width
     reductions = {v.name: v for v in plan.values if isinstance(v, Reduction)}

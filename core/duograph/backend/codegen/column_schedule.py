@@ -1,4 +1,5 @@
-"""Schedule regions that end in reductions over other axes than the last, or in scatters.
+"""Schedule fused regions that end in reductions over other axes than the last, or in
+scatters.
 
 The rows of a block of columns (`region_plan.Columns`) are combined one after the other. They are
 cut into pieces, and a row into tiles that stay in the nearest cache; a unit of work is a piece of a
@@ -53,7 +54,7 @@ TILE, PIECE, LEAST_ROWS, SCATTER_TILE = 512, 32768, 64, 128
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """How columns are cut into units of work.
+    """How the columns of a fused region (`region_plan.Columns`) are cut into units of work.
 
     Attributes:
         tile, tiles: columns of a tile, and how many there are in a row.
@@ -67,7 +68,7 @@ class Cut:
 
 
 def cut_of(target: Target, columns: Columns, scatters: bool) -> Cut:
-    """Return how the columns of a reduction are cut into tiles and pieces for a target."""
+    """Return how the columns of a reduction are cut into tiles and pieces for a device."""
     outer, rows, width = columns
     tiles = -(-width // (SCATTER_TILE if scatters else TILE))
     tile = -(-width // tiles)
@@ -78,17 +79,21 @@ def cut_of(target: Target, columns: Columns, scatters: bool) -> Cut:
 
 
 def scatters_of(plan: RegionPlan) -> list[Scatter]:
-    """The scatters that a region ends in."""
+    """Return the scatters that a fused region ends in."""
     return [v for v in plan.values if isinstance(v, Scatter)]
 
 
 def column_program(target: Target, plan: RegionPlan) -> LoopProgram:
-    """Schedule a fused region that ends in column reductions or in a scatter."""
+    """Return the loop program of a fused region that ends in column reductions or in
+    scatters.
+    """
     return _Columns(target, plan).made()
 
 
 class _Columns(Scheduler):
-    """Builds the loop program that combines the rows of each piece of columns, or scatters them."""
+    """Builds the loop program that combines the rows of each piece of columns, or
+    scatters them.
+    """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         super().__init__(target, plan)
@@ -123,11 +128,13 @@ class _Columns(Scheduler):
         return dataclasses.replace(made, partials=partials)
 
     def combine(self, v: Reduction) -> Combine:
-        """Return how a reduction combines two partial values."""
+        """Return how the generated kernel combines two partial values of a reduction."""
         return self.target.combine(v.kind, v.dtype)
 
     def rows(self) -> list[Statement]:
-        """Name the rows top .. bottom of piece `piece`, of the type of an index."""
+        """Return statements that define `top` and `bottom`, the row range of piece
+        `piece`.
+        """
         rows, cut, piece = self.columns.rows, self.cut, name("piece")
         top, last = name("top"), name("last")
         first = piece // cut.pieces * rows + piece % cut.pieces * cut.piece
@@ -165,11 +172,15 @@ class _Columns(Scheduler):
         return [*body, *(self.finished(v, at, v.name) for v in self.sums)]
 
     def take(self, v: Reduction, target: str) -> Take:
-        """Combine the element of an iteration into `target`."""
+        """Return the statement that combines one element into the accumulator named
+        `target`.
+        """
         return Take(self.combine(v), target, v.source, self.values[v.source].dtype, v.node)
 
     def finished(self, v: Reduction, at: Index, value: str) -> Assign:
-        """Store an accumulator: with the partial results, or rounded in the result."""
+        """Return the statement that stores an accumulator as a partial result or as the
+        final result.
+        """
         if self.cut.pieces > 1:
             return Assign(f"{v.name}_parts", at, value, None)
         rounded = v.dtype if v.dtype is not self.combine(v).dtype else None
@@ -203,7 +214,9 @@ class _Columns(Scheduler):
         return [*body, For("unit", name("begin"), name("end"), unit)]
 
     def unit(self) -> list[Statement]:
-        """Name the columns first .. first + count and the rows top .. bottom of a unit of work."""
+        """Return statements that define the column range (first, count) and row range of a
+        work unit.
+        """
         (_, rows, width), cut, unit = self.columns, self.cut, name("unit")
         if cut.tiles == 1:
             values = (("first", number(0)), ("count", number(width)), ("piece", unit))
@@ -219,7 +232,7 @@ class _Columns(Scheduler):
         return [*found, Let("i64", (("top", top), ("bottom", name("top") + rows)))]
 
     def pointers(self, invariant: list[str]) -> list[Statement]:
-        """Emit the statements that locate the operands and results of one row in memory."""
+        """Return the statements that locate the operands and results of one row in memory."""
         width, row, first = self.columns.width, name("row"), name("first")
         fetches = self.target.prefetches and 4 * self.plan.n >= FETCH_BYTES
         fixed = [x for x in self.labels if x not in self.moving and x not in invariant]
@@ -243,7 +256,7 @@ class _Columns(Scheduler):
         return found
 
     def columns_loop(self, streams: bool) -> For:
-        """Emit the loop over the columns of one row."""
+        """Return the loop over the columns of one row."""
         j = name("j")
         body = [s for x in self.moving for s in self.load(x, j)]
         for value in self.needed:
@@ -255,7 +268,7 @@ class _Columns(Scheduler):
         return For("j", number(0), name("count"), body, Order.INDEPENDENT)
 
     def put(self, v: Scatter) -> Store:
-        """Emit the statement that adds a value to an element of a scatter's result, or replaces the
-        element.
+        """Return the statement that adds a value to an element of a scatter's result, or
+        replaces it.
         """
         return Store(f"{v.name}_row", name("j"), v.dtype, v.source, v.node, adds=v.kind == "+")

@@ -1,4 +1,4 @@
-"""Dialects of the C family: what printers must know of a language, as attributes.
+"""Dialects of the C family: what source printers must know of a language, as attributes.
 
 A backend passes a dialect to the printers. `C` and `OPENCL` are here; other languages, such as CUDA
 C, are `GridDialect` objects of their backends.
@@ -48,7 +48,9 @@ HEADERS = ("floating.h", "integer.h", "complex.h")
 
 @functools.cache
 def _digest(prelude_file: str) -> str:
-    """A hash of a prelude and of the shared headers."""
+    """Return a hash of the source text of a dialect's prelude file and of the shared
+    headers.
+    """
     texts = [(_HERE / name).read_bytes() for name in (prelude_file, *HEADERS)]
     try:
         from _blake2 import blake2b  # hashlib's import takes longer than a warm start may
@@ -85,24 +87,31 @@ class Dialect:
     memory: str = ""
 
     def prelude(self) -> str:
-        """The source that comes before printed functions."""
+        """Return the complete source text that a dialect puts before the functions it
+        prints.
+        """
         return "\n".join((_HERE / name).read_text() for name in (self.prelude_file, *HEADERS))
 
     def version(self) -> str:
-        """A string that changes with every change of the prelude."""
+        """Return a string that changes whenever the source text of the dialect's prelude
+        changes.
+        """
         return _digest(self.prelude_file)
 
     def prelude_for(self, text: str) -> str:
-        """The part of the prelude that a source uses."""
+        """Return the part of the dialect's prelude that a kernel source uses."""
         headers = "\n".join((_HERE / name).read_text() for name in HEADERS)
         return self.own_prelude() + pruned(headers, text)
 
     def own_prelude(self) -> str:
-        """The part of the prelude (the text before every kernel) that only this dialect has."""
+        """The part of the prelude (the text before every kernel) that only this dialect
+        has.
+        """
         return (_HERE / self.prelude_file).read_text()
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
-        """The line before a loop that reduces in any order.
+        """Return the source line before a loop whose sums or maxima may be formed in any
+        order.
 
         It adds to the variables `plus`, keeps maxima in `greatest`, and ORs into `bits`.
         """
@@ -111,15 +120,19 @@ class Dialect:
         return f"#pragma omp simd {' '.join(clauses)}"
 
     def accumulate(self, name: str, text: str) -> str:
-        """The line that adds to a variable of a `reduction` loop."""
+        """Return the source line that adds a value to a variable of a `reduction` loop."""
         return f"{name} += {text};"
 
     def load(self, dtype: DType, text: str) -> str:
-        """Convert a stored element to the dtype in which it is computed."""
+        """Return source text that converts a stored element to the dtype in which it is
+        computed.
+        """
         return f"dg_from_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
     def store(self, dtype: DType, text: str) -> str:
-        """Round a computed element to the dtype in which it is stored."""
+        """Return source text that rounds a computed element to the dtype in which it is
+        stored.
+        """
         return f"dg_to_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
 
@@ -136,11 +149,13 @@ class GridDialect(Dialect):
     memory: str = "DG_GLOBAL"
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
-        """A macro of the prelude; `accumulate` marks the additions whose order is free."""
+        """Return the source line before a reduction loop: a macro that the prelude
+        defines.
+        """
         return "DG_ANY_ORDER"
 
     def accumulate(self, name: str, text: str) -> str:
-        """The line that adds to a variable of a `reduction` loop."""
+        """Return the source line that adds a value to a variable of a `reduction` loop."""
         return f"DG_ADD_TO({name}, {text})"
 
 

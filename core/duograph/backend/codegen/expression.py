@@ -38,17 +38,22 @@ Value: TypeAlias = Any
 
 
 def compute_dtype(dtype: DType) -> DType:
-    """The dtype in which elements of `dtype` are computed: float32 for the two 16-bit floats."""
+    """Return the dtype in which elements of `dtype` are computed: float32 for 16-bit
+    floats.
+    """
     return float32 if dtype is float16 or dtype is bfloat16 else dtype
 
 
 def real_dtype(dtype: DType) -> DType:
-    """Return the dtype of the real and imaginary part of a complex dtype, else the dtype itself."""
+    """Return the dtype of the real and imaginary part of a complex dtype, else the dtype
+    itself.
+    """
     return {complex64: float32, complex128: float64}.get(dtype, dtype)
 
 
 class Expr:
-    """An immutable node of a symbolic scalar expression: input, constant, or function of nodes.
+    """An immutable node of a symbolic scalar expression: input, constant, or function of
+    nodes.
 
     Attributes:
         op: ``"input"``, ``"const"``, ``"cast"``, an infix operator such as ``"+"``, or a function's
@@ -132,7 +137,7 @@ class Expr:
         return _bitwise("^", self, other)
 
     def __invert__(self) -> Expr:
-        """Logical for bool, bitwise for integers."""
+        """Return `~x` of a symbolic scalar: logical for bool, bitwise for integers."""
         if self.dtype.kind not in "biu":
             raise DTypeError(f"scalar rule: ~ of {self.dtype.name}; wanted bool or an integer")
         return Expr("not" if self.dtype is bool_ else "~", self.dtype, (self,))
@@ -158,9 +163,7 @@ def _is_number(x: Expr) -> bool:
 
 
 def _pair(what: str, a: Operand, b: Operand) -> tuple[Expr, Expr]:
-    """Return two operands as scalar expressions of one dtype; a Python number takes the other's
-    dtype.
-    """
+    """Return two operands of an operator as scalar expressions of one dtype."""
     if not isinstance(a, Expr):
         assert isinstance(b, Expr)
         a = constant(a, b.dtype)
@@ -191,7 +194,9 @@ def _bitwise(op: str, a: Operand, b: Operand) -> Expr:
 
 
 def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
-    """Make the method of `Scalars` that applies the unary function `name` to a symbolic scalar."""
+    """Make the method of `Scalars` that applies the unary function `name` to a symbolic
+    scalar.
+    """
 
     def function(self: Scalars, x: Expr) -> Expr:
         return Expr(name, x.dtype, (x,))
@@ -202,7 +207,9 @@ def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
 
 
 def _binary(name: str) -> Callable[[Scalars, Operand, Operand], Expr]:
-    """Make the method of `Scalars` that applies the binary function `name` to two symbolic scalars."""
+    """Make the method of `Scalars` that applies the binary function `name` to two
+    symbolic scalars.
+    """
 
     def function(self: Scalars, x: Operand, y: Operand) -> Expr:
         x, y = _pair(name, x, y)
@@ -268,11 +275,13 @@ class Scalars:
     shift_right = _binary("shift_right")
 
     def abs(self, x: Expr) -> Expr:
-        """Return the absolute value of a scalar; for a complex scalar its magnitude, which is real."""
+        """Return the absolute value of a scalar; for a complex scalar its magnitude,
+        which is real.
+        """
         return Expr("abs", real_dtype(x.dtype), (x,))
 
     def sign(self, x: Expr) -> Expr:
-        """-1, 0 or 1; NaN for NaN."""
+        """Return the sign of a scalar: -1, 0 or 1; NaN for NaN."""
         if x.dtype.is_integer:
             return Expr("sign", x.dtype, (x,))
         signed = self.where(x > 0, 1, self.where(x < 0, self.const(-1, x.dtype), x))
@@ -312,13 +321,15 @@ class Scalars:
         return self.where(greater | (x != x) if x.dtype.is_floating else greater, x, y)
 
     def isnan(self, x: Expr) -> Expr:
-        """True where a scalar is NaN."""
+        """Return whether a scalar is NaN, as a bool expression."""
         if x.dtype.kind in "biu":
             return self.const(False, bool_)
         return x != x
 
     def isinf(self, x: Expr) -> Expr:
-        """Return whether a scalar is infinite; for a complex scalar, whether one of its parts is."""
+        """Return whether a scalar is infinite, as a bool expression; if complex, whether a
+        part is.
+        """
         if x.dtype.is_complex:
             return self.isinf(self.real(x)) | self.isinf(self.imag(x))
         if not x.dtype.is_floating:
@@ -326,7 +337,7 @@ class Scalars:
         return self.abs(x) == self.inf
 
     def isfinite(self, x: Expr) -> Expr:
-        """True where a scalar is neither NaN nor infinite."""
+        """Return whether a scalar is neither NaN nor infinite, as a bool expression."""
         if x.dtype.is_complex:
             return self.isfinite(self.real(x)) & self.isfinite(self.imag(x))
         if not x.dtype.is_floating:
@@ -334,12 +345,12 @@ class Scalars:
         return self.abs(x) < self.inf
 
     def where(self, condition: Expr, x: Operand, y: Operand) -> Expr:
-        """`x` where the condition holds, else `y`; both are computed."""
+        """Return the expression `x` if the condition holds, else `y`; both are computed."""
         x, y = _pair("where", x, y)
         return Expr("where", x.dtype, (self.truth(condition), x, y))
 
     def truth(self, x: Expr) -> Expr:
-        """True where a scalar is not zero."""
+        """Return whether a scalar is not zero, as a bool expression."""
         return x if x.dtype is bool_ else x != 0
 
     def const(self, value: Number, dtype: DType) -> Expr:
@@ -347,7 +358,9 @@ class Scalars:
         return constant(value, dtype)
 
     def cast(self, x: Expr | Number, dtype: DType) -> Expr:
-        """Convert a scalar to another dtype; a 16-bit float is a float32 rounded to 16 bits."""
+        """Return a scalar converted to another dtype; a 16-bit float is a float32 rounded to
+        16 bits.
+        """
         if not isinstance(x, Expr):
             return constant(x, dtype)
         target = compute_dtype(dtype)

@@ -1,4 +1,4 @@
-"""Prune the shared headers to the functions that a source uses.
+"""Prune the shared C headers to the functions and macros that a kernel source uses.
 
 `Dialect.prelude_for` calls `pruned`: parsing whole headers would take a compiler as long as the
 kernel. The headers consist of functions (``DG_FN ... {``), macros, and lines that instantiate
@@ -26,7 +26,9 @@ Macros = dict[str, tuple[list[str], str]]
 
 
 class _Item(NamedTuple):
-    """A definition in a header: the names it defines, its text, whether it instantiates a macro."""
+    """A definition in a C header: the names it defines, its text, whether it instantiates a
+    macro.
+    """
 
     names: set[str]
     text: str
@@ -34,7 +36,7 @@ class _Item(NamedTuple):
 
 
 def pruned(headers: str, text: str) -> str:
-    """The definitions of `headers` that `text` needs, in order."""
+    """Return the definitions in the C source `headers` that `text` needs, in source order."""
     items, macros = _items(headers)
     needed = set(re.findall(_WORD, text))
     kept: list[str] = []
@@ -47,7 +49,9 @@ def pruned(headers: str, text: str) -> str:
 
 @functools.cache
 def _items(headers: str) -> tuple[list[_Item], Macros]:
-    """The definitions of the headers, and their macros: name -> (parameters, text)."""
+    """Return the definitions in C headers, and their macros by name, as (parameters,
+    text).
+    """
     macros: Macros = {}
     found: list[_Item] = []
     for text in _definitions(re.sub(_COMMENT, "", headers, flags=re.DOTALL)):
@@ -94,7 +98,7 @@ def _definitions(headers: str) -> Iterator[str]:
 
 
 def _instantiated(name: str, arguments: str, macros: Macros) -> Iterator[str]:
-    """Names of the functions that an instantiation of a macro defines."""
+    """Return the names of the C functions that an instantiation of a macro defines."""
     parameters, body = macros[name]
     given = dict(zip(parameters, (a.strip() for a in arguments.split(","))))
     for pattern in re.findall(_DEFINED, body):

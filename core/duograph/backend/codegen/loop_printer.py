@@ -47,7 +47,7 @@ class LoopPrinter:
         return "\n".join([self.head(name), *self.lines, *self.end(), "}", ""])
 
     def head(self, name: str) -> str:
-        """The line with the name and the parameters."""
+        """Return the first line of a kernel's definition: its name and parameters."""
         raise NotImplementedError
 
     def begin(self) -> None:
@@ -61,7 +61,7 @@ class LoopPrinter:
         return []
 
     def wrong_index(self, label: str, g: Gathered) -> None:
-        """Print the lines that report an index out of range."""
+        """Print the lines of a kernel that report an index out of range."""
         raise NotImplementedError
 
     # ---- lines ----------------------------------------------------------------------------------
@@ -82,7 +82,9 @@ class LoopPrinter:
             _PRINT[type(statement)](self, statement)
 
     def cast(self, source: str, dtype: DType, target: DType) -> str:
-        """The text of a value of the region in another dtype."""
+        """Return the source text of a value of the fused region, converted to another
+        dtype.
+        """
         element = Expr("input", compute_dtype(dtype), (), source)
         return print_expression(self.dialect, s.cast(element, target))[1]
 
@@ -304,7 +306,9 @@ class CPrinter(LoopPrinter):
 
 
 def partial_offsets(program: LoopProgram) -> list[int]:
-    """Return the offset of each reduction's partial results in one block of memory, then its size."""
+    """Return the offset of each reduction's partial results in one block of memory, then
+    its size.
+    """
     offsets = [0]
     for part in program.partials:
         offsets.append(offsets[-1] + -(-part.nbytes // 64) * 64)
@@ -312,7 +316,9 @@ def partial_offsets(program: LoopProgram) -> list[int]:
 
 
 class GridPrinter(LoopPrinter):
-    """Kernels of a grid: operands, results, partial results and the index record are parameters."""
+    """Prints a loop program as a kernel for a grid of work items, with all buffers as
+    parameters.
+    """
 
     dialect: GridDialect
 
@@ -351,12 +357,14 @@ class GridPrinter(LoopPrinter):
 
 
 def _has_flag(v: Reduction) -> bool:
-    """Return whether a reduction in any order keeps a flag for NaN, which a comparison loses."""
+    """Return whether the loop of a reduction keeps a NaN flag beside its maximum."""
     return v.kind == "max" and v.dtype.is_floating
 
 
 def least_value(dtype: DType) -> Expr:
-    """The least value of a dtype: the neutral element of a maximum."""
+    """Return the least value of a dtype, the neutral element of a maximum, as an
+    expression.
+    """
     if dtype.is_floating:
         return constant(-math.inf, dtype)
     bits = 8 * dtype.itemsize
@@ -364,7 +372,9 @@ def least_value(dtype: DType) -> Expr:
 
 
 def source_comment(node: GraphNode) -> str:
-    """A comment with the line of the user's source."""
+    """Return a source comment that shows the user's source line that a graph node comes
+    from.
+    """
     span = node.span
     if span is None:
         return ""

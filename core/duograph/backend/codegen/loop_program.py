@@ -143,7 +143,7 @@ class Address(NamedTuple):
 
 
 class Order(enum.Enum):
-    """The promise of a loop to a compiler about its iterations."""
+    """What a loop of a kernel tells the C or kernel compiler about its iterations."""
 
     SERIAL = "serial"
     INDEPENDENT = "independent"
@@ -159,7 +159,7 @@ class Space(enum.Enum):
 
 
 class Work(enum.Enum):
-    """How the work of a region is divided over work items.
+    """How the work of a fused region is divided over work items.
 
     A processor's thread that gets a range of rows is a work item too: SPAN.
     """
@@ -184,18 +184,24 @@ class Combine(Protocol):
     def start(self) -> str: ...
 
     def text(self, acc: str, x: str) -> str:
-        """The statement that combines `x` into `acc`."""
+        """Return the source text of the statement that combines the value `x` into the
+        variable `acc`.
+        """
 
 
 class Let(NamedTuple):
-    """Constants of one integer type, such as ``const i64 row = i / 4, first = i - row * 4;``."""
+    """A loop-program statement: define integer constants, as ``const i64 row = i / 4, at =
+    0;``.
+    """
 
     type: str
     values: tuple[tuple[str, Index], ...]
 
 
 class Position(NamedTuple):
-    """A constant with the id of a work item: global (``item``), ``group``, or local (``lane``)."""
+    """A loop-program statement: define a constant with the id of a work item, group or
+    lane.
+    """
 
     type: str
     name: str
@@ -203,14 +209,14 @@ class Position(NamedTuple):
 
 
 class Exit(NamedTuple):
-    """Leave the kernel or the loop (``"return"``, ``"break"``, ``"continue"``) on a condition."""
+    """A loop-program statement: leave the kernel, loop or iteration if a condition holds."""
 
     condition: Index
     how: str
 
 
 class Array(NamedTuple):
-    """An array of a constant extent."""
+    """A loop-program statement: declare an array of a constant extent."""
 
     type: str
     name: str
@@ -219,7 +225,7 @@ class Array(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """A constant pointer to elements of device memory."""
+    """A loop-program statement: define a constant pointer to elements of device memory."""
 
     name: str
     dtype: DType
@@ -228,7 +234,7 @@ class Pointer(NamedTuple):
 
 
 class Locate(NamedTuple):
-    """Count an index from 0 and report one that is out of range.
+    """A loop-program statement: count a tensor index from 0; report one that is out of range.
 
     Names ``LABEL_counted``. A wrong index of a gather reads element 0 (``LABEL_at``); the row of a
     scatter with a wrong index is skipped.
@@ -252,7 +258,9 @@ class Load(NamedTuple):
 
 
 class Define(NamedTuple):
-    """A value of the region as a constant."""
+    """A loop-program statement: compute a value of the fused region and name it as a
+    constant.
+    """
 
     name: str
     dtype: DType
@@ -261,7 +269,7 @@ class Define(NamedTuple):
 
 
 class Store(NamedTuple):
-    """Write a value, rounded to the dtype of the target.
+    """A loop-program statement: store a value in memory, rounded to the dtype of the memory.
 
     `adds`: to the element that is there. `lane_zero`: only the first work item of a group writes.
     """
@@ -276,7 +284,9 @@ class Store(NamedTuple):
 
 
 class Declare(NamedTuple):
-    """A variable with a start value, both as text."""
+    """A loop-program statement: declare a variable with a start value, both as source
+    text.
+    """
 
     type: str
     name: str
@@ -284,26 +294,32 @@ class Declare(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Variables of a reduction in any order: the sum, or the maximum and a NaN flag."""
+    """A loop-program statement: declare the variables of a reduction whose order is free."""
 
     reduction: Reduction
 
 
 class Accumulate(NamedTuple):
-    """Add an element to a reduction that was started, in an ANY_ORDER loop."""
+    """A loop-program statement: add an element to a started reduction, in an ANY_ORDER
+    loop.
+    """
 
     reduction: Reduction
     source: DType
 
 
 class Finish(NamedTuple):
-    """The result of a reduction that was started: NaN where the flag says so."""
+    """A loop-program statement: name the result of a started reduction; NaN if its flag is
+    set.
+    """
 
     reduction: Reduction
 
 
 class Take(NamedTuple):
-    """A loop-program statement: accumulate one element into the variable `target`, in element order."""
+    """A loop-program statement: accumulate one element into the variable `target`, in
+    element order.
+    """
 
     combine: Combine
     target: str
@@ -313,7 +329,9 @@ class Take(NamedTuple):
 
 
 class GroupReduce(NamedTuple):
-    """Combine ``NAME_acc`` over the work items of a group; every item then knows NAME."""
+    """A loop-program statement: reduce ``NAME_acc`` over a group's work items; all get
+    NAME.
+    """
 
     combine: Combine
     name: str
@@ -321,7 +339,9 @@ class GroupReduce(NamedTuple):
 
 
 class Assign(NamedTuple):
-    """A loop-program statement: store an accumulator, rounded if the stored dtype is narrower."""
+    """A loop-program statement: store an accumulator, rounded if the stored dtype is
+    narrower.
+    """
 
     target: str
     at: Index
@@ -330,7 +350,7 @@ class Assign(NamedTuple):
 
 
 class For(NamedTuple):
-    """A loop over begin .. end."""
+    """A loop-program statement: a loop over begin .. end with a body of statements."""
 
     variable: str
     begin: Index
@@ -344,7 +364,7 @@ class For(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """A loop over begin .. end by blocks that stay inside one row of `inner` elements.
+    """A loop-program statement: a loop by blocks, each inside one row of `inner` elements.
 
     Names ``i``, the first element; ``row``; ``first``, its position in the row; ``count``, at most
     `limit`.
@@ -356,7 +376,9 @@ class Blocks(NamedTuple):
 
 
 class LaneLoop(NamedTuple):
-    """A loop of a group over a row: iteration ``q`` of a lane has ``j = lane + q * lanes``."""
+    """A loop-program statement: a group's loop over a row, where lanes take elements in
+    turn.
+    """
 
     type: str
     row: int
@@ -366,14 +388,14 @@ class LaneLoop(NamedTuple):
 
 
 class Prefetch(NamedTuple):
-    """Ask for ``count`` elements that are read soon."""
+    """A loop-program statement: prefetch ``count`` elements that are read soon."""
 
     address: Address
     itemsize: int
 
 
 class Stream(NamedTuple):
-    """Copy ``count`` elements of an array to memory, past the caches."""
+    """A loop-program statement: copy ``count`` array elements to memory, past the caches."""
 
     target: Address
     array: str
@@ -391,7 +413,7 @@ Statement = (
 
 
 class Operand(NamedTuple):
-    """A pointer ``LABEL_data`` to an operand of the region."""
+    """A kernel argument: the pointer ``LABEL_data`` to an operand of the fused region."""
 
     label: str
     operand: int
@@ -399,7 +421,9 @@ class Operand(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """Memory ``NAME_parts`` for partial results that another kernel combines."""
+    """A kernel argument: memory ``NAME_parts`` for partial results that another kernel
+    combines.
+    """
 
     name: str
     dtype: DType
@@ -413,7 +437,8 @@ class Partial(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class LoopProgram:
-    """The schedule of one kernel: arguments, loops and statements, independent of the language.
+    """The schedule of one kernel: arguments, loops and statements, independent of the
+    language.
 
     Attributes:
         work: how work is divided.
@@ -441,5 +466,7 @@ class LoopProgram:
 
     @property
     def watched(self) -> list[tuple[str, int]]:
-        """Ops and axes that the checked indices are for, each once."""
+        """Return the distinct (op name, axis) pairs whose indices the kernel checks for
+        range.
+        """
         return list(dict.fromkeys((g.op, g.axis) for g in self.checks))

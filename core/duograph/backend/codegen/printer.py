@@ -1,4 +1,4 @@
-"""Print scalar expressions as functions of a dialect.
+"""Print scalar expressions as source code of functions in a dialect of C.
 
 Builders of kernels and `loop_printer` call it:
 
@@ -55,7 +55,8 @@ def trace_scalar(
     attributes: Mapping[str, Any],
     result: DType,
 ) -> Expr:
-    """Return the expression that an op's `scalar` rule computes for named operands of given dtypes.
+    """Return the expression that an op's `scalar` rule computes for named operands of
+    given dtypes.
 
     `attributes` are Python values, or `Expr` for those known only at run time. The result is cast
     to the dtype in which `result` is computed.
@@ -66,7 +67,9 @@ def trace_scalar(
 
 
 class _Printer:
-    """Prints one scalar expression as source code; `lines` define the named subexpressions."""
+    """Prints one scalar expression as source code; `lines` define the named
+    subexpressions.
+    """
 
     def __init__(self, dialect: Dialect, prefix: str = "t") -> None:
         self.dialect = dialect
@@ -77,7 +80,9 @@ class _Printer:
         self.uses: dict[Hashable, int] = {}
 
     def key(self, e: Expr) -> Hashable:
-        """A key that is equal for equal expressions, so that repeated values are computed once."""
+        """Return a dict key that is equal for equal expressions, which are then computed
+        once.
+        """
         found = self.keys.get(id(e))
         if found is None:
             value = repr(e.value) if e.op == "const" else e.value
@@ -86,7 +91,7 @@ class _Printer:
         return found
 
     def count(self, e: Expr) -> None:
-        """Count the uses of every value."""
+        """Count the uses of every subexpression of an expression."""
         key = self.key(e)
         self.uses[key] = self.uses.get(key, 0) + 1
         if self.uses[key] == 1:
@@ -109,7 +114,7 @@ class _Printer:
         return self.line(e, text) if self.uses[key] > 1 else text
 
     def inner(self, e: Expr) -> str:
-        """The expression as an operand of an operator."""
+        """Return the source text of an expression as an operand of an operator."""
         text = self.text(e)
         if e.op == "const":
             return f"({text})" if text.startswith("-") else text
@@ -160,7 +165,7 @@ class _Printer:
         return self.real(value, dtype)
 
     def real(self, value: float, dtype: DType) -> str:
-        """The literal of a real number."""
+        """Return the source literal of a real number."""
         bits32 = dtype is float32
         if math.isnan(value):
             return "DG_NAN_F32" if bits32 else "(f64)DG_NAN_F32"
@@ -179,7 +184,7 @@ class _Printer:
         return text + ("f" if bits32 else "")
 
     def operation(self, e: Expr) -> str:
-        """The text of an operator or a function call."""
+        """Return the source text of an expression that is an operator or a function call."""
         op, dtype = e.op, e.dtype
         if op == "cast":
             return self.cast(e)
@@ -212,7 +217,9 @@ class _Printer:
         return ", ".join(self.text(a) for a in e.args)
 
     def infix(self, e: Expr) -> str:
-        """The text of a binary operator; signed integers wrap around through unsigned ones."""
+        """Return the source text of a binary operator; signed integers wrap via unsigned
+        types.
+        """
         op, dtype = e.op, e.dtype
         x, y = (self.inner(a) for a in e.args)
         if op in ("+", "-", "*") and dtype.kind in "iu":
@@ -244,7 +251,7 @@ class _Printer:
 
 
 def _calls(e: Expr) -> bool:
-    """Return whether computing the expression calls a function."""
+    """Return whether the printed expression contains a function call."""
     simple = _INFIX | {"input", "const", "cast", "where", "neg", "not", "~", "abs", "make"}
     return e.op not in simple or any(_calls(a) for a in e.args)
 
@@ -262,12 +269,12 @@ def _closed(text: str) -> bool:
 
 
 def _unsigned(dtype: DType) -> str:
-    """The unsigned C type in which sums of `dtype` wrap without promotion to int."""
+    """Return the unsigned C type in which sums of `dtype` wrap without promotion to int."""
     return "u64" if dtype.itemsize == 8 else "u32"
 
 
 def is_heavy(e: Expr) -> bool:
-    """Return whether the expression costs more than arithmetic.
+    """Return whether a scalar expression costs more to compute than plain arithmetic.
 
     Fewer such elements are worth a thread, and keeping their values between passes pays.
     """
@@ -275,7 +282,9 @@ def is_heavy(e: Expr) -> bool:
 
 
 def print_expression(dialect: Dialect, e: Expr, prefix: str = "t") -> tuple[list[str], str]:
-    """Lines that define shared values, named with `prefix`, and the text of the expression."""
+    """Return source lines that define repeated subexpressions, and the text of the
+    expression.
+    """
     printer = _Printer(dialect, prefix)
     printer.count(e)
     text = printer.text(e)
@@ -285,7 +294,7 @@ def print_expression(dialect: Dialect, e: Expr, prefix: str = "t") -> tuple[list
 def print_function(
     dialect: Dialect, name: str, parameters: Sequence[tuple[str, DType]], e: Expr
 ) -> str:
-    """An inlined function `name` that returns the expression."""
+    """Return the source of an inlined function `name` that returns a scalar expression."""
     lines, text = print_expression(dialect, e)
     head = ", ".join(f"{SUFFIX[compute_dtype(d)]} {p}" for p, d in parameters)
     body = "".join(f"    {line}\n" for line in [*lines, f"return {text};"])

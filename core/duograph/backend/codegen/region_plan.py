@@ -1,4 +1,4 @@
-"""The plan of a fused region: loop nest, strides of operands, values as expressions.
+"""The region plan of a fused region: loop nest, strides of operands, values as expressions.
 
 `plan_region` is called on the graph of a region, by fusion as a check and by backends before
 `scheduling` turns the plan into a loop program. A plan names no device and no dialect.
@@ -66,11 +66,13 @@ __all__ = [
 
 
 class NoLoopNest(Exception):
-    """The operands of a region do not fit one loop nest; the caller runs its ops one by one."""
+    """The operands of a region do not fit one loop nest; the caller runs its ops one by
+    one.
+    """
 
 
 class Gathered(NamedTuple):
-    """The part of an offset that an index operand supplies.
+    """The part of a memory offset that comes from the index operand of a gather or scatter.
 
     Attributes:
         label: the access that reads the index.
@@ -87,7 +89,8 @@ class Gathered(NamedTuple):
 
 
 class Access(NamedTuple):
-    """One way in which a kernel's loop nest reads an operand: strides, or an index per element.
+    """One way in which a kernel's loop nest reads an operand: strides, or an index per
+    element.
 
     Attributes:
         operand: which operand of the region.
@@ -126,7 +129,9 @@ class Computed(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """A row value that pass `stage - 1` accumulates from the inner value `source`."""
+    """A value per row of a fused region: the reduction of the inner value `source` over the
+    row.
+    """
 
     name: str
     node: GraphNode
@@ -136,12 +141,13 @@ class Reduction(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """How elements are combined: "+" or "max"."""
+        """How the reduction combines elements: "+" or "max"."""
         return self.node.op.traits.reduction or ""
 
 
 class Scatter(NamedTuple):
-    """A result that starts as a copy of a tensor and whose rows the region updates in order.
+    """A scatter at the end of a fused region: updates rows of a copy of a tensor, in index
+    order.
 
     Attributes:
         source: the inner value with the updates.
@@ -158,12 +164,14 @@ class Scatter(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Whether updates are added ("+") or written ("=")."""
+        """Whether the scatter adds its updates to the elements ("+") or replaces these
+        ("=").
+        """
         return self.node.op.traits.scatter or ""
 
 
 class RegionPlan(NamedTuple):
-    """All that the scheduler needs to know of a region.
+    """All that the scheduler needs to know of a fused region.
 
     Attributes:
         n: number of inner elements.
@@ -188,7 +196,7 @@ class RegionPlan(NamedTuple):
 
     @property
     def stages(self) -> int:
-        """Number of passes over a row."""
+        """Number of loops over the elements of each row that the fused region needs."""
         return 1 + max(
             (v.stage for v in self.values if isinstance(v, Computed) and not v.row), default=0
         )
@@ -197,7 +205,7 @@ class RegionPlan(NamedTuple):
 def expression_of(
     op: Op, operands: Sequence[Expr], attributes: Mapping[str, Any], result: DType
 ) -> Expr:
-    """The value of an elementwise op, rounded to `result` as in the op's own kernel."""
+    """Return the scalar expression of an elementwise op, rounded to the dtype `result`."""
     assert op.scalar_rule is not None
     real = operands[-1].dtype
     parameters = parameter_names(op)
@@ -212,7 +220,7 @@ _AccessKey: TypeAlias = tuple[int, bool, tuple[tuple[int, int], ...], Gathered |
 
 
 class _Planner:
-    """Builds the kernel plan of one fused region, node by node.
+    """Builds the region plan of one fused region, node by node.
 
     Attributes:
         accesses: (operand, row, strides, gathered) -> (label, operand, row, strides).
@@ -255,7 +263,9 @@ class _Planner:
         return self.row != 0 and type_.size != self.n
 
     def read(self, i: int, shape: tuple[int, ...], row: bool) -> tuple[Expr, str | None]:
-        """Return the name under which a value of a given shape reads value `i` of the region."""
+        """Return the expression that reads graph value `i` broadcast to a shape, and its
+        name if any.
+        """
         literal = self.literals.get(i)
         if literal is not None:
             return literal, None
@@ -286,7 +296,9 @@ class _Planner:
         return found[0]
 
     def read_gathered(self, node: GraphNode, shape: tuple[int, ...], row: bool) -> Expr:
-        """The result of a gather, broadcast to `shape`, as a read through its index."""
+        """Return the expression that reads a gather's source through its index, broadcast to
+        `shape`.
+        """
         source, indices = node.operands[0] or 0, node.operands[1] or 0
         if any(i >= self.graph.n_params for i in (source, indices)):
             raise NoLoopNest("a gather of what the region itself computes")
@@ -305,7 +317,7 @@ class _Planner:
         return Expr("input", compute_dtype(self.types[source].dtype), (), label)
 
     def add(self, node: GraphNode) -> None:
-        """Plan the value of a node."""
+        """Add the value that a graph node computes to the region plan."""
         op, attributes = node.op, node.attributes
         (result,) = node.results
         type_ = self.types[result]
@@ -354,7 +366,7 @@ class _Planner:
         self.enter(made)
 
     def scatter(self, node: GraphNode, name: str) -> None:
-        """Plan a scatter of a value that the region computes."""
+        """Add a scatter node, whose updates the fused region computes, to the region plan."""
         target, indices, updates = (i or 0 for i in node.operands)
         if indices >= self.graph.n_params or (
             target >= self.graph.n_params and target not in self.literals
@@ -376,12 +388,14 @@ class _Planner:
         self.names[node.results[0]] = name
 
     def enter(self, made: Computed | Reduction) -> None:
-        """Append a computed value to the plan of the region."""
+        """Append a computed value to the region plan."""
         self.values.append(made)
         self.known[made.name] = made
 
     def axes(self) -> tuple[int, ...]:
-        """The axes of the loop nest: split wherever the strides of any access change."""
+        """Return the sizes of the loop nest's axes, split wherever the strides of any access
+        change.
+        """
         cuts = {self.n, 1}
         if self.row:
             cuts.add(self.row)
@@ -403,7 +417,7 @@ class _Planner:
         return tuple(big // small for big, small in itertools.pairwise(ordered)) or (1,)
 
     def plan(self) -> RegionPlan:
-        """Plan all nodes of the fused region and return the plan."""
+        """Add all nodes of the fused region and return its region plan."""
         for node in self.graph.nodes:
             self.add(node)
         axes = self.axes()
@@ -448,7 +462,8 @@ class _Planner:
 
 
 def plan_region(graph: Graph) -> RegionPlan | None:
-    """Plan the loop nest, operand accesses and expressions of a fused region.
+    """Return the region plan of a fused region: its loop nest, operand accesses and
+    expressions.
 
     Returns None when its operands do not fit one loop nest or an op has no scalar form.
     """
@@ -459,13 +474,13 @@ def plan_region(graph: Graph) -> RegionPlan | None:
 
 
 def gathered_in(plan: RegionPlan) -> list[Gathered]:
-    """Every index that a region reads or writes through."""
+    """Return every gather or scatter index through which a fused region reads or writes."""
     found = [a.gathered for a in plan.accesses.values() if a.gathered is not None]
     return found + [v.at for v in plan.values if isinstance(v, Scatter)]
 
 
 def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
-    """Pairs (operand, result) that may share memory.
+    """Return the pairs (operand, result) of a fused region that may share memory.
 
     Such an operand is read element by element in the order in which the result is written, by a
     region of one pass.

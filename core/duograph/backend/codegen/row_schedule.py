@@ -1,7 +1,7 @@
-"""Schedule regions that reduce along rows: each row is walked once for each pass.
+"""Schedule fused regions that reduce along rows: each row is looped over once for each pass.
 
-Pass k computes the values that depend on the reductions of the passes before it. A span of rows belongs to one
-work item, or (GROUP) every row to a group of them, whose items share its elements.
+Pass k computes the values that depend on the reductions of the passes before it. A span of rows
+belongs to one work item, or (GROUP) every row to a group of them, whose items share its elements.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ ROW_BYTES, KEPT, SHORT_ROW = 32768, 16, 16
 
 
 def row_program(target: Target, plan: RegionPlan) -> LoopProgram:
-    """Schedule a region that reduces along rows."""
+    """Return the loop program of a fused region that reduces along rows."""
     if target.spans or plan.row <= SHORT_ROW:
         return _RowSpan(target, plan).made()
     return _GroupRow(target, plan).made()
 
 
 class _Rows(Scheduler):
-    """Schedules the passes over a row of a fused region that reduces along rows."""
+    """Schedules the loops (passes) over a row of a fused region that reduces along rows."""
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         super().__init__(target, plan)
@@ -74,7 +74,9 @@ class _Rows(Scheduler):
         self.kept = self.to_keep()
 
     def to_keep(self) -> set[str]:
-        """The values that two passes need and that cost more than a load."""
+        """Return the names of costly values that two loops over a row need, to be kept in
+        arrays.
+        """
         passes: dict[str, int] = {}
         for targets in self.targets:
             for v in self.closure(targets, set()):
@@ -90,14 +92,18 @@ class _Rows(Scheduler):
         return found
 
     def kept_arrays(self, extent: int) -> list[Statement]:
-        """Declare the arrays that keep values of a row from one pass to the next."""
+        """Return declarations of the arrays that keep values of a row for the next loop over
+        it.
+        """
         return [
             Array(SUFFIX[compute_dtype(self.values[v].dtype)], f"{v}_kept", number(extent))
             for v in sorted(self.kept)
         ]
 
     def row(self) -> list[Statement]:
-        """Schedule one row: pointers, then every pass after the row values that the pass needs."""
+        """Return the statements that compute one row: pointers, then each loop over the
+        row.
+        """
         row = name("row")
         body = [*self.offsets(row), *self.hoist(self.fixed)]
         for x in self.moving:
@@ -119,7 +125,7 @@ class _Rows(Scheduler):
         return body
 
     def results(self, lane_zero: bool = False) -> list[Statement]:
-        """Schedule the stores of the results that have one element per row."""
+        """Return the statements that store the results that have one element per row."""
         return [
             Store(f"out{k}", name("row"), dtype, result, lane_zero=lane_zero)
             for k, (result, dtype) in enumerate(self.plan.outputs)
@@ -129,13 +135,17 @@ class _Rows(Scheduler):
     def walk(
         self, stage: int, targets: list[str], known: set[str], sums: list[Reduction]
     ) -> list[Statement]:
-        """Schedule one pass over a row: initialise its reductions, loop over elements, finish them."""
+        """Return the statements of one loop over a row, with start and end of its
+        reductions.
+        """
         raise NotImplementedError
 
     def elements(
         self, stage: int, targets: list[str], known: set[str], at: Index
     ) -> tuple[list[Statement], set[str]]:
-        """The statements of a pass for one element, and the operands it reads; kept values at `at`."""
+        """Return the statements for one element of a loop over a row, and the operands
+        read.
+        """
         loads_kept = {v for v in self.kept if self.values[v].stage < stage}
         values = self.closure(targets, known | loads_kept)
         used = set(self.read_by(values))
@@ -154,7 +164,9 @@ class _Rows(Scheduler):
 
 
 class _RowSpan(_Rows):
-    """Schedules the rows of a work item sequentially."""
+    """Schedules a fused region so that each work item computes its rows one after the
+    other.
+    """
 
     def made(self) -> LoopProgram:
         rows = For("row", name("begin"), name("end"), [*self.row(), *self.results()])
@@ -179,7 +191,7 @@ class _RowSpan(_Rows):
 
 
 class _GroupRow(_Rows):
-    """Schedules one row per group of work items, with reductions through shared memory."""
+    """Schedules a fused region so that a group of work items computes each row together."""
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         assert target.lanes is not None
@@ -191,7 +203,7 @@ class _GroupRow(_Rows):
         return super().to_keep() if self.each <= KEPT else set()
 
     def combine(self, v: Reduction) -> Combine:
-        """Return how a group of work items combines a reduction."""
+        """Return how a group of work items combines two partial values of a reduction."""
         return self.target.combine(v.kind, v.dtype)
 
     def made(self) -> LoopProgram:

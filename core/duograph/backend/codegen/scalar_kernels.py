@@ -1,4 +1,5 @@
-"""Elementwise kernels of single ops, for each op with a `scalar` slot and each dtype it takes.
+"""Elementwise kernels of single ops, for each op with a `scalar` slot and each dtype it
+takes.
 
 A backend that compiles ahead of time prints all of them (`scalar_kernels`); one that compiles on
 demand asks `scalar_kernel` for one. Attributes annotated `float` are parameters of the kernel, in
@@ -35,7 +36,9 @@ GRAIN, HEAVY_GRAIN = 65536, 16384
 
 
 def grain_of(heavy: bool) -> int:
-    """Elements that are worth a thread; `heavy` as from `printer.is_heavy`."""
+    """Return the number of elements that are worth a thread; fewer for `heavy`
+    expressions.
+    """
     return HEAVY_GRAIN if heavy else GRAIN
 
 
@@ -100,7 +103,7 @@ class ScalarKernel(NamedTuple):
 
 @functools.cache
 def _annotations(op: Op) -> dict[str, str]:
-    """The annotations of an op's parameters, as text."""
+    """Return the type annotations of an op function's parameters, as text."""
     found = {}
     for p in op.__signature__.parameters.values():
         a = p.annotation
@@ -109,12 +112,14 @@ def _annotations(op: Op) -> dict[str, str]:
 
 
 def parameter_names(op: Op) -> tuple[str, ...]:
-    """The attributes of an op that are parameters of its kernels."""
+    """Return the names of an op's attributes that are run-time parameters of its kernels."""
     return op.real_attributes
 
 
 def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) -> str | None:
-    """The name of the kernel for these operand dtypes, or None if an attribute rules it out."""
+    """Return the name of an op's elementwise kernel for operand dtypes; None if there is
+    none.
+    """
     parts = [op.name]
     if len(set(dtypes)) == 1:
         parts.append(SUFFIX[dtypes[0]])
@@ -155,7 +160,7 @@ def scalar_kernel(
 
 
 def scalar_kernels(ops: Mapping[str, Op] = OPS) -> Iterator[ScalarKernel]:
-    """All elementwise kernels of an op table, in the order of op names."""
+    """Return all elementwise kernels of an op table, in the order of op names."""
     for _, op in sorted(ops.items()):
         if op.scalar_rule is None or op.variadic:
             continue

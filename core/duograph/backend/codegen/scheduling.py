@@ -1,4 +1,4 @@
-"""Schedule a region: divide its work over work items and arrange it in loops.
+"""Schedule a fused region: divide its work over work items and arrange it in loops.
 
 `schedule` is the one planner for all backends: it turns a `RegionPlan` and the `Target` of a
 dialect into a `LoopProgram`. Reductions along rows are in `row_schedule`, reductions of columns and
@@ -77,7 +77,9 @@ class Target:
 
 
 class Scheduler:
-    """The base of all schedules: pointers, loads and definitions of values."""
+    """Base class that builds a loop program from a region plan: pointers, loads and
+    values.
+    """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         self.target = target
@@ -87,7 +89,9 @@ class Scheduler:
         self.computed = {v.name: v for v in plan.values if isinstance(v, Computed)}
 
     def program(self, work: Work, size: int, unit: int, body: list[Statement]) -> LoopProgram:
-        """Return the loop program of a region with the given statements as its body."""
+        """Return the loop program of the fused region with the given statements as its
+        body.
+        """
         accesses = self.plan.accesses.items()
         return LoopProgram(
             work,
@@ -103,12 +107,16 @@ class Scheduler:
     # ---- how operands move ----------------------------------------------------------------------
 
     def is_indexed(self, label: str) -> bool:
-        """Return whether the inner loop reads an operand through another index each iteration."""
+        """Return whether the inner loop reads an operand through another index each
+        iteration.
+        """
         g = self.plan.accesses[label].gathered
         return g is not None and self.plan.accesses[g.label].strides[-1] != 0
 
     def moves(self, label: str) -> bool:
-        """Return whether the inner loop reads another element of the operand each iteration."""
+        """Return whether the inner loop reads another element of the operand each
+        iteration.
+        """
         return self.plan.accesses[label].strides[-1] != 0 or self.is_indexed(label)
 
     def is_invariant(self, label: str) -> bool:
@@ -121,7 +129,9 @@ class Scheduler:
     # ---- statements -----------------------------------------------------------------------------
 
     def offsets(self, row: Index) -> list[Statement]:
-        """Name ``LABEL_from``, the offset of each operand in row `row` of the outer axes."""
+        """Return statements that define ``LABEL_from``, the offset where row `row` of an
+        operand begins.
+        """
         axes = self.plan.axes[:-1]
         moving = {
             label: a.strides
@@ -151,11 +161,11 @@ class Scheduler:
         return found
 
     def let(self, variable: str, value: Index) -> Let:
-        """A constant of the index type."""
+        """Return the statement that defines a constant of the kernel's index type."""
         return Let(self.index, ((variable, value),))
 
     def row_start(self, label: str, access: Access) -> Address:
-        """The address where the current row of an operand begins."""
+        """Return the address where the current row of an operand begins."""
         offsets = []
         if any(access.strides[: len(self.plan.axes) - 1]):
             offsets.append(name(f"{label}_from"))
@@ -164,7 +174,9 @@ class Scheduler:
         return Address(f"{label}_data", tuple(offsets))
 
     def point(self, label: str, first: str = "") -> list[Statement]:
-        """Name ``LABEL_row``, from which the inner loop reads; `first`: its first position."""
+        """Return statements that define ``LABEL_row``, the pointer through which the inner
+        loop reads.
+        """
         a = self.plan.accesses[label]
         found: list[Statement] = []
         if a.gathered and not self.is_indexed(label):
@@ -176,7 +188,9 @@ class Scheduler:
         return [*found, Pointer(f"{label}_row", a.dtype, address)]
 
     def hoist(self, labels: Iterable[str]) -> list[Statement]:
-        """Load the operands that the inner loop does not move."""
+        """Return statements that load, before the inner loop, the operands constant in that
+        loop.
+        """
         found: list[Statement] = []
         for label in labels:
             a = self.plan.accesses[label]
@@ -186,7 +200,9 @@ class Scheduler:
         return found
 
     def load(self, label: str, at: Index) -> list[Statement]:
-        """Load a moving operand at position `at` of the inner loop."""
+        """Return statements that load an operand's element at position `at` of the inner
+        loop.
+        """
         a = self.plan.accesses[label]
         step, row = a.strides[-1], Address(f"{label}_row")
         index = _scaled(at, step)
@@ -199,7 +215,9 @@ class Scheduler:
         ]
 
     def define(self, value: Computed) -> list[Statement]:
-        """Emit the definition of a value, unless it would define a name as itself."""
+        """Return the statement that defines a value; none if it would define a name as
+        itself.
+        """
         e = value.expression
         if e.op == "input" and str(e.value) == value.name:
             return []
@@ -208,7 +226,9 @@ class Scheduler:
     # ---- values to compute -------------------------------------------------------------------------
 
     def closure(self, targets: Iterable[str], known: set[str]) -> list[Computed]:
-        """The values to compute for `targets`, in order, when the values `known` exist."""
+        """Return the values to compute, in order, for `targets`, when those in `known`
+        exist.
+        """
         needed: set[str] = set()
         queue = [t for t in targets if t not in known]
         while queue:
@@ -235,12 +255,16 @@ class Scheduler:
 
 
 def element_program(target: Target, plan: RegionPlan) -> LoopProgram:
-    """Schedule a fused region that has no reductions: one loop over its elements."""
+    """Return the loop program of a fused region without reductions: one loop over its
+    elements.
+    """
     return _Elements(target, plan).made()
 
 
 class _Elements(Scheduler):
-    """Schedules one loop over the elements of a region, row by row if an operand is broadcast."""
+    """Schedules one loop over a fused region's elements, row by row if an operand is
+    broadcast.
+    """
 
     def made(self) -> LoopProgram:
         self.inner = self.plan.axes[-1]
@@ -252,7 +276,9 @@ class _Elements(Scheduler):
         return self.program(Work.ITEM, self.plan.n, 1, self.item())
 
     def item(self) -> list[Statement]:
-        """Schedule one element of the region per work item."""
+        """Return the kernel body in which each work item computes one element of the fused
+        region.
+        """
         i, j = name("i"), name("i")
         body: list[Statement] = [
             Position(self.index, "i", "item"),
@@ -268,7 +294,7 @@ class _Elements(Scheduler):
         return [*body, *self.compute([(f"out{k}", i) for k in range(len(self.plan.outputs))])]
 
     def compute(self, targets: Sequence[tuple[str, Index]]) -> list[Statement]:
-        """Define all values and store each result in its target."""
+        """Return statements that compute all values of one element and store the results."""
         body = [statement for v in self.needed for statement in self.define(v)]
         for (target, at), (value, dtype) in zip(targets, self.plan.outputs, strict=True):
             body.append(Store(target, at, dtype, value))
@@ -277,12 +303,12 @@ class _Elements(Scheduler):
     def loop(
         self, variable: str, begin: Index, end: Index, targets: Sequence[tuple[str, Index]]
     ) -> For:
-        """The loop over elements begin .. end."""
+        """Return the loop over the elements begin .. end of the fused region."""
         loads = [s for x in self.moving for s in self.load(x, name(variable))]
         return For(variable, begin, end, [*loads, *self.compute(targets)], Order.INDEPENDENT)
 
     def span(self) -> list[Statement]:
-        """Elements begin .. end, by blocks where a row ends or memory is prefetched or streamed."""
+        """Return the kernel body in which a work item computes the elements begin .. end."""
         results = self.plan.outputs
         invariant = [x for x in self.labels if self.is_invariant(x)]
         fixed = [x for x in self.labels if x not in invariant and x not in self.moving]
@@ -318,24 +344,26 @@ class _Elements(Scheduler):
 
 
 def array_of(variable: str, dtype: DType, extent: int) -> Array:
-    """Declare an array of stored elements that starts on its own cache line."""
+    """Return the declaration of an array of elements that starts on its own cache line."""
     return Array(SUFFIX[dtype], variable, number(extent), Space.ALIGNED)
 
 
 def _scaled(at: Index, step: int) -> Index:
-    """`at` steps of an operand, in elements."""
+    """Return the offset in elements after `at` positions along an axis of a given stride."""
     return at if step == 1 else at * step
 
 
 def _inputs(e: Expr) -> list[str]:
-    """The names of the inputs of an expression."""
+    """Return the names of the inputs of a scalar expression."""
     if e.op == "input":
         return [str(e.value)]
     return [label for a in e.args for label in _inputs(a)]
 
 
 def _reach(plan: RegionPlan) -> int:
-    """The largest offset in any buffer, or the number of elements."""
+    """Return an upper bound of every index of a region: largest buffer offset or element
+    count.
+    """
     found = [plan.n]
     for a in plan.accesses.values():
         far = sum((size - 1) * step for size, step in zip(plan.axes, a.strides, strict=True))

@@ -1,4 +1,4 @@
-"""Ops along one axis with a work item for each line.
+"""Kernels of ops along one axis: a work item for each line of elements along that axis.
 
 Cumulative sums and extremes, argmax and argmin, sorting, gather and scatter of elements. On a grid
 a few long lines are left to the op's decomposition, since few work items would run.
@@ -45,7 +45,7 @@ class Lines:
         return self.device.serial or self.count >= FEW_LINES or self.n <= LONG_LINE
 
     def begin(self) -> None:
-        """Begin the loop over lines, after the buffers are declared."""
+        """Emit the start of the kernel's loop over lines, after the buffers are declared."""
         k = self.k
         for name, value in (("count", self.count), ("n", self.n), ("step", self.inner)):
             k.number(name, value)
@@ -58,7 +58,7 @@ class Lines:
         k.line("const ix from = line / step * n * step + line % step;")
 
     def end(self) -> Launch:
-        """End the loop over lines and return the kernel launch."""
+        """Emit the end of the kernel's loop over lines and return the kernel launch."""
         self.k.close()
         if self.device.serial:
             return self.k.launch(ceil_div(self.count, self.grain))
@@ -100,7 +100,7 @@ def _scan(
 def cumsum(
     device: GridDevice, types: Types, results: Types, *, axis: int, exclusive: bool, reverse: bool
 ) -> Plan | None:
-    """Plan cumulative sums along an axis."""
+    """Return the kernel launch plan of cumulative sums along an axis."""
     return _scan(device, "sum", types, axis, exclusive, reverse)
 
 
@@ -108,12 +108,12 @@ def cumsum(
 def cumprod(
     device: GridDevice, types: Types, results: Types, *, axis: int, exclusive: bool, reverse: bool
 ) -> Plan | None:
-    """Plan cumulative products along an axis."""
+    """Return the kernel launch plan of cumulative products along an axis."""
     return _scan(device, "prod", types, axis, exclusive, reverse)
 
 
 def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bool) -> Plan | None:
-    """cummax and cummin (ties: the later), argmax and argmin (ties: the first); NaN wins."""
+    """Return the kernel launch plan of cummax, cummin, argmax or argmin; NaN wins."""
     (x,) = types
     if not x.size:
         return Plan(())  # the kernel reads the first element of a line
@@ -163,7 +163,9 @@ def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bo
 
 
 def _register(name: str, sign: str, running: bool) -> None:
-    """Register the plan builder of a cumulative op in the kernel table."""
+    """Register the kernel launch plan builder of an extreme op, such as cummax, by op
+    name.
+    """
 
     @kernel(name)
     def builder(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
@@ -180,7 +182,9 @@ for _name, _sign, _running in (
 def sort(
     device: GridDevice, types: Types, results: Types, *, axis: int, descending: bool
 ) -> Plan | None:
-    """Merge-sort the indices of each line (stable, NaN last), then gather the values."""
+    """Return the launch plan of a sort: merge-sort indices of each line, then gather the
+    values.
+    """
     (x,) = types
     lines = Lines(device, "sort", x.shape, axis, x.size)
     if not lines.suits:
@@ -231,13 +235,15 @@ def sort(
 
 
 def _lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
-    """Return whether indices and operand have equal shapes except along the axis."""
+    """Return whether the indices and operand of a gather or scatter differ in shape only at
+    the axis.
+    """
     return x.shape[:axis] + x.shape[axis + 1 :] == indices.shape[:axis] + indices.shape[axis + 1 :]
 
 
 @kernel("gather_elements")
 def gather_elements(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """out[line, i] = x[line, indices[line, i]]."""
+    """Return the kernel launch plan of out[line, i] = x[line, indices[line, i]]."""
     x, indices = types
     if not _lined_up(x, indices, axis):
         return None
@@ -292,7 +298,9 @@ def _scatter_elements(device: GridDevice, types: Types, axis: int, add: bool) ->
 def scatter_elements_set(
     device: GridDevice, types: Types, results: Types, *, axis: int
 ) -> Plan | None:
-    """Copy x and replace elements, in the order of the indices."""
+    """Return the launch plan of a copy of x with elements replaced, in the order of the
+    indices.
+    """
     return _scatter_elements(device, types, axis, False)
 
 
@@ -300,7 +308,9 @@ def scatter_elements_set(
 def scatter_elements_add(
     device: GridDevice, types: Types, results: Types, *, axis: int
 ) -> Plan | None:
-    """Copy x and add to its elements, in the order of the indices."""
+    """Return the launch plan of a copy of x with updates added, in the order of the
+    indices.
+    """
     return _scatter_elements(device, types, axis, True)
 
 
@@ -308,7 +318,7 @@ def scatter_elements_add(
 def max_pool_grad(
     device: GridDevice, types: Types, results: Types, *, input_shape: Sequence[int]
 ) -> Plan | None:
-    """Fill with zeros, then add each cotangent to the element that was the maximum."""
+    """Return the launch plan of the max_pool gradient: cotangents are added at the maxima."""
     dout, indices = types
     (out,) = results
     planes = dout.shape[0] * dout.shape[1]

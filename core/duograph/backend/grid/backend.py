@@ -60,7 +60,7 @@ class GridBackend(Backend):
         )
 
     def device(self, device_id: int) -> GridDevice:
-        """The device with this index, opened at first use."""
+        """Return the device with a given index, opened at first use."""
         raise NotImplementedError(f"{type(self).__name__}: has no device()")
 
     def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Handle:
@@ -114,7 +114,9 @@ class GridBackend(Backend):
         results: tuple[TensorType, ...],
         attributes: Mapping[str, Any],
     ) -> Plan | Call | None:
-        """The launches of a call of the op; a backend's own builder may return the call itself."""
+        """Return the kernel launch plan (or prepared call) of an op for given types, or
+        None.
+        """
         for table in (self.kernels, KERNELS):
             builder = table.get(op.name)
             if builder is not None:
@@ -134,7 +136,7 @@ class GridBackend(Backend):
         results: tuple[Any, ...],
         single: bool | None = None,
     ) -> Call:
-        """Return the prepared call of a plan, which allocates results and scratch and launches
+        """Return the prepared call of a launch plan: allocates results and scratch, launches
         kernels.
 
         `single`: whether it returns one handle rather than a tuple; by default when there is one
@@ -179,7 +181,7 @@ class GridBackend(Backend):
         return compile_regions(self, self.device(device_id), regions)
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
-        """A function of handles that launches the kernel."""
+        """Return a function of buffer handles that launches a kernel."""
         module = self.module(device, name, launch.source)
         run = device.launcher(
             module, launch.name, launch.groups, launch.size, len(launch.buffers), launch.scalars
@@ -187,7 +189,7 @@ class GridBackend(Backend):
         return self.record(device).watching(run) if RECORD in launch.buffers else run
 
     def record(self, device: GridDevice) -> IndexRecord:
-        """The device's record of wrong indices, created at first use."""
+        """Return the device's record of out-of-range indices, created at first use."""
         if device.record is None:
             words = TensorType.of((SIZE,), int64)
             handle = device.allocate(words.nbytes, "record of indices")
@@ -196,7 +198,7 @@ class GridBackend(Backend):
         return device.record
 
     def module(self, device: GridDevice, name: str, text: str) -> Any:
-        """The module of a source, built at first use."""
+        """Return the device module built from a kernel source, at first use."""
         known = self._modules.setdefault(device, {})
         found = known.get(text)
         if found is None:
@@ -206,7 +208,7 @@ class GridBackend(Backend):
         return found
 
     def check(self, device: GridDevice, name: str, source: str) -> None:
-        """Refuse a source that needs a capability which the device lacks.
+        """Raise an error if a kernel source needs a capability that the device lacks.
 
         Raises:
             UnsupportedOpError: it names the op and the capability.
@@ -220,7 +222,7 @@ class GridBackend(Backend):
                 )
 
     def usable_dtypes(self, device: GridDevice, dtypes: tuple[DType, ...]) -> tuple[DType, ...]:
-        """The dtypes of `dtypes` that the device can compute with."""
+        """Return those of the given dtypes that the device can compute with."""
         if "fp64" in device.capabilities:
             return dtypes
         return tuple([d for d in dtypes if d.name not in ("float64", "complex128")])

@@ -31,7 +31,8 @@ MOST_PARTS = 64
 
 @dataclasses.dataclass(frozen=True)
 class _Geometry:
-    """The sizes of a convolution: batch, channels, spatial axes, kernel, stride, padding, groups.
+    """The sizes of a convolution: batch, channels, spatial axes, kernel, stride, padding,
+    groups.
 
     The input is (images, groups * channels, *size), the result (images, groups * filters, *places).
     """
@@ -79,7 +80,7 @@ def _geometry(
 
 
 def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
-    """Return source texts for the positions of flat index `at` along axes of given sizes."""
+    """Return source texts of the coordinates of flat index `at` along axes of given sizes."""
     found = []
     rest = at
     for size in reversed(sizes[1:]):
@@ -89,12 +90,14 @@ def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
 
 
 def _image_size(label: str, lines: str, places: str) -> str:
-    """The text of the number of elements of an image."""
+    """Return source text for the number of elements of an image."""
     return f"{label}_groups * {label}_{lines} * {label}_{places}"
 
 
 def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str, str]:
-    """The offset of the image that a position along the depth is in; -1 past the last image."""
+    """Return name and source text of the offset of the image at a position along the
+    depth.
+    """
     image = f"({label}_part * {label}_each + ({depth}) / {label}_places)"
     return (
         f"{label}_start",
@@ -103,14 +106,15 @@ def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str
 
 
 def _where(inside: Sequence[str], element: str, dtype: DType) -> str:
-    """An element, or 0 where a condition does not hold."""
+    """Return source text that selects an element, or 0 where a condition does not hold."""
     zero = "(u16)0" if dtype.itemsize == 2 else "0"
     return f"({' && '.join(inside)} ? {element} : {zero})"
 
 
 @dataclasses.dataclass(frozen=True)
 class _Window(Operand):
-    """Elements of images under the taps of a kernel, 0 in the padding (im2col).
+    """Matmul operand with the elements of images under a convolution's taps (im2col,
+    unstored).
 
     Attributes:
         transposed: False: a line is a position of the result, the depth runs over channels and
@@ -217,7 +221,7 @@ class _Window(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _Contributions(Operand):
-    """Gradients of the results that an element of the image contributed to.
+    """Matmul operand with the result gradients that each element of an image contributed to.
 
     A line is a position of the image, the depth runs over filters and taps. `whole`: lines continue
     from one image to the next.
@@ -292,7 +296,7 @@ class _Contributions(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _TransposedWeights(Operand):
-    """Transposed weights: a line is a channel, the depth runs over filters and taps."""
+    """Matmul operand with transposed convolution weights: a line is a channel."""
 
     channels: int
     filters: int
@@ -323,7 +327,7 @@ class _TransposedWeights(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _Results(Operand):
-    """Gradients of results: a line is a filter, the depth runs over positions of several images."""
+    """Matmul operand with gradients of convolution results: a line is a filter."""
 
     geometry: _Geometry
     images_each: int
@@ -376,7 +380,7 @@ def _over_images(
     columns: Operand,
     out: TensorType,
 ) -> Plan:
-    """One matmul for all images on a grid, so that small images fill tiles together."""
+    """Return the convolution matmul as one for all images, so that small ones share tiles."""
     rows, run, depth = sizes
     plain = g.taps == 1 and set(g.stride) == {1} and not any(g.low) and g.size == g.places
     if plain and run >= 128:  # the columns are the image itself
@@ -391,12 +395,14 @@ def _over_images(
 
 
 def _images_at_once(g: _Geometry, dtype: DType, each: int) -> int:
-    """Images whose packed operand, `each` elements for one image, fits into scratch."""
+    """Return how many images' packed operand, `each` elements an image, fit into scratch
+    memory.
+    """
     return max(1, min(g.images, PACKED // max(1, each * sum_dtype(dtype).itemsize)))
 
 
 def _joined(parts: Sequence[Plan]) -> Plan:
-    """Concatenate plans that run in sequence and share their scratch memory."""
+    """Concatenate kernel launch plans that run in sequence and share their scratch memory."""
     scratch = [max(sizes) for sizes in zip(*(p.scratch for p in parts))]
     launches: list[Launch] = []
     for p in parts:
@@ -415,7 +421,9 @@ def conv(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Multiply weights by the columns of each image."""
+    """Return the launch plan of a convolution: weights times the unrolled columns of each
+    image.
+    """
     x, w = types
     (out,) = results
     if not _suits(x):
@@ -454,7 +462,9 @@ def conv_input_grad(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Multiply transposed weights by the gradients that each element of an image affects."""
+    """Return the launch plan of a convolution's input gradient: transposed weights times
+    gradients.
+    """
     y, w = types
     (out,) = results
     if not _suits(y):
@@ -495,7 +505,9 @@ def conv_weight_grad(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Multiply gradients of results by the columns, in partial sums over several images."""
+    """Return the launch plan of a convolution's weight gradient: result gradients times
+    columns.
+    """
     x, y = types
     (out,) = results
     if not _suits(x):

@@ -89,7 +89,7 @@ class GridDevice:
     tiles: Tiles | GroupTiles | None = None
 
     def build(self, source: str) -> Any:
-        """Build a source, prelude included. `GridBackend` asks once for equal sources.
+        """Build a kernel source, prelude included. `GridBackend` asks once for equal sources.
 
         Raises:
             DeviceError: the build fails; the message names files with the source and the
@@ -106,21 +106,23 @@ class GridDevice:
         buffers: int,
         scalars: Sequence[Scalar],
     ) -> Callable[..., None]:
-        """A function of `buffers` handles that launches the kernel without waiting for it.
+        """Return a function of `buffers` handles that launches a kernel without waiting for
+        it.
 
         Launches run in order. A handle may be dropped as soon as the function has returned.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
 
     def matmul(self, problem: Matmul) -> Launch | None:
-        """The device's own kernel for a matmul, or None.
+        """Return the launch of the device's own kernel for a matmul, or None.
 
         Convolutions are matmuls too: their operands compute the offset of each element.
         """
         return None
 
     def allocate(self, nbytes: int, what: str) -> Handle:
-        """A handle that owns `nbytes` uninitialised bytes; `nbytes` may be 0.
+        """Return a handle that owns `nbytes` uninitialised bytes of device memory; may be 0
+        bytes.
 
         Raises:
             DeviceMemoryError: there is not enough memory; `what` names the op for the message.
@@ -128,26 +130,30 @@ class GridDevice:
         raise NotImplementedError(f"{type(self).__name__}: has no allocate()")
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> Handle:
-        """A handle to a copy of a C-contiguous array."""
+        """Copy a C-contiguous host array to the device; return the handle."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_in()")
 
     def copy_out(
         self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> np.ndarray[Any, Any]:
-        """The values, after everything launched before has run."""
+        """Return a host array of a buffer's values, after all kernels launched before have
+        run.
+        """
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
     def synchronize(self) -> None:
-        """Return when everything launched so far has run."""
+        """Wait until all kernels launched so far have run."""
         raise NotImplementedError(f"{type(self).__name__}: has no synchronize()")
 
     def memory_stats(self) -> dict[str, int]:
-        """As `Backend.memory_stats`; `copies_in` and `copies_out` count host transfers."""
+        """Return memory statistics as `Backend.memory_stats` does, with counts of host
+        transfers.
+        """
         return {}
 
     def empty_cache(self) -> None:
         """Release cached free memory to the driver."""
 
     def compiler(self) -> str:
-        """The compiler of the kernels with its version: a line for `duograph devices`."""
+        """Return a line about the kernel compiler and its version, for `duograph devices`."""
         return self.dialect.name

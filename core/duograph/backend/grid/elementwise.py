@@ -29,7 +29,9 @@ def elementwise(
     result: TensorType,
     attributes: Mapping[str, Any],
 ) -> Plan | None:
-    """The plan of an op with a `scalar` slot, or None if these dtypes have no scalar form."""
+    """Return the launch plan of an elementwise op; None if its dtypes have no scalar
+    expression.
+    """
     dtypes = [t.dtype for t in types]
     if kernel_name(op, dtypes, attributes) is None:
         return None
@@ -75,7 +77,7 @@ def elementwise(
 
 
 class _Walk:
-    """How an operand is read at position j of the inner axis.
+    """How an elementwise kernel reads an operand at position j of the inner axis.
 
     Attributes:
         text: the element.
@@ -96,7 +98,9 @@ class _Walk:
             self.text = f"{label}[{step}]" if base == "0" else f"{label}[{base} + {step}]"
 
     def start(self, at: Sequence[str]) -> None:
-        """Emit the offset of an operand at the start of the inner axis, from the outer positions."""
+        """Emit the line that computes where an operand's inner axis starts, from outer
+        positions.
+        """
         terms = [f"{a} * {s}" for a, s in zip(at, self.outer) if s]
         if terms:
             self.kernel.line(f"const ix {self.label}_from = {' + '.join(terms)};")

@@ -45,12 +45,14 @@ ITEMS, SHORT_ROWS = 256, 64
 
 
 def _combine(device: GridDevice, kind: str, dtype: DType) -> Combine:
-    """How a reduction of a region ("+" or "max") is done on a device."""
+    """Return how a fused region's reduction ("+" or "max") combines two values on a
+    device.
+    """
     return combine_of(device, "sum" if kind == "+" else kind, dtype)
 
 
 def _target(device: GridDevice) -> Target:
-    """The description of a device for the scheduler."""
+    """Return the description of a device for the scheduler of fused regions."""
     combine = functools.partial(_combine, device)
     if device.serial:
         return Target(spans=True, combine=combine)
@@ -64,7 +66,7 @@ def _target(device: GridDevice) -> Target:
 
 
 def _scheduled(device: GridDevice, plan: RegionPlan) -> LoopProgram:
-    """The loop program of a region on a device."""
+    """Return the loop program (schedule) of a fused region on a device."""
     target = _target(device)
     if plan.columns is not None:
         return column_program(target, plan)
@@ -74,7 +76,7 @@ def _scheduled(device: GridDevice, plan: RegionPlan) -> LoopProgram:
 def _division(
     device: GridDevice, program: LoopProgram
 ) -> tuple[tuple[int, int, int], tuple[int, int, int], tuple[Scalar, ...]]:
-    """Groups, work items of a group, and the numbers of the launch of a program."""
+    """Return the launch sizes of a loop program's kernel and its scalar size arguments."""
     numbers: tuple[Scalar, ...] = ()
     items, groups = 1, program.size
     if program.work is Work.ITEM:
@@ -95,7 +97,7 @@ def _division(
 
 
 class _Printed(NamedTuple):
-    """A scheduled region and the launches around its kernel."""
+    """A scheduled fused region and the launches before and after its kernel."""
 
     name: str
     program: LoopProgram
@@ -133,7 +135,9 @@ def region_plans(
 
 
 def _combined(device: GridDevice, plan: RegionPlan, program: LoopProgram) -> list[Launch]:
-    """The launches that combine the partial results of a region with columns."""
+    """Return the launches that combine the partial results of a region's column
+    reductions.
+    """
     if not program.partials:
         return []
     assert plan.columns is not None
@@ -152,7 +156,7 @@ def _combined(device: GridDevice, plan: RegionPlan, program: LoopProgram) -> lis
 
 
 def _start(device: GridDevice, plan: RegionPlan, v: Scatter) -> Launch:
-    """The launch that writes the start values of a scatter's result."""
+    """Return the launch that writes the start values of a scatter's result."""
     assert plan.columns is not None
     whole = TensorType.of((plan.columns.outer * v.at.n * plan.columns.width,), v.dtype)
     result = plan.n_operands + [name for name, _ in plan.outputs].index(v.name)
@@ -166,7 +170,9 @@ def _start(device: GridDevice, plan: RegionPlan, v: Scatter) -> Launch:
 def compile_regions(
     backend: GridBackend, device: GridDevice, graphs: Sequence[Graph]
 ) -> list[Call | str]:
-    """Compile fused regions; return for each a prepared call, or the reason why there is none."""
+    """Compile fused regions for a device; return for each a prepared call, or why there is
+    none.
+    """
     found: list[Call | str] = ["its operands do not fit one loop nest"] * len(graphs)
     splits: dict[int, Split] = {}
     plans: dict[int, RegionPlan | None] = {}
@@ -198,7 +204,9 @@ def compile_regions(
 def _call(
     backend: GridBackend, device: GridDevice, name: str, plan: Plan, graph: Graph
 ) -> Call | str:
-    """Return the prepared call of a fused region, or the reason why the device cannot build it."""
+    """Return the prepared call of a fused region, or the reason why the device cannot
+    build it.
+    """
     results = tuple([graph.types[i] for i in graph.outputs])
     try:
         return backend.call(device, name, plan, graph.n_params, results, graph.single)
@@ -211,7 +219,9 @@ _warned: set[str] = set()
 
 
 def _warn(name: str, reason: str) -> None:
-    """Warn once why a kernel was not built; the program runs the kernels of its ops instead."""
+    """Warn once for each reason why a fused kernel was not built; its ops then run one by
+    one.
+    """
     if reason not in _warned:
         _warned.add(reason)
         warnings.warn(
@@ -222,7 +232,9 @@ def _warn(name: str, reason: str) -> None:
 
 
 def _hint(graph: Graph) -> str:
-    """The last op that computes something, for readers of the source and of profiles."""
+    """Return the name of a fused region's last computing op, as a part of its kernel's
+    name.
+    """
     names = [
         node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")
     ]

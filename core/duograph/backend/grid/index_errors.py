@@ -1,4 +1,4 @@
-"""Errors of indices on a device: kernels write a record, the host raises later.
+"""Out-of-range index errors on a device: kernels write a record, the host raises later.
 
 A kernel cannot raise. It writes a wrong index into the record of its device: 24 bytes with the
 number of an op and axis (0: no error), the index, and the size of the axis. The first kernel that
@@ -37,7 +37,9 @@ _lock = new_lock()
 
 
 def number_of(op: str, axis: int) -> int:
-    """The number by which kernels name an op and the axis that its indices select from."""
+    """Return the number by which kernels report an op and the axis that its indices select
+    from.
+    """
     with _lock:
         return _numbers.setdefault((op, axis), len(_numbers) + 1)
 
@@ -64,7 +66,7 @@ class IndexRecord:
         clear(handle)
 
     def watching(self, run: Callable[..., None]) -> Callable[..., None]:
-        """Wrap the launcher of a kernel that may write the record."""
+        """Wrap the launcher of a kernel that may write the record of out-of-range indices."""
 
         def watched(*handles: Handle) -> None:
             run(*handles)
@@ -75,7 +77,8 @@ class IndexRecord:
         return watched
 
     def look(self, remark: str = BEHIND) -> None:
-        """Read and clear the record of wrong indices; raise IndexError if a kernel wrote one.
+        """Read and clear the record of out-of-range indices; raise an error if a kernel
+        wrote one.
 
         Raises:
             IndexRangeError: it names an op, the index and the size of the axis.

@@ -1,4 +1,4 @@
-"""Gather and scatter of rows along an axis.
+"""Kernels that gather and scatter rows of a tensor along an axis.
 
 An index out of range reads some row and writes none, and is reported in the device's record
 (`index_errors`). Scatters are deterministic. On a processor a work item owns some columns and
@@ -37,7 +37,7 @@ def _words(dtype: DType, inner: int) -> tuple[DType, int]:
 
 @kernel("gather")
 def gather(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan:
-    """out[outer, i, inner] = x[outer, indices[i], inner]."""
+    """Return the kernel launch plan of out[outer, i, inner] = x[outer, indices[i], inner]."""
     x, indices = types
     outer, n, inner = split_at(x.shape, axis)
     word, inner = _words(x.dtype, inner)
@@ -73,7 +73,7 @@ def gather(device: GridDevice, types: Types, results: Types, *, axis: int) -> Pl
 
 
 def _copied(device: GridDevice, x: TensorType) -> Launch:
-    """The launch that copies operand 0 to the result of a scatter."""
+    """Return the launch that copies operand 0 to the result of a scatter."""
     steps = dense(x.shape)
     return copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (3, steps, 0, x.size))
 
@@ -81,7 +81,7 @@ def _copied(device: GridDevice, x: TensorType) -> Launch:
 def _scatter(
     device: GridDevice, name: str, types: Types, axis: int, dtype: DType, words: int
 ) -> Kernel:
-    """A kernel with the arguments of all scatters; `out` is buffer 3."""
+    """Return a kernel, still without body, with the arguments of all scatters."""
     x, indices, updates = types
     outer, n, inner = split_at(x.shape, axis)
     k = Kernel(device, name, max(x.size, updates.size) * words)
@@ -99,7 +99,7 @@ def _scatter(
 def _columns(
     device: GridDevice, name: str, types: Types, axis: int, dtype: DType, words: int, text: str
 ) -> Launch:
-    """Every work item owns columns and processes the indices in order.
+    """Return the launch of a scatter whose work items own columns and visit indices in order.
 
     `text` updates ``out[to]`` with ``updates[from]``.
     """
@@ -136,7 +136,9 @@ def _columns(
 
 @kernel("scatter_set")
 def scatter_set(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan:
-    """Plan a copy of a tensor with indexed rows replaced; the last of duplicate indices wins."""
+    """Return the launch plan of a copy with indexed rows replaced; the last duplicate index
+    wins.
+    """
     x, indices, updates = types
     word, words = WORDS[x.dtype.itemsize]
     copied = _copied(device, x)
@@ -169,7 +171,8 @@ def scatter_set(device: GridDevice, types: Types, results: Types, *, axis: int) 
 
 @kernel("scatter_add")
 def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Copy x and add to its rows, in the order of the indices.
+    """Return the launch plan of a copy of x with updates added to rows, in the order of
+    indices.
 
     Atomic additions of floats would add in any order; two runs, or a compiled function and the
     same ops run eagerly, would then differ in their last bits.
@@ -219,7 +222,7 @@ def _links(device: GridDevice, count: int) -> Launch:
 
 
 def _chains(device: GridDevice, copied: Launch, types: Types, axis: int) -> Plan:
-    """Link the indices of each row in order; the first index of a row then follows its list."""
+    """Return the launches of a scatter that follows a linked list of each row's indices."""
     x, indices, updates = types
     _, n, inner = split_at(x.shape, axis)
     count, total = indices.size, updates.size

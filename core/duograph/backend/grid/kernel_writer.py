@@ -45,7 +45,9 @@ class Kernel:
         self.last_axis: list[str] = []
 
     def read(self, name: str, dtype: DType | str, place: int) -> None:
-        """Declare a buffer that the kernel reads; `place` is its number in `Launch.buffers`."""
+        """Declare a buffer that the kernel reads; `place` is its number in
+        `Launch.buffers`.
+        """
         self.parameters.append(f"{self.dialect.memory} const {_type(dtype)} *{name}")
         self.buffers.append(place)
 
@@ -55,7 +57,9 @@ class Kernel:
         self.buffers.append(place)
 
     def number(self, name: str, value: Any, dtype: DType | None = None) -> str:
-        """Declare a scalar argument, an `ix` unless a dtype is given; buffers come before it."""
+        """Declare a scalar argument, an `ix` unless a dtype is given; buffers come before
+        it.
+        """
         self.parameters.append(f"{'ix' if dtype is None else SUFFIX[dtype]} {name}")
         self.scalars.append((self.index if dtype is None else dtype, value))
         return name
@@ -75,7 +79,9 @@ class Kernel:
         self.watches = True
 
     def row(self, dtype: DType, text: str, n: str) -> None:
-        """Name `row`: the index `text`, counted from 0; -1 where it is out of the n rows."""
+        """Emit the definition of `row`: index `text` counted from 0; -1 where it is out of
+        range.
+        """
         self.line(f"const i64 given = (i64){text};")
         counted = f"given < 0 ? given + {n} : given" if dtype.kind == "i" else "given"
         self.line(
@@ -91,12 +97,12 @@ class Kernel:
             )
 
     def line(self, *texts: str) -> None:
-        """Append lines at the current depth."""
+        """Append source lines at the current indentation."""
         for text in texts:
             self.lines.append("    " * self.depth + text)
 
     def open(self, text: str) -> None:
-        """Begin a block with a line."""
+        """Emit a source line that opens a block, and indent what follows."""
         self.line(text + " {")
         self.depth += 1
 
@@ -106,7 +112,9 @@ class Kernel:
         self.line("}")
 
     def stretch(self, n: str, grain: int) -> None:
-        """Name `begin` and `end`, the span of 0 .. n of this work item (serial devices)."""
+        """Emit definitions of `begin` and `end`, a work item's span of 0 .. n (serial
+        devices).
+        """
         self.number("grain", grain)
         self.line(
             "const ix begin = (ix)DG_ITEM(0) * grain;",
@@ -114,7 +122,8 @@ class Kernel:
         )
 
     def elements(self, n: int, names: Sequence[str]) -> list[str]:
-        """Begin to visit elements 0 .. n; name the positions along all axes but the last.
+        """Emit the start of the loop over elements 0 .. n, with positions along all but the
+        last axis.
 
         `names`: sizes of the axes. A work item of a grid has one element, ``i``; on a processor it
         visits its span row by row. `end_elements` must follow.
@@ -130,7 +139,7 @@ class Kernel:
     def end_elements(
         self, n: int, row: str, one: str, each: str = "", before: Sequence[str] = ()
     ) -> Launch:
-        """End the visit: a statement for position ``j`` along the last axis, of `row` elements.
+        """Emit the statement for each element and the end of the loop that `elements` began.
 
         Args:
             n: number of elements.
@@ -155,7 +164,7 @@ class Kernel:
         return self.launch(ceil_div(n, stretch(self.device, n)))
 
     def split(self, at: str, sizes: Sequence[str], prefix: str) -> list[str]:
-        """Name the positions of element `at` along axes of these sizes, outermost first.
+        """Emit definitions of the positions of element `at` along axes of these sizes.
 
         The first size is not needed.
         """
@@ -176,7 +185,7 @@ class Kernel:
         return "\n".join([head + signature, *self.lines, "}", ""])
 
     def launch(self, *groups: int, size: Sequence[int] = (1,)) -> Launch:
-        """The launch of `groups` groups, each of `size` work items."""
+        """Return the kernel's launch with `groups` groups, each of `size` work items."""
         return Launch(
             self.text(),
             self.name,
@@ -187,7 +196,9 @@ class Kernel:
         )
 
     def launch_items(self, n: int) -> Launch:
-        """The launch of at least n work items along one axis, for kernels that check `i < n`."""
+        """Return the launch of at least n work items along one axis; the kernel checks `i <
+        n`.
+        """
         size = 1 if self.device.serial else min(self.device.group, 256)
         return self.launch(ceil_div(n, size), size=(size,))
 
@@ -207,7 +218,7 @@ def ceil_div(n: int, by: int) -> int:
 
 
 def stretch(device: GridDevice, n: int, least: int = 2048, most: int = 1 << 16) -> int:
-    """Elements of the span of a work item on a serial device.
+    """Return the number of elements in the span of a work item on a serial device.
 
     Every compute unit gets several spans, each long enough to be worth its start.
     """
@@ -226,5 +237,5 @@ def added(device: GridDevice, dtype: DType, x: str, y: str) -> str:
 
 
 def element(dtype: DType) -> str:
-    """The C type in which an element is computed."""
+    """Return the C type in which elements of a dtype are computed."""
     return "f32" if dtype in (float16, bfloat16) else SUFFIX[dtype]

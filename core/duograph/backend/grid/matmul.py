@@ -27,7 +27,9 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Plan | None:
-    """Batched matmul; a batch of matrices times one matrix becomes one tall matmul."""
+    """Return the launch plan of a batched matmul; a batch times one matrix is one tall
+    matmul.
+    """
     x, y = types
     (out,) = results
     if x.dtype.is_complex:
@@ -58,7 +60,9 @@ def matmul(
 
 
 def matmul_plan(device: GridDevice, problem: Matmul) -> Plan:
-    """The plan of a matmul; scratch buffers follow the buffer of the results."""
+    """Return the launch plan of a matmul; scratch buffers follow the buffer of the
+    results.
+    """
     if device.serial:
         return packed_plan(device, problem)
     own = device.matmul(problem)

@@ -50,26 +50,38 @@ class Operand:
 
     @property
     def along(self) -> bool:
-        """Whether adjacent elements in memory are adjacent along the depth, not in lines."""
+        """Whether elements adjacent in memory are neighbours along the depth, not in other
+        lines.
+        """
         return False
 
     def numbers(self, k: Kernel, label: str) -> None:
-        """Declare the arguments that the texts below use; `label`: the name of the buffer."""
+        """Declare the kernel arguments that the operand's source texts use; `label`: buffer
+        name.
+        """
 
     def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
-        """Names and texts of the `ix` values that depend on the line."""
+        """Return names and source texts of the index variables that depend only on the
+        line.
+        """
         return []
 
     def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
-        """Emit the variables that depend only on the position along the contracted axis."""
+        """Return names and source texts of the index variables that depend only on the
+        depth.
+        """
         return []
 
     def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
-        """Emit the variables that depend only on the index of the matrix in the batch."""
+        """Return names and source texts of the index variables that depend only on the
+        matrix.
+        """
         return []
 
     def element(self, label: str) -> str:
-        """The stored element, from the names above."""
+        """Return source text for the stored operand element, from the defined index
+        variables.
+        """
         raise NotImplementedError
 
     def value(self, k: Kernel, label: str) -> str:
@@ -126,7 +138,7 @@ def sum_dtype(dtype: DType) -> DType:
 
 @dataclasses.dataclass(frozen=True)
 class Matmul:
-    """out[b, i, j] = sum over k of x[b, i, k] * y[b, k, j].
+    """A matmul as data: out[b, i, j] = sum over k of x[b, i, k] * y[b, k, j].
 
     Attributes:
         sizes: rows, columns, depth.
@@ -155,22 +167,24 @@ class Matmul:
 
     @property
     def extent(self) -> int:
-        """The largest number of elements of a buffer (`Kernel.extent`)."""
+        """The largest number of elements of any buffer of the matmul (`Kernel.extent`)."""
         return max(self.x.size, self.y.size, self.count * self.sizes[0] * self.sizes[1])
 
     @property
     def run(self) -> int:
-        """Columns that are adjacent in the result."""
+        """The number of columns of the matmul that are adjacent in the result."""
         return self.columns_together or self.sizes[1]
 
     def declare(self, k: Kernel) -> None:
-        """Declare the buffers of operands and result."""
+        """Declare the matmul's buffers, of operands and result, as kernel arguments."""
         k.read("x", self.x.dtype, self.x.place)
         k.read("y", self.y.dtype, self.y.place)
         k.write("out", self.dtype, self.place)
 
     def result(self, k: Kernel) -> str:
-        """The offset of the result in row r and column c of matrix `at`."""
+        """Return source text for the offset of the result at row r and column c of matrix
+        `at`.
+        """
         if self.run == self.sizes[1]:
             return "(at * m + r) * n + c"
         k.number("run", self.run)
@@ -179,7 +193,7 @@ class Matmul:
 
 
 def define(k: Kernel, values: list[tuple[str, str]]) -> None:
-    """Emit definitions of named index variables."""
+    """Emit definitions of index variables in a kernel, from pairs of name and source text."""
     for name, text in values:
         k.line(f"const ix {name} = {text};")
 
@@ -187,7 +201,9 @@ def define(k: Kernel, values: list[tuple[str, str]]) -> None:
 def matrix_numbers(
     k: Kernel, batch: tuple[int, ...], operands: tuple[Operand, Operand], at: str
 ) -> None:
-    """Name the number of the matrix of x and of y for matrix `at` of the result."""
+    """Emit definitions of the matrix numbers in x and y that belong to matrix `at` of the
+    result.
+    """
     places = k.split(at, ["", *k.numbers("batch", batch)[1:]], "b")
     for label, matrices in zip("xy", operands):
         terms = [
@@ -198,7 +214,7 @@ def matrix_numbers(
 
 
 def rounded(device: GridDevice, dtype: DType, value: str) -> str:
-    """A sum, rounded as the result is stored."""
+    """Return source text for a sum, rounded to the dtype in which the result is stored."""
     if dtype in (float16, bfloat16):
         return device.dialect.store(dtype, value)
     return f"({SUFFIX[dtype]})({value})"

@@ -32,7 +32,7 @@ DEPTH = 256
 
 
 def packed_plan(device: GridDevice, problem: Matmul) -> Plan:
-    """Pack the operands, then multiply; packed operands follow the buffer of the results."""
+    """Return the launch plan of a matmul on a processor: pack the operands, then multiply."""
     (m, n, depth), x, y = problem.sizes, problem.x, problem.y
     acc = sum_dtype(x.dtype)
     tiles = device.tiles if isinstance(device.tiles, Tiles) else PROCESSOR[0]
@@ -48,7 +48,9 @@ def packed_plan(device: GridDevice, problem: Matmul) -> Plan:
 
 
 def _is_dense(x: Operand, acc: DType) -> bool:
-    """Return whether rows of x need no packing: dense along the depth, in the dtype of the sum."""
+    """Return whether rows of x need no packing: dense along the depth, in the dtype of
+    the sum.
+    """
     return isinstance(x, Matrices) and x.step == 1 and x.dtype is acc
 
 
@@ -61,7 +63,9 @@ def _pack(
     acc: DType,
     place: int,
 ) -> Launch:
-    """Pack panels of `width` lines: panel[k][w] = source[panel * width + w][k], 0 past the end."""
+    """Return the launch that packs a matmul operand into panels of `width` lines,
+    zero-padded.
+    """
     panels = ceil_div(lines, width)
     k = Kernel(device, "pack", max(source.size, source.count * panels * width * depth))
     k.read("x", source.dtype, source.place)
@@ -105,7 +109,9 @@ def _pack(
 def _pack_dense(
     k: Kernel, source: Operand, of_line: list[tuple[str, str]], value: str, type_: str
 ) -> None:
-    """Pack dense lines in short blocks of the depth, which use every cache line completely."""
+    """Emit the loops that pack dense lines in blocks of the depth, using whole cache
+    lines.
+    """
     k.open("for (ix begin = 0; begin < depth; begin += 16)")
     k.line("const ix end = begin + 16 < depth ? begin + 16 : depth;")
     k.open("for (ix w = 0; w < whole; w++)")
@@ -121,7 +127,9 @@ def _pack_dense(
 
 
 def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> Launch:
-    """Return the launch of a matmul of packed operands; a work item computes a strip of rows."""
+    """Return the launch of a matmul of packed operands; a work item computes a strip of
+    rows.
+    """
     (m, n, depth), x, count = problem.sizes, problem.x, problem.count
     rows, columns = tiles.rows, 16 * tiles.vectors
     strips, panels = ceil_div(m, tiles.strip), ceil_div(n, columns)
@@ -176,7 +184,7 @@ def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> La
 
 
 def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
-    """Add begin .. end of the depth to the sums of a block of rows, which are in registers."""
+    """Emit the loop that adds a range of the depth to a block of sums kept in registers."""
     memory, vector = k.dialect.memory, f"{type_}x16"
     if dense:  # rows past the last one read it again; their results are not stored
         for r in range(tiles.rows):
@@ -207,7 +215,7 @@ def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
 
 
 def thin_launch(device: GridDevice, problem: Matmul, x: Matrices, y: Matrices) -> Launch:
-    """A matmul with few rows, columns or a short depth; a work item has 256 columns of a row."""
+    """Return the launch of a matmul with few rows or columns or a short depth, unpacked."""
     m, n, depth = problem.sizes
     acc = SUFFIX[sum_dtype(x.dtype)]
     k = Kernel(device, "thin_matmul", problem.extent)

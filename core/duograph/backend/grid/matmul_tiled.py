@@ -18,7 +18,7 @@ THIN = 4
 
 
 def few_lines(device: GridDevice, problem: Matmul) -> Launch | None:
-    """A matmul with so few rows or columns that tiles would be almost empty; None if it has more.
+    """Return the launch of a matmul with very few rows or columns; None if it has more.
 
     Where both operands are dense along the depth, a group shares one result: every work item sums a
     strided part, and the sums are added in a tree. Otherwise a work item has a result of its own;
@@ -71,7 +71,9 @@ def few_lines(device: GridDevice, problem: Matmul) -> Launch | None:
 
 
 def tiles(device: GridDevice, problem: Matmul) -> Launch:
-    """A matmul with a group for each tile of results."""
+    """Return the launch of a matmul in which a group of work items computes each result
+    tile.
+    """
     (m, n, depth), x, y, count = problem.sizes, problem.x, problem.y, problem.count
     acc = SUFFIX[sum_dtype(x.dtype)]
     side = 16 if device.group >= 256 else 8 if device.group >= 64 else 4
@@ -112,7 +114,9 @@ def tiles(device: GridDevice, problem: Matmul) -> Launch:
 
 
 def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
-    """Compute `sums`: copy slices of both operands to shared memory, multiply, repeat."""
+    """Emit the loop that copies slices of both operands to shared memory and adds to
+    `sums`.
+    """
     k.line(
         f"{acc} sums[each][each];",
         "for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++) sums[i][j] = 0;",
@@ -137,7 +141,8 @@ def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
 
 
 def _copy_slice(k: Kernel, x: Operand, label: str, acc: str, limit: str, first: str) -> None:
-    """Copy `deep` elements of the lines of a tile to shared memory, zeros past the end.
+    """Emit the copy of `deep` elements of a tile's lines to shared memory, zeros past the
+    end.
 
     Adjacent work items read adjacent elements, whichever axis is dense.
     """

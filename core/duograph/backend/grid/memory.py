@@ -58,7 +58,8 @@ class Pool:
         self._lock = new_lock()
 
     def allocate(self, nbytes: int, what: str) -> Block:
-        """A block of at least `nbytes` bytes; `what` names the op in the error.
+        """Return a device memory block of at least `nbytes` bytes; `what` names the op in
+        the error.
 
         Raises:
             DeviceMemoryError: there is no memory even after the cache was emptied.
@@ -106,7 +107,7 @@ class Pool:
             self._free.setdefault(size, []).append(memory)
 
     def empty(self) -> None:
-        """Return all cached buffers to the driver."""
+        """Give all cached free buffers back to the driver."""
         with self._lock:
             for buffers in self._free.values():
                 for memory in buffers:
@@ -115,7 +116,9 @@ class Pool:
             self.cached = 0
 
     def stats(self) -> dict[str, int]:
-        """Bytes in use, cached, at most; the limit; counts of requests."""
+        """Return the pool's statistics: bytes in use, cached, peak and limit; counts of
+        requests.
+        """
         return {
             "in_use": self.in_use, "cached": self.cached, "peak": self.peak, "limit": self.limit,
             "allocations": self.allocations, "hits": self.hits,
@@ -123,7 +126,7 @@ class Pool:
 
 
 def _class_of(nbytes: int) -> int:
-    """Round up to a size class: eight classes for each power of two, at least 64 bytes."""
+    """Return bytes rounded up to a size class: eight per power of two, at least 64 bytes."""
     if nbytes <= 64:
         return 64
     step = max(64, 1 << (nbytes.bit_length() - 4))

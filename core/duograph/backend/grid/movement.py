@@ -37,7 +37,8 @@ def copy_launch(
     source: tuple[int, Sequence[int], int, int],
     target: tuple[int, Sequence[int], int, int],
 ) -> Launch:
-    """target[offset + sum(i * strides)] = source[offset + sum(i * strides)] for all i of `shape`.
+    """Return the launch that copies a strided view of one buffer to a strided view of
+    another.
 
     Args:
         device: the device.
@@ -89,7 +90,7 @@ def _squares(
     source: tuple[tuple[int, Any, int, int], Sequence[int]],
     target: tuple[tuple[int, Any, int, int], Sequence[int]],
 ) -> Launch:
-    """A transposing copy in squares, which uses every cache line completely while it is cached.
+    """Return the launch of a transposing copy in squares, which uses whole cache lines.
 
     The source is dense along `dense_axis`, the target along the last axis. A work item has a band
     of the dense axis, as wide as a square.
@@ -127,7 +128,7 @@ def _squares(
 
 
 def _transpose_squares(k: Kernel, type_: str) -> None:
-    """Copy a band square by square, through an array that is transposed in the caches."""
+    """Emit the loops that transpose a band of squares through a small array in the caches."""
     memory = k.dialect.memory
     k.line(
         f"{type_} square[side][side];",
@@ -158,7 +159,9 @@ def _transpose_squares(k: Kernel, type_: str) -> None:
 def _view(
     device: GridDevice, types: Types, result: TensorType, steps: Sequence[int], offset: int
 ) -> Plan:
-    """Copy a strided view of the only operand."""
+    """Return the launch plan that copies a strided view of an op's only operand to its
+    result.
+    """
     shape, dtype = result.shape, result.dtype
     source = (0, steps, offset, types[0].size)
     return Plan((copy_launch(device, dtype, shape, source, (1, dense(shape), 0, result.size)),))
@@ -174,20 +177,22 @@ def strided_copy(
     strides: Sequence[int],
     offset: int,
 ) -> Plan:
-    """Copy any strided view of a dense buffer to a dense one."""
+    """Return the launch plan of the op that copies a strided view of a buffer to a dense
+    one.
+    """
     return _view(device, types, results[0], strides, offset)
 
 
 @kernel("transpose")
 def transpose(device: GridDevice, types: Types, results: Types, *, perm: Sequence[int]) -> Plan:
-    """Plan a transpose: a copy of a tensor with permuted axes."""
+    """Return the kernel launch plan of a transpose: a copy of a tensor with permuted axes."""
     steps = dense(types[0].shape)
     return _view(device, types, results[0], [steps[p] for p in perm], 0)
 
 
 @kernel("concat")
 def concat(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan:
-    """Copy each operand into its part of the result."""
+    """Return the launch plan of a concatenation: each operand is copied into its part."""
     (out,) = results
     steps = dense(out.shape)
     launches, at = [], 0
@@ -209,7 +214,9 @@ def slice_update(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> Plan:
-    """Copy the whole operand, then the update over its slice."""
+    """Return the launch plan that copies a tensor, then the update over a slice of the
+    copy.
+    """
     x, v = types
     steps = dense(x.shape)
     whole = copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (2, steps, 0, x.size))
@@ -229,7 +236,9 @@ def pad_constant(
     high: Sequence[int],
     value: Any,
 ) -> Plan:
-    """Fill with the value, then copy the operand into the middle."""
+    """Return the launch plan of padding: fill with the value, then copy the operand
+    inside.
+    """
     (x,), (out,) = types, results
     steps = dense(out.shape)
     offset = sum(at * s for at, s in zip(low, steps))
@@ -255,7 +264,7 @@ def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> 
 def each_launch(
     device: GridDevice, k: Kernel, n: int, text: str, independent: bool = True
 ) -> Launch:
-    """The launch of a statement for each `i` below n; `independent`: worth vectorising."""
+    """Return the launch of a kernel that executes one statement for each `i` below n."""
     grain = stretch(device, n)
     if device.serial:
         k.stretch("n", grain)
@@ -277,7 +286,7 @@ def fill(
     value: Any,
     dtype: Any,
 ) -> Plan:
-    """Plan a tensor filled with one value."""
+    """Return the kernel launch plan of a tensor filled with one value."""
     return Plan((fill_launch(device, results[0], value, 0),))
 
 
@@ -291,7 +300,7 @@ def iota(
     axis: int,
     dtype: DType,
 ) -> Plan | None:
-    """Plan a tensor that counts from 0 along one axis."""
+    """Return the kernel launch plan of a tensor that counts from 0 along one axis."""
     if dtype.is_complex:
         return None
     (out,) = results

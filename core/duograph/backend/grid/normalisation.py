@@ -27,14 +27,16 @@ _SQRT = {"f32": "DG_SQRT_F32", "f64": "DG_SQRT_F64"}
 
 
 class _Rows(Kernel):
-    """A kernel whose work items process rows of n elements; `from` is the current row's first."""
+    """A kernel whose work items process rows of n elements; `from` is the current row's
+    first.
+    """
 
     def __init__(self, device: GridDevice, name: str, rows: int, n: int, real: str) -> None:
         super().__init__(device, name, rows * n)
         self.rows, self.n, self.real = rows, n, real
 
     def begin(self) -> None:
-        """Begin the loop over rows, after the buffers are declared."""
+        """Emit the start of the kernel's loop over rows, after the buffers are declared."""
         self.number("rows", self.rows)
         self.number("n", self.n)
         self.grain = stretch(
@@ -45,27 +47,29 @@ class _Rows(Kernel):
         self.line("const ix from = row * n;")
 
     def sum(self, name: str, *texts: str) -> None:
-        """Name the sum of `value` over the row; `texts` define `value`."""
+        """Emit a loop that sums `value`, which the lines `texts` define, over the row."""
         self.line(f"{self.real} {name} = 0;", "DG_ANY_ORDER")
         self.open("for (ix j = 0; j < n; j++)")
         self.line(*texts, f"DG_ADD_TO({name}, value)")
         self.close()
 
     def each(self, *texts: str) -> None:
-        """Run lines for each element of the row."""
+        """Emit a loop that executes the given source lines for each element of the row."""
         self.line("DG_INDEPENDENT")
         self.open("for (ix j = 0; j < n; j++)")
         self.line(*texts)
         self.close()
 
     def end(self) -> Plan:
-        """End the loop over rows and return the plan."""
+        """Emit the end of the kernel's loop over rows and return the kernel launch plan."""
         self.close()
         return Plan((self.launch(ceil_div(self.rows, self.grain)),))
 
 
 def _dense(device: GridDevice, types: Types, first: int, real: DType) -> bool:
-    """Return whether rows over the axes from `first` on are dense, so that row kernels apply."""
+    """Return whether rows over the axes from `first` on are dense, so that row kernels
+    apply.
+    """
     x = types[0]
     return (
         device.serial
@@ -105,13 +109,17 @@ def _softmax(device: GridDevice, types: Types, axis: int, log: bool) -> Plan | N
 
 @kernel("softmax")
 def softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """exp(x - max) / sum(exp(x - max)) along the last axis."""
+    """Return the launch plan of softmax, exp(x - max) / sum(exp(x - max)), on the last
+    axis.
+    """
     return _softmax(device, types, axis, False)
 
 
 @kernel("log_softmax")
 def log_softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """x - max - log(sum(exp(x - max))) along the last axis."""
+    """Return the launch plan of log_softmax, x - max - log(sum(exp(x - max))), on the last
+    axis.
+    """
     return _softmax(device, types, axis, True)
 
 
@@ -135,13 +143,13 @@ def _softmax_grad(device: GridDevice, types: Types, axis: int, log: bool) -> Pla
 
 @kernel("softmax_grad")
 def softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """out * (dout - sum(out * dout)) along the last axis."""
+    """Return the launch plan of softmax's gradient, out * (dout - sum(out * dout))."""
     return _softmax_grad(device, types, axis, False)
 
 
 @kernel("log_softmax_grad")
 def log_softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """dout - exp(out) * sum(dout) along the last axis."""
+    """Return the launch plan of log_softmax's gradient, dout - exp(out) * sum(dout)."""
     return _softmax_grad(device, types, axis, True)
 
 
@@ -149,7 +157,7 @@ def log_softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: 
 def layer_norm_core(
     device: GridDevice, types: Types, results: Types, *, axis: int, eps: float
 ) -> Plan | None:
-    """(x - mean) * rstd * gamma + beta over the axes from `axis` on; also mean and rstd.
+    """Return the launch plan of layer_norm: (x - mean) * rstd * gamma + beta, mean and rstd.
 
     rstd is 1 / sqrt(variance + eps).
     """

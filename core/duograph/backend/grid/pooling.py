@@ -19,7 +19,9 @@ __all__: list[str] = []
 
 
 class _Windows:
-    """A kernel over planes of 1 to 3 axes with one statement for each element of the result."""
+    """Writes a pooling kernel over planes of 1 to 3 axes, one statement per result
+    element.
+    """
 
     def __init__(
         self,
@@ -36,13 +38,17 @@ class _Windows:
         self.sizes, self.out, self.total = sizes, out, total
 
     def numbers(self, **given: Sequence[int]) -> None:
-        """Declare the sizes of source planes (`size`) and result planes (`to`), and `given`."""
+        """Declare kernel arguments: sizes of source planes (`size`), of result planes
+        (`to`), `given`.
+        """
         self.k.number("n", self.total)
         for name, values in (("size", self.sizes), ("to", self.out), *given.items()):
             self.k.numbers(name, values)
 
     def place(self) -> list[str]:
-        """Statements that name the plane's offset `base` and the position `o0` ... of element i."""
+        """Return source lines that define the plane offset `base` and position `o0` ... of
+        element i.
+        """
         found, rest = [], "i"
         for a in reversed(self.axes):
             found += [f"const ix q{a} = {rest} / to{a};", f"const ix o{a} = {rest} - q{a} * to{a};"]
@@ -59,7 +65,7 @@ class _Windows:
 
 
 def _real(dtype: DType) -> bool:
-    """Return whether a dtype is ordered."""
+    """Return whether a dtype is ordered, that is not complex."""
     return not dtype.is_complex
 
 
@@ -74,7 +80,9 @@ def max_pool(
     padding: Sequence[tuple[int, int]],
     dilation: Sequence[int],
 ) -> Plan | None:
-    """Maxima of windows and their offsets in the plane."""
+    """Return the launch plan of max pooling: maxima of windows and their offsets in the
+    plane.
+    """
     (x,), (out, _) = types, results
     if not _real(x.dtype) or len(x.shape) > 5:
         return None
@@ -106,7 +114,9 @@ def _block(lines: Sequence[str]) -> str:
 
 
 def _mean(dtype: DType, count: str) -> tuple[str, str]:
-    """The C type of a sum, and the text of its mean over `count` elements."""
+    """Return the C type of a window's sum, and source text for the mean over `count`
+    elements.
+    """
     acc = element(dtype)
     if dtype.is_integer:
         return "f64", f"total / (f64)({count})"
@@ -127,14 +137,16 @@ def _counted(
     include: bool,
     divisor: int,
 ) -> str:
-    """The divisor of the sum of the window at o0, o1 ..., as text."""
+    """Return source text for the divisor of an average pooling window's sum."""
     if divisor or include or not any(p for pair in padding for p in pair):
         return w.k.number("divisor", divisor or math.prod(kernel))
     return "cells"
 
 
 def _cells(axes: Sequence[int], size: str, place: str) -> list[str]:
-    """Lines that count in `cells` the elements of a window outside the padding."""
+    """Return source lines that count in `cells` the elements of a window outside the
+    padding.
+    """
     lines = ["ix cells = 1;"]
     for a in axes:
         lines += [
@@ -157,7 +169,7 @@ def avg_pool(
     count_include_pad: bool,
     divisor: int,
 ) -> Plan | None:
-    """Plan average pooling."""
+    """Return the kernel launch plan of average pooling."""
     (x,), (out,) = types, results
     if not x.dtype.is_floating or len(x.shape) > 5:
         return None
@@ -197,7 +209,9 @@ def avg_pool_grad(
     count_include_pad: bool,
     divisor: int,
 ) -> Plan | None:
-    """Every element of the gradient sums its shares of the windows that contain it."""
+    """Return the launch plan of average pooling's gradient: sums over the windows of an
+    element.
+    """
     (dout,), (out,) = types, results
     if not dout.dtype.is_floating or len(out.shape) > 5:
         return None

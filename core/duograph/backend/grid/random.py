@@ -38,7 +38,9 @@ high = state[1];
 
 @kernel("random_bits")
 def random_bits(device: GridDevice, types: Types, results: Types, *, shape: Sequence[int]) -> Plan:
-    """The words that follow a state, in order."""
+    """Return the launch plan that generates the random words that follow a generator
+    state.
+    """
     (out,) = results
     blocks = ceil_div(out.size, 4)
     k = Kernel(device, "random_bits", out.size)

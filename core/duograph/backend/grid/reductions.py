@@ -1,4 +1,4 @@
-"""Reductions over any axes: one pass for each run of adjacent axes, two where results are few.
+"""Reductions over any axes: one kernel pass per run of adjacent axes, two if results are few.
 
 A pass reduces a source of shape (outer, n, inner) to (outer, parts, inner): part p has elements
 p * chunk ... of the run. A group of work items shares a row (inner is 1); a column has a work item
@@ -42,7 +42,7 @@ BLOCK = 256
 
 @dataclasses.dataclass(frozen=True)
 class Combine:
-    """How a reduction combines two values.
+    """How a reduction kernel combines two values, as source text.
 
     Attributes:
         name: "sum", "max", "min", "prod", "all" or "any".
@@ -55,7 +55,9 @@ class Combine:
     start: str
 
     def text(self, acc: str, x: str) -> str:
-        """The statement that combines `x` into `acc`."""
+        """Return source text of the statement that combines the value `x` into the variable
+        `acc`.
+        """
         if self.name == "sum":
             return f"DG_ADD_TO({acc}, {x})"
         if self.name == "prod":
@@ -68,7 +70,7 @@ class Combine:
 
 
 def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
-    """How elements of a dtype are reduced.
+    """Return how a reduction kernel combines elements of a dtype.
 
     16-bit floats accumulate in float32, sums of integers in unsigned types, where overflow wraps.
     """
@@ -93,7 +95,9 @@ def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
 
 
 def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, last: str) -> None:
-    """Name the maximum (or minimum) of `value`, a text with `j`, for j in first .. last."""
+    """Emit the loop that finds the maximum (or minimum) of text `value` for j in first ..
+    last.
+    """
     acc = SUFFIX[combine.dtype]
     k.line(f"{acc} {name} = {combine.start};")
     k.open("")
@@ -118,7 +122,9 @@ def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, las
 
 
 def share_row(k: Kernel, combine: Combine, acc: str) -> None:
-    """Combine `acc` over the `lanes` work items of a group; every item gets the result."""
+    """Emit lines that combine `acc` over the `lanes` work items of a group; all get the
+    result.
+    """
     k.line(f"shared[lane] = {acc};", "DG_BARRIER();")
     k.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
     k.line(
@@ -131,7 +137,7 @@ def share_row(k: Kernel, combine: Combine, acc: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Pass:
-    """One pass of a reduction, from shape (outer, n, inner) to (outer, parts, inner)."""
+    """One reduction kernel pass, from shape (outer, n, inner) to (outer, parts, inner)."""
 
     outer: int
     n: int
@@ -145,7 +151,9 @@ class _Pass:
 
 
 def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> list[_Pass]:
-    """Return the kernel passes of a reduction: one per run of adjacent axes, two if it has few results."""
+    """Return the kernel passes of a reduction: one per run of adjacent axes, two if it
+    has few results.
+    """
     runs: list[list[int]] = []
     for axis in sorted(axes):
         if runs and all(shape[a] == 1 for a in range(runs[-1][-1] + 1, axis)):
@@ -174,7 +182,7 @@ def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> li
 
 
 def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
-    """The number of parts of a run that keeps all compute units busy."""
+    """Return into how many parts to cut a reduced run so that all compute units are busy."""
     if device.serial:
         workers, least, busy = 4 * device.units, 16384, outer * ceil_div(inner, BLOCK)
     elif inner == 1:
@@ -213,14 +221,18 @@ class _Reduction:
             k.number(name, value)
 
     def element(self, at: str) -> str:
-        """The element at an offset, in the dtype of the accumulator."""
+        """Return source text for the element at an offset, in the dtype of the
+        accumulator.
+        """
         loaded = self.device.dialect.load(self.source, f"x[{at}]")
         if self.combine.name in ("all", "any"):
             return f"({loaded} != 0)"
         return f"({self.acc}){loaded}" if self.source is not self.combine.dtype else loaded
 
     def rounded(self, value: str) -> str:
-        """An accumulator, rounded as the result is stored."""
+        """Return source text for an accumulator, rounded to the dtype of the stored
+        result.
+        """
         if self.target is bool_:
             return f"{value} != 0"
         if self.target in (float16, bfloat16):
@@ -228,14 +240,18 @@ class _Reduction:
         return value if self.target is self.combine.dtype else f"({SUFFIX[self.target]}){value}"
 
     def range_of(self, part: str) -> None:
-        """Name the elements first .. last of a part."""
+        """Emit definitions of `first` and `last`, the element range of a part of the reduced
+        run.
+        """
         self.k.line(
             f"const ix first = {part} * chunk;",
             "const ix last = first + chunk < n ? first + chunk : n;",
         )
 
     def group_row(self) -> Launch:
-        """A row for each group of work items."""
+        """Return the launch of a reduction pass in which a group of work items reduces each
+        row.
+        """
         k, acc, combine = self.k, self.acc, self.combine
         lanes = lanes_for(self.device, self.chunk)
         k.line(
@@ -256,7 +272,9 @@ class _Reduction:
         return k.launch(self.step.size, size=(lanes,))
 
     def span_of_rows(self) -> Launch:
-        """Several rows for each work item of a processor."""
+        """Return the launch of a reduction pass in which a processor's work item reduces
+        rows.
+        """
         k, acc, combine, size = self.k, self.acc, self.combine, self.step.size
         most = 16384 // max(self.chunk, 1) or 1
         grain = max(1, min(ceil_div(size, 4 * self.device.units), most))
@@ -276,7 +294,9 @@ class _Reduction:
         return k.launch(ceil_div(size, grain))
 
     def item_column(self) -> Launch:
-        """A column for each work item of a grid."""
+        """Return the launch of a reduction pass in which a grid's work item reduces one
+        column.
+        """
         k, acc, combine = self.k, self.acc, self.combine
         k.line("const ix at = (ix)DG_ITEM(0);", "if (at >= count) return;")
         k.line("const ix row = at / inner, column = at - row * inner;")
@@ -292,7 +312,9 @@ class _Reduction:
         return k.launch_items(self.step.size)
 
     def block_of_columns(self) -> Launch:
-        """Adjacent columns for each work item of a processor."""
+        """Return the launch of a reduction pass in which a processor's work item reduces
+        columns.
+        """
         k, acc, combine = self.k, self.acc, self.combine
         blocks = ceil_div(self.step.inner, BLOCK)
         k.number("blocks", blocks)
@@ -340,7 +362,9 @@ def _launch(
 
 
 def lanes_for(device: GridDevice, n: int) -> int:
-    """Work items that share a row of n elements: a power of two."""
+    """Return the number of work items, a power of two, that share a reduced row of n
+    elements.
+    """
     lanes = 32
     while lanes < device.group and lanes * 2 <= n:
         lanes *= 2
@@ -350,7 +374,7 @@ def lanes_for(device: GridDevice, n: int) -> int:
 def reduce_plan(
     device: GridDevice, name: str, source: TensorType, result: TensorType, axes: Sequence[int]
 ) -> Plan | None:
-    """Return the plan that reduces a tensor over given axes."""
+    """Return the kernel launch plan that reduces a tensor over given axes."""
     if source.dtype.is_complex:
         return None
     combine = combine_of(device, name, source.dtype)
@@ -370,7 +394,7 @@ def reduce_plan(
 
 
 def _register(op: str, name: str) -> None:
-    """Register the builder of a reduction op."""
+    """Register the kernel launch plan builder of a reduction op."""
 
     @kernel(op)
     def builder(
@@ -388,7 +412,9 @@ for _op in ("sum", "max", "min", "prod", "all", "any"):
 def sum_parts(
     device: GridDevice, parts: int, n: int, source: tuple[int, DType], target: tuple[int, DType]
 ) -> Launch:
-    """The launch that sums `parts` runs of n elements; source and target: (buffer, dtype)."""
+    """Return the launch that adds up `parts` runs of n elements into one run of n
+    elements.
+    """
     combine = combine_of(device, "sum", target[1])
     return _launch(device, combine, _Pass(1, parts, n, 1), source, target)
 
@@ -400,7 +426,7 @@ def combine_parts(
     source: int,
     target: tuple[int, DType],
 ) -> Launch:
-    """The launch that reduces the middle axis of (outer, parts, n) partial results.
+    """Return the launch that reduces the middle axis of (outer, parts, n) partial results.
 
     They are in buffer `source`, in the dtype of the accumulator.
     """

@@ -1,4 +1,4 @@
-"""Split a region that ends in a scatter, for grids whose work items run in parallel.
+"""Split a fused region that ends in a scatter, for grids whose work items run in parallel.
 
 Two work items may not update one row, so the scatter runs as the op's own kernel, and the rest of
 the region, which computes the updates, as a fused kernel. `fused_regions` calls `split_scatter`
@@ -41,7 +41,9 @@ class Split(NamedTuple):
 
 
 def split_scatter(backend: GridBackend, device: GridDevice, graph: Graph) -> Split | str | None:
-    """Split a region; None if it has no scatter, a reason if its scatter has no suitable kernel."""
+    """Split off a region's scatter; None if it has none, or the reason why it cannot be
+    split.
+    """
     node = next((n for n in graph.nodes if n.op.traits.scatter), None)
     if node is None:
         return None
@@ -87,7 +89,7 @@ def _fill(device: GridDevice, graph: Graph, target: int, buffer: Mapping[int, in
 
 
 def joined(split: Split, plan: Plan | None, n_params: int) -> Plan:
-    """Return the launches of a split region: first its elementwise part, then its scatter."""
+    """Return the launch plan of a split fused region: first the updates, then the scatter."""
     if plan is None:
         return Plan(split.scatter, split.scratch)
     launches = _with_buffers(plan, [*range(n_params), *split.buffers])
@@ -95,7 +97,7 @@ def joined(split: Split, plan: Plan | None, n_params: int) -> Plan:
 
 
 def _with_buffers(plan: Plan, buffers: Sequence[int]) -> list[Launch]:
-    """Return the launches of a plan with its buffers renumbered."""
+    """Return the launches of a kernel launch plan with its buffers renumbered."""
     return [
         dataclasses.replace(x, buffers=tuple([b if b == RECORD else buffers[b] for b in x.buffers]))
         for x in plan.launches

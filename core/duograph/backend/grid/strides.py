@@ -12,7 +12,7 @@ __all__ = ["broadcast_steps", "dense", "merged", "split_at"]
 
 
 def dense(shape: Sequence[int]) -> list[int]:
-    """The strides of a C-ordered buffer."""
+    """Return the strides, in elements, of a C-ordered dense buffer."""
     steps, step = [], 1
     for n in reversed(shape):
         steps.append(step)
@@ -21,7 +21,9 @@ def dense(shape: Sequence[int]) -> list[int]:
 
 
 def broadcast_steps(own: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """The strides of an operand along the axes of `shape`; 0 where it is broadcast."""
+    """Return the strides of a dense operand along the axes of `shape`; 0 where it is
+    broadcast.
+    """
     padded = (1,) * (len(shape) - len(own)) + tuple(own)
     return [0 if n == 1 else step for n, step in zip(padded, dense(padded))]
 
@@ -29,7 +31,8 @@ def broadcast_steps(own: Sequence[int], shape: Sequence[int]) -> list[int]:
 def merged(
     shape: Sequence[int], steps: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """Merge axes along which the strides of every buffer are contiguous; at least one is left.
+    """Merge axes along which the strides of every buffer are contiguous; at least one is
+    left.
 
     Examples:
         >>> from duograph.backend.grid.strides import merged
@@ -54,5 +57,7 @@ def merged(
 
 
 def split_at(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
-    """The number of elements before, at and after an axis: (outer, n, inner)."""
+    """Return the products of a shape's sizes before, at and after an axis: (outer, n,
+    inner).
+    """
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])

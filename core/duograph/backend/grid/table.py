@@ -26,7 +26,7 @@ KERNELS: dict[str, Builder] = {}
 
 
 def kernel(*names: str) -> Callable[[B], B]:
-    """Register a plan builder in the kernel table for ops of given names."""
+    """Register a kernel launch plan builder in the kernel table, for ops of given names."""
 
     def register(builder: B) -> B:
         for name in names:

@@ -40,7 +40,7 @@ WORTH = 1.03
 
 @dataclasses.dataclass(frozen=True)
 class Tiles:
-    """The tile of a matmul on a processor, for sums of 4 bytes; sums of 8 bytes halve the rows.
+    """The tile size of a matmul on a processor, for 4-byte sums; 8-byte sums halve the rows.
 
     Attributes:
         rows: rows of results in registers.
@@ -52,7 +52,7 @@ class Tiles:
 
     @property
     def strip(self) -> int:
-        """Rows of results that a work item computes: whole tiles, about 64."""
+        """Number of result rows that a work item computes: whole tiles, about 64 rows."""
         return self.rows * (64 // self.rows)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Tiles:
 
 @dataclasses.dataclass(frozen=True)
 class GroupTiles:
-    """The tile of a matmul on a grid.
+    """The tile size of a matmul on a grid of parallel work items.
 
     Attributes:
         each: rows, and columns, of results that a work item keeps in registers.
@@ -83,17 +83,19 @@ GROUP = tuple(GroupTiles(*t) for t in ((4, 16), (4, 8), (4, 32), (8, 8), (8, 16)
 
 
 def choices_of(device: GridDevice) -> tuple[Tiles, ...] | tuple[GroupTiles, ...]:
-    """The tiles that a device may use, its default first."""
+    """Return the matmul tile sizes that a device may use, its default first."""
     return PROCESSOR if device.serial else GROUP
 
 
 def side_of(device: GridDevice) -> int:
-    """Rows and columns of the matrices that are multiplied to measure tiles."""
+    """Return the side of the square matrices that are multiplied to measure matmul tile
+    sizes.
+    """
     return 512 if device.serial else 2048
 
 
 def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | GroupTiles, float]:
-    """Seconds of a float32 matmul of `side` rows and columns with each choice, best of several."""
+    """Measure each tile size: return the best seconds of a float32 matmul of `side` rows."""
     device = backend.device(device_id)
     before = device.tiles
     ones = np.ones((side, side), np.float32)
@@ -127,7 +129,7 @@ def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | Gro
 
 
 def best_of(found: dict[Tiles | GroupTiles, float]) -> Tiles | GroupTiles:
-    """The fastest choice, or the default (the first) where that is about as fast."""
+    """Return the fastest measured tile size, or the default (the first) if about as fast."""
     default = next(iter(found))
     fastest = min(found, key=lambda tiles: found[tiles])
     return fastest if found[fastest] * WORTH < found[default] else default
