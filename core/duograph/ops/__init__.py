@@ -202,7 +202,7 @@ _registry.on_plugin.append(extensions.take)
 
 
 def _public_name(name: str) -> object:
-    """The object of a public name, or None."""
+    """Return the object that `duograph.ops` has under a public name, or None."""
     try:
         return globals()[name] if name in globals() else __getattr__(name)
     except AttributeError:
@@ -213,7 +213,7 @@ _rules.public_names = _public_name
 
 
 def __getattr__(name: str) -> Any:
-    """Ops that plugins added, and old names."""
+    """Look up an op that a plugin registered, or the object of a renamed public name."""
     if name.startswith("__"):
         raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
     _registry.entries()  # loads the plugins

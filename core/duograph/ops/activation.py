@@ -82,7 +82,7 @@ def _(x):
 
 @op(name="sigmoid_grad", dtypes=INEXACT, promote="common", elementwise=True)
 def sigmoid_grad(dout: Tensor, out: Tensor):
-    """Composite: the gradient of sigmoid, ``dout * out * (1 - out)``."""
+    """Composite op: gradient of the input of `sigmoid`: ``dout * out * (1 - out)``."""
     y = conjugate(out)
     return dout * y * (1 - y)
 
@@ -116,7 +116,7 @@ def _(x, out, dout, alpha):
 
 @op(name="elu_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def elu_grad(dout: Tensor, x: Tensor, alpha: float):
-    """Composite: the gradient of elu."""
+    """Composite op: gradient of the input of `elu`, from `dout`, that of its result."""
     return select(x > 0, dout, dout * alpha * exp(x))
 
 
@@ -149,7 +149,7 @@ def _(x, out, dout, alpha):
 
 @op(name="celu_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def celu_grad(dout: Tensor, x: Tensor, alpha: float):
-    """Composite: the gradient of celu."""
+    """Composite op: gradient of the input of `celu`, from `dout`, that of its result."""
     return select(x > 0, dout, dout * exp(x / alpha))
 
 
@@ -181,13 +181,13 @@ def _(x, out, dout):
 
 @op(name="selu_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def selu_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of selu."""
+    """Composite op: gradient of the input of `selu`, from `dout`, that of its result."""
     return dout * select(x > 0, _SELU_SCALE, (_SELU_SCALE * _SELU_ALPHA) * exp(x))
 
 
 @op(name="gelu_erf", dtypes=FLOATING, elementwise=True)
 def gelu_erf(x: Tensor):
-    """Composite: x times the cumulative normal distribution."""
+    """Composite op: exact gelu, x times the cumulative distribution of the standard normal."""
     return 0.5 * x * (1 + erf(x * _SQRT_HALF))
 
 
@@ -198,14 +198,14 @@ def _(x, out, dout):
 
 @op(name="gelu_erf_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def gelu_erf_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of gelu_erf."""
+    """Composite op: gradient of the input of `gelu_erf`, from `dout`, that of its result."""
     below = 0.5 * (1 + erf(x * _SQRT_HALF))
     return dout * (below + x * (exp(-0.5 * x * x) * _INV_SQRT_2PI))
 
 
 @op(name="gelu_tanh", dtypes=FLOATING, elementwise=True, primitive="GeLU")
 def gelu_tanh(x: Tensor):
-    """Composite: gelu with the cumulative distribution approximated by tanh."""
+    """Composite op: gelu with its cumulative normal distribution approximated by tanh."""
     return 0.5 * x * (1 + tanh(_GELU_A * (x + _GELU_B * x * x * x)))
 
 
@@ -216,7 +216,7 @@ def _(x, out, dout):
 
 @op(name="gelu_tanh_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def gelu_tanh_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of gelu_tanh."""
+    """Composite op: gradient of the input of `gelu_tanh`, from `dout`, that of its result."""
     t = tanh(_GELU_A * (x + _GELU_B * x * x * x))
     slope = (1 - t * t) * (_GELU_A * (1 + (3 * _GELU_B) * x * x))
     return dout * (0.5 * (1 + t) + 0.5 * x * slope)
@@ -310,7 +310,7 @@ def _(x, out, dout):
 
 @op(name="silu_grad", dtypes=FLOATING, promote="common")
 def silu_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of silu."""
+    """Composite op: gradient of the input of `silu`, from `dout`, that of its result."""
     y = sigmoid(x)
     return dout * (y * (1 + x * (1 - y)))
 
@@ -355,7 +355,7 @@ def _(x, out, dout, beta, threshold):
 
 @op(name="softplus_grad", dtypes=FLOATING, promote="common")
 def softplus_grad(dout: Tensor, x: Tensor, beta: float, threshold: float):
-    """Composite: the gradient of softplus."""
+    """Composite op: gradient of the input of `softplus`, from `dout`, that of its result."""
     t = x * beta
     return select(t > threshold, dout, dout * sigmoid(t))
 
@@ -396,7 +396,7 @@ def _(x, out, dout):
 
 @op(name="mish_grad", dtypes=FLOATING, promote="common")
 def mish_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of mish."""
+    """Composite op: gradient of the input of `mish`, from `dout`, that of its result."""
     t = tanh(maximum(x, 0) + log1p(exp(neg(abs(x)))))
     return dout * (t + x * (1 - t * t) * sigmoid(x))
 
@@ -441,7 +441,7 @@ def _(x, out, dout):
 
 @op(name="logsigmoid_grad", dtypes=FLOATING, promote="common")
 def logsigmoid_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of logsigmoid."""
+    """Composite op: gradient of the input of `logsigmoid`, from `dout`, that of its result."""
     return dout * sigmoid(neg(x))
 
 
@@ -487,7 +487,7 @@ def _(x, out, dout):
 
 @op(name="softsign_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def softsign_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of softsign."""
+    """Composite op: gradient of the input of `softsign`, from `dout`, that of its result."""
     scale = 1 + abs(x)
     return dout / (scale * scale)
 

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def _bins(n: int, out: int) -> tuple[Array, Array, Array]:
-    """Return the int64 input indices (out, most) of each output cell, their mask and count."""
+    """Return input indices, mask and count of the pooling window of each output cell."""
     begin = np.arange(out) * n // out
     end = -(-(np.arange(1, out + 1) * n) // out)
     most = int((end - begin).max(initial=1))
@@ -62,7 +62,7 @@ def adaptive_avg(input: Tensor, output_size: Ints):
 
 @op(name="adaptive_max_pool", dtypes=FLOATING)
 def adaptive_max(input: Tensor, output_size: Ints):
-    """Maximum over the windows of adaptive_avg_pool, and its flat spatial index."""
+    """Maximum of each window of adaptive_avg_pool, and its index in the flat spatial axes."""
     n, c, *sizes = input.shape
     k = len(sizes)
     x = input

@@ -73,7 +73,7 @@ class Logit(Primitive):
         self.eps = eps
 
     def __call__(self, x: Tensor) -> Tensor:
-        """``log(x / (1 - x))``."""
+        """Return ``log(x / (1 - x))``, element by element."""
         return exponential.logit.public(x, None if self.eps < 0 else self.eps)
 
 
@@ -94,6 +94,6 @@ class FloatStatus(Primitive):
     """Detect overflow: 1.0 if any element is NaN or infinite, else 0.0; the shape is (1,)."""
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the status of `x`: float32 of shape (1,)."""
+        """Return float32 of shape (1,): 1.0 if `x` has a NaN or infinite element, else 0.0."""
         good = reduce_all(comparison.isfinite(x), tuple(range(x.ndim)), False)
         return reshape_to(cast(logic.logical_not(good), float32), (1,))

@@ -46,7 +46,7 @@ def expand_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def _sum_heads(x: Tensor, own: int) -> Tensor:
-    """Sum the gradient of `expand_heads` over the query heads that share a key head."""
+    """Sum gradients per query head over the query heads that share a key head."""
     batch, heads, length, width = x.shape
     if own == heads:
         return x
@@ -102,7 +102,7 @@ def _backward(
     dout: Tensor,
     rows: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Return (weights, gradient of the scores), given the log sums of the softmax.
+    """Return the attention weights, and the gradient of the scores before the softmax.
 
     `rows` is subtracted from the gradient of the weights.
     """
@@ -129,7 +129,7 @@ def _gradients(
     high: int,
     layout: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of query, key, value and scores.
+    """Return the gradients of query, key and value, and of the scores before the softmax.
 
     All but the last have the layout and dtype of their operand.
     """
@@ -260,7 +260,7 @@ def _(query, key, value, mask, out, dout, scale, low, high, layout):
 
 
 def _no_gradient(mask: Tensor | None) -> object:
-    """Return the zero gradient of a mask that is absent, bool, or not used."""
+    """Return the gradient of a mask that does not affect the result: zeros, or NO_GRAD."""
     return NO_GRAD if mask is None or mask.dtype is bool_ else fill(mask.shape, 0.0, mask.dtype)
 
 
@@ -278,7 +278,7 @@ def attention_grad(
     high: int,
     layout: str,
 ):
-    """Composite: the gradients of `attention` with respect to query, key and value.
+    """Composite op: gradients of `attention` with respect to query, key and value.
 
     `out` and `log_sum` are the results of `attention`, `dout` is the gradient of `out`.
     """
@@ -316,7 +316,7 @@ def self_attention(
     high: int,
     layout: str,
 ):
-    """Composite: `attention` of query, key and value concatenated along the last axis of `x`.
+    """Composite op: `attention` of query, key and value concatenated along the last axis of `x`.
 
     `x` has the axes B and S in the order of `layout` (BSND or SBND) and (heads + 2 * own) * D
     features: `heads` heads of the query, `own` heads of the key, and `own` heads of the value.
@@ -339,7 +339,7 @@ def self_attention_grad(
     high: int,
     layout: str,
 ):
-    """Composite: the gradient of `self_attention` with respect to `x`.
+    """Composite op: gradient of `self_attention` with respect to `x`.
 
     `out` and `log_sum` are the results of `self_attention`, `dout` is the gradient of `out`.
     """
@@ -349,7 +349,7 @@ def self_attention_grad(
 
 
 def _parts(x: Tensor, heads: int, own: int) -> list[Tensor]:
-    """Slice query, key and value from `x`, with separate axes for heads and features."""
+    """Slice `x` into query, key and value; split their features into heads."""
     if x.ndim != 3 or heads < 1 or own < 1 or x.shape[2] % (heads + 2 * own):
         raise ShapeError(
             f"self_attention: got a tensor of shape {x.shape} for {heads} heads of query and {own} "

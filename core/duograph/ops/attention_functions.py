@@ -132,7 +132,7 @@ def flash_attention_score(
 def _checked_layout(
     query: Tensor, key: Tensor, value: Tensor, heads: int, keep_prob: float, input_layout: str
 ) -> str:
-    """Return the layout of the op for `input_layout`, after checking the arguments."""
+    """Check the arguments; return the `attention` op's layout name for `input_layout`."""
     layout = _LAYOUTS.get(input_layout) if isinstance(input_layout, str) else None
     if layout is None:
         raise ArgumentValueError(
@@ -163,7 +163,7 @@ def _with_dropout(
     keep_prob: float,
     settings: tuple[float, int, int, str],
 ) -> Tensor:
-    """Compute attention with dropout of the weights, which are materialised.
+    """Compute attention with dropout of the attention weights, which are stored in full.
 
     `settings` are the attributes scale, low, high and layout of the op.
     """
@@ -208,7 +208,7 @@ def _with_heads(
 def _band(
     mode: object, queries: int, keys: int, before: int, behind: int, mask: Tensor | None
 ) -> tuple[int, int, Tensor | None]:
-    """Return the band and the mask of a sparse mode.
+    """Return the band of visible keys, and the mask to apply, of a `sparse_mode` number.
 
     The band is the first and last key visible to query 0.
     """
@@ -239,7 +239,7 @@ def _band(
 
 
 def _mask(seen: Tensor | None, shift: Tensor | None, dtype: DType) -> Tensor | None:
-    """Combine attn_mask and real_shift into one mask of four axes."""
+    """Combine the arguments attn_mask and real_shift into one attention mask of four axes."""
     if seen is not None:
         if seen.dtype.name not in ("bool", "uint8"):
             raise DTypeError(f"{_NAME}: got attn_mask of {seen.dtype.name}; wanted bool or uint8")
@@ -259,7 +259,7 @@ def _mask(seen: Tensor | None, shift: Tensor | None, dtype: DType) -> Tensor | N
 
 
 def _dropped(weights: Tensor, mask: Tensor | None, keep: float) -> Tensor:
-    """Apply dropout to the weights; without a mask, the dropped elements are drawn."""
+    """Apply dropout to attention weights, by the bits of `mask` or else by random numbers."""
     if mask is None:
         return dropout(weights, take_state(like=weights), 1.0 - keep, weights.shape)
     *lead, keys = weights.shape

@@ -32,7 +32,7 @@ __all__ = [
 def index_write(
     name: str, input: Tensor, axis: int, index: object, source: object, add: bool = False
 ) -> Tensor:
-    """Copy with the slices of an axis named by a 1-d index replaced, or increased, by `source`."""
+    """Return a copy with `source` written, or added, to the slices at a 1-d index of an axis."""
     shape = input.shape
     if not shape:
         raise ShapeError(f"{name}: got a 0-d tensor; wanted at least one axis")
@@ -55,7 +55,7 @@ def index_write(
 def _tensor_index_fill(
     self: Tensor, axis: Any = None, index: Any = None, value: Any = None, *, dim: Any = None
 ) -> Tensor:
-    """Fill the slices of an axis that indices name, in a copy. See `ops.index_fill`."""
+    """Return a copy with the slices at given indices of an axis filled. See `ops.index_fill`."""
     return index_fill(self, dim if axis is None else axis, index, value)
 
 
@@ -136,7 +136,7 @@ def inplace_sub(x: Tensor, v: Tensor, indices: Index) -> Tensor:
 
 @tensor_method("inplace_update")
 def _tensor_inplace_update(self: Tensor, v: Tensor, indices: Index) -> Tensor:
-    """Copy with the rows that indices name replaced. See `ops.inplace_update`."""
+    """Return a copy with the rows at `indices` replaced by `v`. See `ops.inplace_update`."""
     return inplace_update(self, v, indices)
 
 

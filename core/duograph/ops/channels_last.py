@@ -26,7 +26,7 @@ Pairs = Sequence[tuple[int, int]]
 
 
 def _infer(first: Op, types: tuple[TensorType, ...], **attributes: object) -> TensorType:
-    """Return the type of the first result of the channels-first op, with its axes permuted."""
+    """Infer the channels-last result type of an op from the type that op `first` infers."""
     n, *spatial, c = types[0].shape if types[0].ndim > 1 else (1, *types[0].shape, 1)
     found = first.result_types((types[0].with_((n, c, *spatial)), *types[1:]), attributes)
     made: TensorType = found[0] if isinstance(found, tuple) else found
@@ -45,7 +45,7 @@ def _reference(first: Op, x: Array, *others: object, **attributes: object) -> Ar
 def conv_channels_last(
     input: Tensor, weight: Tensor, stride: Ints, padding: Pairs, dilation: Ints, groups: int
 ):
-    """Primitive: `conv` of (N, spatial..., C) with (O, C / groups, kernel...).
+    """Primitive op: `conv` of (N, spatial..., C) with (O, C / groups, kernel...).
 
     The result is (N, spatial..., O).
     """
@@ -79,7 +79,7 @@ def _(input, weight, stride, padding, dilation, groups):
 def max_pool_channels_last(
     input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints
 ):
-    """Primitive: the values of `max_pool` of (N, spatial..., C)."""
+    """Primitive op: the values of `max_pool` of (N, spatial..., C)."""
 
 
 @max_pool_channels_last.infer
@@ -108,7 +108,7 @@ def _(input, kernel, stride, padding, dilation):
 def avg_pool_channels_last(
     input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, count_include_pad: bool, divisor: int
 ):
-    """Primitive: `avg_pool` of (N, spatial..., C)."""
+    """Primitive op: `avg_pool` of (N, spatial..., C)."""
 
 
 @avg_pool_channels_last.infer

@@ -60,7 +60,7 @@ class AllReduce(Primitive):
         self.group = group
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return the tensor unchanged."""
+        """Return the input unchanged: there is only one device."""
         return identity(input_x)
 
 
@@ -72,7 +72,7 @@ class AllGather(Primitive):
         self.group = group
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return the tensor unchanged."""
+        """Return the input unchanged: there is only one device."""
         return identity(input_x)
 
 
@@ -85,7 +85,7 @@ class ReduceScatter(Primitive):
         self.group = group
 
     def __call__(self, input_x: Tensor) -> Tensor:
-        """Return the tensor unchanged."""
+        """Return the input unchanged: there is only one device."""
         return identity(input_x)
 
 
@@ -106,13 +106,13 @@ class Broadcast(Primitive):
         self.group = group
 
     def __call__(self, input_x: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return the tensors unchanged."""
+        """Return the inputs unchanged: there is only one device."""
         return tuple(identity(x) for x in input_x)
 
 
 class _Summary(Primitive):
     def __call__(self, name: str, value: object) -> None:
-        """Check the name and discard the value."""
+        """Check that `name` is a non-empty string; record nothing."""
         if not isinstance(name, str) or not name:
             raise ArgumentValueError(f"{self.name}: got name={name!r}; wanted a non-empty string")
 

@@ -303,7 +303,7 @@ def _(x, out, dout, low, high):
 
 @op(name="clip_grad", dtypes=REAL, promote="common", elementwise=True)
 def clip_grad(dout: Tensor, x: Tensor, low: float, high: float):
-    """Composite: the gradient of clamping; `dout` for elements inside the limits, else 0."""
+    """Composite op: gradient of clamping: `dout` for elements inside the limits, else 0."""
     return select(logical_or(x < low, x > high), 0, dout)
 
 
@@ -314,7 +314,7 @@ clip = clamp.public
 def _tensor_clamp(
     self: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None
 ) -> Tensor:
-    """Elements limited to a range; see `ops.clamp`."""
+    """Clamp every element to [min, max]; see `ops.clamp`."""
     return clamp.public(self, min, max)
 
 

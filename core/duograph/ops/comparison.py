@@ -559,7 +559,7 @@ _COMPARABLE = (Tensor, bool, int, float, complex, np.ndarray, np.generic, list, 
 
 @tensor_method("__eq__")
 def _tensor_eq(self: Tensor, other: object) -> Tensor | bool:
-    """Elementwise equality; False for an operand that is not a number, tensor or array."""
+    """Compare elements for equality; False for an object that is no number, tensor or array."""
     return equal(self, other) if isinstance(other, _COMPARABLE) else False
 
 

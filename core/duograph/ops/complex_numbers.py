@@ -22,7 +22,7 @@ __all__ = ["angle", "complex", "conj", "imag", "real"]
 
 
 def _same(x: Tensor) -> Tensor:
-    """Return a real tensor unchanged, through an op that every backend implements."""
+    """Return a copy of a real tensor, computed by an op that every backend implements."""
     return logical_or(x, x) if x.dtype is bool_ else mul(x, 1)
 
 

@@ -40,7 +40,7 @@ def conv(
     dilation: Sequence[int],
     groups: int,
 ):
-    """Primitive: cross-correlation of (N, C, spatial...) with (O, C / groups, kernel...)."""
+    """Primitive op: cross-correlation of (N, C, spatial...) with (O, C / groups, kernel...)."""
 
 
 def _check(name: str, x_shape: Sequence[int], w_shape: Sequence[int], groups: int) -> None:
@@ -69,7 +69,7 @@ def _(x, w, stride, padding, dilation, groups):
 def _taps(
     kernel: Sequence[int], out: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Yield the index of each kernel element, and the slices of the padded input it multiplies."""
+    """For each kernel element, yield its index and the slices of the padded input it multiplies."""
     for k in np.ndindex(*kernel):
         yield (
             k,
@@ -119,7 +119,7 @@ def _columns(
     dilation: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """Return im2col of the input: (N, groups, C / groups * kernel, out)."""
+    """Return the im2col matrix of the input: (N, groups, C / groups * kernel, out)."""
     cols = windows(x, kernel, stride, padding, dilation, out)
     n, c = x.shape[:2]
     return reshape_to(cols, (n, groups, c // groups * size_of(kernel), size_of(out)))
@@ -145,7 +145,7 @@ def conv_input_grad(
     dilation: Sequence[int],
     groups: int,
 ):
-    """Primitive: the gradient of `conv` with respect to an input of `input_shape`.
+    """Primitive op: gradient of `conv` with respect to an input of shape `input_shape`.
 
     It is also the transposed convolution.
     """
@@ -218,7 +218,7 @@ def conv_weight_grad(
     dilation: Sequence[int],
     groups: int,
 ):
-    """Primitive: gradient of `conv` with respect to a weight of `weight_shape`."""
+    """Primitive op: gradient of `conv` with respect to a weight of shape `weight_shape`."""
 
 
 @conv_weight_grad.infer

@@ -164,7 +164,7 @@ class Conv2DBackpropInput(Primitive):
         self.data_format = wanted_format(name, data_format, ("NCHW",))
 
     def __call__(self, dout: Tensor, weight: Tensor, input_size: Sequence[int] | Tensor) -> Tensor:
-        """Return the gradient of the input, of shape `input_size`."""
+        """Return the gradient of the convolution's input, of shape `input_size`."""
         size = tuple(input_size.tolist() if isinstance(input_size, Tensor) else input_size)
         pads = mode_padding(
             self.name,
@@ -218,7 +218,7 @@ class Conv2DBackpropFilter(Primitive):
         self.data_format = wanted_format(self.name, data_format, ("NCHW",))
 
     def __call__(self, dout: Tensor, input: Tensor, weight_size: Sequence[int] | Tensor) -> Tensor:
-        """Return the gradient of the weight, of shape `weight_size`."""
+        """Return the gradient of the convolution's weight, of shape `weight_size`."""
         size = tuple(weight_size.tolist() if isinstance(weight_size, Tensor) else weight_size)
         pads = mode_padding(
             self.name,
@@ -269,7 +269,7 @@ class Conv3DTranspose(Primitive):
         self.data_format = wanted_format(self.name, data_format, ("NCDHW",))
 
     def __call__(self, dout: Tensor, weight: Tensor) -> Tensor:
-        """Apply the convolution; weight has shape (in_channel, out_channel / group, kernel...)."""
+        """Return the transposed convolution; the weight is (in_channel, out / group, kernel...)."""
         if self.pad_mode.lower() == "same":
             sizes = [n * s for n, s in zip(dout.shape[2:], self.stride, strict=True)]
             pads = mode_padding(

@@ -24,7 +24,7 @@ __all__ = ["cast"]  # the primitives are for other modules of ops
 
 @op(name="iota", composite=False, differentiable=False)
 def iota(shape: Sequence[int], axis: int, dtype: DType):
-    """Primitive: a tensor of `shape` that counts 0, 1, 2, ... along one axis."""
+    """Primitive op: a tensor of `shape` that counts 0, 1, 2, ... along one axis."""
 
 
 @iota.infer

@@ -147,7 +147,7 @@ def full(
 
 
 def number_and_dtype(name: str, value: object) -> tuple[Any, DType]:
-    """Return the value and dtype of a number or of a tensor of one element."""
+    """Return the Python number and the dtype of a number or of a tensor of one element."""
     if isinstance(value, Tensor):
         return value.item(), value.dtype
     if isinstance(value, np.generic):
@@ -253,7 +253,7 @@ def fill(type: DTypeLike, shape: int | Sequence[int] | Tensor, value: Tensor | S
 
 @tensor_method("fill", "fills")
 def _tensor_fill(self: Tensor, value: Tensor | Scalar) -> Tensor:
-    """A tensor of the same type with every element `value`."""
+    """Return a tensor of this shape and dtype whose elements are all `value`."""
     return full_like.public(self, value)
 
 
@@ -271,7 +271,7 @@ def fills(x: Tensor, value: Tensor | Scalar) -> Tensor:
 
 @op(name="new_full", differentiable=False)
 def new_full_by(input: Tensor, shape: Sequence[int], value: object, dtype: DType):
-    """Composite: a tensor of `shape`, on the device of `input`, with every element `value`."""
+    """Composite op: a tensor of `shape` filled with `value`, on the device of `input`."""
     return fill_by(shape, value, dtype)
 
 
@@ -286,7 +286,7 @@ def _filled(
 def _tensor_new_zeros(
     self: Tensor, *size: int | Sequence[int], dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Zeros of another shape and the dtype of this tensor."""
+    """Return zeros of another shape, in the dtype of this tensor."""
     return _filled(self, "new_zeros", spread("new_zeros", "size", size), 0, dtype)
 
 
@@ -294,7 +294,7 @@ def _tensor_new_zeros(
 def _tensor_new_ones(
     self: Tensor, *size: int | Sequence[int], dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Ones of another shape and the dtype of this tensor."""
+    """Return ones of another shape, in the dtype of this tensor."""
     return _filled(self, "new_ones", spread("new_ones", "size", size), 1, dtype)
 
 
@@ -306,7 +306,7 @@ def _tensor_new_full(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """One value with another shape and the dtype of this tensor."""
+    """Return a tensor of another shape filled with one value, in the dtype of this tensor."""
     return _filled(self, "new_full", size, number_and_dtype("new_full", fill_value)[0], dtype)
 
 
@@ -317,7 +317,7 @@ def _tensor_new_empty(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """A tensor of another shape and the dtype of this one, with unspecified values."""
+    """Return a tensor of another shape and this dtype, with unspecified values."""
     del device
     return _filled(self, "new_empty", spread("new_empty", "size", size), 0, dtype)
 
@@ -356,7 +356,7 @@ def _(n: int, m: int | None = None, dtype: DTypeLike | None = None):
 
 @op(name="one_hot_mask", differentiable=False)
 def one_hot_mask(indices: Tensor, depth: int, axis: int):
-    """Composite: True where the position along a new axis of size `depth` equals the index."""
+    """Composite op: True where the position along a new axis of size `depth` equals the index."""
     shape = indices.shape
     wide = shape[:axis] + (depth,) + shape[axis:]
     narrow = shape[:axis] + (1,) + shape[axis:]
@@ -419,7 +419,7 @@ def _zero_d(x: Tensor) -> Tensor:
 
 
 def beside(like: Tensor, value: object) -> Tensor:
-    """Return `value` as a tensor that is committed to the device of `like`, where it has one."""
+    """Return `value` as a Tensor on the device of `like`, unless it is on a device already."""
     if not isinstance(value, Tensor):
         value = Tensor(value)
     device = like._type.device

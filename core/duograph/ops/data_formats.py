@@ -18,7 +18,7 @@ __all__ = ["DataFormatDimMap"]
 
 
 def wanted_format(name: str, value: object, allowed: tuple[str, ...]) -> str:
-    """Return the data format if it is allowed."""
+    """Return the data format if it is one of the allowed formats; raise otherwise."""
     if value not in allowed:
         raise ArgumentValueError(
             f"{name}: got data_format={value!r}; wanted {' or '.join(map(repr, allowed))}"
@@ -55,6 +55,6 @@ class DataFormatDimMap(Primitive):
         self.dst_format = wanted_format("DataFormatDimMap", dst_format, ("NHWC", "NCHW"))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the mapped axis numbers."""
+        """Return the axis numbers of the destination format for those of the source format."""
         to = np.array([self.dst_format.index(c) for c in self.src_format], x.dtype.np)
         return gather(Tensor(to), x, 0)

@@ -44,7 +44,7 @@ __all__ = [
 
 
 def _sides(boxes: Tensor) -> list[Tensor]:
-    """Return the four columns of boxes (n, 4)."""
+    """Split boxes of shape (n, 4) into their four columns, each of shape (n,)."""
     n = boxes.shape[0]
     return [reshape_to(slice_by(boxes, (0, i), (n, i + 1), (1, 1)), (n,)) for i in range(4)]
 
@@ -261,7 +261,7 @@ def _(bboxes, iou_threshold):
 
 
 def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
-    """Return the two neighbours of clamped positions along an axis, with their weights."""
+    """Return the two cells next to each clamped position on an axis, with linear weights."""
     low = stop_gradient(floor(p))
     part = p - low
     first = minimum(cast_to(low, int64), fill((), size - 1, int64))
@@ -270,7 +270,7 @@ def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def _bilinear(rows: Tensor, start: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Tensor:
-    """Interpolate rows (cells, C) at start + (y, x).
+    """Interpolate bilinearly at (y, x) in feature maps stored as rows (cells, C).
 
     Positions are (n, p, q); the result is (n, p, q, C).
     """
@@ -529,7 +529,7 @@ class BoundingBoxDecode(Primitive):
         )
 
     def __call__(self, anchor_box: Tensor, deltas: Tensor) -> Tensor:
-        """Return the decoded boxes."""
+        """Return the boxes that the offsets `deltas` from the anchors describe."""
         return bounding_box_decode.public(
             anchor_box, deltas, self.max_shape, self.means, self.stds, self.wh_ratio_clip
         )

@@ -43,7 +43,7 @@ __all__ = [
 
 
 def _distance(x: Tensor) -> Tensor:
-    """Return int32 indices of the diagonals: column minus row, for the last two axes of `x`."""
+    """Return the int32 matrix column - row: the number of the diagonal of each element."""
     shape = x.shape[-2:]
     return iota(shape, 1, int32) - iota(shape, 0, int32)
 
@@ -57,7 +57,7 @@ def _int(name: str, what: str, value: object) -> int:
 
 
 def _last_kept(name: str, x: Tensor, diagonal: object) -> int:
-    """Clamp a diagonal to the nearest one outside the matrix, so that it fits into int32."""
+    """Limit a diagonal's number to the range -rows to columns, so that it fits into int32."""
     rows, columns = x.shape[-2:]
     return max(-rows, min(columns, _int(name, "diagonal", diagonal)))
 
@@ -149,7 +149,7 @@ def matrix_band_part(x: Tensor, lower: int, upper: int):
 
 @op(name="diagonal")
 def diagonal_by(input: Tensor, offset: int):
-    """Composite: extract a diagonal of the last two axes into a new last axis."""
+    """Composite op: copy a diagonal of the last two axes to a new last axis."""
     shape = input.shape
     steps = dense_strides(shape)
     rows, columns = shape[-2:]
@@ -214,7 +214,7 @@ def trace(input: Tensor):
 
 @op(name="diag_embed")
 def diag_embed_by(input: Tensor, offset: int):
-    """Composite: square matrices that are zero except for a diagonal, the last axis of `input`."""
+    """Composite op: square matrices with the last axis of `input` as a diagonal, else zero."""
     size = input.shape[-1] + abs(offset)
     lead = input.shape[:-1]
     # Row i has input[i] on a diagonal above the main one, and input[i + offset] on one below.
@@ -276,8 +276,9 @@ def diag(input: Tensor) -> Tensor:
 
 @tensor_method("diag")
 def _tensor_diag(self: Tensor, diagonal: int = 0) -> Tensor:
-    """The elements on a diagonal of zeros. See `ops.diag`; other diagonals than the main one for
-    1-d tensors only.
+    """Return zeros with this tensor's elements on a diagonal. See `ops.diag`.
+
+    A tensor that is not 1-d can only use the main diagonal.
     """
     if diagonal == 0:
         return diag(self)
@@ -306,7 +307,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 @op(name="set_diagonal", promote="common")
 def set_diagonal_by(input: Tensor, values: Tensor, offset: int):
-    """Composite: `input` with a diagonal of its last two axes replaced by `values`."""
+    """Composite op: `input` with a diagonal of its last two axes replaced by `values`."""
     rows = input.shape[-2]
     n = values.shape[-1]
     lead = [0] * (values.ndim - 1)
@@ -485,5 +486,5 @@ def _(input: Tensor, fill_value: Number, wrap: bool = False):
 
 @tensor_method("fill_diagonal")
 def _tensor_fill_diagonal(self: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
-    """A copy with one value on the diagonal. See `ops.fill_diagonal`."""
+    """Return a copy whose diagonal is filled with one value. See `ops.fill_diagonal`."""
     return fill_diagonal.public(self, fill_value, wrap)

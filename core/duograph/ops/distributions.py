@@ -34,7 +34,7 @@ __all__ = [
 
 @op(differentiable=False)
 def random_laplace(state: Tensor, shape: Sequence[int], dtype: object):
-    """Composite: Laplace numbers of mean 0 and scale 1, a random sign times an exponential."""
+    """Composite op: random Laplace numbers of mean 0 and scale 1: sign times exponential."""
     bits = random_bits(state, shape)
     positive = equal(bitwise_and(bits, u32(1)), u32(1))
     size = neg(log(1.0 - fraction(bits)))
@@ -87,7 +87,7 @@ _GAMMA_ROUNDS = 8
 
 @op(differentiable=False)
 def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
-    """Composite: gamma numbers of scale 1 (Marsaglia and Tsang, 2000).
+    """Composite op: random numbers of gamma distributions of scale 1 (Marsaglia, Tsang 2000).
 
     The number of rejection rounds is fixed.
     """
@@ -199,7 +199,7 @@ def random_poisson(
 
 
 def _poisson(unit: Array, mean: Array) -> Array:
-    """Return Poisson numbers by inversion of the distribution function, for uniform `unit`.
+    """Convert uniform numbers `unit` to Poisson numbers by inverting the distribution function.
 
     Means of 500 and more use the normal approximation with continuity correction.
     """

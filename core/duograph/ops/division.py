@@ -25,7 +25,7 @@ __all__ = [
 
 
 def _whole_quotient(x: Tensor, y: Tensor) -> Tensor:
-    """Decompose integer division towards zero: float32 estimates, corrected until exact."""
+    """Compute integer division towards zero from float32 estimates, corrected until exact."""
     if x.dtype is bool_:
         return logical_and(x, y)
     zero = y == 0

@@ -62,7 +62,7 @@ def _(
 
 @op(name="dropout_with_mask")
 def dropout_mask_by(input: Tensor, state: Tensor, p: float):
-    """Composite: `dropout` and its mask, of ones and zeros in the dtype of `input`."""
+    """Composite op: `dropout` and its mask, of ones and zeros in the dtype of `input`."""
     kept = logical_not(less(random_uniform(state, input.shape, float32), fill((), p, float32)))
     mask = cast_to(kept, input.dtype)
     scaled = input * (1.0 / (1.0 - p)) if p < 1.0 else input

@@ -58,7 +58,7 @@ def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
 
 
 def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
-    """Parse an equation into the axis names of each operand and of the result.
+    """Parse an einsum equation into the axis names of each input and of the result.
 
     The axes of an ellipsis have numbered names.
     """
@@ -109,7 +109,7 @@ def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[
 
 
 def _diagonals(x: Tensor, term: list[str]) -> tuple[Tensor, list[str]]:
-    """Replace two axes of one letter by their diagonal, with a strided copy."""
+    """Merge axes with the same einsum letter: keep only the diagonal of these axes."""
     names = list(dict.fromkeys(term))
     if len(names) == len(term):
         return x, term
@@ -139,7 +139,7 @@ def _summed(x: Tensor, term: list[str], keep: set[str]) -> tuple[Tensor, list[st
 def _contract(
     x: Tensor, left: list[str], y: Tensor, right: list[str], later: set[str]
 ) -> tuple[Tensor, list[str]]:
-    """Contract two operands by a batched matmul; `later` has the axes that are still needed."""
+    """Multiply two tensors and sum over the axes not in `later`, by one batched matmul."""
     x, left = _summed(x, left, later | set(right))
     y, right = _summed(y, right, later | set(left))
     a = dict(zip(left, x.shape, strict=True))

@@ -176,13 +176,13 @@ def _(x, y, out, dout):
 
 @tensor_method("add")
 def _tensor_add(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-    """``self + alpha * other``."""
+    """Return ``self + alpha * other``, element by element."""
     return add(self, other if alpha == 1 else mul(other, alpha))
 
 
 @tensor_method("sub", "subtract")
 def _tensor_sub(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-    """``self - alpha * other``."""
+    """Return ``self - alpha * other``, element by element."""
     return sub(self, other if alpha == 1 else mul(other, alpha))
 
 
@@ -561,7 +561,7 @@ def positive(input: Tensor) -> Tensor:
 
 @tensor_method("__pos__", "positive")
 def _tensor_positive(self: Tensor) -> Tensor:
-    """The tensor itself."""
+    """Implement unary ``+x``: return the tensor itself."""
     return self
 
 

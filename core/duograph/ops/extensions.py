@@ -12,7 +12,7 @@ __all__ = ["take"]
 
 
 def take(module: ModuleType) -> None:
-    """Register the results of a plugin's hooks; a rule replaces the existing rule of the op.
+    """Register the ops, gradient rules and decompositions that a plugin's hooks return.
 
     Raises:
         TypeError: a hook returned a value of another type than `backend.hookspecs` declares, or

@@ -28,7 +28,7 @@ __all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
 def _extreme_input(
     name: str, x: Tensor, initial: Tensor | Number | None, where: Tensor | bool | None
 ) -> Tensor:
-    """Replace masked elements of `x` by `initial`, as NumPy's `where` argument does."""
+    """Replace the elements of `x` where the mask `where` is False by `initial`."""
     if where is None or where is True:
         return x
     if initial is None:
@@ -139,7 +139,7 @@ def min(
 
 
 def _method(name, x, args, initial, where, return_indices, other, sign):
-    """Implement Tensor.max and Tensor.min.
+    """Implement Tensor.max (`sign` -1) and Tensor.min in all their call forms.
 
     Called with (dim, keepdim) they return values and indices, with (axis=, keepdims=) the values.
     """

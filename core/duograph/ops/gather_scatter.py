@@ -54,12 +54,12 @@ def _check_indices(name: str, indices: TensorType) -> None:
 
 
 def from_zero(indices: Tensor, n: int) -> Tensor:
-    """Convert negative indices to non-negative ones with ops, for use in bodies of other ops."""
+    """Convert negative indices to non-negative ones by ops, inside the bodies of other ops."""
     return select_by(indices < 0, indices + n, indices)
 
 
 def gathered_shape(shape: Sequence[int], indices: Sequence[int], axis: int) -> tuple[int, ...]:
-    """Return the shape of the result of a gather, with the axis replaced by `indices`."""
+    """Return the result shape of a gather: `indices` replaces the indexed axis in the shape."""
     return (*shape[:axis], *indices, *shape[axis + 1 :])
 
 
@@ -121,7 +121,7 @@ def _scattered(name: str, x: TensorType, indices: TensorType, updates: TensorTyp
 
 
 def _rows(name, x, indices, updates, axis):
-    """Return (copy of x with the axis first, flat indices, updates with one leading axis)."""
+    """Return arrays for a NumPy scatter with `axis` moved first: (copy of x, indices, updates)."""
     at = normal_indices(name, indices, x.shape[axis], axis).reshape(-1)
     out = np.moveaxis(np.array(x), axis, 0)
     rows = updates.reshape(*x.shape[:axis], at.size, *x.shape[axis + 1 :])
@@ -130,7 +130,7 @@ def _rows(name, x, indices, updates, axis):
 
 @op(name="scatter_set", composite=False, scatter="=")
 def scatter_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
-    """Primitive: a copy of `input` with the slices at `indices` replaced.
+    """Primitive op: a copy of `input` with the slices at `indices` of an axis replaced.
 
     Of updates with the same index, the last one is kept.
     """
@@ -165,7 +165,7 @@ def _(x, indices, updates, out, dout, axis):
 
 @op(name="scatter_add", composite=False, scatter="+")
 def scatter_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
-    """Primitive: a copy of `input` with `updates` added to the slices at `indices`."""
+    """Primitive op: copy of `input` with `updates` added to the slices at `indices` of an axis."""
 
 
 @scatter_add_by.infer
@@ -211,7 +211,7 @@ def _check_elements(name: str, x: TensorType, indices: TensorType, axis: int) ->
 
 
 def _grid(indices: Array, axis: int) -> tuple[Array, ...]:
-    """Return open NumPy grids with `indices` on one axis."""
+    """Return NumPy indices that select `indices` along `axis`, as take_along_axis does."""
     grids: list[Array] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     grids[axis] = indices
     return tuple(grids)
@@ -238,7 +238,7 @@ def _flat(x: Tensor) -> Tensor:
 
 @op(name="gather_elements", composite=False, gather="elements")
 def gather_elements_by(input: Tensor, indices: Tensor, axis: int):
-    """Primitive: out[..i..] = input[..indices[..i..]..] along `axis` (NumPy's take_along_axis)."""
+    """Primitive op: select elements by `indices` along `axis`, as NumPy's take_along_axis."""
 
 
 @gather_elements_by.infer
@@ -278,7 +278,7 @@ def _scattered_elements(
 
 @op(name="scatter_elements_set", composite=False)
 def scatter_elements_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
-    """Primitive: a copy of `input` with out[..indices[..i..]..] = updates[..i..] along `axis`."""
+    """Primitive op: copy of `input` with out[..indices[..i..]..] = updates[..i..] along `axis`."""
 
 
 @scatter_elements_set_by.infer
@@ -316,7 +316,7 @@ def _(x, indices, updates, out, dout, axis):
 
 @op(name="scatter_elements_add", composite=False)
 def scatter_elements_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
-    """Primitive: a copy of `input`, plus updates[..i..] at [..indices[..i..]..] along `axis`."""
+    """Primitive op: a copy of `input`; adds updates[..i..] at [..indices[..i..]..] along `axis`."""
 
 
 @scatter_elements_add_by.infer

@@ -92,13 +92,13 @@ def check_nd(name: str, shape: Sequence[int], indices: Tensor) -> int:
 
 
 def explain(name: str, n: int, indices: Tensor, axis: int) -> None:
-    """Raise IndexRangeError that names the index, after a kernel reported one out of range."""
+    """Raise IndexRangeError that names the bad index, after a gather kernel reported one."""
     if not isinstance(indices, GraphTensor):
         normal_indices(name, indices.asnumpy(), n, axis)
 
 
 def explain_nd(name: str, shape: Sequence[int], indices: Tensor) -> None:
-    """Raise IndexRangeError with index and axis, after a kernel reported an index out of range."""
+    """Raise IndexRangeError that names index and axis, after a gather_nd kernel reported one."""
     if isinstance(indices, GraphTensor):
         return
     values = indices.asnumpy()
@@ -129,7 +129,7 @@ def _(input_params: Tensor, input_indices: object, axis: int, batch_dims: int = 
 
 @op(name="gather_batch")
 def gather_batch(input: Tensor, indices: Tensor, axis: int, batch_dims: int):
-    """Composite: gather along `axis` within each element of the leading `batch_dims` axes."""
+    """Composite op: gather along `axis`, separately in each item of `batch_dims` leading axes."""
     shape = input.shape
     lead, middle, rest = shape[:batch_dims], shape[batch_dims:axis], shape[axis + 1 :]
     batch, outer, n, inner = size_of(lead), size_of(middle), shape[axis], size_of(rest)
@@ -144,7 +144,7 @@ def gather_batch(input: Tensor, indices: Tensor, axis: int, batch_dims: int):
 
 @tensor_method("gather")
 def _tensor_gather(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Gather elements with ``x.gather(dim, index)``, slices with ``x.gather(indices, axis)``.
+    """Gather elements by ``x.gather(dim, index)``, or slices by ``x.gather(indices, axis)``.
 
     See `ops.gather_elements` and `ops.gather`.
     """
@@ -216,7 +216,7 @@ def gather_d(x: Tensor, dim: int, index: object) -> Tensor:
 
 @op(name="gather_nd")
 def gather_nd_by(input: Tensor, indices: Tensor):
-    """Composite: the slices selected by the rows in the last axis of `indices`."""
+    """Composite op: select slices by coordinates, each a row in the last axis of `indices`."""
     count = check_nd("gather_nd", input.shape, indices)
     rest = input.shape[count:]
     rows = reshape_to(input, (size_of(input.shape[:count]), *rest))
@@ -281,7 +281,7 @@ def index_select(input: Tensor, axis: int, index: object) -> Tensor:
 def _tensor_index_select(
     self: Tensor, axis: Any = None, index: object = None, *, dim: Any = None
 ) -> Tensor:
-    """Slices along an axis, selected by a 1-d tensor of indices. See `ops.index_select`."""
+    """Select slices along an axis by a 1-d tensor of indices. See `ops.index_select`."""
     return index_select(self, dim if axis is None else axis, index)
 
 
@@ -308,7 +308,7 @@ def _tensor_take(
     *,
     index: object = None,
 ) -> Tensor:
-    """Slices along an axis, or elements of the flattened tensor, selected by indices.
+    """Select slices along an axis, or elements of the flattened tensor, by indices.
 
     Args:
         indices: integer Tensor, or nested lists.
@@ -378,7 +378,7 @@ def _(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0):
 def _tensor_choose(
     self: Tensor, choices: Tensor | tuple[Tensor, ...] | list[Tensor], mode: str = "clip"
 ) -> Tensor:
-    """Select each element from one of several tensors, whose number is the value of this tensor.
+    """Select each element from one of several tensors, by the index in this tensor.
 
     Args:
         choices: tuple or list of Tensors, or one Tensor whose rows are used; they broadcast

@@ -138,7 +138,7 @@ class MultitypeFuncGraph:
         self.entries: list[tuple[tuple[object, ...], Function]] = []
 
     def register(self, *type_names: object) -> Callable[[F], F]:
-        """Decorator: register a function for argument types (names, dtypes or classes)."""
+        """Return a decorator: register a function for argument types (names, dtypes, classes)."""
         for pattern in type_names:
             if isinstance(pattern, str) and pattern not in _BY_NAME:
                 raise ArgumentError(
@@ -153,7 +153,7 @@ class MultitypeFuncGraph:
         return decorate
 
     def find(self, args: Sequence[object]) -> Function:
-        """Return the function registered last for these arguments.
+        """Return the last registered function whose argument types match these arguments.
 
         Raises:
             TypeError: no function accepts them.

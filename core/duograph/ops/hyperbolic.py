@@ -144,7 +144,7 @@ def _(x):
 
 @op(name="tanh_grad", dtypes=INEXACT, promote="common", elementwise=True)
 def tanh_grad(dout: Tensor, out: Tensor):
-    """Composite: the gradient of tanh, ``dout * (1 - out**2)``."""
+    """Composite op: gradient of the input of `tanh`: ``dout * (1 - out**2)``."""
     return dout * (1 - square(conjugate(out)))
 
 

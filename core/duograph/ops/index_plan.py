@@ -25,7 +25,7 @@ ARRAY, NEW_ARRAY = "array", "new array"
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The steps of an index: a slice, a reshape to `middle`, then a gather on some of its axes.
+    """Steps that apply an index: a slice, a reshape to `middle`, a gather along some axes.
 
     Attributes:
         begin, end, strides: the slice of each axis of the operand.
@@ -42,19 +42,19 @@ class Plan:
     position: int
 
     def whole(self, shape: Sequence[int]) -> bool:
-        """Return whether the slice selects every element of a tensor of `shape`, in order."""
+        """Return whether the slice keeps all of a tensor of `shape` in its order."""
         return slice_shape(self.begin, self.end, self.strides) == tuple(shape) and all(
             s == 1 for s in self.strides
         )
 
 
 def axes_consumed(item: object) -> int:
-    """Return the number of axes that an item uses, for items other than masks."""
+    """Return the number of tensor axes that one item of an index uses; masks excluded."""
     return 0 if item is None or item is Ellipsis or item == NEW_ARRAY else 1
 
 
 def plan_of(shape: Sequence[int], index: Sequence[Any]) -> Plan:
-    """Return the steps of an index for a tensor of `shape`.
+    """Return the slice, reshape and gather that apply an index to a tensor of `shape`.
 
     Raises:
         IndexRangeError: an int out of range, or more items than axes.

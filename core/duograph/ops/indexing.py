@@ -39,19 +39,19 @@ __all__: list[str] = []
 
 
 def _sliced(x: Tensor, plan: Plan) -> Tensor:
-    """Slice `x` and reshape the result to `middle`."""
+    """Apply the slice and the reshape of an index to `x`; the gather is left to the caller."""
     out = x if plan.whole(x.shape) else slice_by(x, plan.begin, plan.end, plan.strides)
     return out if out.shape == plan.middle else reshape_to(out, plan.middle)
 
 
 def _order(plan: Plan) -> tuple[int, ...]:
-    """Return the axes of `middle` with the indexed ones together at `position`."""
+    """Return the axis order of `plan.middle` with the gathered axes moved to `plan.position`."""
     rest = [a for a in range(len(plan.middle)) if a not in plan.axes]
     return (*rest[: plan.position], *plan.axes, *rest[plan.position :])
 
 
 def _merged(x: Tensor, plan: Plan) -> Tensor:
-    """Merge the indexed axes of `x`, of shape `middle`, into one at `position`."""
+    """Merge the axes of `x` that index arrays select from into one axis at `plan.position`."""
     order = _order(plan)
     moved = x if order == tuple(range(len(order))) else transpose_by(x, order)
     k = len(plan.axes)
@@ -61,7 +61,7 @@ def _merged(x: Tensor, plan: Plan) -> Tensor:
 
 
 def _positions(arrays: Sequence[Tensor], plan: Plan) -> Tensor:
-    """Combine the index arrays into one index of the merged axis."""
+    """Combine one index array per axis into one array of indices of the merged axis."""
     shape = broadcast_shapes(*(a.shape for a in arrays))
     if shape is None:
         raise IndexRangeError(
@@ -75,7 +75,7 @@ def _positions(arrays: Sequence[Tensor], plan: Plan) -> Tensor:
 
 @op(name="getitem")
 def getitem_by(tensors: Sequence[Tensor], index: Items):
-    """Composite: the indexed part of tensors[0]; the other tensors are the index arrays."""
+    """Composite op of `x[index]`: tensors[0] is x, the other tensors are the index arrays."""
     x, *arrays = tensors
     plan = plan_of(x.shape, index)
     out = _sliced(x, plan)
@@ -86,7 +86,7 @@ def getitem_by(tensors: Sequence[Tensor], index: Items):
 
 @op(name="setitem")
 def setitem_by(tensors: Sequence[Tensor], index: Items, add: bool):
-    """Composite: a copy of tensors[0] with the indexed part replaced by tensors[1].
+    """Composite op of `x[index] = value`: tensors[0] is x, tensors[1] the value; returns a copy.
 
     The other tensors are the index arrays. With `add`, the value is added once for every
     occurrence of an element in the index.
@@ -122,7 +122,7 @@ def setitem_by(tensors: Sequence[Tensor], index: Items, add: bool):
 
 
 def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Broadcast a value to the indexed part; drop extra leading axes of size 1, as NumPy does."""
+    """Broadcast an assigned value to `shape`, without its extra leading axes of size 1."""
     have = value.shape
     while len(have) > len(shape) and have[0] == 1:
         have = have[1:]
@@ -136,7 +136,7 @@ def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _simple(item: Any) -> object:
-    """Return the attribute form of an item that needs no operand, else NotImplemented."""
+    """Return the hashable form of an int, slice, None or Ellipsis, else NotImplemented."""
     kind = item.__class__
     if kind is int or item is None or item is Ellipsis:
         return item
@@ -152,7 +152,7 @@ def _simple(item: Any) -> object:
 
 
 def _key(index: object) -> Items | None:
-    """Return the attribute of an index without index arrays, else None."""
+    """Return the `index` attribute of an index without arrays or masks, else None."""
     if index.__class__ is int:
         return (index,)
     if index.__class__ is not tuple:
@@ -174,7 +174,7 @@ def _bound(value: Any) -> int | None:
 
 
 def _parse(index: object) -> tuple[list[object], list[Tensor | Array]]:
-    """Parse an index into its items; return all of them, and the Tensors and arrays among them.
+    """Return all items of an index, and apart from them its Tensors and NumPy arrays.
 
     Raises:
         IndexKindError: an item cannot be an index.
@@ -225,7 +225,7 @@ def _values(item: object) -> object:
 
 
 def _arrays(shape: Sequence[int], items: Sequence[object]) -> tuple[Items, list[Tensor | Array]]:
-    """Return the attribute and the index arrays of parsed items; masks become index arrays."""
+    """Return the `index` attribute and the index arrays of parsed items, masks included."""
     used = sum(_axes_of(i) for i in items)
     axis = 0
     index: list[object] = []
@@ -273,7 +273,10 @@ def _index_array(item: Tensor | Array, shape: Sequence[int], axis: int) -> Tenso
 
 
 def _mask_arrays(mask: Tensor | Array, shape: Sequence[int], axis: int) -> Sequence[Tensor | Array]:
-    """Return one index array per axis of a mask; for a 0-d mask, 1 or 0 zeros on a new axis."""
+    """Convert a bool mask to one array of integer indices per axis of the mask.
+
+    A 0-d mask becomes one array of 1 (True) or 0 (False) zeros, for a new axis of size 1.
+    """
     if not mask.shape:
         value = mask if isinstance(mask, np.ndarray) else mask.asnumpy()
         return [np.zeros(1 if value else 0, np.int64)]
@@ -292,12 +295,12 @@ def _mask_arrays(mask: Tensor | Array, shape: Sequence[int], axis: int) -> Seque
 
 
 def _columns(rows: Tensor) -> list[Tensor]:
-    """Return the columns of a matrix."""
+    """Return the columns of a matrix as 1-column matrices."""
     return [slice_by(rows, (0, k), (rows.shape[0], k + 1), (1, 1)) for k in range(rows.shape[1])]
 
 
 def _explain(shape: Sequence[int], index: Items, arrays: Sequence[Tensor | Array]) -> None:
-    """Raise IndexRangeError with index, axis and size, after a kernel reported one."""
+    """Raise IndexRangeError that names index, axis and size, after an indexing kernel failed."""
     axis, k = 0, 0
     used = sum(axes_consumed(i) for i in index)
     for item in index:
@@ -328,7 +331,7 @@ def _runs_now(x: Tensor) -> bool:
 
 @tensor_method("__getitem__")
 def _getitem(self: Tensor, index: object) -> Tensor:
-    """Return the indexed part, by NumPy's rules."""
+    """Implement `x[index]` by NumPy's rules; the result is a copy, never a view."""
     type_ = self._type
     key = _key(index)
     if runtime_state.staging:
@@ -353,7 +356,7 @@ def _getitem(self: Tensor, index: object) -> Tensor:
 
 
 def _read(self: Tensor, index: object, key: Items | None) -> Tensor:
-    """Return the indexed part by a call of the op, without the table of prepared calls."""
+    """Compute `x[index]` by calling the op `getitem`, not a cached prepared call of it."""
     if key is not None:
         return getitem_by((self,), key)
     items, _ = _parse(index)
@@ -368,7 +371,7 @@ def _read(self: Tensor, index: object, key: Items | None) -> Tensor:
 
 @tensor_method("__setitem__")
 def _setitem(self: Tensor, index: object, value: object) -> None:
-    """Replace the indexed part, by NumPy's rules; the tensor is bound to a new buffer."""
+    """Implement `x[index] = value` by NumPy's rules; bind the tensor to a new buffer."""
     key = _key(index)
     if key is not None and not runtime_state.staging:
         known: Tensor | None
@@ -387,7 +390,7 @@ def _setitem(self: Tensor, index: object, value: object) -> None:
 
 
 def with_item(self: Tensor, index: object, value: object, add: bool = False) -> Tensor:
-    """Return a tensor with the indexed part replaced or, with `add`, increased."""
+    """Return a copy of a tensor after `x[index] = value` or, with `add`, `x[index] += value`."""
     if not isinstance(value, (Tensor, int, float, complex, np.generic)):
         if value is None or isinstance(value, (str, bytes, dict, set)):
             raise DTypeError(
@@ -417,7 +420,7 @@ def with_item(self: Tensor, index: object, value: object, add: bool = False) -> 
 
 @op(name="setitem_masked")
 def masked_by(tensors: Sequence[Tensor]):
-    """Composite of (x, mask, value): x with `value` where the mask holds.
+    """Composite op of `x[mask] = value`: tensors are x, mask and value; returns a copy.
 
     The mask broadcasts along the axes that follow its own.
     """
@@ -428,7 +431,7 @@ def masked_by(tensors: Sequence[Tensor]):
 
 
 def _masked(x: Tensor, items: Sequence[object], mask: Tensor, value: object) -> Tensor | None:
-    """Compute `x[mask] = value` by a select, if the value is the same for all masked elements."""
+    """Compute `x[mask] = value` by a select; None if a select cannot do it."""
     plain = items[0] is mask and all(i is Ellipsis or i == (None, None, None) for i in items[1:])
     if not plain or not mask.shape or mask.shape != x.shape[: len(mask.shape)]:
         return None
@@ -446,7 +449,7 @@ def _masked(x: Tensor, items: Sequence[object], mask: Tensor, value: object) -> 
 
 @tensor_method("__delitem__")
 def _delitem(self: Tensor, index: object) -> None:
-    """Raise: the size of a tensor cannot change."""
+    """Raise ArgumentError: elements of a tensor cannot be deleted."""
     raise ArgumentError(
         f"del: got {index!r}; elements of a tensor cannot be deleted, index those to keep instead"
     )
@@ -454,7 +457,7 @@ def _delitem(self: Tensor, index: object) -> None:
 
 @tensor_method("__contains__")
 def _contains(self: Tensor, value: object) -> bool:
-    """Return whether some element equals the value."""
+    """Implement `value in x`: return whether some element equals the value."""
     return bool(equal(self, value).asnumpy().any())
 
 
@@ -489,7 +492,7 @@ def _tensor_select(
     condition: Tensor | None = None,
     y: object = None,
 ) -> Tensor:
-    """Select one slice with ``x.select(dim, index)``, or elements with ``x.select(condition, y)``.
+    """Select one slice by ``x.select(dim, index)``, or elements by ``x.select(condition, y)``.
 
     The first form drops the axis; see `ops.where` for the second.
     """

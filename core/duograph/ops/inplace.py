@@ -33,7 +33,7 @@ _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
 def write(target: Tensor, value: Tensor, what: str) -> Tensor:
-    """Assign a value, cast to the dtype of `target`; shape and dtype do not change.
+    """Assign a value to `target` in place, cast to its dtype; shape and dtype do not change.
 
     Raises:
         ShapeError: the value has another shape.
@@ -53,7 +53,7 @@ def write(target: Tensor, value: Tensor, what: str) -> Tensor:
 
 
 def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return the in-place form of a function of a tensor."""
+    """Return the in-place Tensor method of a function that returns a new tensor."""
 
     def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         return write(self, function(self, *args, **kwargs), name)

@@ -92,7 +92,7 @@ def inplace_index_add(var: Tensor, indices: object, updates: Tensor, axis: int) 
 def _tensor_index_add(
     self: Tensor, *args: object, alpha: int | float | Tensor = 1, **kwargs: object
 ) -> Tensor:
-    """Return a copy with slices added at indices along an axis.
+    """Return a copy with `source` added to the slices at given indices of an axis.
 
     Called as ``x.index_add(dim, index, source, alpha=1)`` or ``x.index_add(indices, y, axis)``.
     """
@@ -104,7 +104,7 @@ def _tensor_index_add(
 def _tensor_index_add_(
     self: Tensor, *args: object, alpha: int | float | Tensor = 1, **kwargs: object
 ) -> Tensor:
-    """As `index_add`, in place; returns the tensor."""
+    """Add `source` to the slices at given indices of an axis, in place; return the tensor."""
     axis, index, source = _index_add_arguments("index_add_", args, kwargs)
     made = index_write("index_add_", self, axis, index, _scaled(source, alpha), add=True)
     return write(self, made, "index_add_")
@@ -117,7 +117,7 @@ def _scaled(source: Tensor, alpha: int | float | Tensor) -> Tensor:
 def _index_add_arguments(
     name: str, args: tuple[object, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
-    """Return axis, index and source from (dim, index, source) or (indices, y, axis)."""
+    """Return (axis, index, source), from the forms (dim, index, source) or (indices, y, axis)."""
     kwargs.pop("use_lock", None)
     kwargs.pop("check_index_bound", None)
     names = {"dim": 0, "axis": 0, "index": 1, "indices": 1, "source": 2, "y": 2, "tensor": 2}
@@ -148,13 +148,13 @@ def _tensor_index_fill_(
     *,
     dim: int | None = None,
 ) -> Tensor:
-    """As `index_fill`, in place; returns the tensor."""
+    """Fill the slices at given indices of an axis, in place; return the tensor."""
     return write(self, index_fill(self, _along(axis, dim), index, value), "index_fill_")
 
 
 @tensor_method("index_copy_")
 def _tensor_index_copy_(self: Tensor, dim: int, index: object, tensor: Tensor) -> Tensor:
-    """Replace the slices of an axis at indices, in place; returns the tensor."""
+    """Replace the slices at given indices of an axis, in place; return the tensor."""
     return write(self, index_write("index_copy_", self, dim, index, tensor), "index_copy_")
 
 
@@ -169,7 +169,7 @@ def _tensor_scatter_(
     value: object = None,
     reduce: str | None = None,
 ) -> Tensor:
-    """As `scatter`, in place; returns the tensor."""
+    """Write elements at indices along an axis, in place, as `scatter`; return the tensor."""
     if reduce not in (None, "none", "add"):
         raise ArgumentValueError(f"scatter_: got reduce={reduce!r}; wanted None, 'none' or 'add'")
     source = value if src is None else src
@@ -179,13 +179,13 @@ def _tensor_scatter_(
 
 @tensor_method("scatter_add_")
 def _tensor_scatter_add_(self: Tensor, dim: int, index: object, src: object) -> Tensor:
-    """As `scatter_add` along an axis, in place; returns the tensor."""
+    """Add elements at indices along an axis, in place, as `scatter_add`; return the tensor."""
     return write(self, scatter_along("scatter_add_", self, dim, index, src, True), "scatter_add_")
 
 
 @tensor_method("masked_scatter_")
 def _tensor_masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """As `masked_scatter`, in place; returns the tensor."""
+    """Replace elements where a mask is True, in place (`masked_scatter`); return the tensor."""
     return write(self, masked_scatter(self, mask, source), "masked_scatter_")
 
 
@@ -207,7 +207,7 @@ def _tensor_index_put(
 def _tensor_index_put_(
     self: Tensor, indices: Sequence[object], values: Tensor, accumulate: bool = False
 ) -> Tensor:
-    """As `index_put`, in place; returns the tensor."""
+    """Assign ``x[indices] = values``, or add, in place, as `index_put`; return the tensor."""
     return write(self, _tensor_index_put(self, indices, values, accumulate), "index_put_")
 
 

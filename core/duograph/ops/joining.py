@@ -35,7 +35,7 @@ MOST_PARTS = 65536
 
 
 def _several(name: str, tensors: object) -> list[Tensor]:
-    """Return the tensors to join as a list, with numbers converted to tensors.
+    """Return the arguments to join as a list of Tensors; numbers are converted.
 
     Raises:
         TypeError: not a tuple or list.
@@ -147,7 +147,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 @op(name="stack", promote="common")
 def stack_by(tensors: Sequence[Tensor], axis: int):
-    """Composite: tensors of one shape along a new axis."""
+    """Composite op: join tensors of one shape along a new axis."""
     shape = tensors[0].shape
     wide = shape[:axis] + (1,) + shape[axis:]
     return concat_by([reshape_to(x, wide) for x in tensors], axis)
@@ -481,5 +481,5 @@ def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
 def _tensor_narrow(
     self: Tensor, dim: Any = None, start: Any = None, length: Any = None, *, axis: Any = None
 ) -> Tensor:
-    """Select `length` slices of an axis from `start` on. See `ops.narrow`."""
+    """Select `length` consecutive slices of an axis, beginning at `start`. See `ops.narrow`."""
     return narrow(self, axis if dim is None else dim, start, length)

@@ -32,7 +32,7 @@ _Factor: TypeAlias = int | float | Tensor
 
 @op(name="matmul", dtypes=NUMERIC, promote="common")
 def matmul_of(input: Tensor, other: Tensor, transpose_a: bool = False, transpose_b: bool = False):
-    """Primitive: product of the matrices in the last two axes; leading axes broadcast.
+    """Primitive op: product of the matrices in the last two axes; leading axes broadcast.
 
     Both operands have at least two axes.
     """
@@ -76,7 +76,7 @@ def _(x, y, transpose_a, transpose_b):
 
 
 def _fold(grad: Tensor, shape: Sequence[int]) -> Tensor:
-    """Sum a gradient over the leading axes along which its operand was broadcast."""
+    """Sum a matmul gradient over the broadcast leading axes, back to the shape `shape`."""
     if grad.shape == tuple(shape):
         return grad
     lead = grad.ndim - len(shape)

@@ -37,7 +37,7 @@ class MatMul(Primitive):
         self.transpose_b = transpose_b
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the product."""
+        """Return the matrix product of the two inputs."""
         if self._ndim == 2 and (x.ndim != 2 or y.ndim != 2):
             raise ShapeError(f"MatMul: got shapes {x.shape} and {y.shape}; wanted two axes each")
         return linalg.matmul_of(x, y, self.transpose_a, self.transpose_b)
@@ -59,5 +59,5 @@ class BiasAdd(Primitive):
         self.data_format = wanted_format("BiasAdd", data_format, ("NCHW", "NHWC", "NCDHW"))
 
     def __call__(self, x: Tensor, b: Tensor) -> Tensor:
-        """Return the sum."""
+        """Return the input plus the bias of its channel."""
         return x + b if self.data_format == "NHWC" else linalg.bias_add(x, b)

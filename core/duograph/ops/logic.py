@@ -425,7 +425,7 @@ def invert(x: Tensor) -> Tensor:
 
 @op(name="select", promote="common", promote_from=1, primitive="Select", folds="biufc")
 def select_by(condition: Tensor, input: Tensor, other: Tensor):
-    """Primitive: elements of `input` where the bool `condition` holds, else of `other`.
+    """Primitive op: elements of `input` where the bool `condition` is True, else of `other`.
 
     The shapes broadcast.
     """
@@ -496,7 +496,7 @@ def where(condition: Tensor, input: _Operand, other: _Operand) -> Tensor:
 
 @tensor_method("where")
 def _tensor_where(self: Tensor, condition: Tensor, y: _Operand) -> Tensor:
-    """Elements of this tensor where `condition` holds, else of `y`."""
+    """Return elements of this tensor where `condition` is True, else of `y`."""
     return select(condition, self, y)
 
 

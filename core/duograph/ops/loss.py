@@ -70,7 +70,7 @@ def reduced(x: Tensor, reduction: str) -> Tensor:
 
 
 def _rows(x: Tensor) -> Tensor:
-    """Reshape (N, C, ...) to (N * ..., C), one row of classes per item."""
+    """Reshape scores (N, C, ...) to (N * ..., C): one row of class scores per item."""
     if x.ndim <= 2:
         return x
     perm = (0, *range(2, x.ndim), 1)
@@ -338,7 +338,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
 
 def _check_probabilities(name: str, x: Tensor) -> None:
-    """Raise ProbabilityError for values outside [0, 1], as soon as the values are known."""
+    """Raise ProbabilityError if a value is outside [0, 1], once the values are computed."""
     builder = staged_builder()
     if x.size == 0 or (builder is None and isinstance(x, GraphTensor)):
         return
@@ -401,7 +401,7 @@ def _(logits: Tensor, labels: Tensor, weight: Tensor | None = None, reduction: s
 
 @binary_cross_entropy.bprop
 def _(logits, labels, weight, out, dout, reduction):
-    """Gradient (p - y) / (p (1 - p)), finite at 0 and 1: the denominator is bounded below."""
+    """Gradient rule: (p - y) / (p (1 - p)); its denominator is clamped, so it is finite."""
     labels = cast_to(labels, logits.dtype)
     scale = dout
     if reduction == "mean":

@@ -36,7 +36,7 @@ __all__ = [
 
 
 class SparseSoftmaxCrossEntropyWithLogits(Primitive):
-    """Primitive: mean cross entropy of logits with classes, or its gradient when `is_grad`."""
+    """Primitive op: mean cross entropy of logits with classes, or its gradient when `is_grad`."""
 
     def __init__(self, is_grad: bool = False) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class SparseSoftmaxCrossEntropyWithLogits(Primitive):
 
 
 class SigmoidCrossEntropyWithLogits(Primitive):
-    """Primitive: element-wise binary cross entropy of logits."""
+    """Primitive op: element-wise binary cross entropy of logits."""
 
     def __call__(self, logits: Tensor, label: Tensor) -> Tensor:
         return binary_cross_entropy_with_logits.public(logits, label, None, None, "none")
@@ -86,7 +86,7 @@ class BCEWithLogitsLoss(Primitive):
 
 
 class NLLLoss(Primitive):
-    """Primitive: (loss, sum of the weights) of log probabilities, classes and class weights."""
+    """Primitive op: (loss, sum of the weights) of log probabilities, classes and class weights."""
 
     def __init__(self, reduction: str = "mean", ignore_index: int = -100) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class SmoothL1Loss(Primitive):
 
 
 class L2Loss(Primitive):
-    """Primitive: half the sum of squares."""
+    """Primitive op: half the sum of squares."""
 
     def __call__(self, input_x: Tensor) -> Tensor:
         if not input_x.dtype.is_floating:
@@ -122,7 +122,7 @@ class L2Loss(Primitive):
 
 
 class CTCLoss(Primitive):
-    """Primitive: loss (N,) and gradient of CTC for raw scores and sparse labels.
+    """Primitive op: loss (N,) and gradient of CTC for raw scores and sparse labels.
 
     Called as (x (T, N, C), labels_indices (M, 2), labels_values (M,), sequence_length (N,)). The
     blank is the last class. Only `ctc_merge_repeated=True` and `preprocess_collapse_repeated=False`

@@ -47,7 +47,7 @@ def _transposed(x: Tensor) -> Tensor:
 
 
 def _column(x: Tensor, k: int) -> Tensor:
-    """Return x[..., k]."""
+    """Return element `k` of the last axis, x[..., k]."""
     begin = (*[0] * (x.ndim - 1), k)
     end = (*x.shape[:-1], k + 1)
     return reshape_to(slice_by(x, begin, end, (1,) * x.ndim), x.shape[:-1])
@@ -87,7 +87,7 @@ def _eliminated(a: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
 
 @op(name="solve", dtypes=FLOATING, promote="common")
 def solve_by(a: Tensor, b: Tensor):
-    """Primitive: x of a x = b for a (..., n, n) and b (..., n, k) of the same leading axes."""
+    """Primitive op: solve a x = b for x, with a (..., n, n) and b (..., n, k)."""
 
 
 @solve_by.infer
@@ -233,7 +233,7 @@ def _(x):
 
 
 def _signs(rows: Tensor, pivots: Tensor) -> Tensor:
-    """Return the sign of a determinant: that of the row permutation times those of the pivots."""
+    """Return the sign of a determinant from the pivot rows and pivots of the elimination."""
     *batch, n = rows.shape
     lead = len(batch)
     before = less(reshape_to(rows, (*batch, 1, n)), reshape_to(rows, (*batch, n, 1)))
@@ -345,7 +345,7 @@ def logdet(input: Tensor) -> Tensor:
 
 @op(name="cholesky", dtypes=FLOATING, primitive="Cholesky")
 def cholesky_by(input: Tensor):
-    """Primitive: lower triangular L with L L^T = input; NaN where there is none.
+    """Primitive op: Cholesky factor, lower triangular L with L L^T = input; NaN if none exists.
 
     Only the lower triangle of `input` is read.
     """
@@ -525,6 +525,6 @@ class MatrixInverse(Primitive):
         self.adjoint = adjoint
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the inverse, transposed when `adjoint`."""
+        """Return the inverse of each matrix; its transpose if `adjoint` is set."""
         out = inverse.public(x)
         return _transposed(out) if self.adjoint else out

@@ -140,7 +140,7 @@ def slice_shape(
 
 @op(name="strided_slice", composite=False, folds="biufc", per_axis=("begin", "end", "strides"))
 def slice_by(input: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]):
-    """Primitive: a slice with one normalised (begin, end, stride) per axis.
+    """Primitive op: strided slice, by one normalised (begin, end, stride) per axis.
 
     An end of -1, with a negative stride, includes the first element.
     """
@@ -194,7 +194,7 @@ def _(x, out, dout, begin, end, strides):
 
 
 def slice_axis(input: Tensor, axis: int, begin: int, end: int) -> Tensor:
-    """Return `input[begin:end]` along one axis, whole along the others."""
+    """Return `input[begin:end]` along one axis, and all of the other axes."""
     shape = input.shape
     if begin == 0 and end == shape[axis]:
         return input
@@ -207,7 +207,7 @@ def slice_axis(input: Tensor, axis: int, begin: int, end: int) -> Tensor:
 def update_by(
     input: Tensor, value: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
 ):
-    """Primitive: a copy of `input` with a slice replaced by `value`, of the slice's shape."""
+    """Primitive op: a copy of `input` with a slice replaced by `value`, of the slice's shape."""
 
 
 @update_by.infer
@@ -250,7 +250,7 @@ def _(x, v, out, dout, begin, end, strides):
 
 @op(name="flip", composite=False, folds="biufc")
 def flip_by(input: Tensor, axes: Sequence[int]):
-    """Primitive: `input` with the order of its elements reversed along `axes`."""
+    """Primitive op: `input` with the order of its elements reversed along `axes`."""
 
 
 @flip_by.infer
@@ -281,7 +281,7 @@ def _(x, out, dout, axes):
 
 @op(name="concat", composite=False, promote="common", folds="biufc")
 def concat_by(tensors: Sequence[Tensor], axis: int):
-    """Primitive: `tensors` concatenated along `axis`."""
+    """Primitive op: `tensors` concatenated along `axis`."""
 
 
 @concat_by.infer
@@ -321,7 +321,7 @@ def _(tensors, out, dout, axis):
 
 @op(name="pad_constant", composite=False, per_axis=("low", "high"))
 def pad_by(input: Tensor, low: Sequence[int], high: Sequence[int], value: object):
-    """Primitive: `value` added before and after each axis; low and high are not negative."""
+    """Primitive op: `value` added before and after each axis; low and high are not negative."""
 
 
 @pad_by.infer

@@ -50,7 +50,7 @@ _Function: TypeAlias = Callable[..., Any]  # of any result: a Tensor, a tuple of
 
 
 class _Form(Primitive):
-    """Base of the classes below: passes the constructor's arguments on by name with each call."""
+    """Base class of `_form`: the call passes the constructor's arguments to a function."""
 
     function: _Function
     defaults: Mapping[str, object] = {}
@@ -74,7 +74,7 @@ _REQUIRED = inspect.Parameter.empty
 
 
 def _form(name: str, function: _Function, op: str | None = None, **defaults: object) -> None:
-    """Define the class `name`, whose constructor takes the keys of `defaults`.
+    """Define the primitive class `name` of `function`; `defaults` are its constructor arguments.
 
     The value _REQUIRED marks an argument without a default.
     """
@@ -104,7 +104,7 @@ def _form(name: str, function: _Function, op: str | None = None, **defaults: obj
 
 
 def _tensors(function: _Function) -> _Function:
-    """Wrap a function of a sequence of tensors to also take them as separate arguments."""
+    """Wrap a function of a sequence of tensors to accept the tensors as separate arguments too."""
 
     def several(*tensors: object, **attributes: object) -> object:
         given = (

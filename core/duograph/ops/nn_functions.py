@@ -49,7 +49,7 @@ _Size: TypeAlias = int | Sequence[int] | Tensor
 
 
 def _sources(n: int, out: int, rule: str, scale: float | None) -> Array:
-    """Return the float64 input coordinate of every output cell along one axis."""
+    """Return the float64 input coordinate of each output cell of a resized axis."""
     i = np.arange(out, dtype=np.float64)
     if rule == "corners":
         return i * ((n - 1) / (out - 1)) if out > 1 else np.zeros(out)
@@ -60,7 +60,7 @@ def _sources(n: int, out: int, rule: str, scale: float | None) -> Array:
 def _taps(
     mode: str, n: int, out: int, rule: str, scale: float | None
 ) -> list[tuple[Array, Array | None]]:
-    """Return (indices, weights) of each input that is summed for an output cell.
+    """Return (indices, weights) of the input cells whose weighted sum is each output cell.
 
     The weights are None where the value is copied.
     """
@@ -106,7 +106,7 @@ def _taps(
 def resize_by(
     input: Tensor, size: Sequence[int], mode: str, rule: str, scales: Sequence[float | None]
 ):
-    """Resample the spatial axes of (N, C, spatial...), one after the other.
+    """Resample the spatial axes of (N, C, spatial...), one axis after the other.
 
     Args:
         mode: nearest, linear or cubic.
@@ -404,7 +404,7 @@ class EmbeddingLookup(Primitive):
     """
 
     def __call__(self, input_params: Tensor, input_indices: Tensor, offset: Tensor | int) -> Tensor:
-        """Return the rows."""
+        """Return the rows of `params` at the indices, less `offset`."""
         rows = input_params.shape[0]
         index = input_indices - offset
         inside = logical_and(

@@ -35,12 +35,12 @@ __all__ = [
 
 
 def _as(x: Tensor, dtype: DType) -> Tensor:
-    """Cast to a dtype; return `x` itself if it has it."""
+    """Cast to a dtype; return `x` itself if it has this dtype already."""
     return x if x.dtype is dtype else cast_to(x, dtype)
 
 
 def _statistics_dtype(dtype: DType) -> DType:
-    """Return the dtype of statistics: float32 for 16-bit floats."""
+    """Return the dtype in which means and variances are computed: float32 for 16-bit floats."""
     return float32 if dtype.itemsize == 2 else dtype
 
 
@@ -180,7 +180,7 @@ def _along(x: Tensor, ndim: int) -> Tensor:
 
 
 def _check_channels(name: str, x: TensorType, **given: TensorType) -> None:
-    """Raise ShapeError unless each of the `given` operands holds one number per channel of `x`."""
+    """Raise ShapeError unless each tensor of `given` has one element per channel of `x`."""
     if x.ndim < 2:
         raise ShapeError(f"{name}: got input of shape {x.shape}; wanted (N, C, ...)")
     for what, t in given.items():

@@ -53,7 +53,7 @@ class BatchNorm(Primitive):
     def __call__(
         self, input_x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
     ) -> tuple[Tensor, ...]:
-        """Return (result, mean, variance, mean, variance)."""
+        """Apply batch normalisation; return (result, mean, variance, mean, variance)."""
         last = self.data_format == "NHWC" and input_x.ndim > 2
         x = last_to_first(input_x) if last else input_x
         if self.is_training:
@@ -123,7 +123,7 @@ class InstanceNorm(Primitive):
     def __call__(
         self, input_x: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor
     ) -> tuple[Tensor, ...]:
-        """Return (result, mean, variance)."""
+        """Apply instance normalisation; return (result, mean, variance)."""
         out = normalization.instance_norm(
             input_x, None, None, gamma, beta, True, self.momentum, self.epsilon
         )

@@ -33,7 +33,7 @@ __all__ = [
 
 
 def _wide(x: Tensor) -> Tensor:
-    """Convert to float32 anything that is not float32 or float64."""
+    """Cast to float32 any tensor that is not float32 or float64."""
     return x if x.dtype in (float32, float64) else cast_to(x, float32)
 
 
@@ -43,7 +43,7 @@ def _like(x: Tensor, target: Tensor) -> Tensor:
 
 
 def _gradient(param: Tensor, grad: Tensor, weight_decay: float, scale: float) -> Tensor:
-    """Return the gradient times `scale`, plus the weight decay term."""
+    """Return grad * scale + weight_decay * param, in float32 or float64."""
     g = _wide(grad)
     if scale != 1.0:
         g = g * scale

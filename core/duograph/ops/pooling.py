@@ -74,7 +74,7 @@ def _taps(kernel: Ints, out: Ints, stride: Ints, dilation: Ints) -> Iterator[tup
 
 @op(dtypes=REAL)
 def max_pool(input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, dilation: Ints):
-    """Primitive: maximum of each window of (N, C, spatial...), and its flat spatial index.
+    """Primitive op: maximum of each window of (N, C, spatial...), and its flat spatial index.
 
     Padded cells never win. NaN wins over numbers, and the first of equal elements wins.
     """
@@ -135,7 +135,7 @@ def _(input, kernel, stride, padding, dilation):
 
 @op(dtypes=REAL, promote=None)
 def max_pool_grad(dout: Tensor, indices: Tensor, input_shape: Ints):
-    """Primitive: add each cotangent at the index from which `max_pool` took its value."""
+    """Primitive op: add each gradient in `dout` at the index where `max_pool` found its maximum."""
 
 
 @max_pool_grad.infer
@@ -178,7 +178,7 @@ def _(dout, indices, input_shape):
 def avg_pool(
     input: Tensor, kernel: Ints, stride: Ints, padding: Pairs, count_include_pad: bool, divisor: int
 ):
-    """Primitive: mean of each window of (N, C, spatial...).
+    """Primitive op: mean of each window of (N, C, spatial...).
 
     The divisor is `divisor` unless it is 0, else the number of cells of the window. Padded cells
     count only with `count_include_pad`.
@@ -193,7 +193,7 @@ def _(x, kernel, stride, padding, count_include_pad, divisor):
 
 
 def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, out: Ints) -> Array:
-    """Return the float64 number of unpadded cells of each window."""
+    """Return the float64 number of cells of each pooling window that are not padding."""
     total = np.ones((1,) * len(kernel))
     for i, (n, k, s, (low, _), o) in enumerate(
         zip(sizes, kernel, stride, padding, out, strict=True)
@@ -215,7 +215,7 @@ def _divided(
     include: bool,
     divisor: int,
 ) -> _Sums:
-    """Divide window sums (N, C, out...) by `divisor`, or by the number of cells that count."""
+    """Divide the sums of pooling windows by `divisor` or, if it is 0, by their cell counts."""
     if divisor:
         return total / divisor
     if include or not any(p for pair in padding for p in pair):
@@ -265,7 +265,7 @@ def avg_pool_grad(
     count_include_pad: bool,
     divisor: int,
 ):
-    """Primitive: gradient of `avg_pool`; every cell of a window receives an equal share."""
+    """Primitive op: gradient of `avg_pool`; the cells of a window share its gradient equally."""
 
 
 @avg_pool_grad.infer
@@ -332,7 +332,7 @@ def _half_at_most(name: str, pads: Pairs, kernel: Ints, dilation: Ints) -> None:
 def _ceil_padding(
     sizes: Ints, kernel: Ints, stride: Ints, pads: Pairs, dilation: Ints
 ) -> tuple[tuple[int, int], ...]:
-    """Return the extra padding at the end with which `ceil_mode` keeps partial windows."""
+    """Return the extra (0, high) padding per axis that makes the last, partial window fit."""
     found = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, pads, dilation, strict=True):
         span = d * (k - 1) + 1
@@ -353,7 +353,7 @@ def _max_arguments(
     ceil_mode: bool,
     sizes: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Return kernel, stride, padding and dilation per axis, as the primitive expects them."""
+    """Return kernel, stride, padding and dilation of max pooling, each with one item per axis."""
     n = len(sizes)
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
     strides = kernel if stride is None else tuple_of(name, "stride", stride, n)
@@ -385,7 +385,7 @@ def _max(name, x, kernel_size, stride, padding, dilation, return_indices, ceil_m
 
 
 def doc_words(n: int) -> dict[str, object]:
-    """Return the words of a pooling docstring that depend on the number of spatial axes."""
+    """Return the words in a pooling function's docstring that depend on its spatial axes."""
     four, two = ", ".join(["4"] * n), ", ".join(["2"] * n)
     return {"n": n, "n2": 2 * n, "axes": ", ".join("DHW"[3 - n :]), "four": four, "two": two}
 

@@ -164,7 +164,7 @@ class MaxPoolWithArgmax(_Pool):
     op = pooling.max_pool
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (values, indices)."""
+        """Return the maxima of the windows, and their indices."""
         values, indices = pooling.max_pool(x, self.kernel_size, self.strides, self._pads(x), (1, 1))
         channel = iota(values.shape, 1, indices.dtype) * (x.shape[2] * x.shape[3])
         return values, cast_to(indices + channel, int32)
@@ -194,7 +194,7 @@ class MaxPoolWithArgmaxV2(Primitive):
         self.argmax_type = None if argmax_type is None else as_dtype(argmax_type)
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (values, indices)."""
+        """Return the maxima of the windows, and their indices."""
         values, indices = pooling.max_pool2d(
             x, self.kernel_size, self.strides, self.pads, self.dilation, True, self.ceil_mode
         )
@@ -211,7 +211,7 @@ class AdaptiveMaxPool2D(Primitive):
         self.output_size = output_size
 
     def __call__(self, x: Tensor) -> Any:
-        """Return (values, indices)."""
+        """Return the maxima of the windows, and their indices."""
         return adaptive_pooling.adaptive_max_pool2d(x, self.output_size, True)
 
 
@@ -223,7 +223,7 @@ class AdaptiveMaxPool3D(Primitive):
     def __call__(
         self, x: Tensor, output_size: Tensor | int | Sequence[int]
     ) -> tuple[Tensor, Tensor]:
-        """Return (values, indices)."""
+        """Return the maxima of the windows, and their indices."""
         size = output_size.tolist() if isinstance(output_size, Tensor) else output_size
         values, indices = adaptive_pooling.adaptive_max_pool3d(x, size, True)
         return values, cast_to(indices, int32)

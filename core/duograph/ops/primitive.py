@@ -40,7 +40,7 @@ class Primitive:
 
     @property
     def name(self) -> str:
-        """Return the name of the primitive."""
+        """Return the name of this primitive class or instance."""
         return getattr(self, "_name", None) or type(self).__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -77,7 +77,10 @@ def _bind(
 
 
 class _Item(NamedTuple):
-    """One parameter of a spelling, ``name``, ``name=default`` or ``name:parameter=default``."""
+    """One constructor parameter in a spelling such as ``"Sort(axis=-1, descending=False)"``.
+
+    Its text is ``name``, ``name=default`` or ``name:parameter=default``.
+    """
 
     name: str
     target: str
@@ -112,7 +115,7 @@ def _constant(text: str) -> object:
 def primitive_class(
     spelling: str, function: Callable[..., Any], op: Op | None = None
 ) -> type[Primitive]:
-    """Return the primitive class of a spelling.
+    """Return the primitive class that a spelling such as ``"Gather(batch_dims=0)"`` describes.
 
     Args:
         spelling: the name, the constructor's parameters and the call's parameters, such as
@@ -145,7 +148,7 @@ _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _initializer(name: str, items: list[_Item]) -> Callable[..., None]:
-    """Return the constructor, which keeps its arguments as attributes."""
+    """Return the `__init__` of a primitive class, which stores its arguments as attributes."""
     signature = inspect.Signature([item.parameter for item in items])
     names = [item.name for item in items]
     defaults = [item.default for item in items]
@@ -169,7 +172,7 @@ def _initializer(name: str, items: list[_Item]) -> Callable[..., None]:
 def _caller(
     name: str, function: Callable[..., Any], constructor: list[_Item], call: list[_Item] | None
 ) -> Callable[..., Any]:
-    """Return the call, which passes its arguments and those of the constructor to the function."""
+    """Return the `__call__` of a primitive class, which calls `function` with all arguments."""
     pairs = [(item.target, item.name) for item in constructor]
 
     def kept(self: Primitive) -> dict[str, Any]:
@@ -220,7 +223,7 @@ def primitive(*spellings: str, op: str | None = None) -> Callable[[F], F]:
 
 
 def spelled_classes(families: Iterable[ModuleType]) -> dict[str, type[Primitive]]:
-    """Return the class of every spelling on an op or on a function of these modules."""
+    """Create the primitive classes that the ops and functions of these modules name."""
     classes = [primitive_class(text, o.public, o) for o in OPS.values() for text in o.primitives]
     for family in families:
         for value in vars(family).values():

@@ -52,7 +52,7 @@ Size: TypeAlias = int | Sequence[int]
 
 @op(differentiable=False)
 def random_bits(state: Tensor, shape: Sequence[int]):
-    """Primitive: uint32 words of Philox 4x32-10.
+    """Primitive op: uint32 words of Philox 4x32-10.
 
     `state` is uint32 (4,): key low, key high, offset low, offset high. Element i is word i % 4 of
     the block with the counter (i // 4 low, i // 4 high, offset low, offset high).
@@ -76,7 +76,7 @@ def u32(value: int) -> Tensor:
 
 
 def _multiplied(a: Tensor, factor: int) -> tuple[Tensor, Tensor]:
-    """Return the high and low word of a * factor, from 16-bit halves: no 64-bit integers needed."""
+    """Return the high and low 32-bit word of a * factor, computed from 16-bit halves."""
     mask, half = u32(0xFFFF), u32(16)
     a0, a1 = bitwise_and(a, mask), shift_right(a, half)
     f0, f1 = u32(factor & 0xFFFF), u32(factor >> 16)
@@ -114,14 +114,14 @@ def fraction(bits: Tensor) -> Tensor:
 
 @op(differentiable=False)
 def random_uniform(state: Tensor, shape: Sequence[int], dtype: object):
-    """Uniform numbers in [0, 1), one random word per element."""
+    """Return uniform random numbers in [0, 1), from one random word per element."""
     found = fraction(random_bits(state, shape))
     return found if dtype is float32 else cast_to(found, dtype)
 
 
 @op(differentiable=False)
 def random_normal(state: Tensor, shape: Sequence[int], dtype: object):
-    """Standard normal numbers, by pairs (Box and Muller, 1958)."""
+    """Return standard normal random numbers, computed in pairs (Box and Muller, 1958)."""
     count = size_of(shape)
     half = (count + 1) // 2
     unit = fraction(random_bits(state, (2 * half,)))
@@ -161,7 +161,7 @@ def random_integers(state: Tensor, shape: Sequence[int], low: int, high: int, dt
 
 @op(differentiable=False)
 def permutation(state: Tensor, n: int, dtype: object):
-    """The numbers 0 to n - 1 in random order, by sorting random words."""
+    """Return the numbers 0 to n - 1 in random order, by sorting random words."""
     bits = random_bits(state, (2 * n,))
     # keys of two words, so that equal keys are improbable
     high = bitwise_and(cast_to(bits, int64), fill((), 0x7FFFFFFF, int64))
@@ -179,7 +179,7 @@ _STATE = TensorType.of((4,), uint32)
 
 
 def _taker(seed: object, generator: Generator | None) -> HostCall:
-    """Return the host call by which a compiled function draws a state each time it runs."""
+    """Return the host call by which each run of a compiled function takes a new random state."""
     return HostCall(lambda: random_state.next_state(seed, generator), "take_state")
 
 
@@ -540,7 +540,7 @@ def bernoulli(input: Tensor, p: Number = 0.5, seed: object = None) -> Tensor:
 
 @op(name="multinomial", differentiable=False)
 def multinomial_by(input: Tensor, state: Tensor, num_samples: int, replacement: bool):
-    """Indices drawn with the probabilities in the rows of an (n, k) tensor."""
+    """Composite op: draw indices by the probabilities in each row of an (n, k) tensor."""
     n, k = input.shape
     x = cast_to(input, float32)
     if replacement:

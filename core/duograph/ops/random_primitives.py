@@ -50,13 +50,13 @@ class Dropout(Primitive):
         self.seed0, self.seed1 = Seed0, Seed1
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (result, mask)."""
+        """Apply dropout to the elements; return (result, mask of ones and zeros)."""
         state = random.take_state(_seed(self.seed0, self.seed1), like=x)
         return dropouts.dropout_mask_by(x, state, 1.0 - self.keep_prob)
 
 
 def _seed(seed: int, seed2: int = 0) -> int | None:
-    """Combine two seeds of a primitive into one; None when both are 0."""
+    """Combine the two seeds of a primitive into one seed; None when both are 0."""
     return None if not seed and not seed2 else (int(seed) << 32) ^ int(seed2)
 
 
@@ -68,7 +68,7 @@ class _ChannelDropout(Primitive):
         self.keep_prob = float(keep_prob)
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (result, bool mask)."""
+        """Apply dropout to whole channels; return (result, bool mask)."""
         shape = (*x.shape[:2], *[1] * (x.ndim - 2))
         kept = dropouts.dropout(
             fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape
@@ -101,7 +101,7 @@ class UniformReal(_Seeded):
     """Uniform numbers in [0, 1): `UniformReal(seed=0, seed2=0)(shape)`."""
 
     def __call__(self, shape: int | Sequence[int]) -> Tensor:
-        """Return float32 numbers of `shape`."""
+        """Return uniform random float32 numbers of `shape`."""
         return random.rand(shape, seed=self.own_seed)
 
 
@@ -111,7 +111,7 @@ class UniformInt(_Seeded):
     def __call__(
         self, shape: int | Sequence[int], minval: Tensor | int, maxval: Tensor | int
     ) -> Tensor:
-        """Return int32 numbers of `shape`."""
+        """Return uniform random int32 numbers of `shape`."""
         return random.randint(minval, maxval, shape, self.own_seed, dtype=int32)
 
 
@@ -119,7 +119,7 @@ class StandardNormal(_Seeded):
     """Standard normal numbers: `StandardNormal(seed=0, seed2=0)(shape)`."""
 
     def __call__(self, shape: int | Sequence[int]) -> Tensor:
-        """Return float32 numbers of `shape`."""
+        """Return normal random float32 numbers of `shape`."""
         return random.standard_normal(shape, self.own_seed)
 
 
@@ -127,7 +127,7 @@ class StandardLaplace(_Seeded):
     """Laplace numbers of mean 0 and scale 1: `StandardLaplace(seed=0, seed2=0)(shape)`."""
 
     def __call__(self, shape: int | Sequence[int]) -> Tensor:
-        """Return float32 numbers of `shape`."""
+        """Return random float32 Laplace numbers of `shape`."""
         return distributions.standard_laplace(shape, self.own_seed)
 
 
@@ -137,7 +137,7 @@ class Gamma(_Seeded):
     def __call__(
         self, shape: int | Sequence[int], alpha: Tensor | int | float, beta: Tensor | int | float
     ) -> Tensor:
-        """Return numbers of `shape`, broadcast with the parameters."""
+        """Return random gamma numbers of `shape`, broadcast with alpha and beta."""
         return distributions.gamma(shape, alpha, beta, self.own_seed)
 
 
@@ -145,7 +145,7 @@ class Poisson(_Seeded):
     """Poisson numbers, int32: `Poisson(seed=0, seed2=0)(shape, mean)`."""
 
     def __call__(self, shape: int | Sequence[int], mean: Tensor | int | float) -> Tensor:
-        """Return numbers of `shape`, broadcast with the means."""
+        """Return random Poisson numbers of `shape`, broadcast with the means."""
         return distributions.random_poisson(shape, mean, self.own_seed, int32)
 
 
@@ -157,7 +157,7 @@ class Bernoulli(Primitive):
         self.seed, self.offset = seed, offset
 
     def __call__(self, x: Tensor, p: Tensor | int | float = 0.5) -> Tensor:
-        """Return ones and zeros of the shape and dtype of `x`."""
+        """Return random ones and zeros of the shape and dtype of `x`."""
         return random.bernoulli(x, p, None if self.seed == -1 else self.seed)
 
 
@@ -172,7 +172,7 @@ class Multinomial(Primitive):
         self.seed, self.seed2, self.dtype = seed, seed2, as_dtype(dtype)
 
     def __call__(self, x: Tensor, num_samples: int) -> Tensor:
-        """Return the drawn indices."""
+        """Return `num_samples` random indices per row of `x`."""
         found = random.multinomial(x, num_samples, True, _seed(self.seed, self.seed2))
         return cast_to(found, self.dtype)
 
@@ -196,7 +196,7 @@ class Randperm(Primitive):
         self.max_length, self.pad, self.dtype = max_length, pad, as_dtype(dtype)
 
     def __call__(self, n: Tensor | int) -> Tensor:
-        """Return the permutation followed by the padding."""
+        """Return the numbers 0 to n - 1 in random order, followed by the padding."""
         count = int(n.item() if isinstance(n, Tensor) else n)
         if count > self.max_length:
             raise ArgumentValueError(
@@ -221,7 +221,7 @@ class RandomChoiceWithMask(Primitive):
         self.count, self.seed, self.seed2 = count, seed, seed2
 
     def __call__(self, input_x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (coordinates, mask)."""
+        """Return the coordinates of random true elements, and a mask of the valid rows."""
         found = np.argwhere(input_x.asnumpy())
         words = random_state.philox(
             random_state.next_state(_seed(self.seed, self.seed2)), len(found)

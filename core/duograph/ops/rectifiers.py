@@ -28,7 +28,7 @@ __all__ = [
 
 @op(name="relu", primitive="ReLU", dtypes=BOOL + REAL)
 def relu_of(x: Tensor):
-    """Primitive: the maximum of x and 0; NaN propagates."""
+    """Primitive op: the maximum of x and 0; NaN propagates."""
 
 
 @relu_of.reference
@@ -53,7 +53,7 @@ def _(x):
 
 @op(name="relu_grad", dtypes=REAL, promote="common", elementwise=True)
 def relu_grad(dout: Tensor, out: Tensor):
-    """Composite: the gradient of relu: `dout` where the result is positive."""
+    """Composite op: gradient of the input of `relu`: `dout` where the result is positive."""
     return select(out > 0, dout, 0)
 
 
@@ -116,7 +116,7 @@ def _(x, out, dout):
 
 @op(name="relu6_grad", dtypes=REAL, promote="common", elementwise=True)
 def relu6_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of relu6."""
+    """Composite op: gradient of the input of `relu6`, from `dout`, that of its result."""
     return select(logical_and(x > 0, x < 6), dout, 0)
 
 
@@ -149,7 +149,7 @@ def _(x, out, dout, alpha):
 
 @op(name="leaky_relu_grad", dtypes=REAL, promote="common", elementwise=True)
 def leaky_relu_grad(dout: Tensor, x: Tensor, alpha: float):
-    """Composite: the gradient of leaky_relu."""
+    """Composite op: gradient of the input of `leaky_relu`, from `dout`, that of its result."""
     return select(x > 0, dout, dout * alpha)
 
 
@@ -181,7 +181,7 @@ def _(x, out, dout):
 
 @op(name="hardsigmoid_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def hardsigmoid_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of hardsigmoid."""
+    """Composite op: gradient of the input of `hardsigmoid`, from `dout`, that of its result."""
     return select(logical_and(x > -3, x < 3), dout / 6, 0)
 
 
@@ -219,7 +219,7 @@ def _(x, out, dout):
 
 @op(name="hardswish_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def hardswish_grad(dout: Tensor, x: Tensor):
-    """Composite: the gradient of hardswish."""
+    """Composite op: gradient of the input of `hardswish`, from `dout`, that of its result."""
     return dout * select(x < -3, 0, select(x > 3, 1, x / 3 + 0.5))
 
 
@@ -252,7 +252,7 @@ def _(x, out, dout, lambd):
 
 @op(name="hardshrink_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def hardshrink_grad(dout: Tensor, x: Tensor, lambd: float):
-    """Composite: the gradient of hardshrink."""
+    """Composite op: gradient of the input of `hardshrink`, from `dout`, that of its result."""
     return select(abs(x) <= lambd, 0, dout)
 
 
@@ -285,7 +285,7 @@ def _(x, out, dout, lambd):
 
 @op(name="softshrink_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def softshrink_grad(dout: Tensor, x: Tensor, lambd: float):
-    """Composite: the gradient of softshrink."""
+    """Composite op: gradient of the input of `softshrink`, from `dout`, that of its result."""
     return select(abs(x) <= lambd, 0, dout)
 
 
@@ -325,7 +325,7 @@ def _(x, out, dout, min_val, max_val):
 
 @op(name="hardtanh_grad", dtypes=REAL, promote="common", elementwise=True)
 def hardtanh_grad(dout: Tensor, x: Tensor, min_val: float, max_val: float):
-    """Composite: the gradient of hardtanh."""
+    """Composite op: gradient of the input of `hardtanh`, from `dout`, that of its result."""
     return select(logical_and(x > min_val, x < max_val), dout, 0)
 
 

@@ -27,7 +27,7 @@ def _columns(name: str, x: Tensor, h: Tensor) -> int:
 
 
 def _part(x: Tensor, i: int, n: int) -> Tensor:
-    """Return columns i*n to (i+1)*n of a matrix."""
+    """Return columns i * n to (i + 1) * n of a matrix: the slice of the i-th gate."""
     return slice_by(x, (0, i * n), (x.shape[0], (i + 1) * n), (1, 1))
 
 

@@ -56,7 +56,7 @@ def _not_empty(name: str, x: TensorType, axis: Axes) -> None:
 
 
 def _even_share(x: Tensor, out: Tensor, dout: Tensor, axis: Axes, keepdims: bool) -> tuple[Tensor]:
-    """Gradient of max and min: elements equal to the result share it evenly, as in MindSpore."""
+    """Gradient rule of max and min: the elements equal to the result share `dout` evenly."""
     kept = reduced_shape(x.shape, axis, True)
     if not keepdims:
         out, dout = reshape_to(out, kept), reshape_to(dout, kept)
@@ -69,7 +69,7 @@ def _even_share(x: Tensor, out: Tensor, dout: Tensor, axis: Axes, keepdims: bool
 
 @op(dtypes=BOOL + REAL, folds="biu", reduction="max")
 def reduce_max(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive: largest element over `axis`, a tuple of non-negative ints; NaN wins."""
+    """Primitive op: largest element over `axis`, a tuple of non-negative ints; NaN wins."""
 
 
 @reduce_max.infer
@@ -90,7 +90,7 @@ def _(x, out, dout, axis, keepdims):
 
 @op(dtypes=BOOL + REAL, folds="biu", reduction="min")
 def reduce_min(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive: smallest element over `axis`, a tuple of non-negative ints; NaN wins."""
+    """Primitive op: smallest element over `axis`, a tuple of non-negative ints; NaN wins."""
 
 
 @reduce_min.infer
@@ -105,7 +105,7 @@ def _(x, axis, keepdims):
 
 
 def mirrored(x: Tensor) -> Tensor:
-    """Reverse the order of elements by a map that is its own inverse and never overflows."""
+    """Map elements so that their order is reversed; the map is its own inverse."""
     if x.dtype is bool_:
         return logical_not(x)
     if x.dtype.is_integer:
@@ -126,7 +126,7 @@ def _(x, out, dout, axis, keepdims):
 
 @op(dtypes=NUMERIC, folds="biu", reduction="*")
 def reduce_prod(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive: product over `axis`, a tuple of non-negative ints."""
+    """Primitive op: product over `axis`, a tuple of non-negative ints."""
 
 
 @reduce_prod.infer
@@ -184,12 +184,12 @@ def _(x, out, dout, axis, keepdims):
 
 @op(differentiable=False, folds="biu", reduction="and")
 def reduce_all(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive: logical and of the elements over `axis` (nonzero is true); True if empty."""
+    """Primitive op: logical and of the elements over `axis` (nonzero is true); True if empty."""
 
 
 @op(differentiable=False, folds="biu", reduction="or")
 def reduce_any(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive: logical or of the elements over `axis` (nonzero is true); False if empty."""
+    """Primitive op: logical or of the elements over `axis` (nonzero is true); False if empty."""
 
 
 def _bool_reduced(x, axis, keepdims):
@@ -225,12 +225,12 @@ def _(input, axis, keepdims):
 # the primitives `argmax` and `argmin`; the public functions below take the names in this module
 @op(name="argmax", dtypes=BOOL + REAL, differentiable=False)
 def argmax_along(input: Tensor, axis: int):
-    """Primitive: int64 index of the first maximum along `axis`, which is removed; NaN wins."""
+    """Primitive op: int64 index of the first maximum along `axis`, which is removed; NaN wins."""
 
 
 @op(name="argmin", dtypes=BOOL + REAL, differentiable=False)
 def argmin_along(input: Tensor, axis: int):
-    """Primitive: int64 index of the first minimum along `axis`, which is removed; NaN wins."""
+    """Primitive op: int64 index of the first minimum along `axis`, which is removed; NaN wins."""
 
 
 @argmax_along.infer
@@ -256,7 +256,7 @@ def _(x, axis):
 
 
 def _no_bfloat(x: Array) -> Array:
-    """Convert bfloat16 to float32, because NumPy's argmax of bfloat16 ignores NaN."""
+    """Convert bfloat16 arrays to float32, because NumPy's argmax of bfloat16 ignores NaN."""
     return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
 
 
@@ -325,7 +325,7 @@ def _cast(x: Tensor, dtype: DTypeLike) -> Tensor:
 
 
 def wanted_tensor(name: str, x: object) -> Tensor:
-    """Return a Tensor unchanged and convert an array or a number; refuse anything else."""
+    """Return a Tensor unchanged; convert an array or number to one; raise for anything else."""
     if isinstance(x, Tensor):
         return x
     if isinstance(x, (bool, int, float, complex, np.ndarray, np.generic)):
@@ -334,7 +334,7 @@ def wanted_tensor(name: str, x: object) -> Tensor:
 
 
 def _dtype_second(keepdims: object, dtype: object, initial: object) -> tuple[object, Any, object]:
-    """Reorder the arguments of the older call (axis, dtype, keepdims, initial)."""
+    """Convert arguments in the order (axis, dtype, keepdims, initial) to today's order."""
     if keepdims is None or isinstance(keepdims, (DType, str, type, np.dtype)):
         return (dtype if isinstance(dtype, bool) else False), keepdims, initial
     return keepdims, dtype, initial

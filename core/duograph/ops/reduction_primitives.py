@@ -24,7 +24,7 @@ __all__ = [
 
 
 class _Reduce(Primitive):
-    """Base of the reductions: `Op(keep_dims=False)(x, axis=())`."""
+    """Base of the primitive classes of reductions: `Op(keep_dims=False)(x, axis=())`."""
 
     def __init__(self, keep_dims: bool = False) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class ArgMaxWithValue(Primitive):
         self.keep_dims = keep_dims
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (index, value)."""
+        """Return the index of the largest element along the axis, and this element."""
         value, index = extremes.max(x, self.axis, self.keep_dims)
         return index, value
 
@@ -142,7 +142,7 @@ class ArgMinWithValue(Primitive):
         self.keep_dims = keep_dims
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (index, value)."""
+        """Return the index of the smallest element along the axis, and this element."""
         value, index = extremes.min(x, self.axis, self.keep_dims)
         return index, value
 
@@ -158,7 +158,7 @@ class Argmax(Primitive):
         self.output_type = as_dtype(output_type)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the indices."""
+        """Return the indices of the largest elements along the axis."""
         return cast_to(extremes.argmax(x, self.axis), self.output_type)
 
 
@@ -173,7 +173,7 @@ class Argmin(Primitive):
         self.output_type = as_dtype(output_type)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the indices."""
+        """Return the indices of the smallest elements along the axis."""
         return cast_to(extremes.argmin(x, self.axis), self.output_type)
 
 
@@ -222,5 +222,5 @@ class LpNorm(Primitive):
         self.epsilon = epsilon
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the norm."""
+        """Return the p-norm over the axes."""
         return vector_norm(x, float(self.p), axes_of("LpNorm", self.axis, x.ndim), self.keep_dims)

@@ -31,7 +31,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function: a failed call raises an ArgumentError about its first unfit argument."""
+    """Wrap a public function: after a failed call, name its first argument of a wrong type."""
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:

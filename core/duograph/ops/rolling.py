@@ -135,7 +135,7 @@ def roll(
 
 @op(name="roll")
 def roll_by(input: Tensor, shifts: Sequence[int], axes: Sequence[int]):
-    """Composite: roll `input` along axes, one shift per axis."""
+    """Composite op: shift elements cyclically along axes, by one shift per axis."""
     out = input
     for shift, axis in zip(shifts, axes, strict=True):
         n = input.shape[axis] if input.shape else 1

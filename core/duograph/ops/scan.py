@@ -41,7 +41,7 @@ __all__ = ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "trapz"]
 
 @op(name="cumsum", dtypes=NUMERIC)
 def scan_sum(input: Tensor, axis: int, exclusive: bool, reverse: bool):
-    """Primitive: cumulative sum along one axis, from the end if `reverse`.
+    """Primitive op: cumulative sum along one axis, from the end if `reverse`.
 
     `exclusive` leaves each element out of its own sum.
     """
@@ -49,7 +49,7 @@ def scan_sum(input: Tensor, axis: int, exclusive: bool, reverse: bool):
 
 @op(name="cumprod", dtypes=NUMERIC)
 def scan_prod(input: Tensor, axis: int, exclusive: bool, reverse: bool):
-    """Primitive: cumulative product along one axis; `exclusive` and `reverse` as in cumsum."""
+    """Primitive op: cumulative product along one axis; `exclusive` and `reverse` as in cumsum."""
 
 
 def _same(x, axis, exclusive, reverse):
@@ -91,7 +91,7 @@ def _(x, axis, exclusive, reverse):
 
 
 def _moved(x: Tensor, axis: int, by: int, reverse: bool, fill: object) -> Tensor:
-    """Shift `x` by `by` elements along an axis (backwards if `reverse`), filling with `fill`."""
+    """Shift `x` by `by` elements along an axis (backwards if `reverse`), and pad with `fill`."""
     n = x.shape[axis]
     begin, end = [0] * x.ndim, list(x.shape)
     if reverse:
@@ -112,7 +112,10 @@ def _doubling(
     reverse: bool,
     neutral: object,
 ) -> Tensor:
-    """Scan in log2(n) rounds; round k combines elements at distance 2**k (Hillis, Steele 1986)."""
+    """Compute a scan in log2(n) rounds; round k combines elements 2**k apart.
+
+    See Hillis and Steele (1986).
+    """
     n = x.shape[axis]
     if exclusive and n:
         x = _moved(x, axis, 1, reverse, neutral)
@@ -206,7 +209,7 @@ def _(x, axis):
 
 
 def _pairwise(x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """Doubling scan on (value, index) pairs; index -1 marks padding, which never wins."""
+    """Cumulative maximum or minimum with its index, by doubling; index -1 marks padding."""
     n = x.shape[axis]
     index = iota(x.shape, axis, int64)
     by = 1
@@ -264,7 +267,10 @@ def _arguments(
 
 
 def _line(x: Tensor, axis: int | None, run: Callable[[Tensor, int], Any]) -> Any:
-    """Run a scan along an axis, or along the flattened tensor for None; 0-d is one element."""
+    """Apply a scan function along an axis; for None, along the flattened tensor.
+
+    A 0-d tensor is treated as one of one element.
+    """
     if axis is None:
         return run(reshape_to(x, (x.size,)), 0)
     if x.ndim == 0:

@@ -128,7 +128,7 @@ def _tensor_scatter(
     value: object = None,
     reduce: str | None = None,
 ) -> Tensor:
-    """Write elements along an axis into a copy; ``reduce="add"`` adds. See `ops.scatter`."""
+    """Copy the tensor, and write or add elements at indices along an axis. See `ops.scatter`."""
     if reduce not in (None, "none", "add"):
         raise ArgumentValueError(f"scatter: got reduce={reduce!r}; wanted None, 'none' or 'add'")
     source = value if src is None else src
@@ -163,7 +163,7 @@ def tensor_scatter_elements(
 
 
 def combine(mode: str) -> Op:
-    """Return the binary op of a scatter mode."""
+    """Return the elementwise op that a scatter mode (mul, max, min) applies."""
     return {"mul": mul, "max": maximum, "min": minimum}[mode]
 
 
@@ -199,7 +199,7 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
 
 
 def scatter_rows(name: str, input: Tensor, indices: object, updates: object, mode: str) -> Tensor:
-    """Copy with rows of axis 0 replaced by, or combined with, updates.
+    """Return a copy with rows of axis 0 replaced by, or combined with, updates.
 
     `mode` is update, add, sub, mul, div, max or min.
     """
@@ -224,7 +224,7 @@ def scatter_rows(name: str, input: Tensor, indices: object, updates: object, mod
 
 @op(name="scatter_nd_write")
 def scatter_nd_write(input: Tensor, indices: Tensor, updates: Tensor, mode: str):
-    """Composite: replace or combine the slices that rows of `indices` name with updates."""
+    """Composite op: replace or combine the slices that rows of `indices` name with updates."""
     count = check_nd("tensor_scatter", input.shape, indices)
     rest = input.shape[count:]
     n = size_of(input.shape[:count])

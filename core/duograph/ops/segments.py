@@ -49,7 +49,10 @@ def _segments(
 
 @op(name="unsorted_segment")
 def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start: object):
-    """Composite: combine rows by segment; negative ids are ignored, empty segments are `start`."""
+    """Composite op: reduce the rows of each segment; an empty segment has the value `start`.
+
+    Rows with a negative segment id are ignored.
+    """
     ids = segment_ids
     rest = input.shape[len(ids.shape) :]
     m = ids.size

@@ -33,7 +33,7 @@ def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def position_dtype(size: int) -> DType:
-    """Return the integer dtype that can index `size` elements."""
+    """Return the integer dtype that can hold the positions of `size` elements."""
     return int32 if size < 2**31 else int64
 
 
@@ -50,7 +50,7 @@ def flat_positions(shape: Sequence[int], strides: Sequence[int], offset: int, si
 
 @op(name="reshape", composite=False, alias=True, folds="biufc")
 def reshape_to(input: Tensor, shape: Sequence[int]):
-    """Primitive: the same elements under another shape of the same size. Shares the buffer."""
+    """Primitive op: reshape to another shape of the same size; the buffer is shared."""
 
 
 @reshape_to.infer
@@ -74,7 +74,7 @@ def _(x, out, dout, shape):
 
 @op(name="strided_copy", composite=False)
 def strided_copy(input: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int):
-    """Primitive: out[i] = input.flat[offset + sum(i * strides)].
+    """Primitive op: out[i] = input.flat[offset + sum(i * strides)].
 
     Strides are in elements and may be negative or 0.
     """
@@ -111,7 +111,7 @@ def _(x, shape, strides, offset):
 
 @op(name="transpose", composite=False, folds="biufc")
 def transpose_by(input: Tensor, perm: Sequence[int]):
-    """Primitive: axis i of the result is axis perm[i] of `input`."""
+    """Primitive op: permute axes; axis i of the result is axis perm[i] of `input`."""
 
 
 @transpose_by.infer
@@ -196,7 +196,7 @@ def reduced_shape(shape: Sequence[int], axis: Axes, keepdims: bool) -> tuple[int
 
 
 def spread(value: Tensor, shape: Sequence[int], axis: Axes, keepdims: bool) -> Tensor:
-    """Broadcast a reduced value back to the shape before the reduction, as gradients need it."""
+    """Broadcast a reduced tensor back to the shape before the reduction, for gradient rules."""
     if not keepdims:
         value = reshape_to(value, reduced_shape(shape, axis, True))
     return broadcast_to(value, tuple(shape))
@@ -204,7 +204,7 @@ def spread(value: Tensor, shape: Sequence[int], axis: Axes, keepdims: bool) -> T
 
 @op(dtypes=NUMERIC, folds="biu", reduction="+")
 def reduce_sum(input: Tensor, axis: Axes, keepdims: bool):
-    """Primitive: sum over `axis`, a tuple of non-negative ints; () reduces nothing."""
+    """Primitive op: sum over `axis`, a tuple of non-negative ints; () reduces nothing."""
 
 
 @reduce_sum.infer
@@ -224,7 +224,7 @@ def _(x, out, dout, axis, keepdims):
 
 
 def unbroadcast(grad: Tensor, like: Tensor) -> Tensor:
-    """Sum a gradient over the axes along which `like` was broadcast, to the shape of `like`."""
+    """Sum a gradient over the axes that broadcasting added or widened, to the shape of `like`."""
     shape = like.shape
     have = grad.shape
     if have == shape:

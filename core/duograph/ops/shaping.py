@@ -49,7 +49,7 @@ def _tensor_reshape(self: Tensor, *shape: Any) -> Tensor:
 
 @tensor_method("view")
 def _tensor_view(self: Tensor, *shape: Any, dtype: DTypeLike | None = None) -> Tensor:
-    """As `reshape`; given a dtype, the same bytes taken as elements of that dtype (no gradient).
+    """Reshape, or with a dtype reinterpret the bytes as elements of that dtype (no gradient).
 
     Examples:
         >>> import duograph as ms
@@ -65,7 +65,7 @@ def _tensor_view(self: Tensor, *shape: Any, dtype: DTypeLike | None = None) -> T
 
 @tensor_method("copy")
 def _tensor_copy(self: Tensor) -> Tensor:
-    """Return a tensor of the same value in a buffer of its own; gradients flow through it."""
+    """Return a copy of the tensor in a new buffer; gradients flow through it."""
     return transpose_by(self, tuple(range(len(self._type.shape))))
 
 
@@ -88,7 +88,7 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
 
 @tensor_method("resize")
 def _tensor_resize(self: Tensor, *new_shape: int | Sequence[int]) -> Tensor:
-    """The elements in row-major order under another shape, cut off, or filled up with zeros.
+    """Return the elements in row-major order in another shape, truncated or padded with zeros.
 
     Examples:
         >>> import duograph as ms
@@ -154,7 +154,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 def _tensor_squeeze(
     self: Tensor, *axis: Any, dim: int | Sequence[int] | None = None, **other: int | Sequence[int]
 ) -> Tensor:
-    """Remove all axes of size 1, or those named. See `ops.squeeze`."""
+    """Remove all axes of size 1, or only the given ones. See `ops.squeeze`."""
     if other:
         axis = (other.pop("axis"),) if set(other) == {"axis"} else axis
     if other:
@@ -348,7 +348,7 @@ _IN_ORDER = _Orders()
 
 @functools.lru_cache(1024)
 def _normal_perm(ndim: int, perm: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the permutation with non-negative axes, or None if it is not a permutation."""
+    """Return an axis permutation with non-negative axes, or None if it is no permutation."""
     found = tuple([p + ndim if p < 0 else p for p in perm])
     return found if sorted(found) == list(range(ndim)) else None
 

@@ -35,7 +35,7 @@ def _back(x: Tensor, like: Tensor) -> Tensor:
 
 
 def _shifted(x: Tensor, axis: tuple[int, ...]) -> Tensor:
-    """Subtract the maximum, so that exponentials cannot overflow."""
+    """Subtract the maximum over `axis`, so that exponentials cannot overflow."""
     return x - stop_gradient(reduce_max(x, axis, True))
 
 

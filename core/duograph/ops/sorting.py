@@ -38,7 +38,7 @@ __all__ = [
 
 @op(name="sort", composite=False, dtypes=BOOL + REAL)
 def sort_by(input: Tensor, axis: int, descending: bool):
-    """Primitive: (sorted values, int64 indices) along `axis`; stable, with NaN last."""
+    """Primitive op: stable sort along `axis`, NaN last: (sorted values, int64 indices)."""
 
 
 @sort_by.infer
@@ -47,7 +47,7 @@ def _(x, axis, descending):
 
 
 def _order(x: Array, axis: int, descending: bool) -> Array:
-    """Return the indices by which `sort_by` sorts a NumPy array."""
+    """Return the indices that sort a NumPy array along an axis, in the order of `sort_by`."""
     if x.dtype.kind == "V" or x.dtype.itemsize == 2:
         x = x.astype(np.float32 if x.dtype.kind in "fV" else np.int32)
     if not descending:
@@ -72,8 +72,9 @@ def _(x, out, dout, axis, descending):
 
 @sort_by.decompose
 def _(x, axis, descending):
-    """Sort with Batcher's bitonic network on (class, key, index); NaN and padding have later
-    classes.
+    """Decompose the sort into Batcher's bitonic network on triples (class, key, index).
+
+    NaN and padding have later classes than numbers.
     """
     n = x.shape[axis]
     if n < 2 or not x.size:
@@ -112,7 +113,7 @@ def _exchange(
     mirrored: bool,
     descending: bool,
 ) -> tuple[Tensor, ...]:
-    """Compare and swap each element of a block's first half with its partner in the second."""
+    """Run one compare-and-swap stage of a bitonic sort, on the two halves of each block."""
     half = block // 2
     last = len(lead) + 1
     first, second = [], []
@@ -131,7 +132,7 @@ def _exchange(
 
 
 def _before(a: Sequence[Tensor], b: Sequence[Tensor], descending: bool) -> Tensor:
-    """Return whether (class, key, index) a sorts before b, element by element."""
+    """Return elementwise whether a triple (class, key, index) a sorts before b."""
     key = less(b[1], a[1]) if descending else less(a[1], b[1])
     tie = logical_and(equal(a[1], b[1]), less(a[2], b[2]))
     inside = logical_and(equal(a[0], b[0]), logical_or(key, tie))
@@ -230,7 +231,7 @@ def msort(input: Tensor) -> Tensor:
 
 @op(name="topk", composite=False, dtypes=BOOL + REAL)
 def topk_by(input: Tensor, k: int, axis: int, largest: bool):
-    """Primitive: (values, int64 indices) of the k largest or smallest along `axis`, sorted."""
+    """Primitive op: the k largest or smallest along `axis`, sorted: (values, int64 indices)."""
 
 
 @topk_by.infer
@@ -339,7 +340,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tup
 
 @op(name="searchsorted", differentiable=False, promote="common")
 def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
-    """Composite: binary search along the last axis of `sequence`.
+    """Composite op: binary search along the last axis of `sequence`.
 
     `sequence` has one axis, or the leading axes of `values`.
     """
@@ -361,7 +362,7 @@ def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
 
 
 def _less(a: Tensor, b: Tensor) -> Tensor:
-    """Return a < b, with NaN greater than all numbers."""
+    """Return a < b elementwise, where NaN is greater than all numbers."""
     if not a.dtype.is_floating:
         return less(a, b)
     return logical_or(less(a, b), logical_and(not_equal(b, b), equal(a, a)))

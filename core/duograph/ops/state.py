@@ -45,7 +45,7 @@ __all__ = [
 
 
 def _written(name: str, variable: object, value: object) -> Tensor:
-    """Write a value to `variable`, broadcast to its shape and converted to its dtype."""
+    """Assign a value to `variable`, broadcast to its shape and converted to its dtype."""
     if not isinstance(variable, Tensor):
         raise ArgumentError(
             f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor"
@@ -196,15 +196,15 @@ class Load(Primitive):
     """Read the current value of a Parameter: `Load()(variable, state)`."""
 
     def __call__(self, variable: Tensor, state: object = None) -> Tensor:
-        """Return the value as a Tensor."""
+        """Return the value of the Parameter as a Tensor."""
         return identity(variable)
 
 
 class UpdateState(Primitive):
-    """Ordering edge between effects: `UpdateState()(state, *exprs)`."""
+    """Fix the order of side effects in a graph: `UpdateState()(state, *exprs)`."""
 
     def __call__(self, state: object, *exprs: object) -> object:
-        """Return the state."""
+        """Return `state` unchanged."""
         return state
 
 
@@ -220,7 +220,7 @@ class Print(Primitive):
 
 
 def _hooked(args: tuple[object, ...], on_gradient: Callable[..., Any], name: str) -> Any:
-    """Return the arguments; their cotangents pass through `on_gradient(douts) -> douts`."""
+    """Return the arguments; in the backward pass, `on_gradient` maps their gradients."""
 
     def forward(*values: object) -> object:
         return values[0] if len(values) == 1 else tuple(values)
@@ -270,7 +270,7 @@ class HookBackward(Primitive):
         self.cell_id = cell_id
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Return the inputs."""
+        """Return the inputs; the backward pass calls the hook."""
         refuse_when_compiled("HookBackward")
 
         def run(douts: tuple[object, ...]) -> tuple[object, ...]:
@@ -304,7 +304,7 @@ class InsertGradientOf(Primitive):
         self.f = f
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the input."""
+        """Return the input; the backward pass applies the function to its gradient."""
         return _hooked((x,), lambda douts: (self.f(douts[0]),), "InsertGradientOf")
 
 
@@ -407,7 +407,7 @@ class Custom(Primitive):
         return tuple(made) if several else made[0]
 
     def __call__(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
-        """Return the function's result as Tensors."""
+        """Call the Python function with NumPy arrays; return its result as Tensors."""
 
         def bprop(*args: object) -> object:
             if self.bprop is None:
@@ -420,7 +420,7 @@ class Custom(Primitive):
 
 
 def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
-    """Evaluate `out_shape` or `out_dtype`; return one item per result."""
+    """Return `out_shape` or `out_dtype`, called if it is a function, as one item per result."""
     if rule is None:
         return [None] * count
     found = rule(*given) if callable(rule) and not isinstance(rule, type) else rule

@@ -290,7 +290,7 @@ def _tensor_set_dtype(self: Tensor, dtype: DTypeLike) -> Tensor:
 
 @tensor_method("clone")
 def _tensor_clone(self: Tensor) -> Tensor:
-    """Return a tensor of the same value; gradients flow through it."""
+    """Return a copy of the tensor; gradients flow through it."""
     return identity(self)
 
 
@@ -310,5 +310,5 @@ def _tensor_stride(self: Tensor, dim: int | None = None) -> int | tuple[int, ...
 
 @tensor_method("storage_offset")
 def _tensor_storage_offset(self: Tensor) -> int:
-    """Return 0: every buffer begins with its tensor."""
+    """Return 0: a tensor always begins at the start of its buffer."""
     return 0

@@ -378,7 +378,7 @@ def rad2deg(x: Tensor):
 
 
 def _times_i(x: Tensor, sign: int = 1) -> Tensor:
-    """Multiply a complex tensor by i or -i, exactly."""
+    """Multiply a complex tensor by the imaginary unit i or, if `sign` is -1, by -i."""
     return mul(x, sign * 1j)
 
 

@@ -51,7 +51,7 @@ def _needs_values(name: str) -> Callable[..., NoReturn]:
 
 @op(name="nonzero", composite=False, differentiable=False, host=True)
 def nonzero_by(input: Tensor):
-    """Primitive, on the host: int64 coordinates of the nonzero elements, one row per element."""
+    """Primitive op, on the host: int64 coordinates of the nonzero elements, one row each."""
 
 
 nonzero_by.infer(_needs_values("nonzero"))
@@ -141,7 +141,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
 @op(name="unique", composite=False, differentiable=False, host=True)
 def unique_by(input: Tensor, sorted: bool, axis: int | None):
-    """Primitive, on the host: (distinct elements or slices, indices into them, their counts)."""
+    """Primitive op, on the host: (distinct elements or slices, indices into them, counts)."""
 
 
 unique_by.infer(_needs_values("unique"))
@@ -195,8 +195,7 @@ def _tensor_unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
-    """The distinct elements, in order; with which of them each element is, and how often each
-    occurs.
+    """Return the distinct elements and, on request, inverse indices and counts.
 
     Args:
         sorted: in ascending order, else in that of the first occurrence.
@@ -213,7 +212,7 @@ def _tensor_unique(
 
 @op(name="unique_consecutive", composite=False, differentiable=False, host=True)
 def unique_consecutive_by(input: Tensor, axis: int | None):
-    """Primitive, on the host: like `unique`, but merges only adjacent equal elements."""
+    """Primitive op, on the host: as `unique`, but merges only adjacent equal elements."""
 
 
 unique_consecutive_by.infer(_needs_values("unique_consecutive"))

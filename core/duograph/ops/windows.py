@@ -141,7 +141,7 @@ def convolution_arguments(
 
 
 def hashable(value: object) -> Hashable:
-    """Convert lists to tuples, so that arguments can be dictionary keys."""
+    """Convert lists to tuples, so that arguments can be keys of a dictionary."""
     if isinstance(value, (list, tuple)):
         return tuple(hashable(v) for v in value)
     if isinstance(value, (dict, set)):
