@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _strides(shape: Shape, axes: Iterable[int]) -> list[int]:
-    """Return the strides of chosen axes of a dense array, in elements; 0 for axes of size 1."""
+    """Return the strides in elements of a dense array's chosen axes; 0 for axes of size 1."""
     steps, step = [], 1
     for n in reversed(shape):
         steps.append(0 if n == 1 else step)
@@ -69,7 +69,7 @@ def _separate(
     attributes: Mapping[str, object],
     layout: str,
 ) -> NativeCall | None:
-    """Prepare an attention kernel with separate query, key, value and mask operands.
+    """Return a prepared call of attention with separate query, key, value and mask operands.
 
     Return None if query, key or value is empty.
     """
@@ -99,7 +99,7 @@ def _joint(
     own: int,
     layout: str,
 ) -> NativeCall | None:
-    """Prepare an attention kernel whose first operand packs query, key and value in each row.
+    """Return a prepared call of attention on one operand that packs query, key and value.
 
     Return None if that operand is empty.
     """
@@ -123,7 +123,7 @@ def _joint(
 def attention(
     types: Types, results: Types, *, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of softmax(scale * query @ key.T + mask) @ value.
+    """Return a prepared call of the kernel of softmax(scale * query @ key.T + mask) @ value.
 
     Its second result holds the logarithms of the softmax sums, for the gradient.
     """
@@ -136,7 +136,7 @@ def attention(
 def attention_grad(
     types: Types, results: Types, *, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of attention's gradients for query, key and value."""
+    """Return a prepared call of attention's gradients for query, key and value."""
     masked = types[3] is not None
     function = lib.dg_attention_grad_masked if masked else lib.dg_attention_grad
     return _separate("attention_grad", function, types, results, types[4], attributes, layout)
@@ -146,7 +146,7 @@ def attention_grad(
 def self_attention(
     types: Types, results: Types, *, heads: int, own: int, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """Prepare the CPU attention kernel of one operand that packs query, key and value."""
+    """Return a prepared call of attention on one operand packed from query, key and value."""
     function = lib.dg_self_attention_masked if types[1] is not None else lib.dg_self_attention
     out = results[0]
     return _joint("self_attention", function, types, results, out, attributes, heads, own, layout)
@@ -156,7 +156,7 @@ def self_attention(
 def self_attention_grad(
     types: Types, results: Types, *, heads: int, own: int, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of self-attention's gradient for its packed operand.
+    """Return a prepared call of self-attention's gradient for its packed operand.
 
     The operand packs query, key and value in each row.
     """

@@ -90,7 +90,7 @@ class CPU(Backend):
     def copy_out(
         self, handle: CData, shape: Shape, dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        """Return a writable NumPy array that shares a tensor handle's bytes and keeps it alive."""
+        """Return a writable NumPy array on a tensor handle's bytes, which it keeps alive."""
         n = 1
         for size in shape:
             n *= size
@@ -99,7 +99,7 @@ class CPU(Backend):
         return np.frombuffer(ffi.buffer(handle, n * dtype.itemsize), dtype).reshape(shape)
 
     def exclusive(self, handle: CData, device_id: int) -> bool:
-        """Return whether only holders of a tensor handle can change its memory.
+        """Return whether a handle's memory can be changed only through the handle.
 
         That is memory of the allocator, or of an array without other references. Arrays that
         `copy_out` returned hold the handle.
@@ -112,7 +112,7 @@ class CPU(Backend):
     def prepare(
         self, op: Op, types: Types, attributes: Mapping[str, Any], device_id: int
     ) -> NativeCall | None:
-        """Return the prepared CPU call of an op for given operand types; None without a kernel."""
+        """Return a prepared call of an op for given operand types; None without a kernel."""
         builder = KERNELS.get(op.name)
         if builder is not None:
             return builder(types, op.infer_types(types, attributes), **attributes)
@@ -122,13 +122,13 @@ class CPU(Backend):
         return None
 
     def compiles(self, device_id: int) -> str | None:
-        """Return None if the C compiler works as far as is known, else why it cannot be used."""
+        """Return None unless the host's C compiler is known not to work, else the reason."""
         from . import toolchain  # loads the disk cache, which only compilation needs
 
         return toolchain.problem()
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[NativeCall | str]:
-        """Compile all fused regions of a program with the C compiler; return calls or reasons."""
+        """Compile fused regions as C; return a prepared call or failure text for each."""
         from .fused_regions import compile_regions
 
         return compile_regions(regions)
@@ -138,21 +138,21 @@ class CPU(Backend):
         return COSTS
 
     def compiler(self, device_id: int) -> str | None:
-        """Return a one-line description of the C compiler; this may run the compiler."""
+        """Describe the host's C compiler in one line; this may run that compiler."""
         from . import toolchain
 
         return toolchain.describe()
 
     def links(self, device_id: int) -> str | None:
-        """Return None: linking a program into one CPU call needs no compiler."""
+        """Return None: turning a whole program into one C call needs no compiler."""
         return None
 
     def link(self, program: Program, device_id: int) -> LinkedProgram | str:
-        """Link a whole program into one CPU call, or return the reason why that is impossible."""
+        """Return a whole program as one C call, or the reason why that is impossible."""
         return link(program)
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
-        """Return statistics of CPU memory blocks above 4 KiB; Python allocates smaller ones."""
+        """Return statistics of the CPU memory blocks above 4 KiB."""
         return memory.stats()
 
     def empty_cache(self, device_id: int) -> None:

@@ -1,6 +1,7 @@
-"""Build `duograph_cpu._native` from the C under native/ and the printed elementwise kernels.
+"""Build the C extension `duograph_cpu._native` when the package is installed.
 
-setup.py names `ffibuilder`. cffi gets the declarations of native/native.h unchanged. Never imported
+Its sources are the C files under native/ and the printed elementwise kernels. setup.py names
+`ffibuilder`. cffi gets the declarations of native/native.h unchanged. Never imported
 at run time.
 """
 
@@ -28,7 +29,7 @@ FLAGS = [
 
 
 def _generated() -> tuple[str, list[Path]]:
-    """Print the elementwise C kernels; return their cffi declarations and source paths.
+    """Write the C files of elementwise kernels; return cffi declarations and file paths.
 
     Return an empty string and list if there is no generator script.
     """

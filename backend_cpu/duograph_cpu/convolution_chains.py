@@ -63,9 +63,10 @@ class Stage(NamedTuple):
 
 
 def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall | None:
-    """Merge a chain of convolutions with the call that reads its result as operand `k`.
+    """Append a convolution to a chain of convolutions; return the call of the longer chain.
 
-    Return None if the other call is no convolution that can extend the chain.
+    `other` is the call that reads the chain's result as its operand `k`. Return None if it is no
+    convolution that can extend the chain.
     """
     stage = other.stage if isinstance(other, NativeCall) else None
     if (
@@ -82,7 +83,7 @@ def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall |
 
 
 def _call(stages: tuple[Stage, ...]) -> NativeCall:
-    """Return one prepared call that runs a whole chain of convolutions.
+    """Return the prepared call that runs a whole chain of convolutions in C.
 
     Its operands are those of all convolutions in order, except the results of earlier ones.
     """

@@ -1,8 +1,8 @@
-"""Prepared calls of the elementwise kernels: one for every op with a `scalar` slot.
+"""Prepared calls of the CPU's elementwise kernels, which `build.py` prints from the op table.
 
-`build.py` prints the kernels; each computes one row of elements. `prepare_elementwise` collapses
-the broadcast axes and fills in a plan once per operand types, so a call only allocates its result
-and crosses into C.
+Every op with a `scalar` slot has kernels; each computes a run of elements along the last axis.
+`prepare_elementwise` collapses the broadcast axes and fills in a C struct of constants once per
+operand types, so a call only allocates its result and crosses into C.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ MAX_OPERANDS = 5
 def prepare_plan(
     row: CData, heavy: int, types: Types, result: TensorType, parameters: Iterable[float]
 ) -> CData:
-    """Return the C struct `dg_elementwise_plan` with the constants of an elementwise call.
+    """Return the C struct `dg_elementwise_plan`, the constants of an elementwise kernel call.
 
     Args:
-        row: the C function that computes one row.
+        row: the C function that computes the elements along the last axis.
         heavy: whether an element costs much more than arithmetic.
         types: operand types.
         result: result type.
@@ -72,7 +72,7 @@ def prepare_plan(
 def prepare_elementwise(
     op: Op, types: Types, result: TensorType, attributes: Mapping[str, Any]
 ) -> NativeCall | None:
-    """Prepare an op's elementwise CPU kernel, or return None if no kernel fits these dtypes."""
+    """Return a prepared call of an op's elementwise kernel; None if none fits the dtypes."""
     if None in types or len(types) > MAX_OPERANDS:
         return None
     name = kernel_name(op, [t.dtype for t in types], attributes)

@@ -1,8 +1,8 @@
-"""Compile the fused regions of a program as C with the machine's compiler.
+"""Compile the fused regions of a program as C with the host's C compiler.
 
 `CPU.compile` calls `compile_regions`. All regions of a program are printed into a few files, so
 that the cores build them in parallel; equal sources come from the disk cache. Of a region that
-continues from a matmul or convolution only the elementwise rest is compiled: the prebuilt kernel
+begins with a matmul or convolution only the elementwise rest is compiled: the prebuilt kernel
 calls it on every part of its result that is complete.
 """
 
@@ -44,7 +44,7 @@ PER_FILE = 8
 
 
 class _Printed(NamedTuple):
-    """A fused region (nodes that one kernel computes) printed as C, and its loop plan."""
+    """The C text of a fused region (nodes that one kernel computes), and its loop plan."""
 
     name: str
     function: PrintedRegion
@@ -52,7 +52,7 @@ class _Printed(NamedTuple):
 
 
 def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
-    """Compile fused regions to native code; return a call or a failure reason for each."""
+    """Compile fused regions as C; return a prepared call or failure text for each."""
     epilogues = [epilogue_of(graph, EPILOGUE_OPS) for graph in graphs]
     tails = [graph if e is None else e.tail for graph, e in zip(graphs, epilogues)]
     # equal epilogues of several kernels are one function; whole regions differ from each other
@@ -85,7 +85,7 @@ def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
 def _built(
     printed: dict[Graph | str, _Printed],
 ) -> dict[Graph | str, toolchain.Library | toolchain.BuildFailure]:
-    """Build the libraries of printed regions; map each region to its library or failure."""
+    """Compile the C text of fused regions; map each region to its library or failure."""
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
     sources = []
@@ -101,13 +101,13 @@ def _built(
 
 
 def _types(graph: Graph, values: Sequence[int | None]) -> tuple[TensorType, ...]:
-    """Return the tensor types of some values of a region's graph, without absent values."""
+    """Return the tensor types of the given values of a graph, without absent values."""
     found = [graph.types[i] for i in values if i is not None]
     return tuple([t for t in found if isinstance(t, TensorType)])
 
 
 def _region_call(graph: Graph, library: toolchain.Library, printed: _Printed) -> NativeCall | str:
-    """Return the call of a compiled region without matmul or convolution, or a failure reason."""
+    """Return the prepared call of a region without matmul or convolution, or why not."""
     name, function, plan = printed
     results = _types(graph, graph.outputs)
     indices = _indices(graph, plan)
@@ -131,7 +131,7 @@ def _region_call(graph: Graph, library: toolchain.Library, printed: _Printed) ->
 def _epilogue_call(
     graph: Graph, epilogue: Epilogue, library: toolchain.Library, printed: _Printed
 ) -> NativeCall | str:
-    """Return the call of a matmul or convolution that also runs a compiled epilogue.
+    """Return the prepared call of a matmul or convolution with a compiled epilogue.
 
     Return a failure reason if the matmul or convolution has no kernel for its operands.
     """

@@ -1,9 +1,9 @@
 """Print the prebuilt elementwise kernels as C when the backend is built.
 
-`build.py` calls `generate`, which writes one row function for each op with a `scalar` slot and each
-dtype. Kernels that vectorise are compiled for the baseline, AVX2 and AVX-512 from one source and
-selected for the processor at the first call; others for the baseline only. Never imported at run
-time.
+`build.py` calls `generate`, which writes one C function for each op with a `scalar` slot and each
+dtype. It computes the elements along the last axis (a row). Kernels that vectorise are compiled for
+the baseline, AVX2 and AVX-512 from one source and selected for the processor at the first call;
+others for the baseline only. Never imported at run time.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _nodes(e: Expr) -> Iterator[Expr]:
 
 
 def _is_hot(kernel: ScalarKernel) -> bool:
-    """Return whether a scalar kernel runs faster when compiled for wider vectors."""
+    """Return whether an elementwise kernel runs faster if compiled for wider vectors."""
     if kernel.result in COMPLEX or any(d in COMPLEX for _, d in kernel.operands):
         return False
     for e in _nodes(kernel.expression):
@@ -76,7 +76,7 @@ _PLAIN = {
 
 
 def _patterns(n: int) -> list[int]:
-    """Return bit masks of the operands that are not broadcast, one for each specialised loop."""
+    """Return for each specialised loop a bit mask of the operands that are not broadcast."""
     if n == 1:
         return [1]
     if n == 2:
@@ -87,7 +87,7 @@ def _patterns(n: int) -> list[int]:
 
 
 def print_kernel(kernel: ScalarKernel, isa: str) -> str:
-    """Return the C text of an elementwise kernel's row function and element function."""
+    """Return the C functions of an elementwise kernel: for one element, and for a row."""
     name = f"{kernel.name}_{isa}"
     real = kernel.operands[-1][1]
     parameters = [*kernel.operands, *((p, compute_dtype(real)) for p in kernel.parameters)]
@@ -166,7 +166,7 @@ def _source(kernels: Sequence[ScalarKernel], isa: str) -> str:
 
 
 def _table(kernels: Sequence[ScalarKernel], hot: Collection[str]) -> str:
-    """Return the C text of `dg_elementwise_find`, which looks a row function up by name.
+    """Return the C text of `dg_elementwise_find`, which looks a kernel up by its name.
 
     The function selects the variant for the processor's instruction set.
     """
@@ -222,7 +222,7 @@ def _write(path: Path, text: str) -> Path:
 
 
 def generate(folder: str | Path) -> tuple[str, list[Path]]:
-    """Write the C sources of elementwise kernels into `folder`.
+    """Write the C sources of all elementwise kernels into `folder`.
 
     Return the C declarations for cffi and the paths of the sources.
     """
@@ -248,7 +248,7 @@ def generate(folder: str | Path) -> tuple[str, list[Path]]:
 
 
 def fingerprint(folder: str | Path) -> str:
-    """Return a hash of all printed C files of a folder, for tests that kernels did not change."""
+    """Return a hash of a folder's C files, for tests that printed kernels did not change."""
     digest = hashlib.sha256()
     for path in sorted(Path(folder).glob("*.[ch]")):
         digest.update(path.name.encode() + path.read_bytes())

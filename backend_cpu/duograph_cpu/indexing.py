@@ -42,7 +42,8 @@ def _elements(name: str, function: CFunction, add: int = 0) -> None:
 
     The semantics are those of NumPy's take_along_axis.
 
-    The indices may be shorter than x along the other axes. add: accumulate updates.
+    The indices may be shorter than x along the other axes. `add`: whether the kernel adds updates
+    to the existing elements.
     """
 
     @kernel(name)

@@ -68,7 +68,7 @@ def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
 
 
 def plan(struct: str, **fields: object) -> CData:
-    """Allocate a C struct of kernel constants; the returned pointer owns the struct."""
+    """Allocate the C struct of a kernel's constants; return the pointer that owns it."""
     return ffi.new(f"{struct} *", fields)
 
 
@@ -82,7 +82,7 @@ def call(
     overwrites: Iterable[tuple[int, int]] = (),
     infallible: bool = False,
 ) -> NativeCall:
-    """Return a prepared call of a C function: `function(constants, *results, *operands)`.
+    """Return a prepared call of the C function `function(constants, *results, *operands)`.
 
     A kernel without result elements does not run, unless it has indices to check: then `axis` is
     the indexed axis, for the error message. `overwrites` and `infallible`: see `PreparedCall`.
@@ -106,7 +106,7 @@ def packing(
     types: Types,
     results: Types,
 ) -> Packing:
-    """Describe how a call of two operands takes one operand packed in advance.
+    """Return the `Packing` of a kernel that can take one of two operands packed in advance.
 
     Args:
         name: the op, for error messages.
@@ -143,7 +143,7 @@ def _call(
     makers: Sequence[Maker],
     axis: int | None,
 ) -> HandleFunction:
-    """Return the Python closure that allocates results and runs a C kernel.
+    """Return the Python closure of a prepared call: it allocates results and runs a C kernel.
 
     There is one variant per operand count, because the closure is on the hot path.
     """
@@ -190,7 +190,7 @@ def _call(
 
 
 def _nothing(makers: Sequence[Maker]) -> HandleFunction:
-    """Return a call without a kernel, which only allocates its empty results."""
+    """Return a prepared call without a kernel, which only allocates its empty results."""
     if len(makers) == 1:
         make = makers[0]
         return lambda *operands: make()

@@ -31,9 +31,9 @@ NARROW = 16
 def matmul(
     types: Types, results: Types, *, transpose_a: bool = False, transpose_b: bool = False
 ) -> NativeCall:
-    """Prepare the CPU kernel of batched matmul.
+    """Return a prepared call of the CPU kernel of batched matmul.
 
-    A batch of rows times one matrix becomes a single matmul.
+    If all matrices of the batch are multiplied by the same matrix, it becomes a single matmul.
     """
     x, y = types
     m, n = results[0].shape[-2:]
@@ -90,7 +90,7 @@ class Window:
 def _geometry(
     x: TensorType, w: TensorType, size: Shape, kernel: Shape, out_size: Shape, window: Window
 ) -> CData:
-    """Return the C struct that describes a convolution; missing spatial axes have size 1."""
+    """Return the C struct of a convolution's constants; missing spatial axes have size 1."""
     lead = (1,) * (5 - len(x.shape))
     return plan(
         "dg_convolution",
@@ -103,7 +103,7 @@ def _geometry(
 
 
 def _channels_first(x: TensorType, w: TensorType, y: TensorType, window: Window) -> CData | None:
-    """Return the C struct of a channels-first convolution, or None if it is unsupported.
+    """Return the C struct of a channels-first convolution's constants; None if unsupported.
 
     x, w and y are the types of input, weights and output.
     """
@@ -121,7 +121,7 @@ def _with_packed_weights(
     types: Types,
     results: Types,
 ) -> NativeCall:
-    """Return the prepared call of a convolution that can take its weights packed in advance.
+    """Return a prepared call of a convolution kernel that also accepts prepacked weights.
 
     `functions`: the convolution, the size of its packed weights, how to pack them, and the
     convolution with packed weights.
@@ -148,7 +148,7 @@ def conv(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of channels-first convolution with 1 to 3 spatial axes."""
+    """Return a prepared call of channels-first convolution with 1 to 3 spatial axes."""
     x, w = types
     constants = _channels_first(x, w, results[0], Window(stride, padding, dilation, groups))
     if constants is None:
@@ -168,7 +168,7 @@ def conv_input_grad(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of convolution's gradient for its input.
+    """Return a prepared call of the CPU kernel of convolution's gradient for its input.
 
     Transposed convolution uses the same kernel.
     """
@@ -190,7 +190,7 @@ def conv_weight_grad(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of convolution's gradient for its weights."""
+    """Return a prepared call of the CPU kernel of convolution's gradient for its weights."""
     x, y = types
     constants = _channels_first(x, results[0], y, Window(stride, padding, dilation, groups))
     if constants is None:
@@ -208,7 +208,7 @@ def conv_channels_last(
     dilation: Shape,
     groups: int,
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of channels-last float32 convolution; None if unsupported."""
+    """Return a prepared call of channels-last float32 convolution; None if unsupported."""
     x, w = types
     if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
         return None

@@ -36,7 +36,7 @@ _new_large = ffi.new_allocator(alloc=lib.dg_alloc, free=lib.dg_free, should_clea
 
 
 def _machine_bytes() -> int:
-    """Return the bytes of memory of the machine, or of its control group if that is less."""
+    """Return the machine's memory in bytes, or its control group's limit if that is less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
@@ -85,7 +85,7 @@ def owned_type(nbytes: int) -> CType:
 
 
 def shared(array: np.ndarray[Any, Any]) -> CData:
-    """Return a tensor handle to the bytes of a C-contiguous NumPy array.
+    """Return a tensor handle that shares the bytes of a C-contiguous NumPy array.
 
     The handle keeps the array alive.
     """
@@ -112,9 +112,9 @@ _ALONE = _references(shared(np.zeros(1)))
 
 
 def exclusive(handle: CData) -> bool:
-    """Return whether only a tensor handle refers to its memory, which may be a NumPy array's.
+    """Return whether nothing but a tensor handle refers to the handle's memory.
 
-    Holders of the handle itself are not counted.
+    The memory may belong to a NumPy array. Holders of the handle itself are not counted.
     """
     return ffi.typeof(handle) is not _SHARED or _references(handle) == _ALONE
 

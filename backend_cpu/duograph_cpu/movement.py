@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _value(value: float, dtype: DType) -> bytes:
-    """Return a number as the bytes of one element of a dtype."""
+    """Convert a number to a dtype; return the bytes of that one element."""
     return np.array(value).astype(dtype.np).tobytes()
 
 
@@ -33,7 +33,7 @@ def _value(value: float, dtype: DType) -> bytes:
 def fill(
     types: Types, results: Types, *, shape: Shape, value: float, dtype: DType
 ) -> NativeCall | None:
-    """Prepare the CPU kernel that makes a tensor of one repeated value."""
+    """Return a prepared call of the CPU kernel that makes a tensor of one repeated value."""
     constants = plan(
         "dg_filling",
         bytes=results[0].nbytes, itemsize=dtype.itemsize, value=_value(value, dtype),
@@ -45,7 +45,7 @@ def fill(
 def iota(
     types: Types, results: Types, *, shape: Shape, axis: int, dtype: DType
 ) -> NativeCall | None:
-    """Prepare the CPU kernel that makes a tensor of indices along one axis.
+    """Return a prepared call of the CPU kernel that makes a tensor of indices along one axis.
 
     bool, 16-bit floating-point and complex tensors are computed once by NumPy and copied by each
     call.
@@ -97,7 +97,7 @@ def nd(
     nbytes: int = 0,
     value: bytes = b"",
 ) -> CData | None:
-    """Return the C struct of a strided copy between two arrays; None if it has too many axes.
+    """Return the C struct of constants of a strided copy; None if there are too many axes.
 
     Axes of size 1 are dropped, and axes that are contiguous on both sides are merged.
     """
@@ -132,20 +132,20 @@ def _copy(
 def strided_copy(
     types: Types, results: Types, *, shape: Shape, strides: Sequence[int], offset: int
 ) -> NativeCall | None:
-    """Prepare the CPU kernel that copies a strided view of a buffer into a dense tensor."""
+    """Return a prepared call that copies a strided view of a buffer to a dense tensor."""
     return _copy("strided_copy", types, results, strides, offset)
 
 
 @kernel("transpose")
 def transpose(types: Types, results: Types, *, perm: Sequence[int]) -> NativeCall | None:
-    """Prepare the CPU kernel that permutes a tensor's axes."""
+    """Return a prepared call of the CPU kernel that permutes a tensor's axes."""
     strides = dense(types[0].shape)
     return _copy("transpose", types, results, [strides[p] for p in perm], 0)
 
 
 @kernel("broadcast_to")
 def broadcast_to(types: Types, results: Types, *, shape: Shape) -> NativeCall | None:
-    """Prepare the CPU kernel that broadcasts a tensor to a larger shape."""
+    """Return a prepared call of the CPU kernel that broadcasts a tensor to a larger shape."""
     x, out = types[0].shape, results[0].shape
     strides = [0 if n == 1 else s for n, s in zip(x, dense(x))]
     return _copy("broadcast_to", types, results, [0] * (len(out) - len(x)) + strides, 0)
@@ -153,7 +153,7 @@ def broadcast_to(types: Types, results: Types, *, shape: Shape) -> NativeCall | 
 
 @kernel("flip")
 def flip(types: Types, results: Types, *, axes: Sequence[int]) -> NativeCall | None:
-    """Prepare the CPU kernel that reverses a tensor along some axes."""
+    """Return a prepared call of the CPU kernel that reverses a tensor along some axes."""
     x = types[0].shape
     strides = list(dense(x))
     offset = sum((x[a] - 1) * strides[a] for a in axes if x[a])
@@ -171,7 +171,7 @@ def strided_slice(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of a slice with begin, end and stride for each axis."""
+    """Return a prepared call that slices with a begin, end and stride for each axis."""
     steps = dense(types[0].shape)
     offset = sum(b * s for b, s in zip(begin, steps)) if results[0].size else 0
     return _copy("strided_slice", types, results, [t * s for t, s in zip(strides, steps)], offset)
@@ -186,7 +186,7 @@ def slice_update(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> NativeCall | None:
-    """Prepare the CPU kernel that copies a tensor and replaces one slice of the copy."""
+    """Return a prepared call that copies a tensor and replaces one slice of the copy."""
     x, v = types
     steps = dense(x.shape)
     constants = nd(
@@ -202,7 +202,7 @@ def slice_update(
 def pad_constant(
     types: Types, results: Types, *, low: Sequence[int], high: Sequence[int], value: float
 ) -> NativeCall | None:
-    """Prepare the CPU kernel that pads a tensor with a constant."""
+    """Return a prepared call of the CPU kernel that pads a tensor with a constant."""
     x, out = types[0], results[0]
     steps = dense(out.shape)
     constants = nd(
@@ -217,7 +217,7 @@ def pad_constant(
 
 @kernel("concat")
 def concat(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Prepare the CPU kernel that concatenates tensors along an axis."""
+    """Return a prepared call of the CPU kernel that concatenates tensors along an axis."""
     out = results[0]
     outer, _, inner = split(out.shape, axis)
     step = inner * out.dtype.itemsize

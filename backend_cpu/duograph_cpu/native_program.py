@@ -1,4 +1,4 @@
-"""Links programs: a lowered graph becomes bytecode that native/program.c runs in one call.
+"""Translate lowered programs to bytecode that native/program.c runs in one call.
 
 `CPU.link` calls `link`. Every kernel is a `NativeCall`, which names the C function behind it; a
 program with a call of any other kind is not linked. An absent operand is left out of the bytecode:
@@ -76,7 +76,7 @@ MOST = 10
 
 
 class Native(NamedTuple):
-    """The C function behind a prepared kernel call, with its constants and calling convention.
+    """The C function of a prepared kernel call, with its constants and calling convention.
 
     Attributes:
         function: its name in the compiled module.
@@ -146,7 +146,7 @@ def list_call(native: Native, results: Sequence[TensorType], name: str) -> Handl
 
 
 class _Assembler:
-    """Writes a program's bytecode and collects the kernels that the bytecode calls."""
+    """Assembles the bytecode of a lowered program, and the list of kernels that it calls."""
 
     def __init__(self) -> None:
         self.code: list[int] = []
@@ -154,7 +154,7 @@ class _Assembler:
         self.index: dict[int, int] = {}
 
     def step(self, step: Step) -> None:
-        """Append the bytecode of one kernel call to a program; equal kernels are stored once."""
+        """Append the bytecode of one kernel call; a kernel used twice is stored once."""
         assert isinstance(step.call, NativeCall) and step.call.native is not None
         native = step.call.native
         k = self.index.setdefault(id(native), len(self.kernels))
@@ -165,7 +165,7 @@ class _Assembler:
         self.code += (native.form, k, len(slots), *slots)
 
     def host(self, step: HostStep) -> None:
-        """Append the bytecode of a step that uses Python numbers or a stack of saved values.
+        """Append the bytecode of an instruction on Python numbers or stacks of saved values.
 
         Gradients of loops keep the values that they need on these stacks.
         """
@@ -194,7 +194,7 @@ class _Assembler:
             self.kernels.append(native)
 
     def block(self, instructions: Sequence[Instruction]) -> None:
-        """Append the bytecode of a sequence of program instructions."""
+        """Append the bytecode of a sequence of instructions of the lowered program."""
         for each in instructions:
             if isinstance(each, Step):
                 self.step(each)
@@ -225,7 +225,7 @@ class _Assembler:
         self.code[start + 2] = len(self.code)
 
     def choice(self, choice: Choice) -> None:
-        """Append the bytecode of a switch; each branch ends with a jump past the last branch."""
+        """Append the bytecode of a switch; each branch ends with a jump past the last one."""
         start = len(self.code)
         n = len(choice.branches)
         self.code += (Code.SWITCH, choice.index, choice.dtype.index, n, *[0] * n)
@@ -252,7 +252,7 @@ def _kind(type_: TensorType | HostType | None) -> int:
 
 
 def _scalar_plan(step: HostStep) -> CData:
-    """Return the C struct of an instruction that computes with Python numbers."""
+    """Return the C struct of constants for an instruction on Python numbers."""
     *types, result = step.types
     if step.name == "scalar":
         function = FUNCTIONS.index(step.attributes["function"])
@@ -272,7 +272,7 @@ def _needs_steps(code: int) -> NoReturn:
 
 
 def _obstacle(program: Program) -> str | None:
-    """Return the reason why a program cannot be linked into one native call, or None."""
+    """Return why a lowered program cannot become one C call, or None if it can."""
     for step in steps_in(program.instructions):
         if isinstance(step, HostStep):
             if step.name == "scalar" and len(step.operands) > 2:
@@ -288,7 +288,7 @@ def _obstacle(program: Program) -> str | None:
 
 
 class _Linked:
-    """A linked program as bytecode and tables in C memory.
+    """A lowered program as bytecode and tables in C memory, for native/program.c.
 
     Pointers of a call are numbered: parameters, allocated results, then constants. A slot lives at
     its offset in the arena, or (negative) in the memory of such a pointer.
@@ -331,7 +331,7 @@ class _Linked:
         ]
 
     def constants(self) -> list[CData] | None:
-        """Return C pointers to a program's constants; None if a number has more than 64 bits."""
+        """Return C pointers to the program's constants; None if one needs over 64 bits."""
         program = self.program
         found: list[CData] = []
         for slot, value in program.constants.items():
@@ -342,16 +342,16 @@ class _Linked:
         return found
 
     def call(self, constants: Sequence[CData]) -> HandleFunction:
-        """Return the function that runs a linked program on all its parameters."""
+        """Return the function that runs the program on handles of all its parameters."""
         start = _starter(self, self.offsets, constants, self.n_given)
         return _runner(self.program, start, self.makers, self.where)
 
     def bind(
         self, constants: Sequence[CData], last: Sequence[CData]
     ) -> Callable[[tuple[CData, ...]], object]:
-        """Bind a linked program's last parameters to fixed handles, which become constants.
+        """Return the program with its last parameters bound to fixed handles, as constants.
 
-        Return a function of the remaining parameters.
+        The returned function takes handles of the remaining parameters.
         """
         n, n_params = len(last), len(self.program.params)
         first = n_params - n
@@ -369,7 +369,7 @@ class _Linked:
 
 
 def link(program: Program) -> LinkedProgram | str:
-    """Link a program into one native call, or return the reason why that is impossible."""
+    """Return a lowered program as one C call, or the reason why that is impossible."""
     reason = _obstacle(program)
     if reason is not None:
         return reason
@@ -395,7 +395,7 @@ def _number(kind: HostType, value: object) -> CData | None:
 def _starter(
     linked: _Linked, offsets: Sequence[int], constants: Sequence[CData], n_given: int
 ) -> Start:
-    """Return the function that runs a linked program on pointers to parameters and results."""
+    """Return the function that runs bytecode on pointers to parameters and results."""
     program, kernels = linked.program, linked.kernels
     parts = (
         linked.code,
@@ -431,7 +431,7 @@ def _starter(
 def _runner(
     program: Program, start: Start, makers: Sequence[Maker], where: Sequence[int]
 ) -> Callable[..., Any]:
-    """Return the function that allocates a linked program's results and runs the program.
+    """Return the function that allocates a bytecode program's results and runs the program.
 
     A result that takes a donated parameter's buffer is not allocated.
     """
@@ -460,12 +460,12 @@ def _runner(
 
 
 def _host_types(hosts: Mapping[int, HostType], slots: Sequence[int]) -> list[tuple[int, HostType]]:
-    """Return (position, type) of each program slot that holds a Python number."""
+    """Return (position in `slots`, type) of each slot that holds a Python number."""
     return [(k, hosts[slot]) for k, slot in enumerate(slots) if slot in hosts]
 
 
 def _with_numbers(program: Program, call: HandleFunction) -> HandleFunction:
-    """Wrap a linked program's call so that it takes and returns Python numbers."""
+    """Wrap the call of a bytecode program so that it takes and returns Python numbers."""
     into = _host_types(program.hosts, program.params)
     out = _host_types(program.hosts, program.outputs)
 

@@ -46,7 +46,7 @@ def _normalise(
     shape: tuple[int, int, int],
     eps: float = 0.0,
 ) -> NativeCall | None:
-    """Prepare a CPU layer_norm or batch_norm kernel, or one of their gradients.
+    """Return a prepared call of layer_norm or batch_norm, or of one of their gradients.
 
     The first two operands are x and gamma. Return None for dtypes other than floating-point ones
     and for rows without elements.
@@ -68,13 +68,13 @@ def _normalise(
 
 
 def _rows(x: TensorType, axis: int) -> tuple[int, int, int]:
-    """Return (number of rows, elements per row, 1) for rows that span the axes from `axis` on."""
+    """Return (number of rows, elements per row, 1); a row spans the axes from `axis` on."""
     return product(x.shape[:axis]), product(x.shape[axis:]), 1
 
 
 @kernel("layer_norm_core")
 def layer_norm_core(types: Types, results: Types, *, axis: int, eps: float) -> NativeCall | None:
-    """Prepare the CPU kernel of layer_norm over the axes from `axis` on.
+    """Return a prepared call of the CPU kernel of layer_norm over the axes from `axis` on.
 
     Its other results, mean and reciprocal standard deviation, are for the gradient.
     """
@@ -84,14 +84,14 @@ def layer_norm_core(types: Types, results: Types, *, axis: int, eps: float) -> N
 
 @kernel("layer_norm_grad")
 def layer_norm_grad(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Prepare the CPU kernel of layer_norm's gradients for x, gamma and beta."""
+    """Return a prepared call of layer_norm's gradients for x, gamma and beta."""
     function, shape = lib.dg_layer_norm_grad, _rows(types[0], axis)
     return _normalise("layer_norm_grad", function, types, results, types[2], shape)
 
 
 @kernel("batch_norm_train")
 def batch_norm_train(types: Types, results: Types, *, eps: float) -> NativeCall | None:
-    """Prepare the CPU kernel of training batch_norm with channel axis 1.
+    """Return a prepared call of the CPU kernel of training batch_norm with channel axis 1.
 
     Its other results are the mean and the biased variance of the batch.
     """
@@ -101,6 +101,6 @@ def batch_norm_train(types: Types, results: Types, *, eps: float) -> NativeCall 
 
 @kernel("batch_norm_grad")
 def batch_norm_grad(types: Types, results: Types, *, eps: float) -> NativeCall | None:
-    """Prepare the CPU kernel of batch_norm's gradients for x, gamma and beta."""
+    """Return a prepared call of batch_norm's gradients for x, gamma and beta."""
     function, shape = lib.dg_batch_norm_grad, split(types[0].shape, 1)
     return _normalise("batch_norm_grad", function, types, results, types[2], shape, eps)

@@ -1,7 +1,7 @@
-"""CPU kernel builders of optimiser steps.
+"""CPU kernel builders of parameter updates by optimisers, such as Adam.
 
 These ops are composites that read and write each parameter many times; the kernels of
-native/optimizer.c do it in one pass, for float32.
+native/optimizer.c do it in one loop over memory, for float32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _step(name: str, function: CFunction, scalars: int) -> Builder:
-    """Register the CPU kernel builder of an optimiser step on float32 operands.
+    """Register the CPU kernel builder of an optimiser's parameter update in float32.
 
     The last `scalars` operands have one element each; all others have one shape.
     """

@@ -32,7 +32,7 @@ class Window(NamedTuple):
 
 
 def _plan(size: Shape, out_size: Shape, window: Window, **fields: int | None) -> CData:
-    """Return the C struct of a pooling kernel; missing spatial axes have size 1."""
+    """Return the C struct of pooling constants; missing spatial axes have size 1."""
     lead = (1,) * (3 - len(size))
     return plan(
         "dg_pooling",
@@ -54,7 +54,7 @@ def _pool(
     include_pad: bool = True,
     divisor: int | None = None,
 ) -> NativeCall | None:
-    """Prepare a channels-first pooling kernel or its gradient on the CPU.
+    """Return a prepared call of a channels-first CPU pooling kernel or its gradient.
 
     x and y are the types of input and output of the forward direction.
     """
@@ -76,7 +76,7 @@ def _pool_channels_last(
     window: Window,
     **fields: int | None,
 ) -> NativeCall | None:
-    """Prepare a channels-last float32 pooling kernel on the CPU; None if unsupported."""
+    """Return a prepared call of channels-last float32 CPU pooling; None if unsupported."""
     (x,), (y,) = types, results
     if x.dtype is not float32 or not 1 <= len(x.shape) - 2 <= 3:
         return None
@@ -91,7 +91,7 @@ def _pool_channels_last(
 def max_pool(
     types: Types, results: Types, *, kernel: Shape, stride: Shape, padding: Padding, dilation: Shape
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of channels-first max pooling.
+    """Return a prepared call of the CPU kernel of channels-first max pooling.
 
     Its second result is the index of each maximum in the flattened spatial input.
     """
@@ -101,7 +101,7 @@ def max_pool(
 
 @kernel("max_pool_grad")
 def max_pool_grad(types: Types, results: Types, *, input_shape: Shape) -> NativeCall | None:
-    """Prepare the CPU kernel of max pooling's gradient.
+    """Return a prepared call of the CPU kernel of max pooling's gradient.
 
     The kernel adds each output gradient to the input element that was the maximum.
     """
@@ -131,7 +131,7 @@ def avg_pool(
     count_include_pad: bool,
     divisor: int | None,
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of channels-first average pooling."""
+    """Return a prepared call of the CPU kernel of channels-first average pooling."""
     x, y, window = types[0], results[0], _average(kernel, stride, padding)
     name, function = "avg_pool", lib.dg_avg_pool
     return _pool(name, function, types, results, x, y, window, count_include_pad, divisor)
@@ -149,7 +149,7 @@ def avg_pool_grad(
     count_include_pad: bool,
     divisor: int | None,
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of average pooling's gradient.
+    """Return a prepared call of the CPU kernel of average pooling's gradient.
 
     The kernel distributes each output gradient evenly over the input elements of its window.
     """
@@ -162,7 +162,7 @@ def avg_pool_grad(
 def max_pool_channels_last(
     types: Types, results: Types, *, kernel: Shape, stride: Shape, padding: Padding, dilation: Shape
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of channels-last max pooling."""
+    """Return a prepared call of the CPU kernel of channels-last max pooling."""
     window = Window(kernel, stride, padding, dilation)
     name, function = "max_pool_channels_last", lib.dg_max_pool_last
     return _pool_channels_last(name, function, types, results, window)
@@ -179,7 +179,7 @@ def avg_pool_channels_last(
     count_include_pad: bool,
     divisor: int | None,
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of channels-last average pooling."""
+    """Return a prepared call of the CPU kernel of channels-last average pooling."""
     return _pool_channels_last(
         "avg_pool_channels_last", lib.dg_avg_pool_last, types, results,
         _average(kernel, stride, padding), include_pad=count_include_pad, divisor=divisor,
@@ -188,6 +188,6 @@ def avg_pool_channels_last(
 
 @kernel("random_bits")
 def random_bits(types: Types, results: Types, *, shape: Sequence[int]) -> NativeCall:
-    """Prepare the CPU kernel of the Philox random generator for a state (key, offset)."""
+    """Return a prepared call of the Philox random generator for a state (key, offset)."""
     constants = plan("dg_bits", n=results[0].size)
     return call("random_bits", lib.dg_random_bits, constants, types, results)

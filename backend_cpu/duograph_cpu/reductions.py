@@ -24,7 +24,7 @@ def merged(shape: Sequence[int], axis: Sequence[int]) -> list[list[int]]:
     """Merge adjacent axes that are all reduced or all kept, and drop axes of size 1.
 
     Returns:
-        [size, stride, whether it is reduced] of the merged axes, in order.
+        [size, stride, whether it is reduced] of each merged axis, outermost first.
     """
     axes: list[list[int]] = []
     for i, (n, stride) in enumerate(zip(shape, dense(shape))):
@@ -45,7 +45,7 @@ def _reduction(name: str) -> None:
     def reduce(
         types: Types, results: Types, *, axis: Sequence[int], keepdims: bool
     ) -> NativeCall | None:
-        """Prepare a CPU reduction over any axes.
+        """Return a prepared call of the CPU reduction kernel over any set of axes.
 
         The kernels accumulate float16 and bfloat16 in float32.
         """
@@ -83,13 +83,13 @@ def _arg(
 
 @kernel("argmax")
 def argmax(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Prepare the CPU kernel that returns the index of the first largest element along an axis."""
+    """Return a prepared call of argmax: the index of the first largest element on an axis."""
     return _arg("argmax", lib.dg_argmax, types, results, axis)
 
 
 @kernel("argmin")
 def argmin(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Prepare the CPU kernel that returns the index of the first smallest element along an axis."""
+    """Return a prepared call of argmin: the index of the first minimum on an axis."""
     return _arg("argmin", lib.dg_argmin, types, results, axis)
 
 
@@ -119,7 +119,7 @@ def _scan(
 def cumsum(
     types: Types, results: Types, *, axis: int, exclusive: bool = False, reverse: bool = False
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of cumulative sums along an axis."""
+    """Return a prepared call of the CPU kernel of cumulative sums along an axis."""
     return _scan("cumsum", lib.dg_cumsum, types, results, axis, exclusive, reverse)
 
 
@@ -127,19 +127,19 @@ def cumsum(
 def cumprod(
     types: Types, results: Types, *, axis: int, exclusive: bool = False, reverse: bool = False
 ) -> NativeCall | None:
-    """Prepare the CPU kernel of cumulative products along an axis."""
+    """Return a prepared call of the CPU kernel of cumulative products along an axis."""
     return _scan("cumprod", lib.dg_cumprod, types, results, axis, exclusive, reverse)
 
 
 @kernel("cummax")
 def cummax(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Prepare the CPU kernel of cumulative maxima and the last index of each maximum."""
+    """Return a prepared call of cumulative maxima and the last index of each maximum."""
     return _scan("cummax", lib.dg_cummax, types, results, axis)
 
 
 @kernel("cummin")
 def cummin(types: Types, results: Types, *, axis: int) -> NativeCall | None:
-    """Prepare the CPU kernel of cumulative minima and the last index of each minimum."""
+    """Return a prepared call of cumulative minima and the last index of each minimum."""
     return _scan("cummin", lib.dg_cummin, types, results, axis)
 
 
@@ -160,7 +160,7 @@ def _sort(
 
 @kernel("sort")
 def sort(types: Types, results: Types, *, axis: int, descending: bool) -> NativeCall | None:
-    """Prepare the CPU kernel of a stable sort along an axis that also returns the indices.
+    """Return a prepared call of a stable sort along an axis that also returns the indices.
 
     NaN sorts last.
     """
@@ -169,5 +169,5 @@ def sort(types: Types, results: Types, *, axis: int, descending: bool) -> Native
 
 @kernel("topk")
 def topk(types: Types, results: Types, *, k: int, axis: int, largest: bool) -> NativeCall | None:
-    """Prepare the CPU kernel that returns the first k sorted elements of an axis, with indices."""
+    """Return a prepared call of topk: the first k sorted elements of an axis, and indices."""
     return _sort("topk", types, results, axis, k, largest)

@@ -1,6 +1,7 @@
-"""Prepared calls of functions that were compiled at run time.
+"""Prepared calls of the C functions generated for fused regions at run time.
 
-`fused_regions` makes one of these for every fused region. A call allocates its results, then
+A fused region is a group of nodes that one kernel computes. `fused_regions` makes one prepared call
+for every region. A call allocates its results, then
 crosses into C once; it never interprets what the function computes.
 """
 
@@ -51,7 +52,7 @@ def make_call(
     overwrites: Sequence[tuple[int, int]] = (),
     infallible: bool = False,
 ) -> NativeCall:
-    """Return a prepared call of a generated C function, which allocates the results.
+    """Return a prepared call that allocates its results and runs one generated C function.
 
     Args:
         address: of an `int f(void **args, int64_t begin, int64_t end)`; args: operands, then
@@ -76,7 +77,7 @@ def make_call(
 
 
 class IndexOperand(NamedTuple):
-    """An index operand of a fused region, whose values are checked before the region runs.
+    """An operand that holds gather indices of a fused region; a call checks them first.
 
     Attributes:
         operand: its number.
@@ -101,12 +102,13 @@ def make_staged_call(
     name: str,
     overwrites: Sequence[tuple[int, int]],
 ) -> NativeCall:
-    """Return the call of a generated C function with index operands or a second stage.
+    """Return a prepared call that checks indices, then runs one or two generated functions.
 
     Args:
-        library: the library with both functions.
+        library: the library with the generated C functions. The second one, if there is one, runs
+            when the first has finished, and reads the memory that the first wrote.
         function: the printed region.
-        indices: the operands with indices.
+        indices: the operands that hold indices.
         operand_count: number of operand handles.
         results: types of the results.
         name: of the first function.
@@ -139,7 +141,7 @@ def make_staged_call(
 
 
 class Tail(NamedTuple):
-    """The elementwise function that is applied to the result of a matmul or convolution.
+    """A generated elementwise C function that runs on the result of a matmul or convolution.
 
     Attributes:
         address: of the generated function, whose operands are that result and those at `reads`.
@@ -165,7 +167,7 @@ class Tail(NamedTuple):
 
 
 def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
-    """Return a matmul or convolution call that also runs an elementwise epilogue."""
+    """Return a prepared call of a matmul or convolution with an elementwise epilogue."""
     native = kernel.native
     assert native is not None and native.failed is not None
     results, reads, affine = tail.results, tail.reads, tail.affine
@@ -218,7 +220,7 @@ def make_epilogue_call(kernel: NativeCall, tail: Tail) -> NativeCall:
 
 
 def _packed_epilogue(offer: Callable[[], Packing | None], tail: Tail) -> Packing | None:
-    """Return how a matmul with an epilogue takes an operand packed; None if it cannot."""
+    """Return the operand packing of a kernel with an epilogue, or None if it has none."""
     packing = offer()
     if packing is None:
         return None
@@ -229,7 +231,7 @@ def _packed_epilogue(offer: Callable[[], Packing | None], tail: Tail) -> Packing
 def _region_call(
     region: CData, operand_count: int, results: Results, name: str, failed: Failed
 ) -> HandleFunction:
-    """Return the Python closure that allocates results and runs one generated C function."""
+    """Return the closure that allocates the results and runs one generated C function."""
     makers = [memory.maker(r.nbytes, name) for r in results]
     if len(results) == 1:
         if operand_count <= MOST:
@@ -248,7 +250,7 @@ def _region_call(
 
 
 def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) -> HandleFunction:
-    """Return the closure of a generated C function with one result and few operands.
+    """Return the closure that runs a generated function of few operands and one result.
 
     This is the most frequent call, so the closure contains no step that it does not need.
     """
@@ -280,7 +282,7 @@ def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) ->
 
 
 def _many(region: CData, make: Maker, failed: Failed) -> HandleFunction:
-    """Return the closure of a generated C function with one result and many operands.
+    """Return the closure that runs a generated function of many operands and one result.
 
     cffi makes a C array of the tuple in each call: safe for threads, and cheaper than filling one
     that is kept.

@@ -1,4 +1,4 @@
-"""Compile C source with the machine's compiler and load it; a disk cache keeps libraries.
+"""Compile C source with the host's C compiler and load it; a disk cache keeps libraries.
 
     CC                     the compiler (default: the first of cc, gcc, clang)
     DUOGRAPH_CC_TIMEOUT    seconds that one run of it may take (default 60)
@@ -146,11 +146,11 @@ def _problem() -> str:
 
 
 class _Failed(Exception):
-    """A C compiler run failed; the exception's message is the reason."""
+    """The exception for a failed run of the C compiler; its message is the reason."""
 
 
 class _Hung(_Failed):
-    """A C compiler run exceeded the time limit and was stopped."""
+    """The exception for a run of the C compiler that was stopped at the time limit."""
 
 
 def _timeout() -> float:
@@ -162,7 +162,7 @@ def _timeout() -> float:
 
 
 def _run(command: Sequence[str], source: str = "") -> str:
-    """Run a compiler command with C source on standard input; return what the command printed.
+    """Run the C compiler with source on standard input; return the text that it printed.
 
     A pipe is as fast as a file and leaves no file behind.
     """
@@ -225,7 +225,7 @@ _found: dict[tuple[str | None, str | None], Compiler | BuildFailure] = {}
 
 
 def compiler() -> Compiler | BuildFailure:
-    """Return the machine's C compiler, or a `BuildFailure` with the reason why there is none."""
+    """Return the host's C compiler, or a `BuildFailure` with the reason why there is none."""
     key = (os.environ.get("CC"), os.environ.get("PATH"))
     found = _found.get(key)
     if found is None:
@@ -237,7 +237,7 @@ def compiler() -> Compiler | BuildFailure:
 
 
 def _find(chosen: str | None) -> Compiler | BuildFailure:
-    """Find the C compiler that CC names, else the first default; CC is never silently replaced."""
+    """Find the C compiler that the variable CC names; if CC is not set, the first default."""
     if chosen and chosen.strip():
         path, extra = shutil.which(chosen), []
         if path is None:
@@ -316,7 +316,7 @@ def _learn(found: Compiler) -> None:
 
 
 def _remember(found: Compiler, flags: tuple[str, ...]) -> None:
-    """Store a compiler's accepted flags on disk, so that the next process need not try them."""
+    """Store the flags that a C compiler accepts on disk, for later processes."""
     found.flags, found.known = flags, True
     with contextlib.suppress(OSError):  # the next process tries again
         disk_cache.store(found.identity, ".txt", "\n".join(flags).encode())
@@ -338,7 +338,7 @@ def describe() -> str:
 
 
 def _version(found: Compiler) -> str:
-    """Return the first line of the C compiler's version text, from the disk cache if stored."""
+    """Return the first line of the C compiler's version text, which the disk cache keeps."""
     key = disk_cache.key_of("version", found.identity)
     stored = disk_cache.read(key, ".txt")
     if stored is not None:
@@ -369,7 +369,7 @@ _built: dict[str, Library | BuildFailure] = {}
 
 
 class Source(NamedTuple):
-    """C source with a prelude that is made only when the source has to be compiled.
+    """C source whose prelude of definitions is made only when it has to be compiled.
 
     Attributes:
         text: the functions.
@@ -386,7 +386,7 @@ class Source(NamedTuple):
 
 
 def build(source: str | Source) -> Library | BuildFailure:
-    """Compile a C source or load its library from the disk cache; return the library or failure."""
+    """Return the library of a C source, compiled or from the disk cache, or the failure."""
     found = compiler()
     if isinstance(found, BuildFailure):
         return found
@@ -419,7 +419,7 @@ def _key(found: Compiler, source: str | Source, flags: Sequence[str]) -> str:
 
 
 def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
-    """Build several C sources in parallel; return a library or failure for each."""
+    """Compile several C sources in parallel; return a loaded library or failure for each."""
     results: dict[str | Source, Library | BuildFailure] = {}
     todo = list(dict.fromkeys(sources))[::-1]
     errors: list[BaseException] = []
@@ -448,7 +448,7 @@ def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
 
 
 def _load(key: str) -> Library | None:
-    """Load a compiled library from the disk cache; return None if it is not stored there."""
+    """Load a compiled library from the disk cache; return None if the cache lacks it."""
     path = disk_cache.load(key, ".so")
     if path is None:
         return None
@@ -513,7 +513,7 @@ FULL = ("No space left on device", "Disk quota exceeded")
 
 
 def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
-    """Check the shared library that a compiler wrote: the loader crashes on a truncated file.
+    """Raise if a compiled library's file is truncated, since loading it would crash.
 
     Raises:
         _Failed: the file is missing, or shorter than its header says.

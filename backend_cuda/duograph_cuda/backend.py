@@ -1,4 +1,4 @@
-"""The CUDA backend: all devices of the NVIDIA driver.
+"""The CUDA backend, which runs tensors on the GPUs that the NVIDIA driver reports.
 
 Most kernels are those of `duograph.backend.grid`; `rows` and `attention` replace some of them, and
 `cublaslt` computes matmuls if the library is installed.
@@ -28,7 +28,7 @@ __all__ = ["Cuda"]
 
 
 class Cuda(GridBackend):
-    """The CUDA backend: all NVIDIA devices with compute capability 7.5 or later."""
+    """The CUDA backend, for all NVIDIA GPUs with compute capability 7.5 or later."""
 
     name = "GPU"
     dtypes = tuple([d for d in ALL if not d.is_complex])

@@ -1,4 +1,4 @@
-"""Level O2: a whole program captured as a CUDA graph, which one call launches.
+"""A whole compiled program as one CUDA graph, for jit level O2.
 
 `Cuda.link` makes a `Captured` call. Its first call runs the steps one by one on buffers that belong
 to the program and records their allocations. Then the same steps run again on the same buffers
@@ -29,14 +29,14 @@ __all__ = ["Captured", "off", "refusal"]
 
 
 def off() -> str | None:
-    """Return the reason why CUDA graph capture is switched off, or None if it is on."""
+    """Return why the user switched CUDA graph capture off, or None if it is on."""
     if os.environ.get("DUOGRAPH_CUDA_GRAPHS", "1") == "0":
         return "DUOGRAPH_CUDA_GRAPHS=0 keeps programs from becoming CUDA graphs"
     return None
 
 
 def refusal(program: Program) -> str | None:
-    """Return the reason why a program cannot be captured as a CUDA graph, or None."""
+    """Return why a compiled program cannot be captured as a CUDA graph, or None if it can."""
     if program.level != "O2":
         return "programs become CUDA graphs at level O2"
     if program.hosts:
@@ -47,9 +47,10 @@ def refusal(program: Program) -> str | None:
 
 
 class Blocks:
-    """The device memory of one captured program: every run gets the same blocks in order.
+    """The device memory of a program captured as a CUDA graph: each run gets the same blocks.
 
-    A freed block serves a later request of the same size, since work on a stream runs in order.
+    The n-th allocation of every run gets the same block. A freed block serves a later request of
+    the same size, since work on a stream runs in order.
     """
 
     def __init__(self, device: CudaDevice) -> None:
@@ -57,7 +58,7 @@ class Blocks:
         self.start(False)
 
     def start(self, replaying: bool) -> None:
-        """Begin a run of a program's steps, which records memory blocks or replays the record."""
+        """Begin a run that records its memory blocks, or one that repeats the record."""
         self.at, self.replaying = 0, replaying
         if not replaying:
             self.kept: dict[int, Memory] = {}
@@ -65,7 +66,7 @@ class Blocks:
             self.order: list[int] = []
 
     def allocate(self, nbytes: int, what: str) -> Memory:
-        """Return the next memory block of a program; the recording run allocates new blocks."""
+        """Return the next memory block of a run; the recording run allocates new ones."""
         if not self.replaying:
             free = self.free.get(nbytes)
             block = self.kept[free.pop()] if free else self.device.allocate(nbytes, what)
@@ -90,7 +91,7 @@ class _State(Memory):
         self.block = block
 
     def leave(self, name: str) -> None:
-        """Move a parameter's value out of a captured program's buffer to newly allocated memory.
+        """Move a parameter's value out of the CUDA graph's buffer to new memory.
 
         The caller holds the device's lock.
         """
@@ -99,11 +100,11 @@ class _State(Memory):
         self.pointer, self.block = fresh.pointer, fresh
 
     def __del__(self) -> None:
-        """Do nothing when a parameter handle dies: the memory block that it holds frees itself."""
+        """Free nothing at the end of a parameter handle: its memory block frees itself."""
 
 
 class Captured:
-    """The call of a program that is captured as a CUDA graph.
+    """A callable that runs a compiled program as a CUDA graph, captured at its first call.
 
     Args:
         program: a program that `refusal` accepts.
@@ -143,7 +144,7 @@ class Captured:
         ]
 
     def __call__(self, handles: Sequence[Memory], taken: Sequence[bool] = ()) -> Any:
-        """Run a captured program on operand handles; return handles to the results.
+        """Run the program on tensor handles of its parameters; return handles to the results.
 
         The first call captures the CUDA graph. `taken` says for each of `donations` whether the
         caller alone holds the handle.
@@ -161,7 +162,7 @@ class Captured:
         return made[0] if self.single else tuple(made)
 
     def _launch(self, handles: Sequence[Memory], taken: set[int]) -> list[Memory]:
-        """Copy operands to a program's buffers, launch its CUDA graph, copy the results out."""
+        """Copy arguments to the graph's buffers, launch it, and copy the results out."""
         device, copied = self.device, [o for o in range(len(self.results)) if o not in self.states]
         made: dict[int, Memory] = {
             o: device.allocate(self.results[o].nbytes, self.name) for o in copied
@@ -180,7 +181,7 @@ class Captured:
         return [made[o] for o in range(len(self.results))]
 
     def _fill(self, handles: Sequence[Memory], taken: set[int]) -> None:
-        """Copy operands to a captured program's buffers, except parameters already stored there."""
+        """Copy arguments to the CUDA graph's buffers, except those already stored there."""
         known = {p: state for p, ref in self.given.items() if (state := ref()) is not None}
         for p, state in known.items():  # allocations, which may raise, come first
             if state is not handles[p] or p not in taken:
@@ -191,7 +192,7 @@ class Captured:
                 _copy(self.device, self.name, own, handle)
 
     def _first(self, handles: Sequence[Memory]) -> None:
-        """Capture a program as a CUDA graph; if that fails, warn and run step by step."""
+        """Capture the program as a CUDA graph; if that fails, warn and do without."""
         device = self.device
         try:
             self.inputs = [device.allocate(h.nbytes, self.name) for h in handles]
@@ -208,9 +209,9 @@ class Captured:
                 self.blocks.start(False)
 
     def _captured(self) -> Any:
-        """Capture a program's steps; return the executable CUDA graph.
+        """Capture the program's kernel launches; return the executable CUDA graph.
 
-        Return None if a step copies between host and device.
+        Return None if an instruction copies between host and device.
         """
         device = self.device
         module = device.driver.module
@@ -239,7 +240,7 @@ class Captured:
             device.checked(self.name, "cuGraphDestroy", graph)
 
     def _lent(self) -> list[Memory]:
-        """Run a program's steps on the program's own memory blocks; return the results."""
+        """Run the program in its own memory blocks; return handles to the results."""
         self.device.lend(self.blocks)
         try:
             made = self._run(self.inputs)
@@ -250,7 +251,7 @@ class Captured:
             self.device.lend(None)
 
     def _run(self, given: list[Memory]) -> list[Memory]:
-        """Run a program's steps one by one without a CUDA graph; return the results."""
+        """Run the program's instructions one by one, without a CUDA graph."""
         program = self.program
         slots: dict[int, Any] = dict(program.constants)
         slots.update(zip(program.params, given))
@@ -275,12 +276,12 @@ class Captured:
 
 
 def _copy(device: CudaDevice, name: str, target: Memory, source: Memory) -> None:
-    """Queue a copy from one buffer to another on a CUDA device."""
+    """Queue a copy of a device buffer's bytes to another buffer on the CUDA stream."""
     if target.nbytes:
         places = (target.pointer, source.pointer)
         device.checked(name, "cuMemcpyDtoDAsync", *places, target.nbytes, device.stream)
 
 
 def _read(step: Any) -> tuple[int, ...]:
-    """Return the numbers of the value slots that a program instruction reads."""
+    """Return the numbers of the value slots that an instruction of a program reads."""
     return tuple(k for k in step.operands if k >= 0) if isinstance(step, Step) else (step.source,)

@@ -1,4 +1,4 @@
-"""Compiles CUDA C++ to an image that the driver loads: NVRTC with a disk cache.
+"""Compile CUDA C++ with NVRTC to an image that the driver loads, with a disk cache.
 
 DUOGRAPH_CUDA_SOURCES    a folder for a copy of every source that is requested (`<hash>.cu`)
 """
@@ -25,7 +25,7 @@ FORMAT = 1
 
 
 class BuildError(Exception):
-    """CUDA source that does not compile; the exception's message is the compiler's log."""
+    """The exception for CUDA source that does not compile; its message is the build log."""
 
 
 class Compiler:
@@ -51,7 +51,7 @@ class Compiler:
         raise NotImplementedError(f"{type(self).__name__}: has no describe()")
 
     def image(self, source: str) -> bytes:
-        """Return the compiled image of CUDA C++ source, from the compiler or the disk cache.
+        """Compile CUDA C++ source, or load its image from the disk cache; return the image.
 
         Raises:
             DeviceError: it does not compile; the message has the first lines of the log and names a
@@ -71,7 +71,7 @@ class Compiler:
         return made
 
     def failure(self, source: str, log: str) -> DeviceError:
-        """Save source and log of a failed CUDA build; return the exception that names the folder."""
+        """Save source and log of a failed CUDA build; return an exception that names them."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="duograph-cuda-"))
         (folder / "kernel.cu").write_text(source)
         (folder / "kernel.log").write_text(log)
@@ -83,7 +83,7 @@ class Compiler:
 
 
 def keep_source(source: str) -> None:
-    """Copy CUDA source to the folder that DUOGRAPH_CUDA_SOURCES names, if the variable is set."""
+    """Copy CUDA source to the folder that DUOGRAPH_CUDA_SOURCES names, if it is set."""
     folder = os.environ.get("DUOGRAPH_CUDA_SOURCES")
     if folder:
         path = pathlib.Path(folder) / f"{disk_cache.key_of(source)[:24]}.cu"
@@ -98,8 +98,8 @@ class Nvrtc(Compiler):
     Args:
         capability: compute capability, such as (9, 0).
 
-    For a device newer than the compiler it compiles PTX of the newest architecture that it knows, and
-    the driver translates that at load time.
+    For a device newer than NVRTC it compiles PTX of the newest architecture that it knows, and the
+    driver translates that at load time.
 
     Raises:
         ImportError, RuntimeError: there is no NVRTC (`cuda-bindings` and `nvidia-cuda-nvrtc` bring
@@ -137,7 +137,7 @@ class Nvrtc(Compiler):
         return f"NVRTC {self.name} {self.architecture}"
 
     def call(self, answer: tuple[Any, ...]) -> Any:
-        """Return an NVRTC call's results without the status code; raise BuildError if it failed."""
+        """Return an NVRTC function's results without the status code; raise if it failed."""
         code, *rest = answer
         if code:
             (_, text) = self.api.nvrtcGetErrorString(code)
@@ -163,7 +163,7 @@ class Nvrtc(Compiler):
             api.nvrtcDestroyProgram(program)
 
     def log(self, program: Any) -> str:
-        """Return the text of NVRTC's log of one program."""
+        """Return the text of NVRTC's build log of one source."""
         text = b" " * self.call(self.api.nvrtcGetProgramLogSize(program))
         self.call(self.api.nvrtcGetProgramLog(program, text))
         return text.rstrip(b"\0 ").decode("utf-8", "replace")

@@ -3,7 +3,7 @@
 The library uses Fortran order. A matmul in C order is the matmul of the transposed matrices in
 Fortran order: its A is our y, its B our x, and its rows are our columns.
 
-DUOGRAPH_CUDA_CUBLASLT    `0` disables the library; a path replaces the one that cuda-pathfinder finds
+DUOGRAPH_CUDA_CUBLASLT    `0` disables the library; a path replaces cuda-pathfinder's
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _ffi() -> Any:
 
 
 def find() -> Library | str:
-    """Open cuBLASLt for the current CUDA context, or return the reason why it is not used."""
+    """Open cuBLASLt for the current CUDA context; return it, or why it is not used."""
     chosen = os.environ.get("DUOGRAPH_CUDA_CUBLASLT", "")
     if chosen == "0":
         return "DUOGRAPH_CUDA_CUBLASLT=0"
@@ -71,7 +71,7 @@ class Refused(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Called(Launch):
-    """A launch of a matmul that calls cuBLASLt, with our own kernel as the fallback.
+    """A matmul launch that calls cuBLASLt, and duograph's own kernel if the library fails.
 
     Attributes:
         chosen: the algorithm of the library.
@@ -81,7 +81,7 @@ class Called(Launch):
 
 
 class Library:
-    """The cuBLASLt library in one CUDA context.
+    """The cuBLASLt library as loaded and initialised for one CUDA context.
 
     Args:
         path: path of the shared library.
@@ -114,7 +114,7 @@ class Library:
             raise Refused(f"{name} gave {text}")
 
     def made(self, name: str, *arguments: Any) -> Any:
-        """Return the object that a cuBLASLt function creates."""
+        """Call a cuBLASLt function that creates an object; return that object."""
         place = self.ffi.new("void **")
         self.call(name, place, *arguments)
         return place[0]
@@ -127,7 +127,7 @@ class Library:
     def layout(
         self, dtype: DType, rows: int, columns: int, pitch: int, count: int, step: int
     ) -> Any:
-        """Return the cuBLASLt layout of a batch of Fortran-order matrices, `step` elements apart."""
+        """Return a cuBLASLt descriptor of Fortran-order matrices, `step` elements apart."""
         c = self.functions
         made = self.made(
             "cublasLtMatrixLayoutCreate", getattr(c, TYPES[dtype]), rows, columns, pitch
@@ -140,7 +140,7 @@ class Library:
         return made
 
     def choose(self, product: Matmul) -> _Chosen | None:
-        """Return the algorithm that cuBLASLt chooses for a matmul, or None if it has none."""
+        """Return the algorithm that cuBLASLt selects for a matmul, or None if it has none."""
         x, y, dtype, count = product.x, product.y, product.dtype, product.count
         if (
             not isinstance(x, Matrices)

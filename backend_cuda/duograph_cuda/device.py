@@ -92,8 +92,8 @@ class CudaDevice(GridDevice):
         compiler: makes a compiler for a compute capability.
         find_library: returns cuBLASLt for the current context, or the reason why there is none.
 
-    All work runs on one stream in the order of the calls. Memory is allocated and freed in stream order
-    too, so a handle may be dropped while kernels that use it are still queued.
+    All work runs on one stream in the order of the calls. Memory is allocated and freed in stream
+    order too, so a handle may be dropped while kernels that use it are still queued.
     """
 
     dialect = CUDA
@@ -177,7 +177,7 @@ class CudaDevice(GridDevice):
         raise self.driver.error(code, what)
 
     def checked(self, what: str, name: str, *arguments: Any) -> Any:
-        """Call a CUDA driver function in this device's context; raise if the call fails.
+        """Call a CUDA driver function in this device's context; raise if it returns an error.
 
         Return the function's results. No other thread may capture at the same time, so the call
         holds `lock`.
@@ -220,7 +220,7 @@ class CudaDevice(GridDevice):
         return Memory(int(pointer), nbytes, self)
 
     def lend(self, blocks: Any) -> None:
-        """Let this thread allocate from a captured program's memory blocks.
+        """Make this thread's allocations use the memory blocks of a CUDA graph's program.
 
         A call with None ends that. The caller holds `lock`, so that no other thread launches
         meanwhile.
@@ -310,7 +310,7 @@ class CudaDevice(GridDevice):
     # ---- kernels --------------------------------------------------------------------------------
 
     def library(self) -> Library | str:
-        """Return cuBLASLt, opened at the first call, or the reason why it is not available."""
+        """Return cuBLASLt, opened at the first call, or why it is not available."""
         with self.lock:
             if self._library is None:
                 self.enter()

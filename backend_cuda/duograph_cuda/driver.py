@@ -1,4 +1,4 @@
-"""The CUDA driver API with checked results.
+"""The CUDA driver API, with error codes turned into exceptions.
 
 `Driver` calls a module with the functions and conventions of cuda-bindings: `cuda.bindings.driver`,
 or in tests its emulation (`emulation.driver`).
@@ -19,7 +19,7 @@ LOST = {46, 100, 214, 219, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 720
 
 
 class Driver:
-    """The CUDA driver API with checked results.
+    """The CUDA driver API as a class whose calls raise an exception for an error code.
 
     Args:
         module: `cuda.bindings.driver`, or an object with the same functions.
@@ -52,7 +52,7 @@ class Driver:
         return ": ".join(parts) or f"code {int(code)}"
 
     def attribute(self, device: Any, name: str) -> int:
-        """Return a CUDA device attribute by the end of its name, such as ``MULTIPROCESSOR_COUNT``."""
+        """Return a CUDA device attribute; `name` is such as ``MULTIPROCESSOR_COUNT``."""
         key = getattr(self.module.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.call("cuDeviceGetAttribute", key, device))
 
@@ -61,7 +61,7 @@ INSTALL = "pip install duograph[cuda]"
 
 
 def problem() -> str | None:
-    """Return None if CUDA driver, device and compiler are available, else what is missing."""
+    """Return None if CUDA driver, device and NVRTC are available, else what is missing."""
     try:
         from cuda.bindings import driver as module
     except ImportError as error:

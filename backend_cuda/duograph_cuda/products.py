@@ -22,7 +22,7 @@ __all__ = ["launch_of", "uses_tf32"]
 
 
 def uses_tf32() -> bool:
-    """Return whether float32 matmul may use TF32, with 13 bits less (DUOGRAPH_CUDA_TF32=1)."""
+    """Return whether DUOGRAPH_CUDA_TF32 lets float32 matmul use TF32, with 13 bits less."""
     return os.environ.get("DUOGRAPH_CUDA_TF32", "0") == "1"
 
 
@@ -38,7 +38,7 @@ def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
 
 
 def launch_of(device: GridDevice, capability: tuple[int, int], product: Matmul) -> Launch | None:
-    """Return the launch of a tiled CUDA matmul, or None if the generic kernel computes it.
+    """Return the kernel launch of a tiled CUDA matmul, or None if the generic kernel is used.
 
     The generic kernel (`backend.grid`) computes empty matmuls and all other dtypes.
     """
@@ -82,7 +82,7 @@ def launch_of(device: GridDevice, capability: tuple[int, int], product: Matmul) 
 
 
 def _operand(k: Kernel, label: str, operand: Operand, lines: int, depth: int) -> list[str]:
-    """Print the C++ struct that reads a matmul operand; return the struct's initialisers."""
+    """Add to a kernel the C++ struct that reads a matmul operand; return its initialisers."""
     stored = SUFFIX[operand.dtype]
     if isinstance(operand, Matrices) and 1 in (operand.line_step, operand.step):
         across = operand.step != 1

@@ -35,7 +35,7 @@ def _launch(
     threads: int,
     lanes: int = 0,
 ) -> Launch:
-    """Return the launch of the CUDA kernel `dg_<name>` with given buffers, then scalars."""
+    """Return a launch of the CUDA kernel `dg_<name>` with the given buffers and scalars."""
     names = [SUFFIX[d] for d in dtypes]
     kernel = "_".join([name, *names, *([str(lanes)] if lanes else [])])
     types = [f"{SUFFIX[d]} *" for d, _ in buffers] + [f"{SUFFIX[d]} " for d, _ in scalars]
@@ -52,7 +52,7 @@ def _launch(
 def _rows(
     name: str, dtypes: Sequence[DType], buffers: Any, rows: int, n: int, *more: Scalar
 ) -> Launch:
-    """Return the launch of a CUDA kernel in which one warp or block processes a row."""
+    """Return a launch of a CUDA kernel whose warps or blocks process one tensor row each."""
     short = n <= SHORT
     groups, threads, lanes = (
         (ceil_div(rows, WARPS), WARPS * 32, 32) if short else (rows, LANES, LANES)
@@ -88,7 +88,7 @@ def _supported(types: Any, results: Any) -> bool:
 def layer_norm_core(
     device: GridDevice, types: Any, results: Any, *, axis: int, eps: float
 ) -> Plan | None:
-    """Return the CUDA launches of layer_norm over the axes from `axis` on, or None.
+    """Return the kernel launches of layer_norm on CUDA over the axes from `axis` on, or None.
 
     The results are y, mean and the reciprocal standard deviation. None: unsupported types.
     """
@@ -102,10 +102,10 @@ def layer_norm_core(
 
 
 def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
-    """Return the CUDA launches of layer_norm's gradients for x, gamma and beta, or None.
+    """Return the CUDA kernel launches of layer_norm's gradients, or None.
 
-    The gradient of x is computed by rows; those of gamma and beta by columns, in partial sums that
-    are added in order. None: unsupported types.
+    The gradients are for x, gamma and beta. One kernel computes the gradient of x by rows; two sum
+    those of gamma and beta over the rows, in parts with a fixed order. None: unsupported types.
     """
     if not _supported(types, results):
         return None

@@ -1,4 +1,4 @@
-"""CUDA C++ as a dialect of the kernel printer, and the hand-written CUDA sources.
+"""The CUDA C++ dialect of the kernel code generator, and the hand-written CUDA sources.
 
 The kernel builders of the CUDA backend call `text` for files under cuda/, and the generic kernel
 printer uses the dialect. Nothing is compiled when the module is imported.

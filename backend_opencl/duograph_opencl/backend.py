@@ -1,4 +1,4 @@
-"""The OpenCL backend: devices of all OpenCL platforms that pass a test kernel.
+"""The OpenCL backend, for all OpenCL devices that run a test kernel correctly.
 
 The kernels and the execution of graphs are those of `duograph.backend.grid`; this package adds the
 driver. It must not contain kernels of its own.
@@ -25,7 +25,7 @@ NAME_VARIABLE = "DUOGRAPH_OPENCL_DEVICE"
 
 
 class OpenCL(GridBackend):
-    """The OpenCL backend: all OpenCL devices of this machine that build and run a test kernel."""
+    """The OpenCL backend, for all OpenCL devices that run a test kernel correctly."""
 
     name = "OpenCL"
     dtypes = tuple(d for d in ALL if not d.is_complex)
@@ -38,13 +38,13 @@ class OpenCL(GridBackend):
         self._open: dict[int, Device] = {}
 
     def available(self) -> str | None:
-        """Return None if some OpenCL device works, else the problems of all devices."""
+        """Return None if an OpenCL device works, else the problems of all devices."""
         if self._candidates():
             return None
         return "; ".join(self.problems) or "no OpenCL platform is installed"
 
     def devices(self) -> list[DeviceInfo]:
-        """List working OpenCL devices; the first one's description names those that were left out."""
+        """Describe working OpenCL devices; the first text also names devices left out."""
         infos = []
         for index, device in enumerate(self._candidates()):
             text = f"{device.name.strip()}, {device.platform.name.strip()}, {device.max_compute_units} units"
@@ -66,7 +66,7 @@ class OpenCL(GridBackend):
         return found
 
     def tune(self, device_id: int) -> Iterator[str]:
-        """Measure matmul tile sizes on an OpenCL device, store the best and yield a report."""
+        """Time matmul tile sizes on an OpenCL device, store the best and yield a report."""
         device = self.device(device_id)
         side = side_of(device)
         found = measure(self, device_id, side)
@@ -76,7 +76,7 @@ class OpenCL(GridBackend):
         yield f"chosen: {device.tiles}, kept in {store_tiles(device, device.tiles)}"
 
     def _candidates(self) -> list[cl.Device]:
-        """Return the working OpenCL devices; store the problems of all others in `problems`."""
+        """Return the working OpenCL devices; store why others do not work in `problems`."""
         if self._found is None:
             wanted = os.environ.get(NAME_VARIABLE, "").lower()
             usable, self.problems = [], []

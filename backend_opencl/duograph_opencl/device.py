@@ -82,7 +82,7 @@ class Device(GridDevice):
     # ---- kernels --------------------------------------------------------------------------------
 
     def build(self, source: str) -> cl.Program:
-        """Build an OpenCL program, or load it from the cache of this or an earlier process."""
+        """Compile an OpenCL source, or load the compiled program from the disk cache."""
         self.alive()
         return build_program(self, source)
 
@@ -123,7 +123,7 @@ class Device(GridDevice):
         return run
 
     def failure(self, what: str, error: Exception) -> DeviceError | DeviceMemoryError:
-        """Return the exception for an OpenCL driver error, and mark the device if it is lost."""
+        """Return the exception for an OpenCL error, and mark the device if it is lost."""
         code = getattr(error, "code", None)
         if code in _LOST and not self.gone:
             self.leave(
@@ -143,7 +143,7 @@ class Device(GridDevice):
         return DeviceError(f"{what}: {self.name}: {first_line(error)}")
 
     def again(self, what: str, error: Exception, function: Callable[[], T]) -> T:
-        """Retry `function` with an empty memory pool after an out-of-memory error; else raise.
+        """Call `function` again with an empty memory pool after an out-of-memory error.
 
         Drivers may allocate memory when a buffer is first used, not when it is created.
         """
@@ -157,7 +157,7 @@ class Device(GridDevice):
             raise self.failure(what, second) from second
 
     def alive(self) -> None:
-        """Raise DeviceError if the OpenCL device is lost or the process forked after opening it.
+        """Raise DeviceError if the device is lost or the process forked after opening it.
 
         A forked child has none of the driver's threads, so a call would block for ever.
         """
@@ -165,7 +165,7 @@ class Device(GridDevice):
             raise DeviceError(f"{self.name}: {self.gone}")
 
     def leave(self, reason: str) -> None:
-        """Abandon the OpenCL driver's objects without a release, which could block for ever."""
+        """Abandon the driver's objects without a release, which could block for ever."""
         _kept.append((self.queue, self.context, self._sending))
         self._sending, self.gone = [], reason
         # A call that raced past `alive` now raises TypeError, which `launcher` turns into `gone`.
@@ -187,7 +187,7 @@ class Device(GridDevice):
         return self._pool.allocate(nbytes, what)
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> Block:
-        """Copy a NumPy array to a new OpenCL block; small arrays do not wait for earlier launches."""
+        """Copy a NumPy array to a new OpenCL block; small ones wait for no earlier launch."""
         self.alive()
         block = self._pool.allocate(array.nbytes, "copy_in")
         if not array.nbytes:
@@ -235,7 +235,7 @@ class Device(GridDevice):
         self._sending.clear()
 
     def memory_stats(self) -> dict[str, int]:
-        """Return OpenCL memory pool statistics and the number of copies to and from the host."""
+        """Return memory pool statistics and the numbers of copies to and from the host."""
         return {**self._pool.stats(), "copies_in": self.copies_in, "copies_out": self.copies_out}
 
     def empty_cache(self) -> None:

@@ -1,4 +1,4 @@
-"""The disk cache of the OpenCL backend, with built programs and tuned matmul tiles.
+"""The OpenCL backend's disk cache of compiled OpenCL programs and tuned matmul tile sizes.
 
 Entries are stored by device and driver. `Device` calls the functions; a missing or unusable program
 entry is built again.
@@ -34,7 +34,7 @@ _DECLARED = "PoCL 3."
 
 
 def build_program(device: Device, source: str) -> cl.Program:
-    """Build an OpenCL program from source, or load it from the disk cache.
+    """Compile an OpenCL source, or load it from the disk cache; return the OpenCL program.
 
     Raises:
         DeviceError: it does not build; the message names files with the source and the log.
@@ -60,7 +60,7 @@ def build_program(device: Device, source: str) -> cl.Program:
 
 
 def _compiled(device: Device, source: str) -> cl.Program:
-    """Build an OpenCL program from source without the disk cache.
+    """Compile an OpenCL source without the disk cache; return the OpenCL program.
 
     PoCL parses 900 kB of declarations of built-in functions before each program: 100 ms, while the
     kernel itself takes 20 ms. So the source first gets its own declarations of the few functions
@@ -82,7 +82,7 @@ def _declarations() -> str:
 
 
 def _identity(d: cl.Device) -> tuple[str, ...]:
-    """Return the part of a disk cache key that identifies OpenCL device, driver and platform."""
+    """Return the part of a disk cache key for the OpenCL device, driver and platform."""
     return d.name, d.vendor, d.version, d.driver_version, d.platform.name, d.platform.version
 
 
@@ -91,20 +91,20 @@ def _tiles_key(device: Device) -> str:
 
 
 def stored_tiles(device: Device) -> Tiles | GroupTiles | None:
-    """Return the matmul tiles that `duograph tune` stored for an OpenCL device, or None."""
+    """Return the matmul tile sizes that `duograph tune` stored for a device, or None."""
     data = disk_cache.read(_tiles_key(device), ".json")
     stored = None if data is None else tuple(json.loads(data))
     return next((t for t in choices_of(device) if dataclasses.astuple(t) == stored), None)
 
 
 def store_tiles(device: Device, tiles: Tiles | GroupTiles) -> pathlib.Path:
-    """Store an OpenCL device's matmul tiles for later processes; return the file's path."""
+    """Store an OpenCL device's matmul tile sizes on disk; return the file's path."""
     data = json.dumps(dataclasses.astuple(tiles)).encode()
     return disk_cache.store(_tiles_key(device), ".json", data)
 
 
 def _report(device: Device, source: str, error: cl.Error) -> str:
-    """Save source and log of a failed OpenCL build; return an error message with the paths."""
+    """Save source and log of a failed OpenCL build; return an error text with the paths."""
     folder = tempfile.mkdtemp(prefix="duograph-opencl-")
     text = os.path.join(folder, "kernel.cl")
     log = os.path.join(folder, "build.log")

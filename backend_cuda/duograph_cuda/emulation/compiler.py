@@ -1,4 +1,4 @@
-"""Compiles CUDA C++ to a host library with the machine's C++ compiler (g++, or `CXX`).
+"""Compile CUDA C++ to a host library with the machine's C++ compiler (g++, or `CXX`).
 
 A header of the emulation defines CUDA's keywords and built-in functions for the host compiler. The
 emulated driver loads the libraries."""
@@ -37,7 +37,7 @@ _KERNEL = re.compile(r"(?:\bDG_KERNEL|\b__global__) void(?: __launch_bounds__\([
 
 
 def command() -> list[str] | None:
-    """Return the host's C++ compiler with its arguments, or None if there is none."""
+    """Return the command line of the host's C++ compiler, or None if there is none."""
     chosen = shlex.split(os.environ.get("CXX", ""))
     for words in [chosen] if chosen else [["g++"], ["c++"], ["clang++"]]:
         found = shutil.which(words[0])
@@ -89,7 +89,7 @@ class HostCompiler(Compiler):
         return self.compile(f'{self.shim}#line 1 "kernel.cu"\n{source}\n{exports}')
 
     def machine(self) -> bytes:
-        """Compile the emulated CUDA machine, a library that runs kernels; return its image."""
+        """Compile the C++ library that emulates a GPU; return the library's bytes."""
         text = (HERE / "machine.cpp").read_text()
         return self.image(text.replace('#include "machine.h"', (HERE / "machine.h").read_text()))
 
@@ -99,7 +99,7 @@ class HostCompiler(Compiler):
         return super().image(source)
 
     def compile(self, text: str) -> bytes:
-        """Compile C++ source to a shared library; return the library's contents."""
+        """Compile C++ source with the host's compiler; return the shared library's bytes."""
         from duograph.backend import disk_cache
 
         out = disk_cache.scratch(".so")

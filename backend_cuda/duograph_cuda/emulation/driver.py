@@ -1,10 +1,8 @@
 """The emulated CUDA driver, with functions and numbers as in `cuda.bindings.driver`.
 
-`cuda.bindings.driver`.
-
 The backend's code for contexts, memory, modules and launches therefore runs as on a GPU. The
-emulation also detects errors that a GPU would not report: fresh memory holds NaN patterns, and every
-buffer of a launch is checked for writes outside its bounds.
+emulation also detects errors that a GPU would not report: fresh memory holds NaN patterns, and
+every buffer of a launch is checked for writes outside its bounds.
 """
 
 from __future__ import annotations
@@ -161,7 +159,7 @@ class EmulatedDriver:
         return _OK, self.text.encode()
 
     def _captures(self, what: str, *rest: Any) -> Answer:
-        """Return the error of an emulated CUDA call that is illegal while a stream captures."""
+        """Return the error of a driver function that is illegal during stream capture."""
         return self._bad(
             CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, f"{what} while capturing", *rest
         )
@@ -335,7 +333,7 @@ class EmulatedDriver:
 
 
 class _Kernel(ctypes.Structure):
-    """The C struct `dg_kernel` of machine.h, which describes a launch to the emulated machine."""
+    """The C struct `dg_kernel` of machine.h, which describes an emulated kernel launch."""
 
     _fields_ = [
         ("run", ctypes.c_void_p),
@@ -349,7 +347,7 @@ class _Kernel(ctypes.Structure):
 
 
 def _load(image: bytes) -> ctypes.CDLL:
-    """Load a shared library from its bytes, through a temporary file."""
+    """Load a shared library into this process from its bytes, through a temporary file."""
     file, path = tempfile.mkstemp(suffix=".so")
     try:
         with open(file, "wb") as out:

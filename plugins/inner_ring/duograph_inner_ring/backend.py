@@ -24,7 +24,7 @@ INNER_RING = frozenset(MAKING + ARITHMETIC + CHOOSING + BITS + SUMMING + INDEXIN
 
 
 class InnerRing(Backend):
-    """A NumPy backend with only the 30 required kernels.
+    """A NumPy backend with only the 30 kernels that every backend must have.
 
     The core must decompose all other ops into these kernels.
     """
