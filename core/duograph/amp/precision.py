@@ -32,7 +32,7 @@ _BLACK: list[type[Cell]] = [
 
 
 class _OutputTo32(Cell):
-    """Runs a Cell and casts its floating results to float32."""
+    """Cell that runs another Cell and casts its floating results to float32."""
 
     def __init__(self, backbone: Cell) -> None:
         super().__init__(auto_prefix=False)

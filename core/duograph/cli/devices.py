@@ -14,7 +14,7 @@ __all__ = ["as_json", "as_text", "facts"]
 
 
 def facts() -> list[dict[str, Any]]:
-    """Return one record of properties for each registered backend, the default backend first."""
+    """Return a dictionary of properties per registered backend, the default backend first."""
     found = []
     for name, entry in list(registry.entries().items()):
         record: dict[str, Any] = {"name": name, "origin": entry.origin}

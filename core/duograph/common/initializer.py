@@ -82,7 +82,7 @@ class _Bound:
 
 
 def _named(*names: str) -> Callable[[type[Initializer]], type[Initializer]]:
-    """Register a class under names that `initializer` accepts, besides its own."""
+    """Register an Initializer class under further names that the function `initializer` accepts."""
 
     def register(cls: type[Initializer]) -> type[Initializer]:
         for name in (*names, cls.__name__):
@@ -535,7 +535,7 @@ class Dirac(Initializer):
 
 
 def _of_name(init: object, shape: tuple[int, ...]) -> Callable[[Array], object]:
-    """Return the bound initializer that `Tensor(init=...)` uses for a name or a number."""
+    """Return the `_Bound` initializer of a name or number given as `Tensor(init=...)`."""
     return initializer(init, shape)._init
 
 

@@ -42,7 +42,7 @@ MAX_BOUND_BYTES = 1 << 20
 
 
 class _Route:
-    """One executable of a compiled program, with the inputs that may donate their buffers.
+    """An executable lowered for a compiled program, and which inputs may donate their buffers.
 
     Attributes:
         run: from handles to a tuple of handles.
@@ -216,7 +216,7 @@ class CompiledProgram:
         return Executable(lambda *handles: (single(*handles),))
 
     def _updates(self) -> dict[int, int]:
-        """Return graph output -> the input that it replaces, for outputs with exactly one."""
+        """Return a map from graph outputs to the one input whose tensor the output updates."""
 
         def key(kind: str, v: Value) -> tuple[str, int]:
             return kind, id(v) if kind == "state" else v
@@ -242,7 +242,7 @@ class CompiledProgram:
     # ---- checks before a call -----------------------------------------------------------------
 
     def ready(self) -> bool:
-        """Return whether the program's state has the type, device and tape level compiled for.
+        """Return whether state tensors have the types, device and derivative level compiled for.
 
         May bind the handles of the state for the following calls.
         """
@@ -257,7 +257,7 @@ class CompiledProgram:
         return True
 
     def fits(self) -> bool:
-        """Return whether the program's state has the shapes and dtypes compiled for.
+        """Return whether the state tensors have the shapes and dtypes that were compiled for.
 
         Moves state without a device to the device of the program.
 

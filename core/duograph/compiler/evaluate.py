@@ -102,7 +102,7 @@ def _too_deep(error: RecursionError) -> RecursionError:
 
 
 class _Tracing:
-    """One evaluation of a function call into a graph, from its arguments to a compiled program.
+    """One trace of a function call into a graph, from the call's arguments to a compiled program.
 
     Args:
         ev: the state of the evaluation.
@@ -127,7 +127,7 @@ class _Tracing:
         self._index: dict[int, int] = {}  # value id -> position of the output
 
     def call(self, target: Value, args: Args, kwargs: Kwargs) -> None:
-        """Evaluate the function on graph values for its arguments and store the result's template.
+        """Trace the function on graph values for its arguments; store the template of its result.
 
         The template is None if the function always raises.
         """

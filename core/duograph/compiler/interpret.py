@@ -35,7 +35,7 @@ def interpret(
     device: Device,
     watch: Callable[[GraphNode, Results], None] | None = None,
 ) -> Results:
-    """Evaluate a graph node by node on tensors and host values; return its outputs.
+    """Run a graph node by node on tensors and host values and return the graph's outputs.
 
     An error carries the source span of the innermost node that raised it.
 

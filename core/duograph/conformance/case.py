@@ -53,7 +53,7 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class Bad:
-    """A test call that must raise `exception` with a message that matches the pattern."""
+    """Arguments with which a tested op must raise `exception`; `pattern` matches the message."""
 
     args: tuple[Any, ...]
     exception: type[BaseException] | tuple[type[BaseException], ...]
@@ -130,7 +130,7 @@ class Make:
 
     @property
     def inexact(self) -> bool:
-        """Return whether the dtype of the test arrays is floating or complex, and so has a NaN."""
+        """Return whether the dtype of these test arrays is floating or complex (can hold NaN)."""
         return self.dtype.kind in "fc"
 
 
@@ -197,7 +197,7 @@ class OpCase:
 
     @property
     def op(self) -> Op | None:
-        """Return the op that the tested function calls, or None for a function of several ops."""
+        """Return the op behind the case's tested function, or None if it calls several ops."""
         return of_op(self.function)
 
     @property
@@ -219,7 +219,7 @@ class OpCase:
         return self.grad is not False and (self.op is None or self.op.differentiable)
 
     def made(self, dtype: DType) -> list[Sample]:
-        """Return the test samples for a dtype; the samples are identical at every call."""
+        """Return the test samples of this case for a dtype; they are the same at each call."""
         return list(self.samples(Make(dtype, self.name)))
 
 

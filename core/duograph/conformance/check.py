@@ -1,4 +1,4 @@
-"""Run samples of a conformance test, compare arrays, and format the differences.
+"""Functions that run conformance test samples, compare arrays and describe differences.
 
 The test bodies of the suite use it. Nothing here decides what to test.
 """
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def substitute(value: Any, function: Callable[[Array], Any]) -> Any:
-    """Replace every array in nested containers by `function(array)`."""
+    """Return nested containers with every NumPy array replaced by `function(array)`."""
     if isinstance(value, np.ndarray):
         return function(value)
     if isinstance(value, (list, tuple)):
@@ -45,7 +45,7 @@ def substitute(value: Any, function: Callable[[Array], Any]) -> Any:
 
 
 def arrays_of(value: Any) -> Iterator[Array]:
-    """Yield the NumPy arrays in nested containers, in order."""
+    """Yield the NumPy arrays in nested containers, from left to right."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -89,7 +89,7 @@ DEFERRED = r"index -?\d+ is out of range for axis \d+ of size \d+"
 
 
 def read_failing(results: Any) -> list[Array]:
-    """Read the results of a call that must fail.
+    """Read the values of the results of a test call that must fail, to surface late errors.
 
     Raises:
         DeferredIndexError: an asynchronous device reported the index only when a value was read.
@@ -137,7 +137,7 @@ def difference(
 
 
 def _differing(got: Array, want: Array, tolerance: Tolerance) -> Array:
-    """Return which elements differ by more than the tolerance; NaN equals NaN."""
+    """Return a bool array, true where two arrays differ beyond the tolerance; NaN equals NaN."""
     if got.dtype.kind in "biu" and want.dtype.kind in "biu":
         return np.asarray(got != want)
     wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64

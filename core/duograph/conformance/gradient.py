@@ -17,7 +17,7 @@ __all__ = ["Problem", "against_differences"]
 
 
 class Problem:
-    """A sample as a function of the arrays to differentiate.
+    """A conformance test sample, seen as a function of the arrays to differentiate.
 
     Attributes:
         inputs: the arrays to differentiate.
@@ -42,7 +42,9 @@ class Problem:
         self.second_seeds: list[Array] | None = None
 
     def function(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Return the floating results of the call, with `tensors` for the differentiated arrays."""
+        """Call the tested function with `tensors` as the differentiated arrays; return floating
+        results.
+        """
         replaced = dict(zip(self.positions, tensors, strict=True))
         count = iter(range(1_000_000))
 
@@ -56,7 +58,7 @@ class Problem:
         return tuple(t for t in found if t.dtype.kind in "fc")
 
     def results(self, inputs: Sequence[Array]) -> list[Array]:
-        """Evaluate the tested function or, for second derivatives, its gradient."""
+        """Compute the tested function or, for second derivatives, its gradient, as NumPy arrays."""
         if self.order == 1:
             return [t.asnumpy() for t in self.function(*map(Tensor, inputs))]
         return self._pulled(inputs, self._seeds_for(inputs))
@@ -97,14 +99,14 @@ class Problem:
         return [t.asnumpy() for t in (found if isinstance(found, tuple) else (found,))]
 
     def weights(self) -> list[Array]:
-        """Return the cotangents, the weights of the results in the differentiated sum."""
+        """Return the cotangents: the weights of test results in the sum that is differentiated."""
         found = self._seeds_for(self.inputs) if self.order == 1 else self.second_seeds
         assert found is not None
         return found
 
 
 def _tensors(value: Any) -> list[Tensor]:
-    """Return the Tensors of nested lists and tuples in order, in a form that jit can compile."""
+    """Return the Tensors of nested lists and tuples as a flat list; jit can compile this."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, (list, tuple)):
@@ -118,7 +120,7 @@ def _dot(a: Sequence[Array], b: Sequence[Array]) -> float:
 
 
 def against_differences(problem: Problem, gradients: Sequence[Array]) -> str | None:
-    """Describe where the gradients disagree with central differences, or return None.
+    """Describe where a sample's gradients disagree with central differences, or return None.
 
     Two random directions are compared first. If one disagrees, every element is compared, so that
     the message can name the first.

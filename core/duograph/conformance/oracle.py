@@ -92,7 +92,7 @@ def install() -> None:
 
 @contextmanager
 def on_device(name: str, index: int = 0) -> Iterator[None]:
-    """Make a device the target of ops on host data inside a `with` block."""
+    """Make a device the `device_target`, which runs ops on host data, inside a `with` block."""
     before = {k: getattr(context.settings, k) for k in ("device_target", "device_id")}
     context.set_context(device_target=name, device_id=index)
     try:

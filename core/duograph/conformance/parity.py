@@ -123,7 +123,7 @@ class _Outcome:
 
 @dataclasses.dataclass
 class _Value:
-    """A value computed by an op, with the user's source line."""
+    """The result tensors of one op in a compared run, with the user's source line."""
 
     op: str
     file: str
@@ -133,7 +133,7 @@ class _Value:
 
 
 class _Runs:
-    """A function and its arguments, which can be run eagerly, compiled, or op by op."""
+    """A function under comparison with its arguments; methods run it eagerly or compiled."""
 
     def __init__(
         self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -188,7 +188,7 @@ class _Runs:
         set_rng_state(self.random)
 
     def _outcome(self, call: Callable[[Any, Any], Any]) -> _Outcome:
-        """Run `call` on copies of the arguments and record its effects."""
+        """Run `call` on copies of the compared function's arguments and return its `_Outcome`."""
         self._restore()
         args, kwargs = _copied(self.args), _copied(self.kwargs)
         out = io.StringIO()
@@ -230,7 +230,7 @@ class _Runs:
     # ---- location of a difference ---------------------------------------------------------------
 
     def located(self, text: str) -> Parity:
-        """Run eagerly and op by op on the graph, and report the first op whose value differs."""
+        """Compare an eager run with an interpreted graph; report the first op that differs."""
         eager: list[_Value] = []
         with _line_by_line(), _recording(eager):
             self._outcome(lambda args, kwargs: self.fn(*args, **kwargs))
@@ -255,7 +255,7 @@ class _Runs:
         return Parity(False, False, text, value.op, f"{value.file}:{value.line}", "\n".join(lines))
 
     def _interpreted(self, args: Any, kwargs: Any, log: list[_Value]) -> Any:
-        """Interpret the graph node by node and log the value of each node."""
+        """Interpret the compiled graph node by node and log the value of each node."""
         slots = self._slots(args, kwargs)
         program = self.program
         values: list[Any] = []
@@ -301,7 +301,7 @@ class _Recorder:
         self.log = log
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        """Run an op and log its results."""
+        """Run an op eagerly and append its result tensors to the log."""
         thread_state.builder = None
         try:
             out = runtime_state.eager_builder.apply(op, operands, attributes)
@@ -347,7 +347,7 @@ def _frozen(tensor: Tensor) -> Tensor:
 
 
 def _lines_of(graph: Graph) -> set[tuple[str, int]]:
-    """Return the source lines of the nodes of a compiled graph."""
+    """Return the (file, line) source positions of all nodes of a compiled graph."""
     found: set[tuple[str, int]] = set()
     for node in graph.nodes:
         if node.span is not None:
@@ -360,7 +360,8 @@ def _lines_of(graph: Graph) -> set[tuple[str, int]]:
 def _first_difference(
     eager: list[_Value], nodes: list[_Value], lines: set[tuple[str, int]]
 ) -> tuple[_Value, _Value | None] | None:
-    """Return the first eager value without an equal node of its line, and the node to blame.
+    """Return the first eager value that no graph node of its source line equals, and the node to
+    blame.
 
     The values of a line are matched in order. A node without a counterpart (a cast, a part of a
     composite) is skipped.
@@ -446,7 +447,7 @@ def _difference(a: _Outcome, b: _Outcome) -> str | None:
 
 
 def _near(a: _Outcome, b: _Outcome) -> bool:
-    """Return whether two outcomes differ only in floating numbers, within the tolerance."""
+    """Return whether outcomes of two runs differ only in floating numbers, within a tolerance."""
     if a.error is not None or b.error is not None or not same_words(a.printed, b.printed):
         return False
     return _close((a.result, a.arguments, a.state), (b.result, b.arguments, b.state))

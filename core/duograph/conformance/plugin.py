@@ -28,7 +28,7 @@ SESSION = pytest.StashKey["Session"]()
 
 
 class ConformanceWarning(UserWarning):
-    """An entry in a device's list of gaps matches no test."""
+    """Warning: a name in a device's list of known gaps matches no conformance test."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -118,7 +118,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def address(item: pytest.Item) -> str:
-    """Return the name of a test in the lists of gaps, such as ``forward/exp/float16``."""
+    """Return a test's name in the lists of known gaps, such as ``forward/exp/float16``."""
     own = getattr(item, "originalname", item.name)
     parts = [getattr(v, "name", str(v)) for v in _parameters(item).values()]
     return "/".join([own.removeprefix("test_"), *parts])

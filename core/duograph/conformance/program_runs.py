@@ -35,7 +35,7 @@ _numbers = itertools.count()
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """Source code of a test program and the calls to make.
+    """Source code of a Python test program, and the calls of its function `f` to make.
 
     Attributes:
         source: defines `f` and everything it uses; `WATCH` is a tuple of expressions to evaluate
@@ -67,7 +67,7 @@ class Program:
     refused: str = ""
 
     def inputs_of(self, call: int) -> tuple[Any, ...]:
-        """Return the inputs of a call, numbered from 0."""
+        """Return the inputs of call number `call` (from 0) of the test program."""
         return self.again if call and self.again else self.inputs
 
     def __str__(self) -> str:
@@ -76,7 +76,7 @@ class Program:
 
 @dataclasses.dataclass
 class Observation:
-    """The observable effects of one call of a test program.
+    """The observable effects of one call of a test program: result, error, prints, state.
 
     Attributes:
         label: names the call.
@@ -94,12 +94,12 @@ class Observation:
 
 
 def eager_jit(function: Any = None, **_: Any) -> Any:
-    """A `jit` that compiles nothing, used with and without arguments."""
+    """Stand-in for `jit` in eager runs: return the function itself; usable with arguments too."""
     return (lambda f: f) if function is None else function
 
 
 def load(program: Program, mode: str) -> dict[str, Any]:
-    """Execute the program in a new namespace; `linecache` has its source under a unique name."""
+    """Execute a test program's source in a new namespace; register the source in `linecache`."""
     text = textwrap.dedent(program.source)
     file = f"<{program.name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -113,7 +113,7 @@ def load(program: Program, mode: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def settings_for(mode: str, level: str | None) -> Iterator[None]:
-    """Set the context of a run: the jit level, and recompilation when a capture changes."""
+    """Set the jit level, and recompilation when a captured variable changes, for a test run."""
     before = {k: ms.get_context(k) for k in ("mode", "jit_level", "stale_captures")}
     if mode == "eager":
         ms.set_context(mode=ms.PYNATIVE_MODE)
@@ -137,7 +137,7 @@ def _tensors(inputs: Sequence[Any]) -> list[Any]:
 
 
 def _copied(value: Any) -> Any:
-    """Copy a pytree of inputs, with arrays as Tensors."""
+    """Copy a pytree of test program inputs, with NumPy arrays converted to Tensors."""
     if isinstance(value, np.ndarray):
         return Tensor(value.copy())
     if isinstance(value, (list, tuple)):
@@ -224,7 +224,7 @@ def _gradient(program: Program, space: dict[str, Any], mode: str, where: str) ->
 def _called(
     label: str, space: dict[str, Any], function: Callable[..., Any], arguments: list[Any]
 ) -> Observation:
-    """Call a function and record its observable effects."""
+    """Call a function of a test program and return its observable effects."""
     seen = Observation(label)
     out = io.StringIO()
     with contextlib.redirect_stdout(out), np.printoptions(precision=9, floatmode="maxprec"):
@@ -241,7 +241,7 @@ def _called(
 
 
 def is_refused(program: Program, got: Sequence[Observation]) -> bool:
-    """Return whether a call was refused with an error that the program admits."""
+    """Return whether some call raised an error that the test program declares as `refused`."""
     return bool(program.refused) and any(
         o.error is not None and re.search(program.refused, str(o.error[2])) for o in got
     )
@@ -253,7 +253,7 @@ def disagreement(
     near: float = 0.0,
     rounded: bool = False,
 ) -> str | None:
-    """Describe the first difference of two runs, or return None.
+    """Describe the first difference between an eager and a compiled run, or return None.
 
     Args:
         want, got: the eager and the compiled run.

@@ -28,7 +28,7 @@ HOLE = re.compile(r"\{(\w)\}")
 
 
 class Scope:
-    """The names that are visible in a block, its loop, and the result of its function.
+    """Names visible in a block of a generated program, with its loop and function result.
 
     Attributes:
         names: names by kind.
@@ -70,7 +70,7 @@ class Scope:
 
 
 class ExpressionWriter:
-    """Draws expressions and collects the lines of a program.
+    """Draws random Python expressions and collects the lines of a generated program.
 
     Every decision is one call of `choose(n)`, which returns a number below n. The order of the
     calls must not depend on anything else, so that a failing program can be shrunk.
@@ -104,7 +104,7 @@ class ExpressionWriter:
         return f"{prefix}{self.count}"
 
     def expr(self, kind: str, scope: Scope, depth: int = 2) -> str:
-        """Draw a random source expression of a kind that a method call or an operator may follow."""
+        """Draw a random Python expression of a value kind ("v" vector, "n" number, ...)."""
         if kind == "n":
             return self.number(scope)
         if kind == "q":
@@ -139,7 +139,7 @@ class ExpressionWriter:
         return self.fill(self.pick(options), scope, depth - 1)
 
     def special(self, scope: Scope, depth: int) -> str:
-        """Draw a random vector expression that uses an optional feature, or return an empty string."""
+        """Draw a random vector expression with an optional Python feature, or return ""."""
         choice = self.choose(9)
         if choice == 0 and (self.helpers or scope.functions):
             f = self.pick([*self.helpers, *scope.functions])

@@ -29,7 +29,9 @@ class ProgramWriter(ExpressionWriter):
     # ---- statements ---------------------------------------------------------------------------
 
     def block(self, scope: Scope) -> bool:
-        """Write one to three random statements; return whether the last one leaves the block."""
+        """Append one to three random statements to the program; return whether the last leaves the
+        block.
+        """
         return any(self.statement(scope) for _ in range(1 + self.choose(3)))
 
     def statement(self, scope: Scope) -> bool:
@@ -91,7 +93,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, f"{name}[{self.fill(at, scope, 0)}] {operator} {value}")
 
     def container(self, scope: Scope) -> None:
-        """Write statements that create and use a random list, dict or tuple."""
+        """Append statements to the program that create and use a random list, dict or tuple."""
         name = self.fresh("c")
         k = self.choose(9)
         fill = self.fill
@@ -141,7 +143,7 @@ class ProgramWriter(ExpressionWriter):
             )
 
     def copy_container(self, scope: Scope, name: str) -> None:
-        """Write an assignment of an existing list or dict, or a copy of one, to variable `name`."""
+        """Append an assignment of an existing list or dict, or a copy of it, to variable `name`."""
         if scope.lists and (self.maybe() or not scope.dicts):
             old = self.pick(list(scope.lists))
             alike = [o for o, length in scope.lists.items() if length == scope.lists[old]]
@@ -166,7 +168,7 @@ class ProgramWriter(ExpressionWriter):
             scope.dicts.append(name)
 
     def change_container(self, scope: Scope) -> None:
-        """Write a random mutation of a list or dict; its length never depends on a tensor."""
+        """Append a random mutation of a list or dict, whose length never depends on a tensor."""
         if not scope.lists and not scope.dicts:
             self.container(scope)
             return
@@ -197,7 +199,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, self.fill(self.pick(options), scope))
 
     def closure(self, scope: Scope) -> None:
-        """Write an inner function that reads, and may rebind, variables of the enclosing function."""
+        """Append an inner function that reads and may rebind variables of the outer function."""
         self.branched = True
         name = self.fresh("g")
         inner = scope.inner(loop="", returns="{v}", main=False)
@@ -227,7 +229,7 @@ class ProgramWriter(ExpressionWriter):
         scope.functions.append(name)
 
     def own_vectors(self, scope: Scope) -> list[str]:
-        """Return the vectors bound by the function itself, which an inner function may write."""
+        """Return names of vectors of the generated function that inner functions may rebind."""
         return [n for n in scope.names["v"] if scope.main and n not in ("a", "b", "t")]
 
     def write(self, scope: Scope) -> None:
@@ -252,7 +254,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, self.fill(self.pick(options), scope))
 
     def write_item(self, scope: Scope) -> None:
-        """Write an assignment to an item of a list or dict captured from an outer function."""
+        """Append an assignment to an item of a list or dict captured from an outer function."""
         options = [
             "net.items[{j}] = {v}",
             "net.table['a'] = {v}",
@@ -319,7 +321,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, f"raise {self.fill(what, scope)}", 1)
 
     def python_number(self, scope: Scope) -> None:
-        """Write a statement that creates or changes a Python number, perhaps read from a tensor."""
+        """Append a statement that creates or changes a Python number, maybe read from a tensor."""
         ints = [n for n in scope.numbers if n.startswith("n")]
         if ints and self.maybe():
             name = self.pick(ints)
@@ -405,7 +407,7 @@ class ProgramWriter(ExpressionWriter):
         scope.names["v"].append(name)
 
     def object(self, scope: Scope) -> None:
-        """Write statements that create or change an object of a user-defined class."""
+        """Append a statement that creates or mutates an object of the user-defined class `Box`."""
         if not scope.objects or self.choose(3) == 0:
             scope.objects.append(self.fresh("o"))
             self.put(scope, f"{scope.objects[-1]} = Box()")
@@ -490,7 +492,7 @@ class ProgramWriter(ExpressionWriter):
         self.loop_else(scope)
 
     def loop_else(self, scope: Scope) -> None:
-        """Write the `else` block of a loop, or nothing, at random."""
+        """Append an `else` block to a generated loop, or nothing, at random."""
         if self.budget > 0 and self.choose(3) == 0:
             self.put(scope, "else:")
             self.block(scope.inner())

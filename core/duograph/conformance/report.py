@@ -42,7 +42,7 @@ _NAME = 15
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """The content of the reports of a conformance run: results, matrix of checks, and levels.
+    """Content of a conformance run's reports: results, matrix of checks, conformance levels.
 
     Attributes:
         results: test address -> record, as written by the plugin.
@@ -194,7 +194,7 @@ def write_html(summary: Summary, path: str) -> None:
 
 
 def _safe_json(data: object) -> str:
-    """Encode JSON that cannot close the surrounding script element."""
+    """Encode a value as JSON text that cannot close the HTML script element around it."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 

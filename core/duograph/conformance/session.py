@@ -120,14 +120,14 @@ class Session:
 
 
 def _first(takes: Sequence[DType]) -> list[DType]:
-    """Return the dtype of a quick run: float32 if possible, since its kernels are built already."""
+    """Return a list with the one dtype that a quick run tests: float32 if it is in `takes`."""
     return [float32] if float32 in takes else list(takes[:1])
 
 
 def over(
     which: Callable[[Session], tuple[str, Sequence[Any]]],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test once for each row returned by `which(session)`."""
+    """Decorate a test to run once per parameter tuple that `which(session)` returns."""
 
     def mark(test: Callable[..., None]) -> Callable[..., None]:
         test.conformance_parameters = which  # type: ignore[attr-defined]

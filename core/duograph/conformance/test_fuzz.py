@@ -89,7 +89,7 @@ class Program:
         return "\n  ".join(lines)
 
     def results(self, function: Callable[..., Any] | None = None) -> list[Array]:
-        """Return the value and both gradients."""
+        """Return the straight-line program's value and its gradients for both inputs."""
         value, pull = ms.vjp(function or self, *[ms.Tensor(a) for a in self.inputs])
         found = pull(ms.Tensor(np.ones(value.shape, np.float32)))
         return [value.asnumpy(), *[g.asnumpy() for g in found]]

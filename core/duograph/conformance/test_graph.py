@@ -58,7 +58,7 @@ def _compiled(case: OpCase):
 
 
 def _made(sample: Sample):
-    """Return the positional and keyword arguments of a test sample with arrays as Tensors."""
+    """Return a test sample's positional and keyword arguments, with arrays as Tensors."""
 
     def tensor(array):
         return to_tensor(array, sample.kind)

@@ -35,7 +35,7 @@ _WIDEST = (float64, complex128)
 
 
 def _attempt(found: list[str], case: OpCase, sample: Sample, session: Session, function):
-    """Return `function()`, or None after appending the failure to `found`.
+    """Return `function()`; if it raises, append the failure text to `found` and return None.
 
     A refusal by the device is raised, unless the call needs a dtype that the device lacks.
     """

@@ -22,7 +22,7 @@ __all__ = ["FORWARD", "GRADIENT_FACTOR", "Tolerance", "forward_tolerance", "grad
 
 @dataclasses.dataclass(frozen=True)
 class Tolerance:
-    """`|computed - expected| <= absolute + relative * |expected|`."""
+    """Allowed test error: `|computed - expected| <= absolute + relative * |expected|`."""
 
     relative: float
     absolute: float

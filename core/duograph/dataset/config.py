@@ -24,7 +24,9 @@ __all__ = [
 
 @dataclasses.dataclass
 class _Settings:
-    """The settings of datasets; `passes` counts the random passes since the seed was set."""
+    """Dataset settings; `passes` counts passes over datasets that drew random numbers since the
+    seed was set.
+    """
 
     seed: int | None = None
     workers: int = 1
@@ -68,7 +70,7 @@ random_state.on_seed.append(_on_global_seed)
 
 
 def random_numbers() -> np.random.Generator:
-    """Return the random generator of one dataset pass, seeded with the seed and the pass number.
+    """Return a random generator for one pass over a dataset, from seed and pass number.
 
     Without any seed the generator is seeded by the system.
     """

@@ -66,7 +66,7 @@ class Dataset:
         return None
 
     def rows(self) -> Iterator[Row]:
-        """Start a pass over the dataset's rows, which are tuples of NumPy arrays."""
+        """Return an iterator over the dataset's rows, tuples of NumPy arrays, for one pass."""
         self._epoch += 1
         return self._generate()
 
@@ -375,7 +375,7 @@ class _Batch(Dataset):
             yield self._batched(group, info)
 
     def _batched(self, group: list[Row], info: BatchInfo) -> Row:
-        """Apply per_batch_map to a group of rows and stack each column."""
+        """Apply `per_batch_map` to the dataset rows of one batch and stack each column."""
         own = self._parents[0].get_col_names()
         columns: dict[str, Any] = dict(_zip(own, [list(c) for c in _zip(*group)]))
         if self.function is not None:

@@ -33,7 +33,7 @@ class DatasetError(DuographError, RuntimeError):
 
 
 def as_array(value: object) -> Array:
-    """Convert the result of a source or a transform to a NumPy array."""
+    """Convert a value from a dataset source or a transform to a NumPy array."""
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, Tensor):
@@ -129,6 +129,6 @@ def padded(
 
 
 def in_order(dataset: Dataset) -> Iterator[Row]:
-    """Start a pass without shuffling at the source, so that parts of a split never overlap."""
+    """Iterate over rows unshuffled by the dataset source, so that split parts never overlap."""
     rows_in_order = getattr(dataset, "rows_in_order", None)
     return rows_in_order() if rows_in_order is not None else dataset.rows()

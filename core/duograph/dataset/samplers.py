@@ -39,7 +39,7 @@ class Sampler:
         return found if limit is None else found[:limit]
 
     def length(self, size: int) -> int:
-        """Return the number of rows in a pass."""
+        """Return the number of dataset rows that the sampler chooses in one pass."""
         return len(self.indices(size))
 
 

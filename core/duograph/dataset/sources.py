@@ -46,7 +46,7 @@ class _Source(Dataset):
         num_shards: int | None,
         shard_id: int | None,
     ) -> None:
-        """Choose the sampler from the arguments of the constructor."""
+        """Set the dataset's sampler from constructor arguments: `sampler`, `shuffle` and others."""
         owner = type(self).__name__
         if num_samples is not None and (isinstance(num_samples, bool) or num_samples < 0):
             raise ArgumentValueError(f"{owner}: got num_samples={num_samples!r}; wanted 0 or more")
@@ -191,7 +191,7 @@ class GeneratorDataset(_Source):
         return super().rows_in_order() if self._numbered else self.rows()
 
     def _checked(self, row: object) -> Row:
-        """Convert a row of the source to arrays; check the number of columns and their dtypes."""
+        """Convert a dataset source's row to arrays; check number and dtypes of the columns."""
         items = row if isinstance(row, tuple) else (row,)
         if len(items) != len(self._columns):
             raise DatasetError(
@@ -271,7 +271,7 @@ class NumpySlicesDataset(_Source):
         return tuple(np.asarray(a[index]) for a in self._arrays)
 
     def row_groups(self, size: int, drop: bool) -> Iterator[Row]:
-        """Yield batches of rows, each gathered from the arrays at once."""
+        """Yield batches of dataset rows, each gathered from the source arrays in one step."""
         order = self._sampler.indices(self._count())
         end = len(order) - len(order) % size if drop else len(order)
         for first in range(0, end, size):
@@ -532,5 +532,5 @@ class ImageFolderDataset(_Source):
         return len(self.class_indexing)
 
     def get_class_indexing(self) -> dict[str, int]:
-        """Return the labels by folder name."""
+        """Return a dictionary from class folder names to integer labels."""
         return dict(self.class_indexing)

@@ -1,4 +1,4 @@
-"""Calls of a Cell that take more than running `construct`.
+"""How a Cell is called when casts, hooks, checkpointing or compilation wrap its `construct`.
 
 `Cell.__call__` comes here under GRAPH_MODE, while a graph is being built, and for Cells that have
 hooks, a cast, their own `bprop` or recomputation. It must not be on the path of a plain eager call.
@@ -68,7 +68,7 @@ def _run_cast(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Run with floating inputs and the Cell's own trainable Parameters cast to `target`."""
+    """Call `run` with floating inputs and the Cell's own trainable Parameters cast to `target`."""
     kept: dict[str, Parameter] = {}
     for name, p in cell._params.items():
         if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:
@@ -81,7 +81,7 @@ def _run_cast(
 
 
 def cast_floating(value: Any, target: DType) -> Any:
-    """Cast the floating Tensors of nested tuples, lists and dictionaries to `target`."""
+    """Cast the floating Tensors of nested tuples, lists and dictionaries to the dtype `target`."""
     if isinstance(value, Tensor):
         return (
             value.astype(target) if value.dtype.is_floating and value.dtype is not target else value

@@ -1,4 +1,4 @@
-"""Checks of constructor arguments, with one form of message: layer, got, wanted.
+"""Checks of `nn` constructor arguments; messages name the layer, the value and what is wanted.
 
 Layers, losses and optimisers call them in `__init__`. Each check returns the checked value or
 raises; none of them changes a value beyond converting it.
@@ -91,7 +91,7 @@ def one_of(owner: str, name: str, value: T, allowed: Sequence[object]) -> T:
 
 
 def ints(owner: str, name: str, value: object, count: int, low: int = 1) -> tuple[int, ...]:
-    """Return `value` as `count` ints of at least `low`; a single int is repeated."""
+    """Return a constructor argument as `count` ints of at least `low`; a single int is repeated."""
     several = (value,) * count if isinstance(value, int) else value
     if isinstance(value, bool) or not isinstance(several, (tuple, list)):
         raise ArgumentError(_got(owner, name, value, f"an int or a tuple of {count} ints"))

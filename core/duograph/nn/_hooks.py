@@ -26,7 +26,7 @@ Values: TypeAlias = "tuple[Any, ...]"  # arguments or results of a Cell
 
 
 class HookHandle:
-    """The handle of a registered hook; `remove()` unregisters it.
+    """Handle of a hook registered on a Cell; `remove()` unregisters the hook.
 
     Examples:
         >>> import duograph as ms
@@ -74,7 +74,7 @@ def _as_tuple(value: Any) -> Values:
 
 
 def _intercept_cotangents(values: Values, rule: Callable[[Values], Values]) -> Values:
-    """Return `values` unchanged; the cotangents of their Tensors pass through `rule`."""
+    """Return `values` unchanged; in the backward pass, `rule` maps their Tensors' cotangents."""
     positions = [i for i, t in enumerate(values) if isinstance(t, Tensor)]
     if not positions:
         return values
@@ -154,7 +154,7 @@ def _run_forward_hooks(
 
 
 def call_with_bprop(cell: Cell, args: Values, kwargs: dict[str, Any]) -> Any:
-    """Run `construct` unrecorded, with the Cell's own `bprop` as its gradient."""
+    """Run a Cell's `construct` off the autodiff tape; its `bprop` computes the gradient."""
     bprop: Callable[..., Any] = cell.bprop  # type: ignore[attr-defined]  # the caller checked it
     return custom_gradient(
         lambda *xs: cell.construct(*xs, **kwargs), bprop, args, type(cell).__name__

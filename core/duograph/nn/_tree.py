@@ -29,7 +29,7 @@ __all__ = [
 
 
 class StateMismatch(CheckpointError, RuntimeError):
-    """A state dictionary that does not match the Cell; no Parameter was changed."""
+    """Error for a state dictionary that does not match the Cell; no Parameter was changed."""
 
 
 IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])

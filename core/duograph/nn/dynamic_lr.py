@@ -59,7 +59,7 @@ def _decayed(
     decay_epoch: int,
     is_stair: bool,
 ) -> list[float]:
-    """Check the arguments and return `formula(epoch)` for each step.
+    """Check learning rate arguments and return a list of rates, `formula(epoch)` for each step.
 
     With `is_stair`, the epoch is rounded down to a multiple of `decay_epoch`.
     """

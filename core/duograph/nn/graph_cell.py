@@ -17,7 +17,7 @@ __all__ = ["GraphCell"]
 
 
 class LoadedGraph(Protocol):
-    """The interface of a graph read from a file: its weights by name, and a call."""
+    """Protocol of a graph read from a file: named weights, and a method that runs the graph."""
 
     @property
     def weights(self) -> Mapping[str, Parameter]:

@@ -47,7 +47,7 @@ def _float(step: Tensor | int) -> Tensor:
 
 
 class _Decay(LearningRateSchedule):
-    """Base of the schedules that decay with step / decay_steps, in stairs with `is_stair`."""
+    """Base class of rates that decay with step / decay_steps, in stairs with `is_stair`."""
 
     def __init__(
         self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False

@@ -98,7 +98,7 @@ def _replace_file(path: str, chunks: list[bytes]) -> None:
 
 
 def read(path: str, check_crc: bool) -> dict[str, Entry]:
-    """Read all entries of a checkpoint file in the order in which they were saved.
+    """Read all (name, value) entries of a checkpoint file, in the order they were saved in.
 
     Raises:
         CheckpointError: the file does not exist, is truncated, or has another format.
@@ -164,7 +164,7 @@ def _read_safetensors(path: str, data: bytes, check_crc: bool) -> dict[str, Entr
 
 
 def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, Array]:
-    """Return the tensors; raise ValueError unless their byte ranges cover the data exactly."""
+    """Return a file's tensors; raise ValueError unless their byte ranges cover the data exactly."""
     found: dict[str, Array] = {}
     end = 0
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
@@ -281,7 +281,7 @@ def _messages(data: bytes) -> dict[str, list[_TensorMessage]]:
 
 
 def _read_mindspore(data: bytes) -> dict[str, Entry] | None:
-    """Return the entries of a MindSpore checkpoint's bytes, or None if the format is another."""
+    """Return the entries of a MindSpore checkpoint, given as bytes; None for another format."""
     try:
         messages = _messages(data)
     except (_Malformed, UnicodeDecodeError):

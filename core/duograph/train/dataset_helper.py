@@ -43,7 +43,7 @@ class DatasetHelper:
         return batches_of(self.dataset)
 
     def sink_size(self) -> int:
-        """Return the number of batches fed at once, which is 1."""
+        """Return the number of batches that each training step receives, which is 1."""
         return 1
 
     def stop_send(self) -> None:

@@ -200,7 +200,7 @@ def load(file_name: str, **kwargs: Any) -> ExportedGraph:
 
 
 def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the structure of arguments and results, for JSON, and the weights by name."""
+    """Return the structure of a network's arguments and results for JSON, and weights by name."""
     weights: dict[str, Any] = {}
     index: dict[int, int] = {}
     trained: list[tuple[str, bool]] = []

@@ -96,7 +96,7 @@ class Model:
             )
 
     def _build_eval(self, eval_network: Cell | None, indexes: list[int] | None) -> Cell | None:
-        """Return the Cell of an evaluation and set `_eval_indexes`."""
+        """Return the Cell that evaluates this Model's network, and set `_eval_indexes`."""
         if eval_network is not None:
             if indexes is not None and (not isinstance(indexes, list) or len(indexes) != 3):
                 raise ArgumentValueError(

@@ -323,7 +323,7 @@ def _without_prefix(
 
 
 def _problem(name: str, target: Tensor, value: object, strict: bool) -> str | None:
-    """Return the reason why a value cannot be loaded into the Parameter `target`, or None."""
+    """Return why a checkpoint value does not fit the Parameter `target`, or None if it fits."""
     if not isinstance(value, Tensor):
         return f"{name} is a text in the dictionary; wanted a Parameter"
     if value.shape != target.shape:

@@ -21,7 +21,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def away(*points: float, **kwargs: Any) -> Callable[[Make], Iterator[Sample]]:
-    """Return a generator of samples for a function with kinks at `points`; no input is near one."""
+    """Return a generator of test samples with no input near the function's kinks `points`."""
 
     def samples(make: Make) -> Iterator[Sample]:
         for sample in unary(-4.0, 4.0, **kwargs)(make):

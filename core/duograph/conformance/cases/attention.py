@@ -1,4 +1,4 @@
-"""Cases of attention and its gradient, against the matrix of weights in float64."""
+"""Conformance test cases of attention; NumPy uses the full weight matrix."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def attention(
     high: int,
     layout: str,
 ) -> tuple[Array, Array]:
-    """Compute attention (Vaswani et al., 2017) and the log-sum-exp of each score row in NumPy."""
+    """Compute attention (Vaswani et al., 2017) and log-sum-exp of each query's scores in NumPy."""
     q, k, v = _sides(query, key, value, layout)
     weights, log_sum = _weights(q, k, mask, scale, low, high)
     kept = np.float32 if query.dtype.itemsize == 2 else query.dtype

@@ -1,4 +1,4 @@
-"""Conformance test cases of ops that read and write by index."""
+"""Conformance test cases of ops that read or assign tensor elements by index."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def distinct(make: Make, count: int, below: int, dtype: Any = int64) -> Array:
 
 
 def rows(once: bool) -> Samples:
-    """Return a generator of samples for scatter-like ops: a tensor, indices into an axis, updates."""
+    """Return a generator of scatter test samples: a tensor, indices into an axis, updates."""
 
     def samples(make: Make) -> Iterator[Sample]:
         def at(*shape: int, below: int, dtype: Any = int64) -> Array:
@@ -327,7 +327,7 @@ def assignments(make: Make) -> Iterator[Sample]:
 
 
 def read(x: Tensor, index: Array) -> Tensor:
-    """Return `x[index]`, as a function that the test of indexing calls."""
+    """Return `x[index]`; the conformance cases of indexing test this function."""
     return x[index]
 
 

@@ -61,7 +61,7 @@ def product_of(x: Array, y: Array, transpose_a: bool = False, transpose_b: bool 
 
 
 def vectors(make: Make) -> Iterator[Sample]:
-    """The public form, which takes single axes too."""
+    """Yield test samples of matrix products with at least one vector operand."""
     yield Sample((make(4), make(4)))
     yield Sample((make(3, 4), make(4)))
     yield Sample((make(4), make(2, 4, 5)))

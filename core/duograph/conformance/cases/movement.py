@@ -18,7 +18,7 @@ from ..case import CUBE, FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, S
 
 
 def lists(*rows: tuple[Any, ...]) -> Samples:
-    """Return a generator of samples of an op on a list of tensors, from rows of shapes."""
+    """Return a generator of test samples for an op on a list of tensors, one per list of shapes."""
 
     def samples(make: Make) -> Iterator[Sample]:
         for kind, shapes, *args in rows:

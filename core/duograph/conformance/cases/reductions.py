@@ -66,7 +66,7 @@ def primitive(function: Any, distinct: bool = False, empty: bool = True, **optio
 def along(
     *, distinct: bool = False, low: float | None = None, empty: bool = True, **kwargs: Any
 ) -> Samples:
-    """Return a generator of samples for a function of a tensor and one non-negative axis."""
+    """Return a generator of test samples for a function of a tensor and one non-negative axis."""
 
     def samples(make: Make) -> Iterator[Sample]:
         def x(*shape: int) -> Array:

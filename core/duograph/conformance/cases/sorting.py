@@ -15,7 +15,7 @@ from ..case import FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples
 
 
 def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
-    """Return a function that yields samples for a sorting op: distinct elements, ties and NaN."""
+    """Return a generator of test samples for a sorting op: distinct elements, ties and NaN."""
 
     def samples(make: Make) -> Iterator[Sample]:
         for call in calls:

@@ -102,7 +102,7 @@ def wide(x: Array) -> Array:
 def _walk(
     x: Ints, w: Ints, out: Ints, stride: Ints, padding: Pairs, dilation: Ints, groups: int
 ) -> Iterator[Any]:
-    """Yield each (output, kernel, input) position of a sliding window inside the input."""
+    """Yield every (output, kernel, input) position of a sliding window that lies in the input."""
     for o in np.ndindex(*out):
         for k in np.ndindex(*w):
             i = tuple(
@@ -213,7 +213,7 @@ def last(samples: Any) -> Samples:
 
 
 def last_of(oracle: Any) -> Oracle:
-    """Return an oracle for channels-last operands, made from an oracle for channels-first operands."""
+    """Adapt a NumPy reference for channels-first operands to channels-last operands."""
 
     def found(x: Array, *others: Any, **attributes: Any) -> Array:
         y = oracle(np.moveaxis(x, -1, 1), *others, **attributes)

@@ -42,7 +42,7 @@ def note_candidates(ev: Evaluation, made: Value, of: Sequence[Value]) -> None:
 
 
 def check_not_shared(ev: Evaluation, target: Value) -> None:
-    """Raise if a write in place to a tensor could change another variable's tensor, too.
+    """Raise if changing a tensor in place could change another variable's tensor, too.
 
     Raises:
         UnsupportedSyntaxError: it may be the same tensor as another one that is still visible.

@@ -31,7 +31,7 @@ _ALWAYS_KEYED = {"training", "requires_grad"}
 
 
 def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -> Value:
-    """Evaluate the expression `owner.name`; capture the value if the object is from outside.
+    """Trace the expression `owner.name`; capture the value if the object is not made while tracing.
 
     `node` is the attribute's syntax, for the name in messages.
     """
@@ -103,12 +103,12 @@ def _staged_property(owner: Value, name: str) -> bool:
 
 
 def _property(ev: Evaluation, owner: Value, name: str) -> Value:
-    """Evaluate the getter of a property of a user's class from source."""
+    """Trace the getter of a property of a user's class into the graph."""
     return call(ev, getattr(type(owner), name).fget, (owner,), {})
 
 
 def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
-    """Evaluate an attribute of a graph tensor, number or object.
+    """Return the value of an attribute of a graph tensor, graph number or run-time object.
 
     Attributes of numbers and objects are read by Python when the graph runs.
     """
@@ -138,7 +138,7 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
 
 
 def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
-    """Evaluate the assignment `owner.name = value`, at compile time or as a graph effect.
+    """Carry out `owner.name = value` at compile time, or append a graph node that does at run time.
 
     Raises:
         UnsupportedSyntaxError: at STRICT, the attribute of an outside object is no Parameter; or a
@@ -190,7 +190,7 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
 
 
 def _write_parameter(owner: Cell, name: str, value: Value) -> None:
-    """Evaluate an assignment to a Cell's Parameter: write the Parameter's data in place."""
+    """Trace an assignment to a Cell's Parameter, which replaces the Parameter's data in place."""
     if isinstance(value, Parameter):
         raise ArgumentError(
             f"{type(owner).__name__}: got the Parameter {value.name} for {name!r} inside jit; "

@@ -22,7 +22,7 @@ from .truth import either
 
 
 def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
-    """Evaluate a block of statements in order and return how the block ended.
+    """Trace a block's statements one after the other and return the `Flow` of the block.
 
     If a graph condition decides whether a statement leaves the block, the statements after it
     become a branch.
@@ -51,7 +51,7 @@ def run_block(ev: Evaluation, frame: Frame, body: Sequence[ast.stmt]) -> Flow:
 
 
 def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], Flow]) -> Flow:
-    """Evaluate the remaining statements of a block as a branch, run if `flow` did not leave.
+    """Trace the remaining statements of a block as a branch, run if `flow` did not leave the block.
 
     `flow` is how the block ended so far, with flags that the graph computes.
     """
@@ -68,7 +68,7 @@ def _evaluate_rest(ev: Evaluation, frame: Frame, flow: Flow, run: Callable[[], F
 
 
 def _certain(flow: Flow) -> Flow:
-    """Return how a block ended, given that a statement left the block.
+    """Return the `Flow` of a block, given that one of its statements left the block.
 
     If only one of return, break and continue is possible, its flag becomes True.
     """

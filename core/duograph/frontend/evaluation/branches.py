@@ -28,7 +28,7 @@ Branch: TypeAlias = tuple[StagedBuilder, Value, Changes]
 
 
 def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
-    """Evaluate a branch into a new sub-graph, then undo the branch's writes.
+    """Trace a branch into a new sub-graph, then undo the branch's changes of variables and objects.
 
     Returns:
         the sub-graph's builder, the branch's result, and the written locations with their content
@@ -42,7 +42,7 @@ def run_branch(ev: Evaluation, run: Callable[[], Value]) -> Branch:
 def run_condition(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, Changes]:
-    """Evaluate code that runs under a graph condition into a sub-graph, then undo its writes.
+    """Trace code under a graph condition into a sub-graph, then undo its changes of variables.
 
     Returns the result and the written locations with their final content, as `run_and_undo` does.
     """
@@ -56,7 +56,7 @@ def run_condition(
 def run_and_undo(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, Changes]:
-    """Evaluate code into the graph of `child`, then undo its writes to existing locations.
+    """Trace code into the graph of `child`, then undo its changes of existing objects.
 
     Returns:
         the result, and the locations written with their final content.
@@ -175,7 +175,7 @@ def select(
     own: Value = None,
     late: bool = False,
 ) -> Value:
-    """Evaluate both branches of a condition, append a `switch`, and join results and writes.
+    """Trace both branches of a condition, append a `switch`, and join their results and changes.
 
     Args:
         cond: a 0-d bool tensor, or a host bool.
@@ -222,7 +222,7 @@ def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
 
 
 def _drops(result: Value, location: Location, own: Value) -> bool:
-    """Return whether a written location is unused after a branch, given the branch's result.
+    """Return whether what a branch assigned to a location is unused after the branch.
 
     This is so if the branch raises, or returns from the function whose variables are `own`.
     """
@@ -266,7 +266,7 @@ def _same_kind_of_object(ev: Evaluation, a: Value, b: Value) -> bool:
 
 
 def _reached(run: Callable[[], Value]) -> Value:
-    """Evaluate a branch and return its result, or a dead `Flow` if the branch always raises."""
+    """Trace a branch and return its result, or a `Flow` marked dead if the branch always raises."""
     try:
         return run()
     except Dead:
@@ -276,7 +276,7 @@ def _reached(run: Callable[[], Value]) -> Value:
 def _append(
     ev: Evaluation, cond: Flag, builders: list[StagedBuilder], columns: list[list[Value]]
 ) -> Value:
-    """Append a `switch` on two sub-graphs and return its results.
+    """Append a `switch` node that runs one of two sub-graphs, and return the node's results.
 
     Appends nothing if the sub-graphs have neither outputs nor effects.
     """

@@ -77,7 +77,7 @@ def _call_number(ev: Evaluation, f: GraphScalar | Tensor, args: Args, kwargs: Kw
 
 @calls(object)
 def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a call of a compiled function, an op, or an object with `__call__`."""
+    """Trace a call of a compiled function, an op, or an object with `__call__` into the graph."""
     staged = getattr(f, "_staged_call", None)  # a compiled function: evaluated as part of this one
     if staged is not None:
         return staged(ev, args, kwargs)
@@ -103,7 +103,7 @@ def _apply(f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 @calls(types.FunctionType)
 def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a call of a Python function of the user, the framework or another library."""
+    """Trace a call of a Python function of the user, the framework or another library."""
     module = f.__module__
     if is_framework(module) and not interpreted(module):
         return native(ev, f, args, kwargs)
@@ -138,7 +138,7 @@ def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 @calls(types.MethodType)
 def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a call of a bound method, with captures if the receiver is a Cell."""
+    """Trace a call of a bound method; capture the attributes of a receiver that is a Cell."""
     owner, function = f.__self__, f.__func__
     if isinstance(owner, Tensor):
         if function.__name__ in HOST_METHODS:
@@ -168,7 +168,7 @@ def _call_method(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a tensor method that returns host data, such as `x.asnumpy()` or `x.item()`.
+    """Trace a tensor method that returns host data, such as `x.asnumpy()` or `x.item()`.
 
     `item()` of one element returns a number of the graph; STRICT refuses all these methods.
     """
@@ -201,7 +201,7 @@ def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwa
 
 @calls(type)
 def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a call of a class; the object is recorded as made by the evaluated code."""
+    """Trace a call of a class; record that the traced code made the object."""
     if issubclass(cls, Parameter):
         raise RefusedError(
             "Parameter: got a Parameter made inside jit",
@@ -234,7 +234,7 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
 
 @calls(types.BuiltinFunctionType, types.MethodWrapperType)
 def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a call of a built-in function or a method of a list, dict, set or array."""
+    """Trace a call of a built-in function or a method of a list, dict, set or array."""
     owner = getattr(f, "__self__", None)
     if isinstance(owner, (list, dict, set)):
         return container_method(ev, owner, f.__name__, args, kwargs)

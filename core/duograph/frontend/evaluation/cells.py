@@ -81,7 +81,7 @@ def capture_attributes(ev: Evaluation, cell: Cell) -> None:
 
 @calls(Cell)
 def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a call of a Cell: its `construct`, or its own `bprop` rule, with captures.
+    """Trace a call of a Cell: its `construct` or own `bprop`; record its members for the guards.
 
     Raises:
         RefusedError: the Cell has hooks, which compiled code cannot run.
@@ -113,7 +113,7 @@ def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
 def _run_cast(
     ev: Evaluation, cell: Cell, run: Callable[..., Value], args: Args, kwargs: Kwargs
 ) -> Value:
-    """Run a Cell with inputs and trainable Parameters cast to the dtype that `to_float` set.
+    """Trace a call of a Cell, inputs and trainable Parameters cast to the dtype set by `to_float`.
 
     Same rule as `nn._calls._run_cast`.
     """

@@ -36,7 +36,7 @@ BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
 
 
 def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
-    """Evaluate the expression `owner[index]` on a tensor, container or object."""
+    """Trace the expression `owner[index]` on a tensor, container or object and return its value."""
     if isinstance(owner, GraphObject) or _has_object(index):
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     if isinstance(owner, Tensor):
@@ -118,7 +118,7 @@ def _select_item(ev: Evaluation, items: Value, index: Value) -> Value:
 
 
 def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
-    """Evaluate the assignment `owner[index] = value` on a tensor, container or object."""
+    """Trace the assignment `owner[index] = value` on a tensor, container or object."""
     if isinstance(owner, GraphObject):
         run_on_host(ev, operator.setitem, (owner, index, value), {}, "setitem", ())
     elif isinstance(owner, Tensor):
@@ -153,7 +153,7 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
 
 
 def _set_selected_item(ev: Evaluation, items: list[Value], index: Value, value: Value) -> None:
-    """Write the item of a list at an index that the graph computes: one `switch` per item."""
+    """Assign to a list item at an index that the graph computes: append one `switch` per item."""
     i = number_of(index, INT)
     n = len(items)
     for k in range(n):
@@ -175,7 +175,7 @@ def _constantly(value: Value) -> Value:
 
 
 def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
-    """Evaluate `del owner[index]` on a list, dict or other object."""
+    """Trace the statement `del owner[index]` on a list, dict or other object."""
     if isinstance(owner, GraphObject):
         run_on_host(ev, operator.delitem, (owner, index), {}, "delitem", ())
     elif isinstance(owner, (list, dict)):
@@ -218,7 +218,7 @@ def check_array_changeable(ev: Evaluation, owner: Value, what: str) -> None:
 
 
 def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a method call of a list, dict or set; changes are journalled.
+    """Trace a method call of a list, dict or set; changes of the container can be undone.
 
     A change of a container from outside is repeated on the original when the graph runs.
     """

@@ -49,7 +49,7 @@ class Dead(Exception):
 
 
 def syntax(*kinds: type[ast.AST]) -> Callable[[H], H]:
-    """Decorator that registers a function as the evaluator of the given syntax node classes."""
+    """Decorator that registers a function to trace syntax nodes of the given classes."""
 
     def register(function: H) -> H:
         for kind in kinds:
@@ -60,7 +60,7 @@ def syntax(*kinds: type[ast.AST]) -> Callable[[H], H]:
 
 
 def calls(*kinds: type) -> Callable[[H], H]:
-    """Decorator that registers a function as the call handler of the given classes."""
+    """Decorator that registers a function to trace calls of objects of the given classes."""
 
     def register(function: H) -> H:
         for kind in kinds:
@@ -97,7 +97,7 @@ _EXPRESSION_REMEDIES = {
 
 
 def evaluate(ev: Evaluation, frame: Frame, node: ast.expr) -> Value:
-    """Evaluate the syntax node of an expression and return its value.
+    """Trace the syntax node of an expression into the graph and return the expression's value.
 
     Raises:
         UnsupportedSyntaxError: an expression that compiled functions cannot have.
@@ -115,7 +115,7 @@ def evaluate(ev: Evaluation, frame: Frame, node: ast.expr) -> Value:
 
 
 def call(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a call of any object, by its replacement or the handler of its class."""
+    """Trace a call of any object by its registered replacement or the call handler of its class."""
     kind = type(f)
     if kind.__hash__ is not None and not isinstance(f, (HostValue, Tensor)):
         replaced = REPLACEMENTS.get(f)

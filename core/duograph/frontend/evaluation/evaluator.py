@@ -42,11 +42,11 @@ class Evaluator(Evaluation):
         return call(self, function, args, kwargs)
 
     def before_write(self, tensor: Tensor) -> None:
-        """Raise if a tensor may not be written in place because of a possible alias."""
+        """Raise if changing a tensor in place could change another variable's tensor, too."""
         check_not_shared(self, tensor)
 
     def after_write(self, tensor: Tensor) -> None:
-        """Append a write of a tensor's new value to its run-time Python object, if it has one."""
+        """Append a node that stores a tensor's new value in its run-time object, if it has one."""
         write_through(self, tensor)
 
     # ---- services for ops and layers of the framework ------------------------------------------
@@ -60,7 +60,7 @@ class Evaluator(Evaluation):
         weights: Sequence[Parameter],
         has_aux: bool,
     ) -> GraphRecorded:
-        """Evaluate a function into a linearised graph for its gradient; see `gradients.record`."""
+        """Trace a function into a linearised graph for its gradient; see `gradients.record`."""
         return record(self, fn, args, kwargs, positions, weights, has_aux)
 
     def compute_later(
@@ -82,5 +82,5 @@ class Evaluator(Evaluation):
         append_effect(self, print_values, values, "print")
 
     def call_cell(self, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
-        """Evaluate a call of a Cell by framework code that runs at compile time."""
+        """Trace into the graph a call of a Cell by framework code that runs at compile time."""
         return call_cell(self, cell, args, kwargs)

@@ -37,7 +37,7 @@ from .variables import remove, store
 
 
 def raise_error(ev: Evaluation, error: Value, arguments: tuple[Value, ...] | None) -> Flow:
-    """Evaluate the statement `raise error(*arguments)`.
+    """Trace the statement `raise error(*arguments)`.
 
     The error is raised at compile time if nothing depends on the graph; otherwise a node raises it.
     """
@@ -111,7 +111,7 @@ def _with(ev: Evaluation, frame: Frame, node: ast.With) -> Flow:
 
 
 def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
-    """Evaluate a `with` statement from its item `i` on, including the body."""
+    """Trace a `with` statement from context manager `i` on, including the body."""
     if i == len(node.items):
         return run_block(ev, frame, node.body)
     item = node.items[i]
@@ -152,7 +152,7 @@ def _cannot_leave() -> UnsupportedSyntaxError:
 
 
 def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]:
-    """Evaluate the code that ends a `with` or `try` block and test it for side effects.
+    """Trace the code that ends a `with` or `try` block and test it for side effects.
 
     Returns:
         the result, and whether the code has effects that a failing graph would not undo.
@@ -193,7 +193,7 @@ def _try(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
 
 
 def _finally(ev: Evaluation, frame: Frame, node: ast.Try, flow: Flow, start: int) -> Flow:
-    """Evaluate the `finally` block of a `try` and return how the statement ended.
+    """Trace the `finally` block of a `try` and return the `Flow` of the whole `try` statement.
 
     `start` is the number of graph nodes before the `try`.
     """
@@ -214,7 +214,7 @@ def _unfinished() -> UnsupportedSyntaxError:
 
 
 def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
-    """Evaluate a `try` with handlers; an error raised at compile time is handled at once."""
+    """Trace a `try` with `except` clauses; an error raised at compile time is handled at once."""
     nodes = len(ev.builder.nodes)
     depth = ev.journal.conditions
     ev.journal.tries.append(depth)

@@ -63,7 +63,7 @@ def function_from_syntax(ev: Evaluation, frame: Frame, node: Value) -> Function:
 
 
 def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a function call from source, or as a named graph if the call is recursive.
+    """Trace a function call into the graph, or into a named graph if the call is recursive.
 
     Raises:
         RecursionError: more than CALL_DEPTH nested calls.
@@ -97,7 +97,7 @@ def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a function's body in a new frame of variables and return the result."""
+    """Trace a function's body into the graph with new local variables and return the result."""
     frame = Frame(f, ev.builder.depth)
     _bind_arguments(f, frame, args, kwargs)
     ev.calls.frames.append(frame)
@@ -115,7 +115,7 @@ def _evaluate_body(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> V
 
 
 def _result_of(flow: Flow) -> Value:
-    """Return the result of a function call from how its body ended.
+    """Return the result of a traced function call, given the `Flow` of the function's body.
 
     Raises a join error if only some graph branches return a value.
     """

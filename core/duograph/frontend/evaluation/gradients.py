@@ -32,7 +32,7 @@ from .join import Join, with_results
 def _run_and_undo_in(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, list[tuple[Location, Value]]]:
-    """Evaluate code into the graph of a child builder and undo the code's writes.
+    """Trace code into the graph of a child builder, then undo the code's changes of variables.
 
     Returns:
         the result with copies of its tensors, and pairs (written location, final content).
@@ -69,7 +69,7 @@ class GraphRecorded:
         self.leaf_types = leaf_types
 
     def pull(self, seeds: Sequence[Value]) -> list[Value]:
-        """Append the backward graph; return the gradients of the inputs for output cotangents.
+        """Append the backward graph's nodes; return input gradients for given output cotangents.
 
         A cotangent None means ones.
         """
@@ -100,7 +100,7 @@ def record(
     weights: Sequence[Parameter],
     has_aux: bool,
 ) -> GraphRecorded:
-    """Evaluate a function into a closed graph, linearise it, and insert its forward graph.
+    """Trace a function into a graph of its own, linearise that graph, and insert the forward graph.
 
     The first parameters of the graph are the chosen inputs and the weights. The forward graph is
     inserted into the current graph.
@@ -165,7 +165,7 @@ def record(
 def _evaluate_function(
     ev: Evaluation, child: StagedBuilder, incoming: Sequence[Value], run: Callable[[], Value]
 ) -> tuple[Value, list[tuple[Location, Value]]]:
-    """Evaluate a function to differentiate into a child graph and undo its writes.
+    """Trace a function to differentiate into a child graph, then undo its changes of variables.
 
     If the function always raises, its effects before the error are kept. See `_run_and_undo_in`
     for the result.
@@ -230,7 +230,7 @@ def _needs_python(why: str) -> UnsupportedSyntaxError:
 
 
 def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Evaluate a call of a Cell with its own `bprop` into one node with both graphs."""
+    """Trace a call of a Cell with its own `bprop` into one node: forward and backward graph."""
     parent = ev.builder
     forward = StagedBuilder(ev, parent)
     indices = [i for i, x in enumerate(args) if isinstance(x, Tensor)]

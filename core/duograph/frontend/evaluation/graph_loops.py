@@ -60,7 +60,7 @@ class _Constant:
 
 
 def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
-    """Return how a loop carries a variable that is `old` before and `new` after an iteration.
+    """Return the loop plan of a variable that is `old` before and `new` after an iteration.
 
     A plan is one of the classes above, or a list, tuple or dict of plans.
 
@@ -141,7 +141,7 @@ def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
 
 
 def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]) -> None:
-    """Append the loop-carried parts of a variable's value to `out`, as values of `builder`."""
+    """Append to `out` the parts of a variable's value that its loop plan carries."""
     if isinstance(plan, _Carried):
         if isinstance(plan.type, TensorType):
             known = not isinstance(value, (bool, GraphScalar))
@@ -210,7 +210,7 @@ def _same_plan(a: Value, b: Value) -> bool:
 
 
 def _plan_for(ev: Evaluation, old: Value, new: Value, what: str) -> Value:
-    """Return how a loop carries a variable; new user objects per iteration are dropped."""
+    """Return a variable's loop plan; `_Dropped` if each iteration binds a new user object."""
     nothing = old is MISSING or isinstance(old, Undefined)
     if old is not new and _is_object(ev, new) and (nothing or _is_object(ev, old)):
         return _Dropped()
@@ -225,7 +225,7 @@ def _is_object(ev: Evaluation, value: Value) -> bool:
 
 @dataclass
 class _Body:
-    """One evaluation of a graph loop's body, with the plans of the variables that it writes.
+    """One trace of a graph loop's body, with the loop plans of the variables that it assigns.
 
     Attributes:
         builder: the builder of the body's graph.
@@ -246,7 +246,7 @@ class _Body:
 
 
 def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: Flag) -> None:
-    """Append a `while_loop` node that runs `step` while a condition of the graph holds.
+    """Append a `while_loop` node with the body traced from `step`; a graph bool ends it.
 
     Args:
         predicate: whether there is a first iteration.
@@ -279,7 +279,7 @@ def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: 
 
 
 def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
-    """Evaluate a loop body repeatedly until the plans of the written variables are stable.
+    """Trace a loop body repeatedly until the loop plans of the variables it assigns are stable.
 
     Raises:
         JoinError: the types keep changing.
@@ -320,7 +320,7 @@ def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
 
 
 def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value]) -> Value:
-    """Evaluate one loop iteration that starts from parameters for the carried values.
+    """Trace one loop iteration that starts from graph parameters for the loop-carried values.
 
     Returns whether there is another iteration.
     """
@@ -339,7 +339,7 @@ def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value]) -> Value:
 
 
 def _holds_tensors(location: Location) -> bool:
-    """Return whether a written location is a variable, attribute, list or dict, not a tensor."""
+    """Return whether a journalled location is a variable, attribute, list or dict, not a tensor."""
     return location.kind in ("item", "attribute", "list", "dict")
 
 

@@ -23,7 +23,7 @@ from .spans import call_spans
 
 
 class Operand:
-    """A reference to graph operand `index` inside the nested arguments of a host call."""
+    """Placeholder in a host call's nested arguments for input `index` of its graph node."""
 
     __slots__ = ("index",)
 
@@ -115,7 +115,7 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
 
 
 def write_through(ev: Evaluation, tensor: Value) -> None:
-    """Append a write of a tensor's value to its run-time Tensor object, if it has one."""
+    """Append a node that stores a tensor's value in its run-time Tensor object, if it has one."""
     if id(tensor) in ev.host_objects or id(tensor) in ev.inputs.locations:
         append_effect(ev, Tensor._rebind, (object_of(ev, tensor), tensor), "set the value")
 
@@ -216,7 +216,7 @@ def append_effect(
     commit: bool = False,
     objects: bool = False,
 ) -> None:
-    """Append a node without results that runs Python code: print, write an object, or raise.
+    """Append a node without results that runs Python: prints, sets an attribute, or raises.
 
     Args:
         commit: whether earlier writes to tensors are made visible first.
@@ -241,6 +241,6 @@ def append_effect(
 
 
 def with_item(tensor: Value, index: Value, value: Value) -> Value:
-    """Write `tensor[index] = value` in place on the host and return the tensor."""
+    """Run `tensor[index] = value` in Python when the graph runs, and return the tensor."""
     tensor[index] = value
     return tensor

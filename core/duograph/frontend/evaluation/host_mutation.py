@@ -114,7 +114,7 @@ def _changes_first_argument(function: Value) -> bool:
 
 
 def with_snapshots(ev: Evaluation, nested: Value) -> Value:
-    """Replace arrays made at compile time in nested arguments of a host call by copies."""
+    """Replace arrays made at compile time by copies, in the nested arguments of a host call."""
     if isinstance(nested, np.ndarray) and ev.owned.owns_data(nested):
         return Snapshot(nested)
     if type(nested) in (tuple, list):

@@ -28,7 +28,7 @@ def iterate(ev: Evaluation, items: Value) -> Value:
 
 
 def _staged_iterator(ev: Evaluation, items: Value) -> Value:
-    """Yield the items of a user's iterator, whose `__next__` is evaluated from source."""
+    """Yield the items of a user's iterator at compile time; trace its `__next__` into the graph."""
     while True:
         try:
             yield call(ev, items.__next__, (), {})

@@ -34,7 +34,7 @@ _FILL = {INT: 0, FLOAT: 0.0, BOOL: False, OBJECT: None}
 
 
 class Placeholder:
-    """Reference, inside the joined value of two branches, to result `index` of a node."""
+    """Placeholder, in the joined value of two branches, for result `index` of the `switch` node."""
 
     __slots__ = ("index",)
 
@@ -43,7 +43,7 @@ class Placeholder:
 
 
 class Exports:
-    """Outputs of parallel sub-graphs: a table with one column of values per sub-graph.
+    """Outputs of the sub-graphs of one `switch`: a table with a column of values per sub-graph.
 
     Attributes:
         candidates: per row, tensors from before the branches that the row may be.
@@ -254,7 +254,7 @@ class Join:
         return self.export(*found)
 
     def _undefined(self, a: Value, b: Value, what: str) -> Value:
-        """Return the marker for a variable that one of two branches does not bind."""
+        """Return the `Undefined` marker for a variable that one of two branches does not bind."""
         unbound, where = (a, self.names[0]) if not _defined(a) else (b, self.names[1])
         if isinstance(unbound, Undefined):
             return unbound
@@ -365,7 +365,7 @@ class _AmbiguousDict(_Ambiguous, dict[Value, Value]):
 
 
 def _owned_container(template: Value, value: Value) -> Value:
-    """Record a list or dict that a join of branches created as owned, and return it."""
+    """Record that a join of two branches created a list or dict, and return the list or dict."""
     builder: Value = thread_state.builder
     builder.evaluation.owned.add(value)
     if isinstance(template, _Ambiguous):

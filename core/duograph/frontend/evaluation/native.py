@@ -68,7 +68,7 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
 def _enter_framework_function(
     ev: Evaluation, f: Value, function: types.FunctionType, args: Args, kwargs: Kwargs
 ) -> Value:
-    """Evaluate a framework function from source because it needs run-time values."""
+    """Trace a framework function's source into the graph because it needs run-time values."""
     try:
         return enter(ev, evaluated_function(ev, function), args, kwargs)
     except (TypeError, ValueError) as error:
@@ -95,7 +95,7 @@ def _needed_a_value(error: Exception) -> bool:
 
 
 def _has_evaluable_source(function: Value) -> bool:
-    """Return whether the source of a framework function may be evaluated.
+    """Return whether the source of a framework function may be traced into the graph.
 
     False for functions that call an op (these have an attribute `op`), since an op's attributes
     must be known at compile time.
@@ -108,7 +108,7 @@ def _has_evaluable_source(function: Value) -> bool:
 
 
 def _is_join_in_framework(error: Exception) -> bool:
-    """Return whether an error is a failed join of branches in framework code."""
+    """Return whether an error says that branches in framework code end with different types."""
     return isinstance(error, JoinError) and is_internal(error_spans(error)[-1].file)
 
 

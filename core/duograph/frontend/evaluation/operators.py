@@ -71,7 +71,7 @@ _NOT_OVERLOADED = {
 
 
 def _formats_object(operands: tuple[Value, ...]) -> bool:
-    """Return whether operands are a format string and arguments with a run-time object."""
+    """Return whether operands of `%` are a format string and an argument known only at run time."""
     if not isinstance(operands[0], (str, bytes)) or len(operands) < 2:
         return False
     values = operands[1]
@@ -82,7 +82,7 @@ def _formats_object(operands: tuple[Value, ...]) -> bool:
 
 
 def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> Value:
-    """Apply an operator function to values: a user's method, Python, or a host call node."""
+    """Apply an operator to values by a user's method, Python now, or a node that runs Python."""
     if any(isinstance(x, GraphObject) for x in operands) or _formats_object(operands):
         return run_on_host(ev, function, operands, {}, function.__name__)
     found: Value = NotImplemented
@@ -98,7 +98,7 @@ def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> V
 
 
 def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
-    """Evaluate an expression as a condition: return its truth as a bool or a graph bool."""
+    """Trace an expression used as a condition; return its truth as a Python bool or graph bool."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return negated(condition(ev, frame, node.operand))
     if isinstance(node, ast.BoolOp):

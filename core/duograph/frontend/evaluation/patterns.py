@@ -47,7 +47,7 @@ def _match(ev: Evaluation, frame: Frame, node: Value) -> Flow:
 
 
 def _cases(ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value]) -> Flow:
-    """Evaluate the body of the first `match` case whose pattern and guard fit the subject."""
+    """Trace the body of the first `match` case whose pattern and guard fit the matched value."""
     if not cases:
         return NORMAL
     case = cases[0]

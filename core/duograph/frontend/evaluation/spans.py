@@ -110,7 +110,7 @@ def explain_join(error: JoinError, source: Source, body: Sequence[ast.stmt], i: 
 
 
 def _last_binding(block: Sequence[ast.stmt], name: str) -> Value:
-    """Return the last statement of a block that assigns to a variable.
+    """Return, of the statements in a block, the last one that assigns to a variable.
 
     If `name` is no identifier but stands for the result, return the last `return` instead.
     """

@@ -35,7 +35,7 @@ def mangled(frame: Frame, name: str) -> str:
 
 
 def assign(ev: Evaluation, frame: Frame, target: Value, value: Value) -> None:
-    """Evaluate an assignment of a value to a name, attribute, item or tuple of targets."""
+    """Trace an assignment of a value to a name, attribute, item or tuple of assignment targets."""
     if isinstance(target, ast.Name):
         store(ev, frame, target.id, value)
     elif isinstance(target, ast.Attribute):
@@ -82,7 +82,7 @@ def _unpack(ev: Evaluation, frame: Frame, targets: list[Value], value: Value) ->
 
 
 def delete(ev: Evaluation, frame: Frame, target: Value) -> None:
-    """Evaluate `del target` for a name, attribute, item or tuple of targets."""
+    """Trace a `del` statement for a name, attribute, item or tuple of those."""
     if isinstance(target, ast.Name):
         remove(ev, frame, target.id)
     elif isinstance(target, ast.Subscript):
@@ -96,7 +96,7 @@ def delete(ev: Evaluation, frame: Frame, target: Value) -> None:
 
 
 def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None:
-    """Evaluate an augmented assignment, such as `target += value`.
+    """Trace an augmented assignment, such as `name += value`, and bind the new value.
 
     A tensor, number or tuple is rebound; a list or set is changed in place.
     """
@@ -121,7 +121,7 @@ def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None
 
 
 def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Value) -> Value:
-    """Return the new value of an augmented assignment's target; lists change in place."""
+    """Return what an augmented assignment binds to its left side; lists change in place."""
     kind = type(node.op)
     if isinstance(old, list) and kind is ast.Add:
         call(ev, old.extend, (value,), {})

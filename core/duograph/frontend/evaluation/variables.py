@@ -140,7 +140,7 @@ def read_outside(
 def write_outside(
     ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
 ) -> None:
-    """Write a location outside the function: record the value and append a run-time write.
+    """Assign to an outside name or attribute: record the value, append a node that stores it.
 
     Raises:
         Restart: the location was already read as a constant.
@@ -212,7 +212,7 @@ def store(ev: Evaluation, frame: Frame, name: str, value: Value) -> None:
 
 
 def remove(ev: Evaluation, frame: Frame, name: str) -> None:
-    """Evaluate `del name` for a local or global variable."""
+    """Trace the statement `del name` for a local or global variable."""
     load(ev, frame, name)
     if name not in frame.locals:
         write_outside(ev, "item", frame.globals, name, MISSING, name)

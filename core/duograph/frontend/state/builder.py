@@ -95,7 +95,7 @@ class StagedBuilder(GraphBuilder):
         return super().host(value)
 
     def operand(self, value: Value, like: DType | None) -> Value:
-        """Convert an op's operand to a tensor of this graph.
+        """Convert an input of an op call to a tensor of the builder's graph.
 
         Eager tensors become inputs of the function, or constants if made while compiling.
         """
@@ -145,7 +145,7 @@ class StagedBuilder(GraphBuilder):
             self.evaluation.write_slot(target, found)
 
     def look_at(self, value: Tensor) -> None:
-        """Capture an eager tensor's data because code reads them at compile time."""
+        """Record an eager tensor's data as a compile-time constant, because code reads them now."""
         self.evaluation.require_data(value)
 
     def made(self, value: Tensor) -> None:

@@ -105,11 +105,11 @@ class Evaluation:
     # ---- implemented by Evaluator: these evaluate code or append nodes that run Python -----------
 
     def before_write(self, tensor: Tensor) -> None:
-        """Raise if a tensor may not be written in place because of a possible alias."""
+        """Raise if changing a tensor in place could change another variable's tensor, too."""
         raise NotImplementedError
 
     def after_write(self, tensor: Tensor) -> None:
-        """Append a write of a tensor's new value to its run-time Python object, if it has one."""
+        """Append a node that stores a tensor's new value in its run-time object, if it has one."""
         raise NotImplementedError
 
     def call(self, function: Value, args: Args, kwargs: Kwargs) -> Value:

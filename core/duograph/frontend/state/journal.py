@@ -47,7 +47,7 @@ class Location(NamedTuple):
     name: Value
 
     def read(self) -> Value:
-        """Return the present content of a location, a copy for containers; or MISSING."""
+        """Return the present value of a variable, attribute or tensor; of a container, a copy."""
         kind, owner, name = self
         if kind == "item":
             return owner.get(name, MISSING)
@@ -121,7 +121,7 @@ class Journal:
             writes[key] = (location, location.read())
 
     def write(self, location: Location, value: Value) -> None:
-        """Write a location after saving its earlier content in the undo log."""
+        """Set the content of a `Location` after saving its earlier content in the undo log."""
         self.touch(*location)
         location.write(value)
 

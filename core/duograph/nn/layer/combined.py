@@ -23,7 +23,9 @@ __all__ = ["Conv2dBnAct", "DenseBnAct", "TimeDistributed"]
 def _activation(
     owner: str, value: Activation, alpha: float
 ) -> Cell | Callable[[Tensor], Tensor] | None:
-    """Return the layer of an `activation` argument; `alpha` is the slope of ``"leakyrelu"``."""
+    """Return the layer that an `activation` argument names; `alpha` is the slope of
+    ``"leakyrelu"``.
+    """
     if value == "leakyrelu":
         return LeakyReLU(alpha)
     if value is None or callable(value):

@@ -16,7 +16,7 @@ __all__ = ["SequentialCell", "CellList", "CellDict"]
 
 
 class _Numbered(Cell):
-    """Base of SequentialCell and CellList: children named 0, 1, 2, ..."""
+    """Base class of SequentialCell and CellList, whose child Cells are named 0, 1, 2, ..."""
 
     def _check_cell(self, cell: object) -> Cell:
         if not isinstance(cell, Cell):
@@ -24,7 +24,7 @@ class _Numbered(Cell):
         return cell
 
     def _set_all(self, cells: Iterable[Cell]) -> None:
-        """Replace all children, numbered from 0, and rename their Parameters accordingly."""
+        """Replace all child Cells, numbered from 0, and rename their Parameters accordingly."""
         kept = list(cells)
         for name in list(self._cells):
             del self._cells[name]

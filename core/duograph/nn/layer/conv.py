@@ -31,7 +31,7 @@ def same_padding(
     stride: tuple[int, ...],
     dilation: tuple[int, ...],
 ) -> Pairs:
-    """Return (low, high) per axis such that the output length is ceil(size / stride)."""
+    """Return the (low, high) padding per axis that makes the output length ceil(size / stride)."""
     pairs = []
     for n, k, s, d in zip(size, kernel, stride, dilation, strict=True):
         total = max((-(-n // s) - 1) * s + d * (k - 1) + 1 - n, 0)
@@ -126,7 +126,7 @@ class _Conv(Cell):
             self.bias = Parameter(initializer(self.bias_init, (out_channels,), dtype), name="bias")
 
     def _stored_shape(self) -> tuple[int, ...]:
-        """Return the shape of the Parameter; a 1-D kernel is stored with a height of 1."""
+        """Return the shape of the weight Parameter; a 1-D kernel is stored with a height of 1."""
         if self._axes == 1:
             return (*self._weight_shape[:2], 1, self._weight_shape[2])
         return self._weight_shape

@@ -52,7 +52,7 @@ def pad_axis(owner: str, x: Tensor, axis: int, low: int, high: int, mode: PadMod
 
 
 def pad_constant(x: Tensor, widths: Sequence[tuple[int, int]], value: float) -> Tensor:
-    """Pad every axis of a tensor by its (low, high) with `value`; negative widths crop."""
+    """Pad each tensor axis with `value` by its (low, high) widths; negative widths crop."""
     for axis, (low, high) in enumerate(widths):
         if low < 0 or high < 0:
             x = _take(x, axis, np.arange(max(-low, 0), x.shape[axis] - max(-high, 0)))

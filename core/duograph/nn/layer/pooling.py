@@ -117,7 +117,7 @@ class _Pool(Cell):
 
 
 class _MaxPool(_Pool):
-    """Base of the maximum poolings, with the signature of the 1-D and 3-D layers."""
+    """Base class of the max pooling layers; its constructor is that of the 1-D and 3-D layers."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class MaxPool3d(_MaxPool):
 
 
 class _AvgPool(_Pool):
-    """Base of the average poolings, with the signature of the 3-D layer."""
+    """Base class of the average pooling layers; its constructor is that of the 3-D layer."""
 
     def __init__(
         self,
@@ -439,7 +439,7 @@ class _Adaptive(Cell):
         self._sizes = tuple(several)
 
     def _sizes_for(self, x: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the spatial lengths of an adaptive pooling's input and output."""
+        """Return the spatial axes' lengths of an adaptive pooling's input and of its output."""
         _check.rank(type(self).__name__, x, self._axes + 1, self._axes + 2)
         size = x.shape[-self._axes :]
         return size, tuple(n if o is None else o for n, o in zip(size, self._sizes, strict=True))

@@ -22,7 +22,7 @@ __all__ = ["RNNCell", "LSTMCell", "GRUCell"]
 
 
 class _StepCell(Cell):
-    """Base of the single-step cells; `_gates` is the number of gates stacked in each weight."""
+    """Base class of RNNCell, LSTMCell and GRUCell; each weight stacks `_gates` gates."""
 
     _gates = 1
 
@@ -45,7 +45,7 @@ class _StepCell(Cell):
             self.bias_hh = Parameter(initializer(init, (rows,), dtype), name="bias_hh")
 
     def _input_gates(self, x: Tensor, *states: Tensor) -> Tensor:
-        """Check the shapes and return `x @ weight_ih.T + bias_ih`."""
+        """Check the shapes of a recurrent cell's inputs and return `x @ weight_ih.T + bias_ih`."""
         owner = type(self).__name__
         _check.rank(owner, x, 2)
         if x.shape[1] != self.input_size:

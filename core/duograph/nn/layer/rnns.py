@@ -164,7 +164,7 @@ class _Recurrent(Cell):
     def _lengths(
         self, seq_length: Tensor | Sequence[int] | None, steps: int, batch: int
     ) -> tuple[Tensor | None, list[Tensor] | None]:
-        """Return row indices that reverse each sequence, and a mask (N, 1) for each time step.
+        """Return row indices that reverse each sequence, and a mask (N, 1) of each time step.
 
         Both are None when every sequence has the full length.
         """
@@ -191,7 +191,7 @@ class _Recurrent(Cell):
 
 
 def _reversed(x: Tensor, order: Tensor | None) -> Tensor:
-    """Reverse (T, N, E) along time; `order` lists the rows where the sequences differ in length."""
+    """Reverse (T, N, E) along time; `order` has row indices where sequences differ in length."""
     if order is None:
         return ops.flip(x, (0,))
     flat = x.reshape(x.shape[0] * x.shape[1], x.shape[2])

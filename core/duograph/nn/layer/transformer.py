@@ -423,7 +423,7 @@ class TransformerDecoderLayer(_TransformerLayer):
 
 
 def _copies(layer: Cell, n: int) -> CellList:
-    """Return a CellList of `layer` and n - 1 deep copies of that layer."""
+    """Return a CellList of `n` layers: `layer` itself and n - 1 deep copies."""
     return CellList([layer, *(copy.deepcopy(layer) for _ in range(n - 1))])
 
 

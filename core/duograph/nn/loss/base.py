@@ -24,7 +24,7 @@ def reduce(x: Tensor, reduction: str) -> Tensor:
 
 
 def same_shape(owner: str, x: Tensor, y: Tensor) -> None:
-    """Raise ShapeError if prediction and target differ in shape."""
+    """Raise ShapeError if a loss's prediction and target tensors differ in shape."""
     if x.shape != y.shape:
         raise ShapeError(
             f"{owner}: logits have shape {x.shape} and labels {y.shape}; wanted the same shape"
@@ -63,7 +63,7 @@ class LossBase(Cell):
         return tuple(range(x.ndim))
 
     def get_loss(self, x: Tensor, weights: float | Tensor = 1.0) -> Tensor:
-        """Reduce `x * weights`; computed in float32, or float64, and cast to the dtype of `x`."""
+        """Return the reduced `x * weights`, computed in float32 or float64, in the dtype of `x`."""
         dtype = x.dtype
         wide = x if dtype is float64 else ops.cast(x, float32)
         if not (isinstance(weights, (int, float)) and weights == 1):

@@ -37,7 +37,7 @@ class Metric:
 
     @property
     def indexes(self) -> tuple[int, ...] | None:
-        """The positions of the inputs that `update` uses, or None for all."""
+        """The positions of the metric inputs that `update` uses, or None for all inputs."""
         return getattr(self, "_indexes", None)
 
     def set_indexes(self, indexes: Sequence[int]) -> Metric:
@@ -112,7 +112,7 @@ class EvaluationBase(Metric):
         self.clear()
 
     def _labels(self, y_pred: Array, y: Array) -> tuple[Array, Array]:
-        """Check predictions and labels; for classification, return labels of (N, ...)."""
+        """Check a metric's predictions and labels; return classification labels as (N, ...)."""
         owner = type(self).__name__
         if self._type == "multilabel":
             if y_pred.shape != y.shape:

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def no_batches_error(owner: str) -> MetricError:
-    """Return the error of an `eval` without a preceding `update`."""
+    """Return the error that a metric's `eval` raises if `update` was never called."""
     return MetricError(f"{owner}.eval: no batch was counted yet; wanted update() first")
 
 
@@ -78,7 +78,7 @@ class Accuracy(EvaluationBase):
 
 
 class _Counts(EvaluationBase):
-    """Base of the metrics that count true positives, predictions and labels of each class."""
+    """Base class of metrics that count the true positives, predictions and labels per class."""
 
     def clear(self) -> None:
         self._true = np.zeros(0)

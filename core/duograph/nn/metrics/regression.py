@@ -51,7 +51,7 @@ class Loss(Metric):
 
 
 class _Distance(Metric):
-    """Base of the metrics that sum an error over samples; a subclass implements `_error`."""
+    """Base class of metrics that sum an error over samples; a subclass implements `_error`."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ def _betas(owner: str, beta1: float, beta2: float, eps: float) -> None:
 
 
 class _BiasCorrected(Optimizer):
-    """Base of optimisers with bias correction: keeps beta1 ** step and beta2 ** step."""
+    """Base class of optimisers with bias correction: they store beta1 ** step, beta2 ** step."""
 
     beta1: float
     beta2: float

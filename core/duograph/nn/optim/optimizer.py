@@ -42,7 +42,7 @@ _GROUP_KEYS = ("params", "lr", "weight_decay", "order_params", "grad_centralizat
 
 
 class _IteratorLearningRate(LearningRateSchedule):
-    """A schedule that reads the rate of each step from a list."""
+    """Learning rate schedule that reads the rate of each optimiser step from a list."""
 
     def __init__(self, rates: Array, name: str) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class Optimizer(Cell):
     # ---- construction ---------------------------------------------------------------------------
 
     def _rate(self, owner: str, rate: Rate, name: str) -> Parameter | LearningRateSchedule:
-        """Convert a learning rate argument to a Parameter or a schedule."""
+        """Convert an optimiser's learning rate argument to a Parameter or a schedule."""
         if isinstance(rate, LearningRateSchedule):
             return rate
         if isinstance(rate, Cell):
@@ -190,7 +190,7 @@ class Optimizer(Cell):
     def _init_groups(
         self, owner: str, groups: list[dict[str, Any]], learning_rate: Rate, decay: Decay
     ) -> None:
-        """Set parameters, rates and decays from parameter groups."""
+        """Set an optimiser's Parameters, learning rates and decays from parameter groups."""
         order: list[Parameter] | None = None
         common_rate = self._rate(owner, learning_rate, "learning_rate")
         found: dict[int, _GroupEntry] = {}
@@ -423,7 +423,7 @@ class Optimizer(Cell):
 
 
 def _check_group(owner: str, group: object) -> None:
-    """Raise if a parameter group is not a dictionary of the known keys."""
+    """Raise if an optimiser's parameter group is not a dictionary of the known keys."""
     if not isinstance(group, dict):
         raise ArgumentError(
             f"{owner}: got {type(group).__name__} among groups; wanted dictionaries only"

@@ -208,7 +208,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
 
 def _flat(value: object) -> list[Tensor]:
-    """Return the Tensors of nested tuples and lists."""
+    """Return the Tensors of nested tuples and lists as a flat list."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, (tuple, list)):

@@ -11,7 +11,7 @@ __all__ = ["Callback", "RunContext", "RunParameters", "CallbackList"]
 
 
 class RunParameters(dict[str, Any]):
-    """The state of a run as attributes and as a dictionary; see `RunContext.original_args`."""
+    """State of a training or evaluation run, as attributes and as a dictionary."""
 
     def __getattr__(self, name: str) -> Any:
         try:

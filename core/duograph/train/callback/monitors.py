@@ -27,7 +27,7 @@ Handler: TypeAlias = "Callable[[RunContext], None] | None"
 
 
 class LossNotFinite(DuographError, ValueError):
-    """The loss of a step is NaN or infinite."""
+    """Error: the loss of a training step is NaN or infinite."""
 
 
 def _loss(cb_params: RunParameters) -> Any:
@@ -129,7 +129,7 @@ class TimeMonitor(Callback):
 
 
 class _Watcher(Callback):
-    """Base of the callbacks that compare a loss or metric with its best value so far."""
+    """Base class of callbacks that compare a loss or metric with its best value so far."""
 
     def __init__(self, monitor: str, mode: str, min_delta: float, patience: int) -> None:
         owner = type(self).__name__
