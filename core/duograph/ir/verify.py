@@ -138,8 +138,8 @@ def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
             for t in types[op.promote_from :]:
                 if t is not None and t.dtype is not target:  # type: ignore[union-attr]
                     return (
-                        f"an operand has dtype {t.dtype.name}, wanted {target.name} after "
-                        "promotion"  # type: ignore[union-attr]
+                        f"an operand has dtype {t.dtype.name}, "  # type: ignore[union-attr]
+                        f"wanted {target.name} after promotion"
                     )
         op.check_dtypes(types)  # type: ignore[arg-type]
         found = op.result_types(types, node.attributes)  # type: ignore[arg-type]

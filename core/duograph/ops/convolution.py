@@ -245,7 +245,8 @@ def _(x, dout, weight_shape, stride, padding, dilation, groups):
         part = x[(slice(None), slice(None), *where)].reshape(
             n, groups, weight_shape[1], size_of(out)
         )
-        dw[(slice(None), slice(None), slice(None), *k)] = (d @ np.swapaxes(part, 2, 3)).sum(0)
+        at: tuple[slice | int, ...] = (slice(None), slice(None), slice(None), *k)
+        dw[at] = (d @ np.swapaxes(part, 2, 3)).sum(0)
     return dw.reshape(weight_shape).astype(dtype)
 
 

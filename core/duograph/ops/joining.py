@@ -300,7 +300,7 @@ def split(
     return _parts(tensor, at, [min(size, n - b) for b in range(0, n, size)] or [0])
 
 
-def _cut_axis(name: str, input: Tensor, axis: int) -> int:
+def _cut_axis(name: str, input: Tensor, axis: object) -> int:
     if not input.shape:
         raise ShapeError(f"{name}: got a 0-d tensor; wanted at least one axis")
     return axis_of(name, axis, len(input.shape))

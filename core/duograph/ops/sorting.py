@@ -90,7 +90,7 @@ def _(x, axis, descending):
         nan = not_equal(key, key)
         group = select_by(nan, fill((), 1, int32), group)
         key = select_by(nan, zeros_of(key._type.plain), key)
-    lanes = (group, key, index)
+    lanes: tuple[Tensor, ...] = (group, key, index)
     block = 2
     while block <= size:
         lanes = _exchange(lanes, lead, size, block, True, descending)
