@@ -154,7 +154,7 @@ _BY_NUMPY = {d.np: d for d in ALL}
 
 
 class Type:
-    """A class of dtypes, or of values that are not tensors, as named in MindSpore's signatures.
+    """A named type class of MindSpore's signatures: a set of dtypes, or a non-tensor type.
 
     `MultitypeFuncGraph.register` takes them; `contains` tests membership of a dtype.
     """

@@ -13,28 +13,28 @@ __all__ = ["Effect", "Reads", "Writes", "IO", "Random"]
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """Something that an op does besides returning values."""
+    """Base class of side effects: things that an op does besides returning values."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Reads(Effect):
-    """Effect of an op that reads the state named by an operand."""
+    """Side effect of an op that reads the mutable state that an operand names."""
 
     operand: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Writes(Effect):
-    """Effect of an op that writes the state named by an operand."""
+    """Side effect of an op that writes the mutable state that an operand names."""
 
     operand: str
 
 
 @dataclasses.dataclass(frozen=True)
 class IO(Effect):
-    """Effect of an op that prints, raises or calls Python; such ops keep their order."""
+    """Side effect of an op that prints, raises or calls Python; such ops keep their order."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Random(Effect):
-    """Effect of an op that advances the random state by one position."""
+    """Side effect of an op that advances the random generator's state by one position."""

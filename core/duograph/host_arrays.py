@@ -20,7 +20,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def array_of(data: object, dtype: DType | None, kind: str) -> Array:
-    """Return a new C-contiguous array of `data`.
+    """Return a new C-contiguous NumPy array of a number, an array or a nested sequence.
 
     Without a dtype, Python ints give int64 (uint64 above its range), floats float32, complex
     numbers complex128, and NumPy values keep their own dtype.
@@ -64,7 +64,7 @@ def array_of(data: object, dtype: DType | None, kind: str) -> Array:
 
 
 def _array_of_int(value: int, dtype: DType | None) -> Array:
-    """Return a Python int as a 0-d array; integer dtypes narrower than 64 bits wrap around."""
+    """Return a Python int as a 0-d NumPy array; ints wrap around in dtypes below 64 bits."""
     if not -(2**63) <= value < 2**64:
         raise ArgumentValueError(f"Tensor: got {value}; wanted an int of at most 64 bits")
     natural = int64 if value < 2**63 else uint64

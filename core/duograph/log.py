@@ -41,5 +41,5 @@ def get_level() -> str:
 
 
 def set_level(level: int) -> None:
-    """Set the level: 0 debug, 1 info, 2 warning, 3 error, 4 critical."""
+    """Set the logging level: 0 debug, 1 info, 2 warning, 3 error, 4 critical."""
     logger.setLevel(_LEVELS[level])

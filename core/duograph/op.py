@@ -40,7 +40,7 @@ OPS: dict[str, Op] = {}
 
 
 class _NoGrad:
-    """The type of NO_GRAD, which a bprop returns for an operand without a gradient (an index)."""
+    """Type of NO_GRAD, which gradient rules return for operands without gradient (indices)."""
 
     def __repr__(self) -> str:
         return "NO_GRAD"
@@ -51,7 +51,7 @@ _ABSENT = object()
 
 
 class Builder(Protocol):
-    """Receives op calls: the eager builder runs them, a graph builder appends nodes."""
+    """Interface that receives op calls: eager mode runs them, graph builders add nodes."""
 
     def apply(self, op: Op, operands: Operands, attributes: AttributeDict) -> object: ...
 
@@ -63,13 +63,13 @@ numbers: dict[tuple[TensorType, type, object], Tensor] = {}
 
 
 def drop_tables() -> None:
-    """Discard every prepared call, because a rule, a plugin or the device target changed."""
+    """Clear every op's table of prepared calls after a rule, plugin or device change."""
     for known in OPS.values():
         known.table.clear()
 
 
 def rules_changed() -> None:
-    """Invalidate prepared calls, traced bodies and compiled code after a rule was replaced."""
+    """Invalidate ops' prepared calls, traced bodies and compiled code after a rule change."""
     runtime_state.rules_version += 1
     runtime_state.settings_version = object()
     for known in OPS.values():
@@ -78,7 +78,7 @@ def rules_changed() -> None:
 
 
 class Op:
-    """One op: signature, documentation and rules. Call it like the function that defined it.
+    """An op of the framework: signature, documentation and rules; calling it applies the op.
 
     Attributes:
         name: unique name, by which backends know the op.
@@ -155,7 +155,7 @@ class Op:
         self._read_signature(function)
 
     def _clear_rules(self) -> None:
-        """Set every rule slot to its default."""
+        """Set every rule of an op (type inference, gradient and others) to its default."""
         self.infer_rule: Function | None = None
         self.bprop_rule: Callable[[Attributes], Function] | None = None
         self.reference_rule: Function | None = None
@@ -186,7 +186,7 @@ class Op:
     # ---- rule slots -----------------------------------------------------------------------------
 
     def normaliser(self, rule: Function) -> Function:
-        """Slot: the signature that users call, where it differs from that of the definition.
+        """Decorator that sets an op's rule for user arguments that differ from its definition.
 
         `rule(*args, **kwargs)` takes the user's arguments. It returns the op's arguments as a
         tuple, in the order of the definition, or a finished result that is not a tuple. Framework
@@ -203,7 +203,7 @@ class Op:
         return rule
 
     def infer(self, rule: Function) -> Function:
-        """Slot: `rule(*operand_types, **attributes)` returns one TensorType or a tuple of them.
+        """Decorator that sets an op's type rule: from operand types to result type or types.
 
         Default: an element-wise op has the broadcast shape of its operands and the dtype declared
         by `result`; the body of any other composite is traced.
@@ -212,7 +212,7 @@ class Op:
         return rule
 
     def reference(self, rule: Function) -> Function:
-        """Slot: `rule(*arrays, **attributes)` computes the result with NumPy and defines the op.
+        """Decorator that sets an op's NumPy reference, `rule(*arrays, **attributes)`.
 
         Default: the body of a composite.
         """
@@ -220,7 +220,7 @@ class Op:
         return rule
 
     def scalar(self, rule: Function) -> Function:
-        """Slot: `rule(s, *scalars, **attributes)` returns the scalar expression of an element.
+        """Decorator for an op's scalar rule: `rule(s, *scalars, **attributes)` per element.
 
         Attaching it makes the op element-wise. Default for a composite with ``elementwise=True``:
         the expression that its body computes.
@@ -234,12 +234,12 @@ class Op:
         return runtime_state.scalar_of_body(s, self, scalars, attributes)
 
     def decompose(self, rule: Function) -> Function:
-        """Slot: `rule`, with the op's signature, expands the op on backends without its kernel."""
+        """Decorator that sets how other ops compute an op on backends without its kernel."""
         self.decompose_rule = rule
         return rule
 
     def bprop(self, rule: Function) -> Function:
-        """Slot: `rule(*operands, out, dout, **attributes)` returns the cotangents of the operands.
+        """Decorator for an op's gradient rule, `rule(*operands, out, dout, **attributes)`.
 
         There is one cotangent, or NO_GRAD, for each operand. Default: the body of a composite is
         differentiated.
@@ -286,7 +286,7 @@ class Op:
         return _op_by_name, (self.name,)
 
     def _make_function(self, kinds: list[str]) -> Function:
-        """Return the function that applies the op, with the fast path for its kind of signature.
+        """Generate the Python function that applies an op, with a fast path by signature kind.
 
         It looks up the prepared call by the types of the operands, and dispatches when there is
         none. `operator_function` is the variant without keywords, for Python's operators.
@@ -406,7 +406,7 @@ class Op:
         return call(*operands)
 
     def key(self, types: Sequence[TensorType | None], attributes: Attributes) -> Hashable:
-        """Return the key of `table`.
+        """Return the key of a prepared call in the op's table.
 
         Floats are replaced by their repr, which distinguishes 1.0 from 1 and -0.0 from 0.0 and
         makes NaN equal to itself.
@@ -421,7 +421,7 @@ class Op:
         return tuple(types)
 
     def bind(self, args: Sequence[object], kwargs: Attributes) -> tuple[Operands, AttributeDict]:
-        """Split the arguments of a call into operands and frozen attributes.
+        """Split the arguments of an op call into tensor operands and hashable attributes.
 
         An absent optional operand is None. The operands of a variadic op are not nested in a tuple.
         """
@@ -450,7 +450,7 @@ class Op:
         return tuple(operands), attributes
 
     def check_attributes(self, attributes: Attributes) -> None:
-        """Raise ArgumentError when an attribute does not fit its annotation."""
+        """Raise ArgumentError if an op call's attribute does not fit its annotation."""
         for name, value in attributes.items():
             accepted = self.parameters[self._index[name]].accepted
             if accepted is not None and not accepted.accepts(value):
@@ -459,13 +459,13 @@ class Op:
     # ---- types ----------------------------------------------------------------------------------
 
     def arguments(self, operands: Sequence[object]) -> Operands:
-        """Return operands as rules take them: one tuple of all operands for a variadic op."""
+        """Return op operands as its rules take them: one tuple for a variadic op."""
         return (tuple(operands),) if self.variadic else tuple(operands)
 
     def result_types(
         self, types: tuple[TensorType | None, ...], attributes: Attributes
     ) -> TensorType | tuple[TensorType, ...]:
-        """Return the type of the result, or a tuple of types, for promoted operands."""
+        """Return an op's result type, or tuple of types, for types of promoted operands."""
         if self.infer_rule is not None:
             return self.infer_rule(*self.arguments(types), **attributes)
         if (self.elementwise or self.result_dtype) and not self._computes_in_float(types):
@@ -481,7 +481,7 @@ class Op:
         return found[0] if graph.single else found
 
     def _computes_in_float(self, types: tuple[TensorType | None, ...]) -> bool:
-        """Return whether a composite mixes integer operands with float attributes."""
+        """Return whether a composite op mixes integer operands with float attributes."""
         return (
             self.is_composite
             and bool(self.real_attributes)
@@ -491,7 +491,7 @@ class Op:
     def infer_types(
         self, types: tuple[TensorType | None, ...], attributes: Attributes
     ) -> tuple[TensorType, ...]:
-        """Return the types of the results as a tuple, also for a single result."""
+        """Return the types of an op's results as a tuple, also for a single result."""
         found = self.result_types(types, attributes)
         return found if isinstance(found, tuple) else (found,)
 
@@ -528,7 +528,7 @@ def _op_by_name(name: str) -> Op:
 
 
 def dispatch(op: Op, operands: Operands, attributes: AttributeDict) -> Any:
-    """Pass an op call for which no prepared call exists to the current builder.
+    """Send an op call without a prepared call to the current builder; return its result.
 
     The builder is that of the thread; without one, that of the first operand that belongs to a
     graph; without such an operand, the eager builder.
@@ -549,7 +549,7 @@ def dispatch(op: Op, operands: Operands, attributes: AttributeDict) -> Any:
 def op(
     *, name: str | None = None, composite: bool | None = None, **options: Any
 ) -> Callable[[Function], Op]:
-    """Define an op from a function; see the module's docstring.
+    """Decorator that defines an op from a function's signature, annotations and body.
 
     Args:
         name: the op's name; default the function's, without a trailing underscore.

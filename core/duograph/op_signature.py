@@ -79,7 +79,7 @@ _ACCEPTED = {
 
 
 class Parameter:
-    """One parameter of an op.
+    """A parameter of an op's signature: a tensor operand or an attribute.
 
     Attributes:
         kind: "tensor", "optional" (a tensor or None), "list" (a sequence of tensors) or
@@ -129,7 +129,7 @@ def _kind_of(annotation: str) -> str:
 
 
 class Signature(Protocol):
-    """The part of an op that binding arguments needs."""
+    """Interface of the part of an op that binding call arguments to parameters needs."""
 
     name: str
     parameters: list[Parameter]

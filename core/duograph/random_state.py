@@ -165,7 +165,7 @@ default_generator = Generator()
 
 
 def next_state(seed: object = None, generator: Generator | None = None) -> np.ndarray[Any, Any]:
-    """Return the state of the next random op, uint32 (4,): key low and high, offset low and high.
+    """Return the next random op's uint32 (4,) state: key low, high, offset low, high.
 
     Args:
         seed: the op's own seed: the numbers then depend on it, on that of `set_seed` if it was

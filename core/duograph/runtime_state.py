@@ -94,7 +94,7 @@ class RuntimeState:
         self._lock = new_lock()
 
     def enter_derivative(self, next_sequence: Callable[[], int]) -> None:
-        """Increment the count of running derivatives; the first one sets the horizon."""
+        """Increment the count of running derivatives; the first records the tape position."""
         with self._lock:
             if not self.derivatives:
                 self.horizon = next_sequence()

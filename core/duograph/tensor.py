@@ -447,7 +447,7 @@ class Tensor(TensorMethods):
 
 
 class Placeholder:
-    """The data of a tensor that only describes a shape; None is a symbolic dimension."""
+    """Stand-in for the data of a tensor that only describes a shape; None is a free axis."""
 
     def __init__(self, shape: tuple[int | None, ...]) -> None:
         self.shape = shape
@@ -463,7 +463,7 @@ class Placeholder:
 
 
 def host_array(data: object, dtype: DType | None) -> Array:
-    """Return a new C-contiguous array of `data`, which may contain tensors.
+    """Return a new C-contiguous NumPy array of data that may contain tensors.
 
     Raises:
         DTypeError: `data` is not made of numbers.

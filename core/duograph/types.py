@@ -88,7 +88,7 @@ class TensorType:
             return TensorType._plain.setdefault((shape, dtype), made)
 
     def on(self, device: Device | None, level: int = 0) -> TensorType:
-        """Return the variant of a tensor type with a given device and recording level."""
+        """Return a tensor type with its device and derivative recording level replaced."""
         variants = self._variants
         found = variants.get((device, level))
         if found is not None:
@@ -184,7 +184,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape | None:
 def elementwise_type(
     name: str, *types: TensorType | None, dtype: DType | None = None
 ) -> TensorType:
-    """Return the type of an element-wise result: the broadcast shape, and `dtype`.
+    """Return an element-wise op's result type: the operands' broadcast shape, and `dtype`.
 
     Without `dtype` the result has the dtype of the last operand.
 

@@ -27,7 +27,7 @@ def has_cotangent(type_: ValueType) -> bool:
 
 
 def expandable(op: Op) -> bool:
-    """Return whether an op is differentiated through the ops of its body."""
+    """Return whether an op lacks a gradient rule and is differentiated through its body."""
     return op.bprop_rule is None and op.body is not None and op.differentiable
 
 
@@ -57,7 +57,7 @@ class Activity:
         self._named: dict[tuple[NamedGraph, tuple[bool, ...]], tuple[bool, ...]] = {}
 
     def results(self, graph: Graph, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return, for each graph result, whether it depends on a differentiated parameter."""
+        """Return, per graph result, whether it depends on a differentiated graph parameter."""
         key = (graph, tuple(wanted))
         found = self._graphs.get(key)
         if found is None:
@@ -74,7 +74,7 @@ class Activity:
         return found
 
     def carries(self, body: Graph, n_carry: int, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return, for each loop body parameter, whether it is active in some iteration."""
+        """Return flags: which loop body parameters depend on wanted ones in any iteration."""
         flags = list(wanted)
         while True:
             found = self.results(body, flags)[1:]

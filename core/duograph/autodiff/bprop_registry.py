@@ -86,7 +86,7 @@ class BpropRegistry:
         return decorate
 
     def get(self, prim: object) -> Callable[[Mapping[str, object]], Bprop] | None:
-        """Return the gradient rule getter in force for an op, `attributes -> bprop`, or None."""
+        """Return an op's current function from attributes to gradient rule, or None."""
         return _find(prim)[0].bprop_rule
 
 

@@ -87,11 +87,11 @@ class SwitchPlan:
         return Graph(builder.n_params, builder.types, builder.nodes, tuple(outputs), False)
 
     def active_results(self) -> list[bool]:
-        """Return, for each result of a switch, whether it is active in some branch."""
+        """Return, for each switch result, whether some branch computes it differentiably."""
         return [any(j.outputs[k] in j.active for j in self.joints) for k in range(self.n_results)]
 
     def _outer_id(self, lin: Linearized, slot_of: dict[int, int], i: int, node: GraphNode) -> int:
-        """Return the id outside a switch of residual `i` of a branch's forward graph."""
+        """Return the outer graph's value id for residual `i` of a switch branch."""
         if i < len(self.operands):
             return self.operands[i]
         if i in slot_of:
@@ -151,7 +151,7 @@ def _joined_status(statuses: Sequence[int]) -> int:
 
 
 def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph, list[int]]:
-    """Return a graph and its operands with repeated operands merged into one each."""
+    """Return a graph and operands with parameters of repeated operands merged into one."""
     unique = list(dict.fromkeys(operands))
     if len(unique) == len(operands):
         return graph, unique

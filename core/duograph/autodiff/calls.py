@@ -51,7 +51,7 @@ class RecursivePair:
         self._backwards: dict[tuple[tuple[int, ...], tuple[int, ...]], NamedGraph] = {}
 
     def build(self) -> None:
-        """Build the forward graph of a recursive function, which also returns residuals."""
+        """Build a recursive function's forward graph, which also returns residuals."""
         target, session = _graph_of(self.target), self.session
         self.joint: Joint = session.joint(target, self.wanted, session)
         self.full = lin = self.joint.full_halves()
@@ -80,7 +80,7 @@ class RecursivePair:
         return found
 
     def flagged(self, seeded: Sequence[int]) -> list[int]:
-        """Return the wanted parameters whose cotangents come with a flag.
+        """Return differentiated parameters whose cotangent has a flag that tells if it exists.
 
         Which parameters a recursive function uses differs from run to run, so all of them do,
         except those to whose cotangent it adds.

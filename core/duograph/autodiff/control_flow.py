@@ -28,7 +28,7 @@ __all__ = ["PLANS", "Plan", "Session"]
 
 
 class Plan(Protocol):
-    """Interface of a control-flow node's derivative in the reverse sweep over a graph."""
+    """Interface of derivative plans of control-flow nodes, used by the reverse sweep."""
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
         """Append a control-flow node's backward; accumulate the cotangents of its operands."""
@@ -38,7 +38,7 @@ Planner: TypeAlias = "Callable[[Joint, GraphNode, Ids, SourceSpan | None], Seque
 
 
 class Session:
-    """State shared by all graphs and sub-graphs of one linearization.
+    """Data shared by all graphs and sub-graphs while one graph is differentiated.
 
     Attributes:
         joint: makes the `Joint` of a sub-graph.

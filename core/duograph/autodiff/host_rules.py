@@ -44,7 +44,7 @@ def additive_identity(type_: ValueType) -> GraphValue:
 
 
 def filled(type_: TensorType, number: complex) -> GraphTensor:
-    """Return a tensor with every element `number`, as a node of the current graph.
+    """Append a `fill` node to the current graph; return a tensor of elements `number`.
 
     The node is appended directly: a call of `fill` has no operands, so its prepared eager call
     would be found in the table of the op.
@@ -148,7 +148,7 @@ def _pop(attributes: Mapping[str, Any]) -> Rule:
 
 
 def pop_or_identity(stack: GraphValue, types: tuple[ValueType, ...]) -> tuple[GraphValue, ...]:
-    """Pop a frame of cotangents; return (rest of the stack, *values).
+    """Pop a frame from a stack of cotangents; return (rest of the stack, *cotangents).
 
     An empty stack stays empty and gives additive identities.
     """

@@ -24,7 +24,7 @@ __all__ = ["jacrev", "jacfwd"]
 def _of_chosen(
     fn: Callable[..., Any], args: tuple[Any, ...], positions: tuple[int, ...]
 ) -> Callable[..., Any]:
-    """Return `fn` as a function of the arguments at `positions` alone, the others fixed."""
+    """Return `fn` as a function of the arguments at `positions`; other arguments are fixed."""
     for i in positions:
         if i >= len(args) or not isinstance(args[i], Tensor):
             raise ArgumentError(

@@ -37,7 +37,7 @@ def linearize(
     present: Sequence[bool],
     seeded: Sequence[bool] | None = None,
 ) -> Linearized:
-    """Differentiate `graph` with respect to the `wanted` parameters.
+    """Differentiate a graph; return its forward graph with residuals and its backward graph.
 
     Args:
         wanted: for each parameter, whether its cotangent is asked for.
@@ -94,7 +94,7 @@ class Joint:
         single: bool,
         span: SourceSpan | None,
     ) -> tuple[int, ...]:
-        """Append a forward node with known result types, and return the ids of its results."""
+        """Append a node with known result types to the forward graph; return result ids."""
         builder = self.builder
         first = len(builder.types)
         builder.types.extend(types)
@@ -103,7 +103,7 @@ class Joint:
         return results
 
     def inline(self, graph: Graph, params: Sequence[int], span: SourceSpan | None) -> list[int]:
-        """Append a graph's nodes applied to `params` to the forward; return result ids.
+        """Append a graph's nodes, applied to `params`, to the forward graph; return ids.
 
         Composite ops on active values are replaced by their bodies.
         """
@@ -138,7 +138,7 @@ class Joint:
     def _expanded(
         self, graph: Graph, node: GraphNode, operands: Ids, span: SourceSpan | None
     ) -> list[int]:
-        """Append the body of a composite op to the forward nodes.
+        """Append the ops of a composite op's body to the forward graph; return result ids.
 
         Operands that it uses several times get an alias, so that their cotangents are first summed
         within the body and then added in the order of the operands.

@@ -163,7 +163,7 @@ class _Backward:
         )
 
     def _settle_seeds(self) -> list[int]:
-        """Return the statuses of the cotangent sums, iterated to a fixed point."""
+        """Return the fixed-point statuses of the cotangents that a backward loop sums."""
         sweep, operands = self.sweep, self.plan.operands
         seeds = [ABSENT] * len(operands)
         for k in self.summed:
@@ -278,7 +278,7 @@ class _Backward:
             return builder.finish((more, rest, *found))
 
     def _step(self, s: int, kinds: list[ValueType]) -> Graph:
-        """Return the graph of one backward iteration with cotangent pattern number s.
+        """Return the graph of one backward loop iteration for cotangent pattern number `s`.
 
         It takes the values in the order of `_body` and returns the carries without the stack.
         """
@@ -353,7 +353,7 @@ def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
 
 
 def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
-    """Return `new` if the loop ran at least one iteration, else `idle`, as a graph value."""
+    """Append a run-time choice: cotangent `new` if a loop ran any iteration, else `idle`."""
     value = select(ran, (idle.value, new.value), lambda a, b: a, lambda a, b: b)
     if idle.status == PRESENT:  # then `new`, to which the first iteration added it, exists as well
         return Cotangent(value)

@@ -58,7 +58,7 @@ class GraphPlan:
             self.fast = self._lower_and_call
 
     def _lower_and_call(self, *handles: Handle) -> Any:
-        """Compile the backward graph at first use, install it as `fast`, and call it.
+        """Lower the backward graph at first use, keep its kernel as `fast`, and run it.
 
         Most plans of a program that does not train never run.
         """
@@ -109,7 +109,7 @@ class GraphPlan:
     def _replayed(
         self, node: Node, lin: Linearized, residuals: Sequence[Any], given: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """Run a backward graph op by op, so that an outer derivative records the ops."""
+        """Run a backward graph op by op so that an enclosing derivative records each op."""
         types = [lin.forward.types[i] for i in lin.residuals]
         values = [self._as_tensor(node, r, t) for r, t in zip(residuals, types, strict=True)]
         return replay(lin.backward, [*values, *given], self.device)
@@ -126,7 +126,7 @@ class GraphPlan:
 
 
 class OwnResult:
-    """A residual that is its tape node's own result, stored without a reference cycle."""
+    """A residual that is a result of its own tape node, stored without a reference cycle."""
 
     __slots__ = ("type", "_buf", "index")
 

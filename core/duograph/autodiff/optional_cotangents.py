@@ -47,7 +47,7 @@ class Cotangent:
 
 
 def flag_of(c: Cotangent | None) -> GraphScalar:
-    """Return a host bool of the graph that says whether the cotangent exists."""
+    """Return a graph value, a Python bool at run time, that tells if a cotangent exists."""
     if c is not None and c.status > PRESENT:
         assert c.flag is not None
         return c.flag
@@ -56,7 +56,7 @@ def flag_of(c: Cotangent | None) -> GraphScalar:
 
 
 def either(flags: Sequence[GraphScalar | None]) -> GraphScalar:
-    """Return the logical or of several flags, as a host bool of the graph."""
+    """Return the logical or of several run-time flags as a graph value."""
     found = flags[0]
     assert found is not None
     for flag in flags[1:]:

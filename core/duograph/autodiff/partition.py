@@ -21,7 +21,7 @@ _CHEAP = frozenset({"reshape", "broadcast_to", "cast", "to_tensor", "scalar"})
 
 @dataclasses.dataclass(frozen=True)
 class Linearized:
-    """A differentiated graph as a forward and a backward graph.
+    """A differentiated graph: a forward graph with residuals, and a backward graph.
 
     Attributes:
         forward: parameters -> (results of the graph..., extra residuals...).
@@ -125,7 +125,7 @@ def _constant_nodes(nodes: Sequence[GraphNode]) -> dict[int, GraphNode]:
 
 
 def _recompute(i: int, makers: dict[int, GraphNode], into: dict[int, GraphNode]) -> None:
-    """Collect in `into` the nodes that recompute a value from constants."""
+    """Collect in `into` the graph nodes that compute a value again from constants."""
     node = makers[i]
     into[node.results[0]] = node
     for operand in node.operands:

@@ -99,7 +99,7 @@ def detached(t: Tensor) -> Tensor:
 
 
 def ones_of(like: Tensor) -> Tensor:
-    """Return ones of the shape, dtype and device of `like`."""
+    """Return a tensor of ones with the shape, dtype and device of `like`."""
     one: Any = True if like._type.dtype.kind == "b" else 1
     made: Tensor = fill(like._type.shape, one, like._type.dtype)
     if made._type.device is not like._type.device:
@@ -108,7 +108,7 @@ def ones_of(like: Tensor) -> Tensor:
 
 
 def with_present_edge(t: Tensor) -> Tensor:
-    """Return a tensor with the value and edge that `t` has now, on a device."""
+    """Return a tensor on a device with the present value and tape edge of `t`."""
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
         made._edge = t._edge
@@ -119,7 +119,7 @@ def with_present_edge(t: Tensor) -> Tensor:
 
 
 def _alias(t: Tensor, level: int) -> Tensor:
-    """Return a tensor of the value of `t` with a new edge, to differentiate with respect to."""
+    """Return a tensor of the value of `t` with a new tape edge for a derivative's input."""
     if t._type.device is None:
         commit(t, registry.current_device())
     type_ = t._type

@@ -59,7 +59,7 @@ def with_parameters(graph: Graph, types: Sequence[ValueType], positions: Sequenc
 
 
 def reopened(graph: Graph) -> GraphBuilder:
-    """Return a builder that holds a copy of a graph, so that nodes can be appended."""
+    """Return a graph builder that holds a copy of a graph, so that nodes can be appended."""
     builder = GraphBuilder()
     builder.types = list(graph.types)
     builder.nodes = list(graph.nodes)
@@ -68,7 +68,7 @@ def reopened(graph: Graph) -> GraphBuilder:
 
 
 def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[GraphValue]) -> list[GraphValue]:
-    """Append the nodes of a graph applied to `values`, and return its outputs.
+    """Append a graph's nodes, applied to `values`, to a builder's graph; return its outputs.
 
     Unlike `GraphBuilder.inline` it keeps the source locations of the nodes.
     """
@@ -87,7 +87,7 @@ def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[GraphValue]) -
 
 
 def unread_residual(type_: ValueType) -> GraphValue:
-    """Return a filler value for a residual that only another branch produces."""
+    """Return a filler value for a residual that only another branch of a switch produces."""
     if not isinstance(type_, HostType):
         return filled(type_, 0)
     builder = current_builder()

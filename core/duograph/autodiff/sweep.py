@@ -55,7 +55,7 @@ class Sweep:
         builder.n_params = joint.graph.n_params
 
     def value(self, id_: int) -> GraphValue:
-        """Return a forward value for a gradient rule, resolving aliases of operands."""
+        """Return the forward graph's value for a gradient rule, resolving operand aliases."""
         found: GraphValue = self.builder.tensor(self.joint.alias.get(id_, id_))
         return found
 
@@ -70,7 +70,7 @@ class Sweep:
         self.cotangents[id_] = new if have is None else added(have, new)
 
     def halves(self) -> Linearized:
-        """Run the reverse sweep; return the forward and the backward graph."""
+        """Append the backward of all nodes; return separate forward and backward graphs."""
         joint, builder = self.joint, self.builder
         n_forward = len(builder.nodes)
         of_results = [(i, s) for i, s in zip(joint.outputs, self.present) if s]
@@ -113,7 +113,7 @@ class Sweep:
         )
 
     def _node(self, node: GraphNode) -> None:
-        """Append the backward of one graph node, by its plan or its op's gradient rule."""
+        """Append one graph node's backward by the gradient rule of the node's op."""
         active, builder = self.active, self.builder
         if active.isdisjoint(node.results) or active.isdisjoint(node.operands):
             return
@@ -145,7 +145,7 @@ class Sweep:
                 self.accumulate(operand, Cotangent(value, status, flag))
 
     def filled_cotangents(self, results: Sequence[int]) -> list[GraphValue]:
-        """Return the cotangents of a node's results, with zeros for missing ones."""
+        """Return the cotangents of a graph node's results, with zeros for missing ones."""
         return [
             self.cotangents[r].value
             if r in self.cotangents

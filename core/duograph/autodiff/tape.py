@@ -76,7 +76,7 @@ def edge_of(t: Tensor) -> Edge:
 
 
 class Plan(Protocol):
-    """Interface that computes the cotangents of a tape node's operands.
+    """Interface of derivative plans, which compute cotangents of a tape node's operands.
 
     Attributes:
         n_results: number of results of the node.
@@ -235,7 +235,7 @@ def _at_leaf(leaf: Edge, value: Any, create_graph: bool) -> Any:
 
 
 def _edge_type(edge: Edge) -> TensorType:
-    """Return the type, with device, of the tensor that holds a tape edge."""
+    """Return the tensor type, with device, of the value to which a tape edge belongs."""
     if isinstance(edge, Leaf):
         return edge.type
     if isinstance(edge, Output):

@@ -95,7 +95,7 @@ def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
 
 
 def _item(value: Any, axis: Axes, k: int) -> Any:
-    """Return item k of a batched vmap argument."""
+    """Return a vmap argument with its batched tensors indexed at batch position `k`."""
     if axis is None:
         return value
     if isinstance(value, (tuple, list)):

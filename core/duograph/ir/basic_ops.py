@@ -22,7 +22,7 @@ __all__ = ["cast_to", "constant", "fill", "zeros_of"]
 
 @op(name="fill", composite=False, differentiable=False)
 def fill(shape: Sequence[int], value: Any, dtype: DType):
-    """Primitive: a tensor of `shape` and `dtype` with every element `value`."""
+    """Primitive op that makes a tensor of `shape` and `dtype` with every element `value`."""
 
 
 @fill.infer
@@ -39,7 +39,7 @@ def _(shape, value, dtype):
 
 @op(name="constant", composite=False, differentiable=False)
 def constant(value: Any):
-    """Primitive of graphs: an array known while the graph is built."""
+    """Primitive op of graphs that returns an array known when the graph is built."""
 
 
 @constant.infer
@@ -54,7 +54,7 @@ def _(value):
 
 @op(name="cast", composite=False)
 def cast_to(input: Tensor, dtype: DType):
-    """Primitive: every element converted to `dtype`.
+    """Primitive op that converts every element of a tensor to `dtype`.
 
     Float to bool is ``!= 0``; float to integer truncates; complex to real keeps the real part.
     """
@@ -84,6 +84,6 @@ def _(x, out, dout, dtype):
 
 
 def zeros_of(type_: TensorType) -> Tensor:
-    """Return zeros of the given type."""
+    """Return a tensor of zeros of the given tensor type, made by the op `fill`."""
     zero: Any = False if type_.dtype.kind == "b" else 0
     return fill(type_.shape, zero, type_.dtype)

@@ -27,7 +27,7 @@ __all__ = ["GraphBuilder", "GraphTensor", "GraphValue", "current_builder", "expa
 
 
 class GraphTensor(Tensor):
-    """A tensor value of a graph under construction: a Tensor with a type and no data."""
+    """A symbolic tensor of a graph under construction: a Tensor with a type and no data."""
 
     __slots__ = ("_builder", "_id")
 
@@ -43,7 +43,7 @@ class GraphTensor(Tensor):
     numpy = asnumpy
 
     def _rebind(self, other: Tensor) -> None:
-        """Make a graph tensor refer to another value of the graph, as in-place writes require."""
+        """Make a graph tensor refer to another graph value, as an in-place write does."""
         builder = thread_state.builder or self._builder
         assert isinstance(builder, GraphBuilder)
         value = builder.operand(other, None)
@@ -89,7 +89,7 @@ class GraphBuilder:
         return self.tensor(len(self.types) - 1)
 
     def tensor(self, id_: int) -> Any:
-        """Return the graph tensor, or host value, for a value id of the graph."""
+        """Return the symbolic tensor or host value for a value id of the graph."""
         type_ = self.types[id_]
         if isinstance(type_, HostType):
             return (GraphScalar if type_ in EXAMPLES else GraphObject)(self, id_, type_)
@@ -131,7 +131,7 @@ class GraphBuilder:
         return self.append(host_constant, (), {"value": HostConstant(value)})
 
     def operand(self, value: object, like: DType | None) -> GraphTensor | None:
-        """Return an operand of an op call as a value of the graph; None stays None.
+        """Convert an op call's operand (tensor, number, array) to a graph value; keep None.
 
         A Python number takes the dtype `like` if that can hold numbers of its kind.
         """
@@ -201,7 +201,7 @@ class GraphBuilder:
         return self.append(op, tuple(values), attributes)
 
     def append(self, op: Op, values: tuple[GraphValue | None, ...], attributes: Attributes) -> Any:
-        """Append a call of an op on promoted operands; return its result or results."""
+        """Append an op call on promoted operands to the graph; return its result(s)."""
         # ops of graphs alone take host types too
         types: tuple[Any, ...] = tuple([None if v is None else v._type for v in values])
         operands = tuple([None if v is None else v._id for v in values])
@@ -248,7 +248,7 @@ class GraphBuilder:
 
     @contextmanager
     def current(self) -> Iterator[GraphBuilder]:
-        """Make a graph builder receive the thread's op calls within a `with` block."""
+        """Return a context manager that makes this graph builder receive the op calls."""
         before = thread_state.builder
         thread_state.builder = self
         try:
@@ -273,7 +273,7 @@ def trace(
     variadic: bool = False,
     attributes: Attributes | None = None,
 ) -> Graph:
-    """Trace a function of ops into a graph with one parameter per present operand type."""
+    """Trace a Python function of ops to a graph with one parameter per given operand type."""
     builder = GraphBuilder()
     values = [None if t is None else builder.parameter(t.plain) for t in types]
     with builder.current():
@@ -282,7 +282,7 @@ def trace(
 
 
 def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
-    """Return an op's body or decomposition as a graph, cached on the op."""
+    """Return the body or decomposition of an op, traced to a graph and cached on the op."""
     key = (types, op.key(types, attributes))
     found = op.expanded.get(key)
     if found is None:

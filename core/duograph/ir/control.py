@@ -109,7 +109,7 @@ def _(types, body, n_carry):
 
 @op(composite=False, graph_only=True)
 def call(operands: Sequence[Tensor], target: NamedGraph):
-    """Op that calls a named graph (`NamedGraph`). Only such calls can make a program recursive."""
+    """Op that calls a graph by name (`NamedGraph`), which allows recursive programs."""
 
 
 @call.infer
@@ -121,7 +121,7 @@ def _(types, target: NamedGraph):
 
 @op(composite=False, graph_only=True)
 def custom_call(operands: Sequence[Tensor], graph: Graph, backward: Graph, n_args: int):
-    """Op that runs a graph whose gradient the user wrote.
+    """Op that runs a graph whose derivative is a user-written backward graph.
 
     `graph` takes the operands; `backward` takes (*operands, *results, *cotangents) and returns the
     cotangents of the first `n_args` operands. The other operands are captured values.
@@ -145,7 +145,7 @@ SUBGRAPH_OPS = frozenset({switch, while_loop, call, custom_call})
 
 
 def is_single_op(graph: Graph) -> bool:
-    """Return whether a graph is one op on tensors at most, as eager mode prepares each op."""
+    """Return whether a graph has at most one node, and none with executed sub-graphs."""
     nodes = graph.nodes
     return not nodes or (len(nodes) == 1 and nodes[0].op not in SUBGRAPH_OPS)
 
@@ -194,7 +194,7 @@ def _(types):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_pop(operands: Sequence[Tensor], types: Sequence[ValueType]):
-    """Return the stack without its last frame, whether frames are left, and the frame's values.
+    """Op that pops a residual stack's last frame: returns (stack, frames left?, *values).
 
     The operand is (stack,); `types` are the types of the values. Popping an empty stack is a bug.
     """
@@ -209,7 +209,7 @@ def _(operands, types):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_holds(operands: Sequence[Tensor]):
-    """Return whether a stack has a frame, as a host bool; the operand is (stack,)."""
+    """Op that returns as a host bool whether a stack of residual frames is not empty."""
 
 
 @stack_holds.infer
@@ -268,7 +268,7 @@ _RANK = {BOOL: 0, INT: 1, FLOAT: 2}
 
 
 def scalar_type(function: str, types: Sequence[HostType]) -> HostType:
-    """The result type of a function of host numbers.
+    """Return the result type (bool, int or float) of a function of Python numbers.
 
     `int ** int` is an int here. Python returns a float for a negative exponent; the executor
     raises instead.
@@ -286,7 +286,7 @@ def scalar_type(function: str, types: Sequence[HostType]) -> HostType:
 
 @op(composite=False, graph_only=True)
 def scalar(operands: Sequence[Tensor], function: str):
-    """Apply a function in `SCALAR_FUNCTIONS` to host numbers."""
+    """Op that applies a function of `SCALAR_FUNCTIONS`, such as add, to Python numbers."""
 
 
 @scalar.infer
@@ -298,7 +298,7 @@ def _(types, function):
 
 
 class HostConstant:
-    """A Python object as an attribute.
+    """A Python object wrapped as a hashable attribute of a graph node.
 
     Two are equal if they hold equal numbers or strings of one class, or the same object.
     """
@@ -324,7 +324,7 @@ class HostConstant:
 
 @op(composite=False, graph_only=True, differentiable=False)
 def host_constant(value: HostConstant):
-    """Return a Python object that is known at compile time, as a host value."""
+    """Op whose result is a Python object that was known when the graph was built."""
 
 
 @host_constant.infer
@@ -335,7 +335,7 @@ def _(value):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def to_host(operands: Sequence[Tensor], kind: HostType):
-    """Return the only element of a tensor as a host number; waits for the device."""
+    """Op that reads the only element of a tensor as a Python number; waits for the device."""
 
 
 @to_host.infer
@@ -348,7 +348,7 @@ def _(types, kind):
 
 @op(composite=False, graph_only=True)
 def to_tensor(operands: Sequence[Tensor], dtype: DType):
-    """Return a host number as a 0-d tensor; an int wraps around to the range of the dtype."""
+    """Op that converts a Python number to a 0-d tensor; ints wrap to the dtype's range."""
 
 
 @to_tensor.infer
@@ -362,7 +362,7 @@ def _(types, dtype):
 
 
 class HostCall:
-    """A Python function that a graph calls; compared by identity and printed by name."""
+    """A Python function as a node attribute, compared by identity and printed by name."""
 
     __slots__ = ("function", "name")
 
@@ -376,7 +376,7 @@ class HostCall:
 
 @op(composite=False, graph_only=True, effects=[IO()])
 def host_call(operands: Sequence[Tensor], run: HostCall, types: Sequence[ValueType]):
-    """Call a Python function, in program order.
+    """Op by which a graph calls a Python function; such calls keep their program order.
 
     It receives an eager Tensor for each tensor operand and the object for each host value. It must
     return a tuple with an eager Tensor, or a host object, for each entry of `types`.
@@ -390,7 +390,7 @@ def _(operands, run, types):
 
 @op(composite=False, graph_only=True, effects=[Random()], differentiable=False)
 def random_state(take: HostCall):
-    """Return the state for the next random op, uint32 (4,), and advance the generator.
+    """Op that advances the random generator and returns a uint32 (4,) state for a random op.
 
     `take.function()` does both, and returns the state as an array.
     """

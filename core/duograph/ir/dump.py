@@ -33,7 +33,7 @@ class Dump:
         self.count = 0
 
     def watch(self, form: str = "") -> Callable[[str, Graph], None]:
-        """Return a callback that writes each graph of one compilation to a numbered file.
+        """Return a callback that writes each graph it receives to a numbered dump file.
 
         `form` names a form of the function, such as its backward, in file names.
         """

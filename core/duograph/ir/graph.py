@@ -62,7 +62,7 @@ class GraphNode:
 
     @property
     def graphs(self) -> tuple[Graph, ...]:
-        """The sub-graphs among a node's attributes."""
+        """The sub-graphs (branches, loop bodies) among a graph node's attributes."""
         found: list[Graph] = []
         for value in self.attributes.values():
             if isinstance(value, Graph):
@@ -73,7 +73,7 @@ class GraphNode:
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """Effects of the op, of the sub-graphs, and of the named graph that the node calls."""
+        """Side effects of a graph node: its op's, its sub-graphs', and its called graph's."""
         found = frozenset(self.op.effects)
         for graph in self.graphs:
             found |= graph.effects
@@ -104,7 +104,7 @@ class Graph:
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """Everything that running the graph does besides returning values."""
+        """Side effects of running a graph: all that it does besides returning values."""
         found = self._effects
         if found is None:
             found = frozenset()
@@ -169,7 +169,7 @@ class FrozenArray:
 def subgraph(
     graph: Graph, params: Sequence[int], nodes: Sequence[GraphNode], outputs: Sequence[int]
 ) -> Graph:
-    """Return some nodes of a graph as a separate graph with newly numbered values.
+    """Return selected nodes of a graph as a separate graph with newly numbered values.
 
     `params` are the values, defined outside `nodes`, that become its parameters.
     """

@@ -14,7 +14,7 @@ RAISING_FUNCTIONS = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift"}
 
 
 def may_divide_by_zero(node: GraphNode) -> bool:
-    """Return whether a node computes with Python numbers and may raise, as a division by 0 does.
+    """Return whether a graph node on Python numbers may raise, as a division by 0 does.
 
     As in Python, it must run even if nothing reads its result.
     """
@@ -22,7 +22,7 @@ def may_divide_by_zero(node: GraphNode) -> bool:
 
 
 def live_nodes(nodes: Sequence[GraphNode], wanted: set[int]) -> list[GraphNode]:
-    """The nodes that `wanted` values need, in order, and all nodes with effects or errors."""
+    """Return graph nodes that wanted values need, or that have side effects or may raise."""
     needed: set[int | None] = set(wanted)
     kept: list[GraphNode] = []
     for node in reversed(nodes):

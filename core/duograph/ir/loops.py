@@ -121,7 +121,7 @@ def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
 
 
 def row_length(node: GraphNode, type_: TensorType) -> int:
-    """The number of elements in a row if a reduction removes the trailing axes, else 0."""
+    """Return the elements per row that a reduction over the trailing axes sums, else 0."""
     found, ndim = reduced_axes(node, type_), len(type_.shape)
     if not found or found != list(range(ndim - len(found), ndim)):
         return 0
@@ -219,7 +219,7 @@ def fits_column_loop(body: Graph) -> bool:
 
 
 class _ColumnLoop:
-    """Collects the sizes at which the accesses of a region split its loop nest.
+    """Collects the sizes at which memory accesses of a fused region split its loop nest.
 
     Attributes:
         literals: results of `fill` and `constant` nodes, which are printed as numbers.
@@ -280,7 +280,7 @@ class _ColumnLoop:
         return all(self.read(i, shape) for i in node.operands)
 
     def read(self, i: int | None, shape: Sequence[int]) -> bool:
-        """Record a read of value `i`, broadcast to `shape`, in the column loop nest."""
+        """Record that a loop nest over columns reads value `i`, broadcast to `shape`."""
         if i is None or i in self.literals:
             return True
         if i in self.inner_gathers:
@@ -290,7 +290,7 @@ class _ColumnLoop:
         return True
 
     def gather(self, node: GraphNode, shape: Sequence[int]) -> bool:
-        """Record a gather from a region operand in the column loop nest."""
+        """Record that a loop nest over columns gathers from a fused region's operand."""
         source, indices = node.operands
         if max(source or 0, indices or 0) >= self.body.n_params:
             return False

@@ -48,10 +48,10 @@ _loaders: list[Callable[[], Optimizer]] = []
 
 
 def install_optimizer(load: Callable[[], Optimizer]) -> None:
-    """Set the graph passes that lowering uses."""
+    """Install the object through which lowering runs the graph passes."""
     _loaders[:] = [load]
 
 
 def optimizer() -> Optimizer:
-    """Return the graph passes that lowering uses."""
+    """Return the installed object through which lowering runs the graph passes."""
     return _loaders[0]()

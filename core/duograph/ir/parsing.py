@@ -47,7 +47,7 @@ class _Shown:
 
 
 def _outside(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield (index, character, bracket depth before) for each character outside strings."""
+    """Yield (index, character, bracket depth) of graph text outside string literals."""
     depth = 0
     quote = ""
     escaped = False
@@ -113,7 +113,7 @@ def _effect(text: str) -> Effect:
 
 
 def _tail(text: str) -> tuple[list[ValueType], frozenset[Effect]]:
-    """Parse the end of a graph text line, ` : type, type ! effect`, into types and effects."""
+    """Parse the end of a line of graph text, ` : type, type ! effect`; return both parts."""
     kinds, _, effects = text.partition("!")
     kinds = kinds.strip()
     if kinds and not kinds.startswith(":"):
@@ -182,7 +182,7 @@ class _Reader:
         return made
 
     def graph(self, line: str) -> tuple[Graph, tuple[list[ValueType], frozenset[Effect]]]:
-        """Read a graph from its first line on, which may declare types and effects."""
+        """Parse a graph from its header line on, which may declare types and side effects."""
         head = _HEAD.fullmatch(line.removesuffix("{").strip())
         if head is None or not line.endswith("{"):
             raise ValueError("wanted `graph(%0: type, ...) {`")
@@ -209,7 +209,7 @@ class _Reader:
 
 
 class _Scope:
-    """The values of one parsed graph, by name, and its nodes."""
+    """Values by name, and nodes, of one graph that is being parsed from text."""
 
     def __init__(self, reader: _Reader) -> None:
         self.reader = reader
@@ -264,7 +264,7 @@ class _Scope:
         return GraphNode(op, tuple(operands), {**attributes, **given}, results, single)
 
     def blocks(self) -> dict[str, Graph | tuple[Graph, ...]]:
-        """Read the sub-graphs of a node up to its closing brace."""
+        """Parse the text of a graph node's sub-graphs up to the node's closing brace."""
         made: dict[str, Graph | tuple[Graph, ...]] = {}
         while True:
             line = self.reader.next("a graph inside the node, or the closing brace")
@@ -284,7 +284,7 @@ class _Scope:
                 made[name] = (*several, self.reader.graph(rest)[0])
 
     def value(self, text: str, is_type: bool = False) -> Any:
-        """Parse the value of a node attribute."""
+        """Parse the text of a graph node's attribute to the attribute's value."""
         if text[:1] in "([":
             items = _split(text[1:-1])
             if text[0] == "(" and len(items) == 1 and not text[1:-1].rstrip().endswith(","):

@@ -56,7 +56,7 @@ def _list(items: list[str], single: bool) -> str:
 
 
 class _Writer:
-    """Writes graphs and collects the named graphs that they call."""
+    """Writer of graphs as text, which collects the named graphs that the nodes call."""
 
     def __init__(self, whole: bool, locations: bool = True) -> None:
         self.whole = whole
@@ -65,7 +65,7 @@ class _Writer:
         self.named: list[NamedGraph] = []
 
     def name(self, target: NamedGraph) -> str:
-        """Return the printed name of a named graph, made unique within the text."""
+        """Return the name of a called graph in graph text, made unique within the text."""
         found = self.names.get(id(target))
         if found is None:
             base = found = re.sub(r"[^\w.]", "_", target.name)
@@ -157,7 +157,7 @@ def _has_graphs(value: object) -> bool:
 
 
 def _blocks(node: GraphNode) -> list[tuple[str, Graph]]:
-    """Return the sub-graphs of a node, with the names of their text blocks."""
+    """Return a graph node's sub-graphs with the names of their blocks in graph text."""
     found: list[tuple[str, Graph]] = []
     for key, value in node.attributes.items():
         if isinstance(value, Graph):

@@ -23,7 +23,7 @@ EXAMPLES: dict[HostType, bool | int | float] = {BOOL: True, INT: 1, FLOAT: 1.0}
 
 
 class NeedsValue(ArgumentError):
-    """Code that runs at compile time asked for a value that is known only when the graph runs."""
+    """Error: compile-time code asked for a value that is known only when the graph runs."""
 
 
 def kind_of(value: object) -> HostType | None:
@@ -93,7 +93,7 @@ class GraphScalar(HostValue):
     __slots__ = ()
 
     def apply(self, function: str, *operands: object) -> GraphScalar:
-        """Append a call of a function in `SCALAR_FUNCTIONS` to the current graph."""
+        """Append a call of a function on Python numbers, such as add, to the current graph."""
         builder: Any = thread_state.builder or self._builder
         return builder.append(
             scalar, tuple(builder.host(v) for v in operands), {"function": function}

@@ -94,12 +94,12 @@ class _Verifier:
 
 
 def _inside(context: Context) -> str:
-    """Return the chain of nodes that encloses a sub-graph, for an error message."""
+    """Return text that names the graph nodes enclosing a sub-graph, for an error message."""
     return "".join(f"\nin a graph of\n{_near(graph, k)}" for graph, k in context)
 
 
 def _near(graph: Graph, k: int) -> str:
-    """Return the text of a node, marked, with its neighbours, for an error message."""
+    """Return a graph node's text, marked, with neighbouring nodes, for an error message."""
     return "\n".join(
         ("> " if j == k else "  ") + _line(graph, graph.nodes[j])
         for j in range(max(0, k - _NEAR), min(len(graph.nodes), k + _NEAR + 1))

@@ -71,7 +71,7 @@ CLEANUP = (
 
 
 def clean_up(graph: Graph, context: PassContext) -> Graph:
-    """Run the clean-up passes on a graph, then the passes of plugins.
+    """Run the clean-up passes, then plugins' graph passes, on a graph; return the result.
 
     A graph of one node is returned as it is: eager mode prepares each op as such a graph.
     """
@@ -106,7 +106,7 @@ PIPELINE = (
 
 
 def run(graph: Graph, context: PassContext | None = None) -> Graph:
-    """Run the optimisation passes of a jit level on a graph, and return the new graph.
+    """Run the graph passes of a jit level (O0 to O2) on a graph; return the new graph.
 
     With `set_context(debug=True)` the verifier checks the graph before the first and after each
     pass; it always checks it after those of plugins. `context.watch` sees the graph as it came
@@ -142,7 +142,7 @@ def _is_watched(context: PassContext) -> bool:
 
 
 def _show(name: str, graph: Graph, context: PassContext) -> None:
-    """Verify a graph in debug mode, and pass it to the watcher of the compilation, if any."""
+    """Verify a graph if the debug setting is on, and pass it to the dump callback, if any."""
     if settings_of.settings.debug:
         verify(graph)
     if context.watch is not None:

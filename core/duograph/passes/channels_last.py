@@ -135,7 +135,7 @@ def _count(convolutions: int) -> str:
 
 
 class _Member(NamedTuple):
-    """The channels-last form of a graph node.
+    """The op and attributes that compute a graph node in channels-last layout.
 
     Attributes:
         op, attributes: of the new node.
@@ -262,7 +262,7 @@ class _Conversion:
         return self.movement(node, rank, result)
 
     def movement(self, node: GraphNode, rank: int, result: TensorType) -> _Member | None:
-        """Return a reduction or axis movement in channels-last form, attributes permuted."""
+        """Return the channels-last form of a reduction or axis movement, its axes permuted."""
         op, traits, to_last = node.op, node.op.traits, _to_last(rank)
         attributes = dict(node.attributes)
         if traits.reduction:
@@ -364,7 +364,7 @@ class _Conversion:
         return {i: root(i) for i in list(parent)}
 
     def borders(self, roots: dict[int, int]) -> dict[int, set[int]]:
-        """Return the values to transpose where data enters or leaves each cluster."""
+        """Return, for each channels-last cluster, the values to transpose at its border."""
         found: dict[int, set[int]] = collections.defaultdict(set)
         for at, node in enumerate(self.graph.nodes):
             member = self.members.get(at)
@@ -417,7 +417,7 @@ class _Conversion:
     def append(
         self, op: Op, i: int, attributes: Attributes, node: GraphNode, result: int | None = None
     ) -> int:
-        """Append an op call on value `i`, with the source span of `node`; return its id."""
+        """Append an op call on value `i` to the converted graph; return its result's id."""
         if result is None:
             type_ = op.result_types((self.tensor(i),), attributes)
             assert isinstance(type_, TensorType)

@@ -46,7 +46,7 @@ Array = np.ndarray[Any, Any]
 def fold_constants(
     g: Rewriter, op: Op, operands: Sequence[int | None], attributes: Attributes
 ) -> Found | None:
-    """Replace an op on constants by its computed result, where the op's `folds` trait allows."""
+    """Fold an op call on constants to its result, where the op's `folds` trait allows."""
     arrays: list[Array] = []
     types: list[TensorType] = []
     for i in operands:
@@ -134,7 +134,7 @@ def _too_large(function: str, values: Sequence[Any]) -> bool:
 
 
 def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
-    """Fold the read of a constant one-element tensor to a Python number, if finite."""
+    """Fold the conversion of a constant one-element tensor to a finite Python number."""
     array = g.array(x._id, MAX_ELEMENTS)
     if array is None or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
         return None

@@ -62,7 +62,7 @@ PLAIN = PassContext()
 
 @dataclasses.dataclass(frozen=True)
 class Pass:
-    """One entry of the pass pipeline: a graph function and the conditions under which it runs.
+    """A graph pass of the pipeline: its function and the conditions under which it runs.
 
     Attributes:
         name: how dumps call it.

@@ -50,7 +50,7 @@ class _Removal:
         return Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single)
 
     def live(self, graph: Graph, wanted: Iterable[int]) -> tuple[list[GraphNode], frozenset[int]]:
-        """Return the nodes that the wanted values need, in order, and the parameters used."""
+        """Return the graph nodes that wanted values need, and the parameters they use."""
         key = (graph, tuple(wanted))
         found = self.lives.get(key)
         if found is None:
@@ -79,7 +79,7 @@ class _Removal:
         return inside(node, self.whole, self.done)
 
     def _part(self, graph: Graph, params: Sequence[int], outputs: Sequence[int]) -> Graph:
-        """Return a graph cut to the given parameters and outputs and the nodes they need."""
+        """Return a graph reduced to the given parameters, outputs and the nodes they need."""
         key = (graph, tuple(params), tuple(outputs))
         found = self.made.get(key)
         if found is None:

@@ -54,7 +54,7 @@ class _Decomposition:
         nodes: list[GraphNode],
         new_ids: dict[int | None, int | None],
     ) -> None:
-        """Append renumbered nodes, with composites expanded; record ids of results."""
+        """Append nodes to the new graph with composite ops replaced by their bodies."""
         new_ids[None] = None
         for node in source:
             operands = tuple([new_ids[i] for i in node.operands])
@@ -84,7 +84,7 @@ class _Decomposition:
     def stays(
         self, node: GraphNode, kinds: tuple[ValueType | None, ...], results: list[ValueType]
     ) -> bool:
-        """Return whether an op must not be replaced by its body: it has a kernel or can fuse."""
+        """Return whether a composite op is kept, because it has a kernel or can be fused."""
         op = node.op
         if op.body is None and op.decompose_rule is None:
             return True

@@ -96,7 +96,7 @@ def _worthwhile(grouping: Grouping) -> list[Group]:
 
 
 def _kernels(grouping: Grouping, group: Group) -> int:
-    """Return how many kernels the nodes of a fusion group would take one by one.
+    """Return how many kernel launches the nodes of a fusion group would take unfused.
 
     A scatter into a tensor of equal elements takes two: one fills that tensor.
     """

@@ -114,7 +114,7 @@ def _can_end_in_scatter(grouping: Grouping, group: Group, waits: int, at: int) -
 
 
 def _fits(grouping: Grouping, positions: list[int]) -> bool:
-    """Return whether one loop nest over columns can compute the nodes at some positions."""
+    """Return whether one loop nest over columns can compute the graph nodes at `positions`."""
     results = {r for at in positions for r in grouping.graph.nodes[at].results}
     body: Graph = grouping.region(positions, results).attributes["body"]
     return body.n_params <= grouping.limits.max_pointers and fits_column_loop(body)

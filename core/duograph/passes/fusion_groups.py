@@ -88,7 +88,7 @@ class Grouping:
         return type_
 
     def enter(self, at: int, node: GraphNode) -> None:
-        """Put a node into a fusion group, or outside all groups with a level of its own."""
+        """Assign a graph node to a fusion group, or to no group at a dependency level."""
         if self.is_literal(node):
             self.literals.add(node.results[0])
             self.level[at] = 0
@@ -107,7 +107,7 @@ class Grouping:
         return node.op is fill and self.tensor(node.results[0]).dtype.kind in "biuf"
 
     def loop_of(self, node: GraphNode) -> tuple[int, int] | None:
-        """Return (elements, row length) of the loop that can compute a node, or None."""
+        """Return (elements, row length) of a loop that can compute a graph node, or None."""
         limits = self.limits
         if node.op.is_reduction:
             source, result = self.tensor(node.operands[0]), self.tensor(node.results[0])
@@ -146,7 +146,7 @@ class Grouping:
     # ---- joining ------------------------------------------------------------------------------
 
     def join(self, at: int, node: GraphNode, n: int, row: int) -> None:
-        """Put a node with a loop of `n` elements into its operands' fusion groups or a new one."""
+        """Add a node computed by a loop of `n` elements to its operands' fusion groups."""
         groups, level = self.candidates(at, node, n, row)
         chosen = [g for g in groups if g.level == level]
         rows = {g.row for g in chosen if g.row} | ({row} if row else set())
@@ -171,7 +171,7 @@ class Grouping:
         self.home[at] = first
 
     def candidates(self, at: int, node: GraphNode, n: int, row: int) -> tuple[list[Group], int]:
-        """Return the operands' fusion groups that could compute a node, and its level.
+        """Return the operands' fusion groups that can absorb a node, and its dependency level.
 
         Gathers that only this node reads move to its level.
         """
@@ -271,7 +271,7 @@ class Grouping:
     # ---- regions ------------------------------------------------------------------------------
 
     def region(self, positions: Iterable[int], used_outside: set[int]) -> GraphNode:
-        """Return a region node that computes the nodes at some positions."""
+        """Return a fused-region node whose body is the graph nodes at some positions."""
         nodes = [self.graph.nodes[at] for at in sorted(positions)]
         outputs = tuple([r for node in nodes for r in node.results if r in used_outside])
         nodes = live_nodes(nodes, set(outputs))

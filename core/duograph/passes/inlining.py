@@ -29,19 +29,19 @@ Values = tuple[GraphValue, ...]
 
 
 def inlined(g: Rewriter, graph: Graph, xs: Values) -> Found:
-    """Append the nodes of a graph applied to the values `xs`, and return its results."""
+    """Append a graph's nodes to the rebuilt graph, with `xs` as parameters; return results."""
     return tuple([g.builder.tensor(i) for i in g.replay(graph, [x._id for x in xs])])
 
 
 def inline_branch(g: Rewriter, index: int, xs: Values, branches: tuple[Graph, ...]) -> Found | None:
-    """Inline a switch's branch if its index is known; a bad index is left for run time."""
+    """Replace a switch with a known index by its branch; keep it if the index is invalid."""
     if not 0 <= int(index) < len(branches):
         return None
     return inlined(g, branches[int(index)], xs)
 
 
 def inline_call(g: Rewriter, xs: Values, target: NamedGraph) -> Found | None:
-    """Inline a call of a named graph that is not recursive."""
+    """Replace a call of a named graph by the graph's nodes, unless the graph is recursive."""
     key = ("recursive", target)
     found = g.done.get(key)
     if found is None:

@@ -121,7 +121,7 @@ def _terms(
 def _concatenated(
     terms: list[GraphNode], k: int, graph: Graph
 ) -> tuple[tuple[int | None, ...], int, TensorType] | None:
-    """Return operand `k` of all matmuls to concatenate, the axis and the type; else None."""
+    """Return operand `k` of all matmuls of a sum, the concatenation axis and type; or None."""
     parts = tuple([term.operands[k] for term in terms])
     types = tuple([graph.types[i] for i in parts if i is not None])
     first = types[0]

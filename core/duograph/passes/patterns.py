@@ -57,7 +57,7 @@ class Value:
         self.value_names: tuple[str, ...] = (name,) if name else ()
 
     def binds(self, i: int | None, producers: Producers, found: Bindings) -> bool:
-        """Return whether value `i` matches a rewrite pattern, and bind the pattern's names."""
+        """Return whether graph value `i` matches this rewrite pattern; bind its names."""
         return found.setdefault(self.name, i) == i
 
 
@@ -152,7 +152,7 @@ class Call(Value):
         producers: Producers,
         found: Bindings,
     ) -> bool:
-        """Return whether a call's operands and attributes match a pattern, and bind names."""
+        """Return whether an op call matches this pattern, and bind the pattern's names."""
         patterns = self.operands
         missing = len(patterns) - len(operands)
         if missing > 0 or (missing < 0 and not self.rest):
@@ -222,7 +222,7 @@ def rule(statement: str, pattern: Call, replace: Callable[..., R | None]) -> Rul
 
 
 class Rules(Generic[R]):
-    """Table of rewrite rules by the op of the call replaced, tried in the given order."""
+    """Table of rewrite rules, indexed by the op whose calls they replace and kept in order."""
 
     def __init__(self, rules: Sequence[Rule[R]]) -> None:
         self.rules = tuple(rules)

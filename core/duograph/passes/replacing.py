@@ -26,7 +26,7 @@ class Replacement(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A match of a rewrite rule: the graph, the producers of its values, and the node."""
+    """Where a rewrite rule matched: the graph, the producers of its values and the node."""
 
     graph: Graph
     producers: Producers

@@ -166,7 +166,7 @@ class Rewriter:
         return known_value(x._id, self.producers)
 
     def number(self, x: GraphValue) -> Any:
-        """Return the number that all elements of a `fill` result have."""
+        """Return the fill value of a graph value that a `fill` node produces."""
         return self.producers[x._id].attributes["value"]
 
     def are_constant(self, values: Sequence[int | None]) -> bool:

@@ -55,9 +55,9 @@ PARTS = _part("query"), _part("key"), _part("value")
 
 
 def _heads(graph: Graph, found: Bindings) -> dict[str, int] | None:
-    """Return the query and key head counts, if the parts are adjacent in the last axis.
+    """Return the query and key head counts if query, key, value slices are adjacent.
 
-    None if they do not, or if they are not all of the projection.
+    None if the slices are not adjacent, or are not all of the projection.
     """
     whole = graph.types[found["projection"]]
     assert isinstance(whole, TensorType)

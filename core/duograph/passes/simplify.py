@@ -54,12 +54,12 @@ REDUCTIONS = [op for op in OPS.values() if op.traits.reduction]
 
 
 def if_shaped(x: GraphTensor, y: GraphTensor) -> GraphTensor | None:
-    """Return `x` if broadcasting it with `y` leaves its shape, else None."""
+    """Return graph value `x` if broadcasting with `y` leaves the shape of `x`, else None."""
     return x if x.shape == np.broadcast_shapes(x.shape, y.shape) else None
 
 
 def holds(wide: DType, narrow: DType) -> bool:
-    """Return whether every value of `narrow` is a value of the wider dtype `wide`."""
+    """Return whether dtype `wide` represents every value of dtype `narrow` exactly."""
     if wide.kind != narrow.kind or wide.kind == "b":
         return False
     if {wide.name, narrow.name} == {"float16", "bfloat16"}:
@@ -79,7 +79,7 @@ def is_negative_zero(value: complex) -> bool:
 
 
 def add_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | None:
-    """Remove the addition of a zero that changes no bit: -0.0, or an integer zero."""
+    """Replace `x + zero` by `x` if no bit changes: the zero is -0.0 or an integer."""
     kind = zero.dtype.kind
     if kind not in "fiu" or (kind == "f" and not is_negative_zero(g.number(zero))):
         return None

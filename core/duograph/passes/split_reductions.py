@@ -45,7 +45,7 @@ def split_reductions(graph: Graph, context: PassContext) -> Graph:
 
 
 def _trailing(node: GraphNode, types: list[ValueType], least: int) -> GraphNode | None:
-    """Return a node that reduces the trailing axes alone of a larger reduction.
+    """Return a reduction node over only the trailing ones of a reduction node's axes.
 
     None if the node reduces only these, or these have less than `least` elements.
     """

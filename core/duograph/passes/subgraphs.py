@@ -25,7 +25,7 @@ class GraphPass(Protocol):
 
 
 def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
-    """Extend a pass over one graph to all sub-graphs, innermost sub-graphs first."""
+    """Return a graph pass that applies `step` to a graph's sub-graphs, then to the graph."""
 
     @functools.wraps(step)
     def whole(graph: Graph, context: PassContext = PLAIN) -> Graph:
@@ -105,9 +105,9 @@ def has_effects(
     known: dict[Graph, bool],
     more: Callable[[GraphNode], bool] = lambda node: False,
 ) -> bool:
-    """Return whether running a node does more than return values.
+    """Return whether a graph node or its sub-graphs have side effects.
 
-    `known` caches the answer per sub-graph. `more` may count further nodes without effects.
+    `known` caches the answer per sub-graph. Nodes for which `more` returns True count as well.
     """
     if node.op not in SUBGRAPH_OPS:
         return bool(node.op.effects) or more(node)

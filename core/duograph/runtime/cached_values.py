@@ -102,7 +102,7 @@ class CachedValues:
         self._watch: _Watch | None = None
 
     def values(self) -> tuple[Handle, ...] | None:
-        """Return the values cached for the current state buffers, or None if they must be computed.
+        """Return the cached values if valid for the current state buffers, else None.
 
         None means that the call must compute everything. The caller may not hold handles of the
         state meanwhile.
@@ -130,7 +130,7 @@ class CachedValues:
             self._computing.release()
 
     def settled(self) -> bool:
-        """Return whether values are cached, or computing them is postponed for the longest time."""
+        """Return whether values are cached, or the next attempt is maximally postponed."""
         watch = self._watch
         return watch is not None and (watch.values is not None or watch.patience >= MAX_WAIT)
 
@@ -152,7 +152,7 @@ class CachedValues:
         self.drop()
 
     def _begin(self) -> None:
-        """Drop cached values and start watching the buffer handles that the state has now."""
+        """Drop cached values and start watching the state's current buffer handles."""
         self.drop()
         watch = _Watch([t._buf for t in self._tensors])
         with _lock:

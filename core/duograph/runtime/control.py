@@ -48,7 +48,7 @@ _PARTIAL = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift", "int", "flo
 
 
 class ControlNode(NamedTuple):
-    """A control-flow node of a graph, with what its implementation needs to build a call.
+    """Facts about a control-flow or host-value graph node for building its Python function.
 
     Attributes:
         backend: of the device.
@@ -65,12 +65,12 @@ class ControlNode(NamedTuple):
     lower_subgraph: LowerSubgraph
 
     def closed(self, graph: Graph) -> HandleFunction:
-        """Lower a subgraph to a function that always returns a tuple, even for a single result."""
+        """Lower a sub-graph to a function on buffer handles that always returns a tuple."""
         whole = dataclasses.replace(graph, single=False) if graph.single else graph
         return self.lower_subgraph(whole, self.device)
 
     def int_reader(self, type_: ValueType | None) -> Callable[[Any], int]:
-        """Return a function that reads a 0-d tensor or a Python number as a Python int."""
+        """Return a function that converts a 0-d tensor's handle or a number to an int."""
         if isinstance(type_, HostType):
             return int
         assert type_ is not None
@@ -101,12 +101,12 @@ def control_call(name: str, node: ControlNode) -> HandleFunction:
 
 
 def may_raise(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Return whether a host op may raise a Python error at run time, like ZeroDivisionError."""
+    """Return whether a host-value op may raise at run time, as a Python division by 0 does."""
     return name in ("to_host", "to_tensor") or attributes.get("function") in _PARTIAL
 
 
 def with_source_span(call: HandleFunction, span: object) -> HandleFunction:
-    """Wrap a node's call so that its exceptions carry the node's source span."""
+    """Wrap a graph node's function so that exceptions carry the node's source span."""
 
     def run(*values: object) -> object:
         try:
@@ -219,7 +219,7 @@ _raised_limit = _RecursionLimit()
 
 
 def _outermost(name: str, program: HandleFunction, xs: Sequence[object]) -> object:
-    """Make the outermost call of a named graph, with Python's recursion limit raised.
+    """Run a named graph's outermost call under a raised Python recursion limit.
 
     Raises:
         RecursionDepthError: the graph calls itself too deep.
@@ -274,7 +274,7 @@ def _scalar(node: ControlNode) -> HandleFunction:
 
 
 def _integer_power(x: int, y: int) -> int:
-    """Return an int raised to an int; the type of the result was fixed while compiling."""
+    """Return a Python int raised to a Python int, of the result type fixed at compile time."""
     if y < 0:
         raise ArgumentValueError(
             f"{x} ** {y}: got a negative exponent for a host int, which makes a float of it in "
@@ -362,7 +362,7 @@ def _host_call(node: ControlNode) -> HandleFunction:
 
 
 def _host_result(value: object, type_: ValueType, device: Device, host: object) -> object:
-    """Check one result of a called Python function; return its buffer handle or the object."""
+    """Check a result of a Python function that a graph called; return its handle or the object."""
     if not isinstance(type_, TensorType):
         return value
     if not isinstance(value, Tensor):

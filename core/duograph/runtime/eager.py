@@ -56,7 +56,7 @@ runtime_state.eager_builder = Eager()
 
 
 def _forget() -> None:
-    """Clear the cached calls and number tensors that depend on the current device."""
+    """Clear the eager mode's caches of op calls and number tensors after a device change."""
     drop_tables()
     _numbers.clear()
     numbers.clear()
@@ -125,7 +125,7 @@ def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | No
 
 
 def _number(value: complex | np.generic[Any], like: DType | None, device: Device) -> Tensor:
-    """Return the 0-d tensor of a number, whose dtype adapts to that of a tensor operand."""
+    """Return a number as a 0-d tensor whose dtype adapts to that of a tensor operand."""
     dtype = scalar_dtype(value) if like is None else promote_scalar(like, value)
     key = (value.__class__, repr(value), dtype, device)
     found = _numbers.get(key)
@@ -146,7 +146,7 @@ def _number(value: complex | np.generic[Any], like: DType | None, device: Device
 def _run_on_host(
     op: Op, tensors: Sequence[Tensor | None], attributes: Mapping[str, Any], device: Device
 ) -> Tensor | tuple[Tensor, ...]:
-    """Run an op whose result size depends on values, by its NumPy reference on the host."""
+    """Run an op with a value-dependent result size by its NumPy reference on the host."""
     arrays = [None if t is None else t.asnumpy() for t in tensors]
     assert op.reference_rule is not None
     found = op.reference_rule(*op.arguments(arrays), **attributes)

@@ -35,7 +35,7 @@ _new = object.__new__
 
 
 def op_graph(op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> Graph:
-    """Return a graph of one op call: the casts that type promotion asks for, then the op."""
+    """Return a graph that casts operands as type promotion requires, then calls a given op."""
     builder = GraphBuilder()
     values = [None if t is None else builder.parameter(t.plain) for t in types]
     with builder.current():
@@ -71,7 +71,7 @@ def eager_call(
 
 
 def _interpreted(graph: Graph, device: Device) -> TensorCall:
-    """Return a call that runs the ops of a composite one by one and records each.
+    """Return a function that runs the ops of a composite op's body, each recorded on the tape.
 
     Operands get edges of their own, so that their cotangents are summed inside the composite and
     then added once, in operand order: as when the composite is one node.
@@ -89,7 +89,7 @@ def _interpreted(graph: Graph, device: Device) -> TensorCall:
 
 
 class _OperandPlan:
-    """Plan of a tape edge for an operand of a composite; passes cotangents on unchanged."""
+    """Derivative plan of a tape node that passes an operand's cotangent on unchanged."""
 
     n_results = 1
     fast: TensorCall | None = None
@@ -112,7 +112,7 @@ def _with_own_edge(t: Tensor) -> Tensor:
 
 
 def _type(graph: Graph, i: int) -> TensorType:
-    """Return the type of a value of an op's graph, asserting that the value is a tensor."""
+    """Return the type of graph value number `i`, asserting that the value is a tensor."""
     found = graph.types[i]
     assert isinstance(found, TensorType)
     return found
@@ -168,7 +168,7 @@ def _plain_call(graph: Graph, types: Sequence[TensorType | None], device: Device
 
 
 def _pick(indices: Sequence[int]) -> Pick:
-    """Return a function that selects the items at `indices` from a tuple."""
+    """Return a function that maps a tuple to the tuple of its items at `indices`."""
     if not indices:
         return lambda values: ()
     if len(indices) == 1:
@@ -178,7 +178,7 @@ def _pick(indices: Sequence[int]) -> Pick:
 
 
 class _Recording:
-    """The forward of one op that also returns residuals, and the plan of its tape nodes.
+    """Forward kernel of one op with residuals, and the derivative plan of its tape nodes.
 
     Attributes:
         plan: of the node.
@@ -211,7 +211,7 @@ def _recorded_call(
     device: Device,
     plain: TensorCall,
 ) -> TensorCall:
-    """Return a call that runs an op, keeps residuals and attaches a tape node to results."""
+    """Return a function that runs an op and records the call as a tape node."""
     plan = GraphPlan(graph, wanted, device, op.name)
     if not plan.full.wrt:
         return plain
@@ -318,7 +318,7 @@ def _deep_call(
     device: Device,
     plain: TensorCall,
 ) -> TensorCall:
-    """Return a call like `_recorded_call`, for derivatives of derivatives: residuals are tensors.
+    """Return a function that runs an op and records it for nested derivatives.
 
     The graph is the op alone, so residuals are operands and results.
     """
@@ -365,7 +365,7 @@ def _deep_call(
 
 
 def _alias(t: Tensor) -> Tensor:
-    """Return another tensor of the present value, which later writes to `t` do not change."""
+    """Return a new tensor sharing the buffer of `t`, unaffected by in-place writes to `t`."""
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
         edge = t._edge
@@ -376,7 +376,7 @@ def _alias(t: Tensor) -> Tensor:
 
 
 def _promoting_call(op: Op, target: DType, attributes: Mapping[str, Any]) -> TensorCall:
-    """Return a call that casts the operands first, each cast recorded on its own."""
+    """Return a function that casts operands, recording each cast, and then runs an op."""
 
     def call(*operands: Any) -> Result:
         cast = list(operands)
@@ -392,7 +392,7 @@ def _promoting_call(op: Op, target: DType, attributes: Mapping[str, Any]) -> Ten
 
 
 def _guarded(plain: TensorCall, recorded: TensorCall) -> TensorCall:
-    """Return a call that records on the tape while a derivative runs, and else runs `plain`."""
+    """Return a function that calls `recorded` while any derivative records, else `plain`."""
 
     def call(*operands: Any) -> Result:
         return recorded(*operands) if runtime_state.derivatives else plain(*operands)

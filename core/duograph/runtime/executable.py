@@ -19,7 +19,7 @@ _NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class Executable(NamedTuple):
-    """A lowered graph as a callable on buffer handles, with its possible buffer donations.
+    """A lowered graph as a function on buffer handles, with its possible buffer donations.
 
     Attributes:
         run: from parameter handles, by position, to one result handle or a tuple of them.
@@ -38,7 +38,7 @@ class Executable(NamedTuple):
 
 
 class InvariantPart(NamedTuple):
-    """A graph split into steps that depend on unwritten state alone, and all other steps.
+    """A lowered graph split into steps that depend on unwritten state alone, and all others.
 
     Attributes:
         reads: parameters that `once` reads.
@@ -84,7 +84,7 @@ def link_steps(
 
 
 def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> HandleFunction:
-    """Return a function that returns the arguments at some positions."""
+    """Return the function of a lowered graph without steps, which selects its arguments."""
     if single:
         i = outputs[0]
         if len(params) == 1:
@@ -94,7 +94,7 @@ def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> 
 
 
 def _one_step(step: Step, n_params: int, constants: Mapping[int, Handle]) -> HandleFunction | None:
-    """Return a direct call of a one-step graph on its parameters and constants, or None."""
+    """Return a function that runs a lowered graph's only step without a loop, or None."""
     call = step.call.run
     operands = step.operands
     if n_params == 1 and len(operands) == 2:
@@ -127,7 +127,7 @@ def _loop(
     n_slots: int,
     further: Sequence[int] = (),
 ) -> HandleFunction:
-    """Return a function that runs the steps in order and drops each handle after its last use."""
+    """Return a function that runs a lowered graph's steps, freeing handles after last use."""
     keep = {*outputs, *constants, *further}
     last: dict[int, int] = {}
     for k, step in enumerate(steps):

@@ -102,7 +102,7 @@ def partition(
 
 
 class _OperandPacker:
-    """Replaces steps by variants that read an invariant operand in packed layout."""
+    """Replaces kernel steps by variants that read an operand in the kernel's packed layout."""
 
     def __init__(self, invariant: Collection[int], sizes: list[int]) -> None:
         self.invariant = invariant
@@ -124,7 +124,7 @@ class _OperandPacker:
         return each
 
     def step(self, each: Step) -> Step:
-        """Replace a step by its variant on the first invariant operand that has a packed layout."""
+        """Return a kernel step's variant with its first packable invariant operand packed."""
         for k, offer in each.call.packings.items():
             slot = each.operands[k]
             packing = offer() if slot in self.invariant else None
@@ -145,7 +145,7 @@ def _pack_step(packing: Packing, slot: int, packed: int) -> Step:
 
 
 def _with_packed(step: Step, packing: Packing, k: int, packed: int) -> Step:
-    """Return a step that reads operand `k` in the kernel's packed layout."""
+    """Return a kernel step changed to read operand `k` in a packed memory layout."""
     operands = (*step.operands[:k], packed, *step.operands[k + 1 :])
     return dataclasses.replace(step, call=packing.call, operands=operands)
 
@@ -153,7 +153,7 @@ def _with_packed(step: Step, packing: Packing, k: int, packed: int) -> Step:
 def share_packed_operands(
     instructions: Sequence[Instruction], sizes: list[int]
 ) -> list[Instruction]:
-    """Pack an operand once per call where several steps would each pack the operand.
+    """Pack an operand once per run of a graph where several kernel steps would each pack it.
 
     Such as the weights that a recurrent layer multiplies with at every time step.
 

@@ -51,7 +51,7 @@ def fallback(
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
-    """Return a call that runs an op without a kernel on the host, if settings allow that.
+    """Return a function that runs an op without a kernel on the host, if settings allow.
 
     Raises:
         UnsupportedOpError: it does not.
@@ -95,7 +95,7 @@ def host_call(
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
-    """Return a call that copies out, runs the op's reference on NumPy arrays and copies in."""
+    """Return a function that runs an op's NumPy reference on copies of device operands."""
     reference = op.reference_rule
     assert reference is not None
     single = len(results) == 1

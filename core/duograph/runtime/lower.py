@@ -36,7 +36,7 @@ def lower(
     level: str = "O0",
     notes: list[str] | None = None,
 ) -> HandleFunction:
-    """Lower a graph for a device; return a function from parameter to result handles."""
+    """Run the graph passes and lower a graph to a function on a device's buffer handles."""
     return lower_program(graph, device, watch, level, notes).run
 
 

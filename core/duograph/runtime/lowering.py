@@ -103,7 +103,7 @@ class Lowering:
         return slot
 
     def parameters(self, graph: Graph) -> list[int]:
-        """Return new slots for the parameters of a graph."""
+        """Allocate and return slots, numbers of run-time values, for a graph's parameters."""
         return [self.slot(type_) for type_ in graph.types[: graph.n_params]]
 
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
@@ -158,7 +158,7 @@ class Lowering:
         types: Types,
         results: Sequence[ValueType],
     ) -> list[int]:
-        """Append a control-flow or host-value op that runs in Python; return its result slots."""
+        """Append a step that runs a control-flow op in Python; return its result slots."""
         name = node.op.name
         call = control_call(
             name,
@@ -178,7 +178,7 @@ class Lowering:
         results: tuple[Handle, ...],
         is_result: bool,
     ) -> list[int]:
-        """Append an op on tensors: by its kernel, else its composite body, else on the host."""
+        """Lower a tensor op to its kernel, else its body, else its reference on the host."""
         op = node.op
         call = kernel(self.backend, op, types, node.attributes, self.device)
         pure = call is not None and not op.effects
@@ -200,7 +200,7 @@ class Lowering:
         return self.step(node, call, operands, results, pure)
 
     def constant(self, node: GraphNode, type_: ValueType) -> int:
-        """Copy a constant array to the device, or keep a Python object; return the slot."""
+        """Assign a slot to a constant, an array copied to the device or a Python object."""
         slot = self.slot(type_)
         value = node.attributes["value"]
         if node.op.name == "host_constant":
@@ -220,7 +220,7 @@ class Lowering:
         results: Sequence[ValueType],
         pure: bool = False,
     ) -> list[int]:
-        """Append a step that runs a prepared call; return the slots of its results."""
+        """Append an instruction that runs a prepared kernel call; return its result slots."""
         slots = [self.slot(t) for t in results]
         self.steps.append(
             Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure)
@@ -230,7 +230,7 @@ class Lowering:
     def host_step(
         self, node: GraphNode, operands: Sequence[int], types: Types, results: Sequence[ValueType]
     ) -> list[int]:
-        """Append an op on Python numbers that a native program can run; return its result slots."""
+        """Append an instruction that computes with Python numbers; return its result slots."""
         slots = [self.slot(t) for t in results]
         made = HostStep(
             node.op.name, tuple(operands), tuple(slots), (*types, *results), node.attributes
@@ -241,7 +241,7 @@ class Lowering:
         return slots
 
     def inside(self, graph: Graph, slots: list[int]) -> tuple[list[Instruction], list[int]]:
-        """Lower a loop body or branch to separate instructions; return them and output slots."""
+        """Lower a loop body or branch; return its instruction list and its output slots."""
         before, self.steps = self.steps, []
         self.depth += 1
         found = self.graph(graph, slots, set(), False)
@@ -250,7 +250,7 @@ class Lowering:
         return made, found
 
     def loop(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append a while loop; each carry has two buffers, which swap after every iteration."""
+        """Append a while loop instruction; return the slots of the loop-carried values."""
         body: Graph = node.attributes["body"]
         n = node.attributes["n_carry"]
         first, carried, rest = operands[0], operands[1 : 1 + n], operands[1 + n :]
@@ -273,7 +273,7 @@ class Lowering:
         return carries
 
     def choice(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append a switch, whose result slots alias the results of the branch that runs."""
+        """Append a switch instruction; result slots alias those of the branch that runs."""
         branches: Sequence[Graph] = node.attributes["branches"]
         kinds = [branches[0].types[i] for i in branches[0].outputs]
         results = [self.slot(t) for t in kinds]
@@ -287,7 +287,7 @@ class Lowering:
         return results
 
     def alias(self, slot: int, type_: ValueType) -> int:
-        """Append an instruction that makes a new slot share a slot's memory; return the new."""
+        """Append an instruction that lets a new slot share a slot's memory; return the new."""
         made = self.slot(type_)
         self.steps.append(Alias(slot, made))
         self.aliases.add(made)
@@ -300,7 +300,7 @@ class Lowering:
         further: Sequence[int],
         outputs: Sequence[int],
     ) -> HandleFunction | None:
-        """Return a function that runs instructions one by one, or None if loops or branches occur.
+        """Return a function that runs lowered instructions in order; None for loops, branches.
 
         Args:
             further: slots of handles that are passed after the parameters.
@@ -333,6 +333,6 @@ class Lowering:
 
 
 def _copy(backend: Backend, device: Device, type_: TensorType, handle: object) -> object:
-    """Return a handle to a copy of a buffer on the same device."""
+    """Return the handle of a new buffer with a copy of a tensor's data on the same device."""
     array = backend.copy_out(handle, type_.shape, type_.dtype.np, device.index)
     return backend.copy_in(np.array(array), device.index)

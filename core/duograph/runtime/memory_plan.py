@@ -56,7 +56,7 @@ class MemoryPlan(NamedTuple):
 
     @property
     def peak(self) -> int:
-        """Bytes that a call allocates besides parameters and constants, with all donations."""
+        """Bytes that one run of a lowered graph allocates, with all buffers donated."""
         return self.arena + self.results
 
 
@@ -129,7 +129,7 @@ class _Lifetimes:
             self.last_failure = self.now
 
     def host(self, each: HostStep) -> None:
-        """Record the reads and writes of a host step, which may raise and overwrites no operand.
+        """Record the slots that an instruction on Python values reads and writes.
 
         Values popped from a stack live in the stack's own memory.
         """
@@ -144,7 +144,7 @@ class _Lifetimes:
                 self.sources.setdefault(slot, [])
 
     def loop(self, each: Loop) -> None:
-        """Record the accesses of a loop; outside values that the loop reads live until its end."""
+        """Record slots that a loop accesses; outside values it reads live until its end."""
         begin = self.now
         ring = [slot for carry in each.carries for slot in carry]
         self.pinned.update(ring)
@@ -235,7 +235,7 @@ def _donations(
     updates: Mapping[int, int],
     results: Mapping[int, None],
 ) -> dict[int, int]:
-    """Return the outputs that can overwrite the buffer of the parameter that they replace."""
+    """Return the graph outputs that can overwrite the buffer of the parameter they replace."""
     writers = {slot: (now, step) for now, step in lives.steps for slot in step.results}
     found = {}
     for position, parameter in updates.items():
@@ -258,7 +258,7 @@ def _donations(
 
 
 def _over(step: Step, operand: int, result: int) -> bool:
-    """Return whether a kernel may write a given result over a given operand's memory."""
+    """Return whether a kernel step may write a given result into a given operand's memory."""
     if step.operands.count(operand) != 1:
         return False
     pair = step.operands.index(operand), step.results.index(result)

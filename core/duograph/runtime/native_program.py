@@ -31,7 +31,7 @@ def native_program(
     notes: list[str],
     stepwise: Callable[[], HandleFunction],
 ) -> Executable | None:
-    """Plan memory and link a graph into one native program; None if the backend cannot.
+    """Plan memory and link a lowered graph to one native program; None if the backend cannot.
 
     Args:
         work: the lowered graph.
@@ -90,7 +90,7 @@ def _planned(
     outputs: Sequence[int],
     updates: Mapping[int, int],
 ) -> tuple[Program, str]:
-    """Plan the memory of instructions; return the backend program and a line about the plan."""
+    """Make the memory plan of instructions; return the backend program and a log line."""
     slots = list(outputs)
     for position, slot in enumerate(slots):
         if slot in work.constants or slot in work.aliases:  # a result has memory of its own
@@ -122,7 +122,7 @@ def _executable(
     stepwise: Callable[[], HandleFunction] | None,
     n_params: int,
 ) -> Executable:
-    """Wrap a native program, which takes a list of handles, as an executable.
+    """Wrap a native program, which takes a list of buffer handles, as an `Executable`.
 
     Args:
         draws: return the last parameters, the states of the random generator.

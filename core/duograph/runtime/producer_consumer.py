@@ -1,4 +1,4 @@
-"""Fuses a step with the only step that reads its result, where the backend can fuse the two.
+"""Fuses a kernel step of a lowered graph with the only step that reads its result.
 
 `runtime.lower` runs this on the instructions of every graph above level O0. The pass must not move
 a step past an instruction that writes memory that existed before it.
@@ -19,7 +19,7 @@ __all__ = ["fuse_producer_consumer"]
 def fuse_producer_consumer(
     instructions: Sequence[Instruction], outputs: Collection[int]
 ) -> list[Instruction]:
-    """Fuse each step with the only later step that reads its result, where the backend can.
+    """Fuse each kernel step with the only later step reading its result, where possible.
 
     The producer's `PreparedCall.fuse_consumer` makes the fused call. Only steps lie between the
     two, and these write nothing that existed before.

@@ -24,7 +24,7 @@ _warned: set[str] = set()
 
 
 def cannot_compile(device: Device) -> str | None:
-    """Return why a device's backend cannot compile fused regions, or None; warn the first time."""
+    """Return why a backend cannot compile fused regions, or None; warn the first time."""
     backend = registry.backend(device.name)
     problem = backend.compiles(device.index)
     if problem is not None and type(backend).compile is not Backend.compile:

@@ -18,13 +18,13 @@ _ATTRIBUTE = (
 
 
 def mark_source(error: BaseException, spans: Sequence[Any]) -> None:
-    """Attach source spans, innermost last, to an exception that carries none yet."""
+    """Attach spans of user source lines, innermost last, to an exception without any."""
     if not hasattr(error, _ATTRIBUTE):
         with contextlib.suppress(AttributeError):  # an exception class that allows no attributes
             setattr(error, _ATTRIBUTE, spans)
 
 
 def source_of(error: BaseException) -> Sequence[Any] | None:
-    """Return the source spans attached to an exception, or None."""
+    """Return the spans of user source lines attached to an exception, or None."""
     found: Sequence[Any] | None = getattr(error, _ATTRIBUTE, None)
     return found
