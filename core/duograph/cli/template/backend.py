@@ -49,7 +49,7 @@ class Memory:
 
 
 class Template(Backend):
-    """The Template backend; `duograph.backend.protocol.Backend` has defaults for other methods."""
+    """Example backend; `duograph.backend.protocol.Backend` has defaults for all other methods."""
 
     name = "Template"
     # Other dtypes raise an error that names these. These five are required.
