@@ -31,7 +31,6 @@ SEAM = (
 # The build of the CPU backend prints a kernel for every op, so it fills the op table first.
 EXCEPTIONS = {
     "backend_cpu/duograph_cpu/generate.py": {"duograph.ops"},
-    "backend_cpu/duograph_cpu/fused_regions.py": {"duograph.passes.fusion"},
 }
 
 

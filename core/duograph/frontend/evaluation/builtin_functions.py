@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...dtype import as_dtype, float32, promote, scalar_dtype
+from ...dtype import as_dtype, promote, scalar_dtype
 from ...errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import to_tensor
@@ -433,8 +433,6 @@ def _converted(ev: Evaluation, data: Value, dtype: Value) -> Value:
         parts = [_converted(ev, x, wanted) if depends_on_graph(x) else Tensor(x) for x in data]
         if wanted is None:
             wanted = functools.reduce(promote, [p.dtype for p in parts])
-            if wanted is float32 and not parts:
-                wanted = float32
         return stack_by([p.astype(wanted) for p in parts], 0)
     if isinstance(data, GraphObject):
         raise NeedsValue(

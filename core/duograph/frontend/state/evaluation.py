@@ -24,9 +24,6 @@ from .journal import Journal, Key
 from .outside import OutsideLocations
 from .ownership import Ownership
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["Evaluation"]
 
 
