@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .dtype import DType, float32, promote
-from .errors import ArgumentError, DTypeError, UnsupportedOpError
+from .errors import ArgumentError, DTypeError, GradientError, UnsupportedOpError
 from .op_signature import documented, freeze, has_body, parameters_of, plain_call, values_of
 from .runtime_state import runtime_state, thread_state
 from .traits import ACCUMULATED, NO_TRAITS, Traits
@@ -377,6 +377,7 @@ class Op:
                 and not kwargs
                 and not runtime_state.staging
                 and float not in map(type, args[k:])
+                and (k or thread_state.device is None)
             ):
                 try:
                     if k == 1:
@@ -409,8 +410,10 @@ class Op:
         """Return the key of a prepared call in the op's table.
 
         Floats are replaced by their repr, which distinguishes 1.0 from 1 and -0.0 from 0.0 and
-        makes NaN equal to itself.
+        makes NaN equal to itself. Without operands, the device that the thread chose is part of it.
         """
+        if not types and thread_state.device is not None:
+            return (thread_state.device, *map(repr, attributes.values()))
         if attributes:
             return (
                 *types,
@@ -430,7 +433,10 @@ class Op:
         for p, value in zip(self.parameters, values_of(self, args, kwargs), strict=True):
             kind = p.kind
             if kind == "attribute":
-                attributes[p.name] = freeze(value)
+                try:
+                    attributes[p.name] = freeze(value)
+                except GradientError as error:
+                    raise GradientError(f"{self.name}: {p.name}: {error}") from None
             elif kind == "list":
                 if not isinstance(value, (list, tuple)):
                     raise ArgumentError(

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..backend import registry
+from ..errors import DeviceError
 from ..frontend.types import Value
 from ..placement import commit
 from ..tensor import Tensor
@@ -66,4 +67,9 @@ def read_input(
         return held
     if held._type.device is None:
         commit(held, device)
+    elif held._type.device is not device:
+        raise DeviceError(
+            f"jit: got {name!r} on {held._type.device} in a function that was compiled for "
+            f'{device}; wanted all on one device: move it with move_to("{device}")'
+        )
     return held._buf

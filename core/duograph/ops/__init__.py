@@ -95,6 +95,7 @@ from . import (
     state,
     statistics,
     tensor_types,
+    transfers,
     trigonometry,
     value_sizes,
 )
@@ -182,6 +183,7 @@ FAMILIES = (
     rolling,
     repeating,
     tensor_types,
+    transfers,
     value_sizes,
     segments,
     slicing,
