@@ -188,7 +188,7 @@ def transpose(device: GridDevice, types: Types, results: Types, *, perm: Sequenc
 
 @kernel("concat")
 def concat(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan:
-    """Return the launch plan of a concatenation: each operand is copied into its part."""
+    """Return the launch plan of a concatenation: one copy of each operand into the result."""
     (out,) = results
     steps = dense(out.shape)
     launches, at = [], 0
@@ -210,8 +210,7 @@ def slice_update(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> Plan:
-    """Return the launch plan that copies a tensor, then the update over a slice of the
-    copy.
+    """Return the launch plan that copies a tensor, then writes the update over a slice of the copy.
     """
     x, v = types
     steps = dense(x.shape)
@@ -232,7 +231,7 @@ def pad_constant(
     high: Sequence[int],
     value: Any,
 ) -> Plan:
-    """Return the launch plan of padding: fill with the value, then copy the operand
+    """Return the launch plan of padding: fill the result with a value, then copy the operand
     inside.
     """
     (x,), (out,) = types, results
@@ -260,7 +259,7 @@ def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> 
 def each_launch(
     device: GridDevice, k: Kernel, n: int, text: str, independent: bool = True
 ) -> Launch:
-    """Return the launch of a kernel that executes one statement for each `i` below n."""
+    """Return the launch of a kernel that executes the statement `text` for each `i` below n."""
     grain = stretch(device, n)
     if device.serial:
         k.stretch("n", grain)
