@@ -1,6 +1,7 @@
-"""NumPy arrays made of what users pass for a tensor: numbers, nested sequences, arrays.
+"""Converts what users pass for a tensor (numbers, nested sequences, arrays) to NumPy arrays.
 
-`Tensor` and `Parameter` are built from these arrays. The functions know nothing of tensors; a caller
+`Tensor` and `Parameter` are built from these arrays. The functions know nothing of tensors; a
+caller
 replaces tensors inside a sequence by arrays first.
 """
 
@@ -64,7 +65,8 @@ def array_of(data: object, dtype: DType | None, kind: str) -> Array:
 
 
 def _array_of_int(value: int, dtype: DType | None) -> Array:
-    """Return a Python int as a 0-d NumPy array; ints wrap around in dtypes below 64 bits."""
+    """Return a Python int as a 0-d NumPy array; it wraps around in integer dtypes too small for it.
+    """
     if not -(2**63) <= value < 2**64:
         raise ArgumentValueError(f"Tensor: got {value}; wanted an int of at most 64 bits")
     natural = int64 if value < 2**63 else uint64
@@ -82,7 +84,8 @@ def _array_of_sequence(data: object, kind: str) -> Array:
 
 
 def _sequence_dtype(data: object, array: Array) -> DType | None:
-    """Return float32 for a sequence of Python floats, which NumPy makes float64; else None."""
+    """Return float32 for a sequence of Python floats (which NumPy would make float64), else None.
+    """
     if (array.dtype == np.float64 or array.size == 0) and not _has_numpy(data):
         return float32
     return None
@@ -95,7 +98,7 @@ def _has_numpy(data: object) -> bool:
 
 
 def shape_tuple(shape: object) -> tuple[int, ...]:
-    """Return a shape given as an int or a sequence of ints as a tuple.
+    """Convert a shape, given as an int or a sequence of ints, to a tuple.
 
     Raises:
         ArgumentError: it is neither.

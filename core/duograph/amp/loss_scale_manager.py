@@ -1,4 +1,4 @@
-"""Loss scale managers, the objects that `Model` and `build_train_network` scale losses with."""
+"""Loss scale managers, which tell `Model` and `build_train_network` how to scale the loss."""
 
 from __future__ import annotations
 

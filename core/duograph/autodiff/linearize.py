@@ -194,7 +194,7 @@ _WITHOUT_GRADIENT = {"format", "join", "str", "repr", "tensor object"}
 def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
     """Return whether a call of a Python function may return what depends on its operands.
 
-    Then compilation fails, because no compiled gradient can pass through Python.
+    If so, the gradient cannot be compiled: it would have to pass through Python.
     """
     if node.attributes["run"].name in _WITHOUT_GRADIENT:
         return False
