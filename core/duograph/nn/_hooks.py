@@ -1,8 +1,8 @@
-"""Hooks of Cells: registration, handles, and the call of a Cell that has hooks.
+"""Hooks of Cells (network layers): registering and removing them, and calling a Cell with hooks.
 
 `Cell` registers hooks here and `_calls` runs them. A forward hook is plain Python around
-`construct`. A backward hook needs the cotangents, so the inputs and outputs of the Cell pass
-through identity functions whose bprop calls the hooks.
+`construct`. A backward hook needs the gradients, so the inputs and outputs of the Cell pass
+through identity functions whose gradient rule calls the hooks.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _as_tuple(value: Any) -> Values:
 
 
 def _intercept_cotangents(values: Values, rule: Callable[[Values], Values]) -> Values:
-    """Return `values` unchanged; in the backward pass, `rule` maps their Tensors' cotangents."""
+    """Return values unchanged; in the backward pass, `rule` maps the gradients of the Tensors."""
     positions = [i for i, t in enumerate(values) if isinstance(t, Tensor)]
     if not positions:
         return values

@@ -1,4 +1,4 @@
-"""Walks over a tree of Cells: paths and names, state dictionaries, the printed form.
+"""Walks over a tree of Cells (network layers): names, state dictionaries, the printed form.
 
 The methods of `Cell` of the same names call these functions. Only `load_state_dict` writes.
 """

@@ -161,7 +161,10 @@ class Cell:
             object.__setattr__(self, name, value)
 
     def _members(self, kind: str) -> Members[Any]:
-        """Return a member dictionary (`_params`, `_cells` or `_buffers`) of this Cell."""
+        """Return the dictionary of this Cell's Parameters, child Cells or buffers.
+
+        `kind` is `_params`, `_cells` or `_buffers`.
+        """
         found = self.__dict__.get(kind)
         if found is None:
             raise AttributeError(
@@ -170,7 +173,9 @@ class Cell:
         return found
 
     def _replace_parameter(self, name: str, value: object) -> None:
-        """Assign None, or the values of a Tensor, to the attribute of a Parameter."""
+        """Set the attribute that holds a Parameter to None, or the Parameter to the values of a
+        Tensor.
+        """
         if value is None:
             self._params[name] = None
         elif isinstance(value, Tensor):
@@ -418,8 +423,9 @@ class Cell:
         return self
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
-        """Set this Cell's `requires_grad` flag, which records that gradients are wanted; return the
-        Cell.
+        """Set this Cell's flag `requires_grad`, which records that gradients are wanted.
+
+        Returns the Cell.
         """
         self.requires_grad = requires_grad
         return self

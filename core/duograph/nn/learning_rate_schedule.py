@@ -1,4 +1,4 @@
-"""Learning rates as functions of the step: Cells that an optimiser calls with its global_step.
+"""Learning rate schedules: Cells that an optimiser calls with the number of the step.
 
 `dynamic_lr` has the same formulas as lists.
 """

@@ -145,7 +145,7 @@ class Optimizer(Cell):
     # ---- construction ---------------------------------------------------------------------------
 
     def _rate(self, owner: str, rate: Rate, name: str) -> Parameter | LearningRateSchedule:
-        """Convert an optimiser's learning rate argument to a Parameter or a schedule."""
+        """Convert the learning rate argument of an optimiser to a Parameter or a schedule."""
         if isinstance(rate, LearningRateSchedule):
             return rate
         if isinstance(rate, Cell):
@@ -243,8 +243,7 @@ class Optimizer(Cell):
         entries: list[_GroupEntry],
         common_rate: Parameter | LearningRateSchedule,
     ) -> None:
-        """Set the optimiser's learning rate, decay and other lists with one entry for each
-        Parameter.
+        """Set the optimiser's lists (learning rate, decay, ...), with one entry for each Parameter.
         """
         self.parameters = _unique(owner, [e.parameter for e in entries])
         if self.is_group_lr:
@@ -402,8 +401,7 @@ class Optimizer(Cell):
                 )
 
     def _state(self, prefix: str, init: Init = "zeros") -> ParameterTuple:
-        """Create an optimiser state Parameter ``prefix.name`` for each Parameter, of its shape and
-        dtype.
+        """Create a state Parameter, named ``prefix.name``, for each of the optimiser's Parameters.
         """
         found = []
         for p in self.parameters:
@@ -461,8 +459,9 @@ def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
 
 
 def _decay(owner: str, value: object) -> Decay:
-    """Return the `weight_decay` argument of an optimiser; raise unless a number of 0 or more, or a
-    Cell.
+    """Check the `weight_decay` argument of an optimiser and return it.
+
+    It must be a Cell or a number of 0 or more.
     """
     if isinstance(value, Cell):
         return value
