@@ -18,7 +18,8 @@ from ..case import CUBE, FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, S
 
 
 def lists(*rows: tuple[Any, ...]) -> Samples:
-    """Return a generator of test samples for an op on a list of tensors, one per list of shapes."""
+    """Return a function that yields test samples of an op on lists of tensors, given their shapes.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         for kind, shapes, *args in rows:

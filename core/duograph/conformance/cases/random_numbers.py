@@ -1,6 +1,4 @@
-"""Cases of the random primitives and composites: functions of a state, so their results are known
-to the bit.
-"""
+"""Conformance test cases of random ops; a generator state determines their results to the bit."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ def drawn(make: Make, *rest: Any) -> Iterator[Sample]:
 
 
 def floating(make: Make) -> Iterator[Sample]:
-    """Yield test samples of a random op that draws numbers of a floating dtype."""
+    """Yield test samples of a random op whose numbers have a floating dtype."""
     return drawn(make, make.dtype)
 
 

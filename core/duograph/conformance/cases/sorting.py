@@ -15,7 +15,7 @@ from ..case import FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples
 
 
 def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
-    """Return a generator of test samples for a sorting op: distinct elements, ties and NaN."""
+    """Return a function that yields test samples of a sorting op: distinct elements, ties, NaN."""
 
     def samples(make: Make) -> Iterator[Sample]:
         for call in calls:
@@ -32,7 +32,7 @@ def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
 
 
 def arranged(x: Array, axis: int, descending: bool) -> Any:
-    """Compute a stable argsort along an axis in NumPy; NaN comes last, ties keep their order."""
+    """Return a stable argsort along an axis computed in NumPy, NaN last, to test against."""
     sign = -1 if descending else 1
 
     def key(row: Array) -> Any:
