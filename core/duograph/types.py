@@ -8,7 +8,7 @@ types; the module knows nothing of tensors or graphs.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ._locks import new_lock
 from .dtype import DType
