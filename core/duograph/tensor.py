@@ -35,8 +35,7 @@ _named_initializer: Callable[[object, tuple[int, ...]], Initializer] | None = No
 
 
 def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initializer]) -> None:
-    """Set the function that finds an Initializer by name or number, for ``Tensor(init="zeros")``.
-    """
+    """Set the function that finds an Initializer by name or number, for ``Tensor(init="zeros")``."""
     global _named_initializer
     _named_initializer = find
 
@@ -148,8 +147,7 @@ class Tensor(TensorMethods):
         return made
 
     def _rebind(self, other: Tensor) -> None:
-        """Make this tensor take the buffer, type and tape edge of another, as in-place writes do.
-        """
+        """Make this tensor take the buffer, type and tape edge of another, as in-place writes do."""
         builder = staged_builder()
         if builder is not None:
             builder.write_state(self, other)

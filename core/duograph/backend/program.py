@@ -89,8 +89,7 @@ class Copy:
 
 @dataclasses.dataclass(frozen=True)
 class Alias:
-    """Program instruction that makes the target slot name the source slot's memory, without a copy.
-    """
+    """Program instruction that makes the target slot name the source slot's memory, without a copy."""
 
     source: int
     target: int
@@ -173,8 +172,7 @@ class Program:
 
 
 def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
-    """Yield all kernel and host calls among a program's instructions, also in loops and branches.
-    """
+    """Yield all kernel and host calls among a program's instructions, also in loops and branches."""
     for each in instructions:
         if isinstance(each, (Step, HostStep)):
             yield each

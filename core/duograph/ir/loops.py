@@ -78,8 +78,7 @@ def dense_strides(shape: Sequence[int]) -> list[int]:
 
 
 def merged_strides(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (size, stride) for each axis, with contiguous axes merged and axes of size 1 left out.
-    """
+    """Return (size, stride) for each axis, with contiguous axes merged and axes of size 1 left out."""
     found: list[tuple[int, int]] = []
     for size, stride in zip(sizes, strides, strict=True):
         if size == 1:
@@ -122,8 +121,7 @@ def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
 
 
 def row_length(node: GraphNode, type_: TensorType) -> int:
-    """Return how many elements a reduction over trailing axes combines into one; 0 for other axes.
-    """
+    """Return how many elements a reduction over trailing axes combines into one; 0 for other axes."""
     found, ndim = reduced_axes(node, type_), len(type_.shape)
     if not found or found != list(range(ndim - len(found), ndim)):
         return 0
@@ -285,8 +283,7 @@ class _ColumnLoop:
         return all(self.read(i, shape) for i in node.operands)
 
     def read(self, i: int | None, shape: Sequence[int]) -> bool:
-        """Record that the region reads value `i` broadcast to `shape`; return whether the loop can.
-        """
+        """Record that the region reads value `i` broadcast to `shape`; return whether the loop can."""
         if i is None or i in self.literals:
             return True
         if i in self.inner_gathers:
@@ -296,8 +293,7 @@ class _ColumnLoop:
         return True
 
     def gather(self, node: GraphNode, shape: Sequence[int]) -> bool:
-        """Record that the region gathers from an operand; return whether the loop nest can do so.
-        """
+        """Record that the region gathers from an operand; return whether the loop nest can do so."""
         source, indices = node.operands
         if max(source or 0, indices or 0) >= self.body.n_params:
             return False

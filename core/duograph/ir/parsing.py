@@ -37,8 +37,7 @@ _TYPE = re.compile(r"(\w+)\[([\d, ]*)\]")
 
 
 class _Shown:
-    """Replacement for a Python object in a parsed graph, of which only the printed form is known.
-    """
+    """Replacement for a Python object in a parsed graph, of which only the printed form is known."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -48,8 +47,7 @@ class _Shown:
 
 
 def _outside(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield (index, character, bracket depth) for the characters of a graph's text outside strings.
-    """
+    """Yield (index, character, bracket depth) for the characters of a graph's text outside strings."""
     depth = 0
     quote = ""
     escaped = False
@@ -184,8 +182,7 @@ class _Reader:
         return made
 
     def graph(self, line: str) -> tuple[Graph, tuple[list[ValueType], frozenset[Effect]]]:
-        """Parse a graph from its header line on; return it with the types and effects it declares.
-        """
+        """Parse a graph from its header line on; return it with the types and effects it declares."""
         head = _HEAD.fullmatch(line.removesuffix("{").strip())
         if head is None or not line.endswith("{"):
             raise ValueError("wanted `graph(%0: type, ...) {`")

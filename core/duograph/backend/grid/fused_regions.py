@@ -45,8 +45,7 @@ ITEMS, SHORT_ROWS = 256, 64
 
 
 def _combine(device: GridDevice, kind: str, dtype: DType) -> Combine:
-    """Return the object that prints how a device combines two values of a "+" or "max" reduction.
-    """
+    """Return the object that prints how a device combines two values of a "+" or "max" reduction."""
     return combine_of(device, "sum" if kind == "+" else kind, dtype)
 
 
@@ -134,8 +133,7 @@ def region_plans(
 
 
 def _combined(device: GridDevice, plan: RegionPlan, program: LoopProgram) -> list[Launch]:
-    """Return the launches that combine the partial results of a fused region's column reductions.
-    """
+    """Return the launches that combine the partial results of a fused region's column reductions."""
     if not program.partials:
         return []
     assert plan.columns is not None

@@ -18,8 +18,7 @@ from ..case import CUBE, FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, S
 
 
 def lists(*rows: tuple[Any, ...]) -> Samples:
-    """Return a function that yields test samples of an op on lists of tensors, given their shapes.
-    """
+    """Return a function that yields test samples of an op on lists of tensors, given their shapes."""
 
     def samples(make: Make) -> Iterator[Sample]:
         for kind, shapes, *args in rows:

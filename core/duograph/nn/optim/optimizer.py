@@ -243,8 +243,7 @@ class Optimizer(Cell):
         entries: list[_GroupEntry],
         common_rate: Parameter | LearningRateSchedule,
     ) -> None:
-        """Set the optimiser's lists (learning rate, decay, ...), with one entry for each Parameter.
-        """
+        """Set the optimiser's lists (learning rate, decay, ...), with one entry for each Parameter."""
         self.parameters = _unique(owner, [e.parameter for e in entries])
         if self.is_group_lr:
             object.__setattr__(self, "learning_rate", tuple(e.rate for e in entries))
@@ -401,8 +400,7 @@ class Optimizer(Cell):
                 )
 
     def _state(self, prefix: str, init: Init = "zeros") -> ParameterTuple:
-        """Create a state Parameter, named ``prefix.name``, for each of the optimiser's Parameters.
-        """
+        """Create a state Parameter, named ``prefix.name``, for each of the optimiser's Parameters."""
         found = []
         for p in self.parameters:
             made = Parameter(initializer(init, p.shape, p.dtype), name=f"{prefix}.{p.name}")
