@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def _strides(shape: Shape, axes: Iterable[int]) -> list[int]:
-    """Return the strides, in elements, of chosen axes of a contiguous array; 0 for axes of size 1."""
+    """Return the strides, in elements, of chosen axes of a contiguous array.
+
+    Axes of size 1 get stride 0.
+    """
     steps, step = [], 1
     for n in reversed(shape):
         steps.append(0 if n == 1 else step)

@@ -130,13 +130,16 @@ class CPU(Backend):
         return toolchain.problem()
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[NativeCall | str]:
-        """Compile fused regions as C; return for each a prepared call or the reason of the failure."""
+        """Compile fused regions as C.
+
+        Returns for each a prepared call or the reason of the failure.
+        """
         from .fused_regions import compile_regions
 
         return compile_regions(regions)
 
     def costs(self, device_id: int) -> Costs:
-        """Return the costs and limits by which graph passes decide which rewrites pay on the CPU."""
+        """Return the costs and limits with which graph passes decide what pays on the CPU."""
         return COSTS
 
     def compiler(self, device_id: int) -> str | None:

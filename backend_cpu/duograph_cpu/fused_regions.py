@@ -162,7 +162,10 @@ LIMITS = {"relu": math.inf, "relu6": 6.0}
 
 
 def _affine(tail: Graph) -> Affine | None:
-    """Return a convolution's epilogue in the form of an affine map with limits; None if it is none."""
+    """Return a convolution's epilogue in the form of an affine map with limits.
+
+    None if it is none.
+    """
     value, *others = _types(tail, range(tail.n_params))
     at, found, low, high = 0, dict[str, int](), -math.inf, math.inf
     if value.dtype is not float32 or len(tail.outputs) != 1:
@@ -202,7 +205,7 @@ def _affine_part(op: str, value: TensorType, other: TensorType) -> str | None:
 
 
 def _indices(graph: Graph, plan: RegionPlan) -> list[IndexOperand]:
-    """Return the operands of a fused region that hold indices, with the size of the indexed axis."""
+    """Return the operands of a fused region that hold indices, with what they index."""
     found: dict[tuple[int, str, int, int], IndexOperand] = {}
     for g in gathered_in(plan):
         operand = plan.accesses[g.label].operand

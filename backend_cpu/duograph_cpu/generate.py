@@ -90,7 +90,7 @@ def _patterns(n: int) -> list[int]:
 
 
 def print_kernel(kernel: ScalarKernel, isa: str) -> str:
-    """Return the C functions of an elementwise kernel: for one element, and for a row of elements."""
+    """Return the C functions of an elementwise kernel: for one element and for a row."""
     name = f"{kernel.name}_{isa}"
     real = kernel.operands[-1][1]
     parameters = [*kernel.operands, *((p, compute_dtype(real)) for p in kernel.parameters)]

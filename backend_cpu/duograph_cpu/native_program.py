@@ -336,7 +336,10 @@ class _Linked:
         ]
 
     def constants(self) -> list[CData] | None:
-        """Return C pointers to the program's constants; None if a number needs more than 64 bits."""
+        """Return C pointers to the program's constants.
+
+        None if a number needs more than 64 bits.
+        """
         program = self.program
         found: list[CData] = []
         for slot, value in program.constants.items():
@@ -399,7 +402,7 @@ def _number(kind: HostType, value: object) -> CData | None:
 def _starter(
     linked: _Linked, offsets: Sequence[int], constants: Sequence[CData], n_given: int
 ) -> Start:
-    """Return the function that runs the program's bytecode on pointers to parameters and results."""
+    """Return the function that runs a program's bytecode on pointers to its buffers."""
     program, kernels = linked.program, linked.kernels
     parts = (
         linked.code,

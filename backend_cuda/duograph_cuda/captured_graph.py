@@ -246,7 +246,10 @@ class Captured:
             device.checked(self.name, "cuGraphDestroy", graph)
 
     def _lent(self) -> list[Memory]:
-        """Run the program with all allocations in its own memory blocks; return its result handles."""
+        """Run the program with all allocations in its own memory blocks.
+
+        Returns its result handles.
+        """
         self.device.lend(self.blocks)
         try:
             made = self._run(self.inputs)

@@ -216,7 +216,7 @@ class Device(GridDevice):
         return block
 
     def copy_out(self, handle: Block, shape: Shape, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """Copy an OpenCL buffer to a new NumPy array, after all kernels launched before have run."""
+        """Copy an OpenCL buffer to a new NumPy array, after all earlier kernels have run."""
         self.alive()
         out = np.empty(shape, dtype)
         if out.nbytes:

@@ -104,7 +104,10 @@ def store_tiles(device: Device, tiles: Tiles | GroupTiles) -> pathlib.Path:
 
 
 def _report(device: Device, source: str, error: cl.Error) -> str:
-    """Save the source and the log of a failed OpenCL build; return an error message with the paths."""
+    """Save the source and the log of a failed OpenCL build.
+
+    Returns an error message with the paths.
+    """
     folder = tempfile.mkdtemp(prefix="duograph-opencl-")
     text = os.path.join(folder, "kernel.cl")
     log = os.path.join(folder, "build.log")

@@ -286,7 +286,7 @@ def promote_scalar(a: DType, scalar: object) -> DType:
 
 
 def scalar_kind(scalar: object) -> str:
-    """Return the kind of a number as a letter: ``b`` bool, ``i`` int, ``f`` float, ``c`` complex."""
+    """Return the kind of a number: ``b`` bool, ``i`` int, ``f`` float, ``c`` complex."""
     if isinstance(scalar, (bool, np.bool_)):
         return "b"
     if isinstance(scalar, (int, np.integer)):

@@ -65,7 +65,10 @@ def array_of(data: object, dtype: DType | None, kind: str) -> Array:
 
 
 def _array_of_int(value: int, dtype: DType | None) -> Array:
-    """Return a Python int as a 0-d NumPy array; it wraps around in integer dtypes too small for it."""
+    """Return a Python int as a 0-d NumPy array.
+
+    It wraps around in integer dtypes too small for it.
+    """
     if not -(2**63) <= value < 2**64:
         raise ArgumentValueError(f"Tensor: got {value}; wanted an int of at most 64 bits")
     natural = int64 if value < 2**63 else uint64
@@ -83,7 +86,7 @@ def _array_of_sequence(data: object, kind: str) -> Array:
 
 
 def _sequence_dtype(data: object, array: Array) -> DType | None:
-    """Return float32 for a sequence of Python floats (which NumPy would make float64), else None."""
+    """Return float32 for a sequence of Python floats, which NumPy makes float64; else None."""
     if (array.dtype == np.float64 or array.size == 0) and not _has_numpy(data):
         return float32
     return None

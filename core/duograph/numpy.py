@@ -469,12 +469,12 @@ def var(a: TensorLike, axis: Ints | None = None, ddof: int = 0, keepdims: bool =
 
 
 def argmax(a: TensorLike, axis: int | None = None) -> Tensor:
-    """Return the index of the largest element along an axis, or in the flattened tensor for None."""
+    """Return the index of the largest element along an axis, or of the flattened tensor."""
     return _tensor(a).argmax(axis)
 
 
 def argmin(a: TensorLike, axis: int | None = None) -> Tensor:
-    """Return the index of the smallest element along an axis, or in the flattened tensor for None."""
+    """Return the index of the smallest element along an axis, or of the flattened tensor."""
     return _tensor(a).argmin(axis)
 
 

@@ -66,13 +66,13 @@ numbers: dict[tuple[TensorType, type, object], Tensor] = {}
 
 
 def drop_tables() -> None:
-    """Clear all ops' caches of prepared kernel calls, after a change of rules, plugins or device."""
+    """Clear all ops' caches of prepared calls, after a change of rules or device."""
     for known in OPS.values():
         known.table.clear()
 
 
 def rules_changed() -> None:
-    """Discard prepared calls, traced bodies and compiled code, after a rule of an op has changed."""
+    """Discard prepared calls, traced bodies and compiled code, after an op's rule changed."""
     runtime_state.rules_version += 1
     runtime_state.settings_version = object()
     for known in OPS.values():
@@ -168,7 +168,7 @@ class Op:
         self.decompose_rule: Function | None = None
 
     def _read_signature(self, function: Function) -> None:
-        """Read an op's parameters from its defining function, and create the function users call."""
+        """Read the op's parameters from its defining function; create the function users call."""
         self.parameters = parameters_of(function)
         kinds = [p.kind for p in self.parameters]
         self.n_operands = sum(k != "attribute" for k in kinds)

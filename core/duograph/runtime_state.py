@@ -97,7 +97,10 @@ class RuntimeState:
         self._lock = new_lock()
 
     def enter_derivative(self, next_sequence: Callable[[], int]) -> None:
-        """Count one more running derivative; the first stores the tape position at which it began."""
+        """Count one more running derivative.
+
+        The first stores the tape position at which it began.
+        """
         with self._lock:
             if not self.derivatives:
                 self.horizon = next_sequence()

@@ -35,7 +35,7 @@ _named_initializer: Callable[[object, tuple[int, ...]], Initializer] | None = No
 
 
 def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initializer]) -> None:
-    """Set the function that finds an Initializer by name or number, for ``Tensor(init="zeros")``."""
+    """Set the function that finds an Initializer by name, as in ``Tensor(init="zeros")``."""
     global _named_initializer
     _named_initializer = find
 
@@ -147,7 +147,7 @@ class Tensor(TensorMethods):
         return made
 
     def _rebind(self, other: Tensor) -> None:
-        """Make this tensor take the buffer, type and tape edge of another, as in-place writes do."""
+        """Take the buffer, type and tape edge of another tensor, as in-place writes do."""
         builder = staged_builder()
         if builder is not None:
             builder.write_state(self, other)
@@ -338,7 +338,7 @@ class Tensor(TensorMethods):
 
     @staticmethod
     def from_numpy(array: Array) -> Tensor:
-        """Return a tensor that shares the memory of a C-contiguous array, or has a copy of another."""
+        """Return a tensor that shares a C-contiguous array's memory, or copies another array."""
         return from_numpy(array)
 
     def __float__(self) -> float:

@@ -89,7 +89,7 @@ MODULES = {module_name(p): p for p in sources() if "template" not in p.parts}
 
 
 def statements(body: ast.AST, local: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield the nodes of a module outside TYPE_CHECKING blocks, with True for those in functions."""
+    """Yield a module's nodes outside TYPE_CHECKING blocks, with True for those in functions."""
     for node in ast.iter_child_nodes(body):
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             for other in node.orelse:

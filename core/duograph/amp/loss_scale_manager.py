@@ -10,7 +10,7 @@ __all__ = ["LossScaleManager", "FixedLossScaleManager", "DynamicLossScaleManager
 
 
 class LossScaleManager:
-    """Base class of objects that hold a loss scale for `Model` (`mindspore.amp.LossScaleManager`)."""
+    """Base class of objects that hold a loss scale for `Model`."""
 
     def get_loss_scale(self) -> float:
         """Return the current loss scale."""

@@ -72,7 +72,10 @@ class LossScaler:
         return _mapped(inputs, lambda t: t * ops.cast(1.0 / self.scale_value, t.dtype))
 
     def adjust(self, grads_finite: Tensor | bool) -> bool:
-        """Adjust the loss scale after a training step; return whether the scale may have changed."""
+        """Adjust the loss scale after a training step.
+
+        Returns whether the scale may have changed.
+        """
         raise NotImplementedError(f"{type(self).__name__}: has no adjust(grads_finite)")
 
 

@@ -27,7 +27,7 @@ def has_cotangent(type_: ValueType) -> bool:
 
 
 def expandable(op: Op) -> bool:
-    """Return whether an op has no gradient rule of its own, and its body is differentiated instead."""
+    """Return whether an op has no gradient rule, so that its body is differentiated."""
     return op.bprop_rule is None and op.body is not None and op.differentiable
 
 

@@ -79,7 +79,10 @@ class SwitchPlan:
             self.slot_of.append(slot_of)
 
     def forward_branches(self) -> tuple[Graph, ...]:
-        """Return the forward graphs of the branches; each returns its results, then all residuals."""
+        """Return the forward graphs of the branches.
+
+        Each returns its results, then all residuals.
+        """
         return tuple(map(self._forward_branch, self.full, self.slot_of))
 
     def _forward_branch(self, lin: Linearized, slot_of: dict[int, int]) -> Graph:
@@ -152,7 +155,7 @@ def _status_of(halves: Linearized, parameter: int) -> int:
 
 
 def _joined_status(statuses: Sequence[int]) -> int:
-    """Return the status of a cotangent that the branches of a switch return with several statuses."""
+    """Return the status of a cotangent whose status differs between a switch's branches."""
     if all(s == PRESENT for s in statuses):
         return PRESENT
     return GARBAGE if GARBAGE in statuses else NEUTRAL

@@ -106,7 +106,10 @@ def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tens
 
 
 class Hook:
-    """A gradient hook registered on a Tensor, as returned to the user; `remove()` unregisters it."""
+    """A gradient hook registered on a Tensor, as returned to the user.
+
+    `remove()` unregisters it.
+    """
 
     def __init__(
         self, hooks: list[Callable[[Tensor], object]], function: Callable[[Tensor], object]

@@ -53,7 +53,7 @@ class Recording:
         self.result: Any = None
 
     def add_leaf(self, edge: Edge, type_: TensorType) -> None:
-        """Add an input or weight, given by its tape edge, to those that gradients are computed for."""
+        """Add an input or weight, given by its tape edge, to those that get gradients."""
         self.leaves.append(edge)
         self.leaf_types.append(type_)
 
@@ -110,7 +110,7 @@ def ones_of(like: Tensor) -> Tensor:
 
 
 def with_present_edge(t: Tensor) -> Tensor:
-    """Return a copy of tensor `t`, on a device, that keeps its present value and place on the tape."""
+    """Return a copy of tensor `t`, on a device, with its present value and tape edge."""
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
         made._edge = t._edge
@@ -150,7 +150,10 @@ def _start_edge(t: Tensor) -> Edge:
 
 @contextmanager
 def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list[Edge]]:
-    """Context manager that records Parameters as inputs of a derivative; yields their tape edges."""
+    """Context manager that records Parameters as inputs of a derivative.
+
+    Yields their tape edges.
+    """
     edges: list[Edge] = []
     before: list[tuple[Parameter, TensorType | None, Edge | None]] = []
     try:

@@ -103,7 +103,7 @@ def unread_residual(type_: ValueType) -> GraphValue:
 
 
 def backward_inputs(sweep: Sweep, ids: Sequence[int], statuses: Sequence[int]) -> list[GraphValue]:
-    """Return what a backward graph takes: the cotangents of `ids` that may exist, then their flags."""
+    """Return what a backward graph takes: cotangents of `ids` that may exist, then flags."""
     given = [sweep.cotangents[i] for i, s in zip(ids, statuses) if s]
     flags = [c.flag for c in given if c.flag is not None]
     return [*(c.value for c in given), *flags]

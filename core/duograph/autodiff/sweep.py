@@ -61,7 +61,7 @@ class Sweep:
         return found
 
     def status(self, id_: int) -> int:
-        """Return whether a graph value's cotangent is present, absent or exists in some runs only."""
+        """Return whether a value's cotangent is present, absent or exists in some runs only."""
         found = self.cotangents.get(id_)
         return ABSENT if found is None else found.status
 

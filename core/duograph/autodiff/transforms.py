@@ -144,7 +144,10 @@ def value_and_grad(
 def _by_position(
     args: Sequence[Any], positions: Sequence[int], gradients: Iterator[Tensor], return_ids: bool
 ) -> list[Any]:
-    """Return the gradients of the arguments at `positions`; arguments without tensors are left out."""
+    """Return the gradients of the arguments at `positions`.
+
+    Arguments without tensors are left out.
+    """
     found: list[Any] = []
     for i in positions:
         if has_tensor(args[i]):

@@ -104,7 +104,10 @@ class _Store:
         return os.path.join(self.root, key[:2])
 
     def load(self, key: str, suffix: str) -> tuple[str, bytes] | None:
-        """Return (path, content) of a cache entry, or None; delete an entry with a wrong checksum."""
+        """Return (path, content) of a cache entry, or None.
+
+        Deletes an entry with a wrong checksum.
+        """
         shard = self.shard(key)
         try:
             names = os.listdir(shard)

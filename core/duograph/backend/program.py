@@ -89,7 +89,10 @@ class Copy:
 
 @dataclasses.dataclass(frozen=True)
 class Alias:
-    """Program instruction that makes the target slot name the source slot's memory, without a copy."""
+    """Program instruction that lets the target slot share the source slot's memory.
+
+    A slot is the number of a run-time value.
+    """
 
     source: int
     target: int
@@ -172,7 +175,7 @@ class Program:
 
 
 def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
-    """Yield all kernel and host calls among a program's instructions, also in loops and branches."""
+    """Yield all kernel and host calls among instructions, also in loops and branches."""
     for each in instructions:
         if isinstance(each, (Step, HostStep)):
             yield each

@@ -57,7 +57,10 @@ class Entry:
 
     @property
     def origin(self) -> str:
-        """Name of the package that registered the backend; slow, since it reads package metadata."""
+        """Name of the package that registered the backend.
+
+        Slow, since it reads package metadata.
+        """
         if isinstance(self.source, str):
             return self.source
         dist = self.source.dist

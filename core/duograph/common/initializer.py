@@ -63,7 +63,7 @@ class Initializer:
 
 
 class _Bound:
-    """An Initializer with its own stream of random numbers, kept until a Tensor needs its values."""
+    """An Initializer with its stream of random numbers, until a Tensor needs its values."""
 
     def __init__(self, init: Initializer, stream: Stream) -> None:
         self.init = init
@@ -143,7 +143,7 @@ def initializer(init: object, shape: object = None, dtype: object = float32) -> 
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
-    """Return (fan in, fan out) of a weight of shape (out, in, kernel...): its inputs and outputs."""
+    """Return (fan in, fan out) of a weight of shape (out, in, kernel...)."""
     if not shape:
         raise ShapeError("initializer: got a 0-d shape; wanted at least one axis for a fan")
     if len(shape) == 1:

@@ -107,11 +107,11 @@ class Make:
         return ((values - size // 2) * step).astype(dtype.np).reshape(shape)
 
     def index(self, *shape: int, below: int, low: int = 0, dtype: DType = int64) -> Array:
-        """Return an array of random integers from `low` to `below` - 1, to use as indices in tests."""
+        """Return an array of random ints from `low` to `below` - 1, for indices in tests."""
         return np.asarray(self.rng.integers(low, below, shape)).astype(dtype.np)
 
     def strided(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
-        """Return a non-contiguous array: every second element of the last axis, with reversed axes."""
+        """Return a non-contiguous array: every second element, with reversed axes."""
         doubled = (*reversed(shape),) if shape else ()
         if not doubled:
             return self(low=low, high=high)

@@ -42,7 +42,7 @@ _WORD = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\binf\b|\bnan\b)|\w+", re.I
 
 
 def printed_words(text: str) -> list[str]:
-    """Split a program's printed output into words and numbers, to compare it without line breaks."""
+    """Split printed output into words and numbers, to compare it without line breaks."""
     text = _WRAPPED.sub(r"\1", text)
     return [{"True": "1", "False": "0"}.get(w, w) for w in _WORD.findall(text)]
 

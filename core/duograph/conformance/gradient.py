@@ -151,7 +151,7 @@ def against_differences(problem: Problem, gradients: Sequence[Array]) -> str | N
 def _first_element(
     problem: Problem, gradients: Sequence[Array], derivative: Callable[[Sequence[Array]], float]
 ) -> str | None:
-    """Describe the first element whose gradient disagrees with finite differences, or return None."""
+    """Describe the first element whose gradient disagrees with finite differences, or None."""
     for k, array in enumerate(problem.inputs):
         if array.size > 200:
             continue

@@ -113,7 +113,10 @@ def on_device(name: str, index: int = 0) -> Iterator[None]:
 
 @contextmanager
 def on_oracle() -> Iterator[set[DType]]:
-    """Run ops on the NumPy reference backend inside a `with` block; yield the set of dtypes seen."""
+    """Run ops on the NumPy reference backend inside a `with` block.
+
+    Yield the set of dtypes seen.
+    """
     install()
     backend = registry.backend(NAME)
     assert isinstance(backend, Oracle)

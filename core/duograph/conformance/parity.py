@@ -112,7 +112,7 @@ def check_parity(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Parity:
 
 @dataclasses.dataclass
 class _Outcome:
-    """What one run of a function did, to be compared: result, error, prints, arguments and state."""
+    """What one run of a function did: result, error, prints, arguments and state."""
 
     result: Any
     error: BaseException | None
@@ -232,7 +232,10 @@ class _Runs:
     # ---- location of a difference ---------------------------------------------------------------
 
     def located(self, text: str) -> Parity:
-        """Run the function line by line and its graph op by op; report the first op that differs."""
+        """Run the function line by line and its graph op by op.
+
+        Report the first op that differs.
+        """
         eager: list[_Value] = []
         with _line_by_line(), _recording(eager):
             self._outcome(lambda args, kwargs: self.fn(*args, **kwargs))

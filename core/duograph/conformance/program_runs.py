@@ -250,7 +250,7 @@ def _called(
 
 
 def is_refused(program: Program, got: Sequence[Observation]) -> bool:
-    """Return whether a call raised an error with which the program allows compiled code to refuse."""
+    """Return whether compiled code refused the program with an error that it allows."""
     return bool(program.refused) and any(
         o.error is not None and re.search(program.refused, str(o.error[2])) for o in got
     )

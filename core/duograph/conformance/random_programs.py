@@ -141,7 +141,7 @@ class ProgramWriter(ExpressionWriter):
             )
 
     def copy_container(self, scope: Scope, name: str) -> None:
-        """Write an assignment of an existing list or dict, or of a copy of it, to variable `name`."""
+        """Write an assignment of a list or dict, or of a copy of it, to variable `name`."""
         if scope.lists and (self.maybe() or not scope.dicts):
             old = self.pick(list(scope.lists))
             alike = [o for o, length in scope.lists.items() if length == scope.lists[old]]

@@ -86,7 +86,7 @@ class Session:
         return takes
 
     def gradient_dtypes(self, case: OpCase) -> list[DType]:
-        """Return the floating and complex dtypes in which a conformance test case tests gradients."""
+        """Return the floating and complex dtypes in which a case's gradients are tested."""
         if not case.differentiable:
             return []
         takes = [d for d in case.takes if d in self.dtypes and d.kind in "fc"]

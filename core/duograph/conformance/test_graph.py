@@ -52,7 +52,10 @@ def _compiling(line_by_line: list[str] | None = None):
 
 
 def _compiled(case: OpCase):
-    """Return the function of a test case compiled with jit; arrays are inputs, the rest constants."""
+    """Return the function of a test case compiled with jit.
+
+    Arrays are inputs, the rest constants.
+    """
     function = case.function
 
     def call(args, kwargs):

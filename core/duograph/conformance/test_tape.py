@@ -77,7 +77,7 @@ def test_vjp_and_jvp():
 
 
 def test_a_value_overwritten_after_use():
-    """Test that a gradient uses a variable's value at the time of use, even if it is later rebound."""
+    """Test that a gradient uses a value as it was when used, even if overwritten later."""
 
     def f(x):
         y = x * 1

@@ -14,7 +14,7 @@ STEPS = 12
 
 
 def _digits(seed: int, shape: tuple[int, ...], classes: int):
-    """Return 32 noisy images of one random pattern per class, with labels, to train on in a test."""
+    """Return 32 noisy images of one random pattern per class, and their labels."""
     rng = np.random.default_rng(seed)
     patterns = rng.normal(size=(classes, *shape))
     labels = rng.integers(0, classes, 32)

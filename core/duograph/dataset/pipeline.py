@@ -251,7 +251,7 @@ class Dataset:
         return _Zip((self, *others))
 
     def concat(self, datasets: Datasets) -> Dataset:
-        """Return a dataset with the rows of this dataset, followed by the rows of other datasets."""
+        """Return a dataset with the rows of this dataset, then those of other datasets."""
         others = datasets if isinstance(datasets, (tuple, list)) else (datasets,)
         return _Concat((self, *others))
 

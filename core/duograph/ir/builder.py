@@ -168,7 +168,7 @@ class GraphBuilder:
         return self.constant(value)
 
     def value(self, value: object) -> Any:
-        """Convert a result of a traced function to a graph value, appending constants where needed."""
+        """Convert a result of a traced function to a graph value, as a constant if need be."""
         return self.host(value) if isinstance(value, HostValue) else self.operand(value, None)
 
     # ---- nodes --------------------------------------------------------------------------------
@@ -281,7 +281,10 @@ def trace(
     variadic: bool = False,
     attributes: Attributes | None = None,
 ) -> Graph:
-    """Run a Python function on symbolic tensors of given types; return the graph of its op calls."""
+    """Run a Python function on symbolic tensors of given types.
+
+    Returns the graph of its op calls.
+    """
     builder = GraphBuilder()
     values = [None if t is None else builder.parameter(t.plain) for t in types]
     with builder.current():

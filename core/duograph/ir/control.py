@@ -158,7 +158,10 @@ def is_single_op(graph: Graph) -> bool:
 
 @op(composite=False, graph_only=True, differentiable=False)
 def region(operands: Sequence[Tensor], body: Graph):
-    """Graph op that computes its `body` graph by one generated kernel; the fusion pass inserts it."""
+    """Graph op that computes its `body` graph by one generated kernel.
+
+    The fusion pass inserts it.
+    """
 
 
 @region.infer

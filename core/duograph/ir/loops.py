@@ -78,7 +78,7 @@ def dense_strides(shape: Sequence[int]) -> list[int]:
 
 
 def merged_strides(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (size, stride) for each axis, with contiguous axes merged and axes of size 1 left out."""
+    """Return (size, stride) for each axis, merging contiguous axes and dropping axes of size 1."""
     found: list[tuple[int, int]] = []
     for size, stride in zip(sizes, strides, strict=True):
         if size == 1:
@@ -121,7 +121,10 @@ def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
 
 
 def row_length(node: GraphNode, type_: TensorType) -> int:
-    """Return how many elements a reduction over trailing axes combines into one; 0 for other axes."""
+    """Return how many elements a reduction over trailing axes combines into one.
+
+    Returns 0 for a reduction over other axes.
+    """
     found, ndim = reduced_axes(node, type_), len(type_.shape)
     if not found or found != list(range(ndim - len(found), ndim)):
         return 0
@@ -283,7 +286,10 @@ class _ColumnLoop:
         return all(self.read(i, shape) for i in node.operands)
 
     def read(self, i: int | None, shape: Sequence[int]) -> bool:
-        """Record that the region reads value `i` broadcast to `shape`; return whether the loop can."""
+        """Record that the region reads value `i` broadcast to `shape`.
+
+        Returns whether the loop can.
+        """
         if i is None or i in self.literals:
             return True
         if i in self.inner_gathers:
@@ -293,7 +299,10 @@ class _ColumnLoop:
         return True
 
     def gather(self, node: GraphNode, shape: Sequence[int]) -> bool:
-        """Record that the region gathers from an operand; return whether the loop nest can do so."""
+        """Record that the region gathers from an operand.
+
+        Returns whether the loop nest can do so.
+        """
         source, indices = node.operands
         if max(source or 0, indices or 0) >= self.body.n_params:
             return False

@@ -37,7 +37,7 @@ _TYPE = re.compile(r"(\w+)\[([\d, ]*)\]")
 
 
 class _Shown:
-    """Replacement for a Python object in a parsed graph, of which only the printed form is known."""
+    """Replacement for a Python object in a parsed graph: only its printed form is known."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -47,7 +47,7 @@ class _Shown:
 
 
 def _outside(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield (index, character, bracket depth) for the characters of a graph's text outside strings."""
+    """Yield (index, character, bracket depth) of a graph's text, without its strings."""
     depth = 0
     quote = ""
     escaped = False
@@ -182,7 +182,10 @@ class _Reader:
         return made
 
     def graph(self, line: str) -> tuple[Graph, tuple[list[ValueType], frozenset[Effect]]]:
-        """Parse a graph from its header line on; return it with the types and effects it declares."""
+        """Parse a graph from its header line on.
+
+        Returns it with the types and effects it declares.
+        """
         head = _HEAD.fullmatch(line.removesuffix("{").strip())
         if head is None or not line.endswith("{"):
             raise ValueError("wanted `graph(%0: type, ...) {`")

@@ -140,7 +140,7 @@ def _plain(array: np.ndarray[Any, Any]) -> list[object]:
 
 
 def _literal(value: object) -> str:
-    """Return a Python object printed as a literal if it can be, else its class in angle brackets."""
+    """Return a Python object printed as a literal, or else its class in angle brackets."""
     text = repr(value)
     try:
         if isinstance(value, float) or (len(text) < 1000 and repr(ast.literal_eval(text)) == text):

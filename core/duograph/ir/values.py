@@ -93,7 +93,10 @@ class GraphScalar(HostValue):
     __slots__ = ()
 
     def apply(self, function: str, *operands: object) -> GraphScalar:
-        """Append a node that applies a function of Python numbers, such as add; return its result."""
+        """Append a node that applies a function of Python numbers, such as add.
+
+        Returns its result.
+        """
         builder: Any = thread_state.builder or self._builder
         return builder.append(
             scalar, tuple(builder.host(v) for v in operands), {"function": function}

@@ -68,7 +68,7 @@ def _run_cast(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Call `run` with a Cell's floating inputs and its own trainable Parameters cast to `target`."""
+    """Call `run` with floating inputs and a Cell's trainable Parameters cast to `target`."""
     kept: dict[str, Parameter] = {}
     for name, p in cell._params.items():
         if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:

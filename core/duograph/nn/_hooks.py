@@ -56,7 +56,7 @@ class HookHandle:
 
 
 def add_hook(hooks: Hooks, entry: Any, prepend: bool = False) -> HookHandle:
-    """Add a hook entry to a Cell's dictionary `hooks`, at the end or, with `prepend`, at the front."""
+    """Add a hook to the dictionary `hooks` of a Cell, with `prepend` at the front."""
     handle = HookHandle(hooks)
     runtime_state.cells_version += 1
     if prepend:
@@ -143,7 +143,10 @@ def call_with_hooks(
 def _run_forward_hooks(
     cell: Cell, args: Values, kwargs: dict[str, Any], output: Any, only_always: bool = False
 ) -> Any:
-    """Run the forward hooks of a Cell on its output; with `only_always`, those marked always_call."""
+    """Run the forward hooks of a Cell on its output.
+
+    With `only_always`, those marked always_call.
+    """
     for key, (hook, with_kwargs) in list(cell._forward_hooks.items()):
         if only_always and key not in cell._forward_hooks_always:
             continue

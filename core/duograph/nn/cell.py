@@ -277,7 +277,10 @@ class Cell:
         return _tree.walk_parameters(self, name_prefix, expand)
 
     def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
-        """Yield the Parameters of this Cell, each once; with `expand`, of all its descendants too."""
+        """Yield the Parameters of this Cell, each once.
+
+        With `expand`, of all its descendants too.
+        """
         return (p for _, p in _tree.walk_parameters(self, "", expand))
 
     def trainable_params(self, recurse: bool = True) -> list[Parameter]:
@@ -303,7 +306,7 @@ class Cell:
         return OrderedDict((p.name, p) for p in self.get_parameters(recurse))
 
     def check_names(self) -> None:
-        """Raise ValueError if two Parameters of this Cell and its descendants have the same name."""
+        """Raise ValueError if two Parameters of this Cell and its children share a name."""
         _tree.check_names(self)
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
@@ -384,7 +387,10 @@ class Cell:
     def cells_and_names(
         self, cells: object = None, name_prefix: str = ""
     ) -> Iterator[tuple[str, Cell]]:
-        """Yield (path, Cell) for this Cell and all its descendants, parents first, each Cell once."""
+        """Yield (path, Cell) for this Cell and all its descendants, parents first.
+
+        Each Cell occurs once.
+        """
         del cells
         return _tree.walk_cells(self, name_prefix)
 
@@ -482,7 +488,7 @@ class Cell:
         return self
 
     def recompute(self, **options: Any) -> None:
-        """Enable gradient checkpointing of this Cell: backward recomputes its intermediate values."""
+        """Enable gradient checkpointing: backward recomputes the Cell's intermediate values."""
         if options.get("output_recompute") not in (None, False):
             raise ArgumentValueError("recompute: output_recompute is not offered; wanted False")
         self._recompute = True

@@ -214,7 +214,7 @@ _rules.public_names = _public_name
 
 
 def __getattr__(name: str) -> Any:
-    """Return an op that a plugin has registered, or the op that has replaced a name of MindSpore's."""
+    """Return an op of a plugin, or the op that has replaced an old name of MindSpore's."""
     if name.startswith("__"):
         raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
     _registry.entries()  # loads the plugins

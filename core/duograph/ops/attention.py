@@ -263,7 +263,7 @@ def _(query, key, value, mask, out, dout, scale, low, high, layout):
 
 
 def _no_gradient(mask: Tensor | None) -> object:
-    """Return the gradient of an attention mask that gets none: zeros, or NO_GRAD if bool or absent."""
+    """Return the gradient of an attention mask that affects nothing: zeros, or NO_GRAD."""
     return NO_GRAD if mask is None or mask.dtype is bool_ else fill(mask.shape, 0.0, mask.dtype)
 
 

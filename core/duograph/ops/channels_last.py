@@ -26,7 +26,7 @@ Pairs = Sequence[tuple[int, int]]
 
 
 def _infer(first: Op, types: tuple[TensorType, ...], **attributes: object) -> TensorType:
-    """Return the result type of a channels-last op, inferred with its channels-first counterpart."""
+    """Return the result type of a channels-last op, from its channels-first counterpart."""
     n, *spatial, c = types[0].shape if types[0].ndim > 1 else (1, *types[0].shape, 1)
     found = first.result_types((types[0].with_((n, c, *spatial)), *types[1:]), attributes)
     made: TensorType = found[0] if isinstance(found, tuple) else found

@@ -119,7 +119,7 @@ def _columns(
     dilation: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """Unroll a convolution's input (im2col) to (N, groups, C / groups * kernel size, output size)."""
+    """Unroll a convolution's input (im2col) to (N, groups, C / groups * kernel, output)."""
     cols = windows(x, kernel, stride, padding, dilation, out)
     n, c = x.shape[:2]
     return reshape_to(cols, (n, groups, c // groups * size_of(kernel), size_of(out)))

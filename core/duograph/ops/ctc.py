@@ -206,7 +206,7 @@ def _tables(
 
 
 def _ctc_read(alpha: Tensor, last: Tensor, before: Tensor, empty: Tensor) -> Tensor:
-    """Return each item's CTC loss, its negative log likelihood, from the forward variables `alpha`."""
+    """Return each item's CTC loss (negative log likelihood) from forward variables `alpha`."""
     flat = reshape_to(alpha, (alpha.size,))
     last = gather(flat, last, 0)
     before = select_by(empty, fill((), _NEVER, alpha.dtype), gather(flat, before, 0))

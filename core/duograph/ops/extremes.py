@@ -31,7 +31,7 @@ __all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
 def _extreme_input(
     name: str, x: Tensor, initial: Tensor | Number | None, where: Tensor | bool | None
 ) -> Tensor:
-    """Replace the elements where the mask `where` is False by `initial`, before taking a maximum."""
+    """Replace the elements where mask `where` is False by `initial`, before a maximum."""
     if where is None or where is True:
         return x
     if initial is None:

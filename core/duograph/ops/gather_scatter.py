@@ -211,7 +211,7 @@ def _check_elements(name: str, x: TensorType, indices: TensorType, axis: int) ->
 
 
 def _grid(indices: Array, axis: int) -> tuple[Array, ...]:
-    """Return the tuple of NumPy index arrays that selects as ``take_along_axis(x, indices, axis)``."""
+    """Return NumPy index arrays that select as ``take_along_axis(x, indices, axis)``."""
     grids: list[Array] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     grids[axis] = indices
     return tuple(grids)

@@ -122,7 +122,10 @@ def setitem_by(tensors: Sequence[Tensor], index: Items, add: bool):
 
 
 def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Broadcast the value of ``x[index] = value`` to `shape`; extra leading axes of 1 are dropped."""
+    """Broadcast the value of ``x[index] = value`` to `shape`.
+
+    Extra leading axes of 1 are dropped.
+    """
     have = value.shape
     while len(have) > len(shape) and have[0] == 1:
         have = have[1:]
@@ -304,7 +307,7 @@ def _columns(rows: Tensor) -> list[Tensor]:
 
 
 def _explain(shape: Sequence[int], index: Items, arrays: Sequence[Tensor | Array]) -> None:
-    """Raise IndexRangeError with the index, axis and size, after a kernel has found a wrong index."""
+    """Raise IndexRangeError with index, axis and size, after a kernel found a wrong index."""
     axis, k = 0, 0
     used = sum(axes_consumed(i) for i in index)
     for item in index:

@@ -67,7 +67,7 @@ class LSTM(Primitive):
         self.has_bias, self.bidirectional, self.dropout = has_bias, bidirectional, dropout
 
     def _weights(self, w: Tensor) -> list[tuple[Tensor, Tensor, Tensor | None]]:
-        """Split the flat weights `w` into (input, hidden, bias or None), per layer and direction."""
+        """Split the flat weights into (input, hidden, bias or None), per layer and direction."""
         directions = 2 if self.bidirectional else 1
         hidden = self.hidden_size
         rows = 4 * hidden

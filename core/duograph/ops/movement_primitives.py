@@ -50,7 +50,7 @@ _Function: TypeAlias = Callable[..., Any]  # of any result: a Tensor, a tuple of
 
 
 class _Form(Primitive):
-    """Base class of primitive classes whose call passes the constructor's arguments to a function."""
+    """Base class of primitive classes that pass the constructor's arguments to a function."""
 
     function: _Function
     defaults: Mapping[str, object] = {}

@@ -265,7 +265,7 @@ def avg_pool_grad(
     count_include_pad: bool,
     divisor: int,
 ):
-    """Primitive op: gradient of `avg_pool`, which divides each gradient among its window's cells."""
+    """Primitive op: gradient of `avg_pool`; a window's cells share its gradient equally."""
 
 
 @avg_pool_grad.infer

@@ -91,7 +91,10 @@ def _(x, axis, exclusive, reverse):
 
 
 def _moved(x: Tensor, axis: int, by: int, reverse: bool, fill: object) -> Tensor:
-    """Shift `x` by `by` elements along an axis, backwards if `reverse`; fill the gap with `fill`."""
+    """Shift `x` by `by` elements along an axis, backwards if `reverse`.
+
+    Fills the gap with `fill`.
+    """
     n = x.shape[axis]
     begin, end = [0] * x.ndim, list(x.shape)
     if reverse:

@@ -37,7 +37,7 @@ _OPERAND = {"Tensor": "Any", "Tensor | None": "Any"}
 
 
 def _builtin(text: str) -> str:
-    """Write built-in types as `builtins.int` etc., since Tensor's methods of those names hide them."""
+    """Write ``int`` as ``builtins.int``, since Tensor's method of that name hides it."""
     return re.sub(r"\b(int|float|bool|str)\b", r"builtins.\1", text)
 
 

@@ -157,7 +157,7 @@ _bodies: weakref.WeakKeyDictionary[Graph, tuple[Hashable, Graph | None]] = (
 
 
 def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
-    """Return the optimised graph of a composite op's body, cached by operand types and attributes."""
+    """Return the optimised graph of a composite op's body for given types, cached."""
     graph = expand(op, types, attributes)
     # in debug mode the verifier has checked it
     depends = (settings_of.settings.debug, tuple(plugin_passes()))

@@ -53,7 +53,7 @@ ACTIVATIONS = frozenset(GRADIENTS.values())
 
 @everywhere
 def save_activation_derivatives(graph: Graph, context: PassContext) -> Graph:
-    """Compute each activation's derivative beside it, so that its gradient is one multiplication."""
+    """Compute each activation's derivative beside it; make its gradient a multiplication."""
     readers: dict[int | None, list[GraphNode]] = collections.defaultdict(list)
     for node in graph.nodes:
         for i in dict.fromkeys(node.operands):

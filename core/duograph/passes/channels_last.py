@@ -177,7 +177,7 @@ def _shape_last(shape: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def _moves(shape: Sequence[int], rank: int) -> bool:
-    """Return whether converting a shape to channels-last changes the order of elements in memory."""
+    """Return whether converting a shape to channels-last reorders elements in memory."""
     whole = _extended(shape, rank)
     return whole[1] > 1 and size_of(whole[2:]) > 1
 
@@ -265,7 +265,7 @@ class _Conversion:
         return self.movement(node, rank, result)
 
     def movement(self, node: GraphNode, rank: int, result: TensorType) -> _Member | None:
-        """Return how to compute a reduction or an axis movement in channels-last layout, or None."""
+        """Return how to compute a reduction or axis movement in channels-last layout, or None."""
         op, traits, to_last = node.op, node.op.traits, _to_last(rank)
         attributes = dict(node.attributes)
         if traits.reduction:
@@ -396,7 +396,7 @@ class _Conversion:
         return i in self.convertible and _moves(self.tensor(i).shape, self.tensor(i).ndim)
 
     def read(self, node: GraphNode, member: _Member) -> list[int]:
-        """Return the operands that a channels-last node reads, without those equal in every call."""
+        """Return the operands that a channels-last node reads and that vary between calls."""
         operands = node.operands[:1] if node.op is conv else node.operands
         return [i for i in operands if i is not None and i not in self.invariant]
 
@@ -433,7 +433,10 @@ class _Conversion:
         return result
 
     def last(self, i: int, rank: int, node: GraphNode) -> int:
-        """Return the id of a value's channels-last form; appends a transpose if there is none yet."""
+        """Return the id of a value's channels-last form.
+
+        Appends a transpose if there is none yet.
+        """
         found = self.converted.get((i, rank))
         if found is not None:
             return found
@@ -486,7 +489,7 @@ class _Conversion:
 
 
 def _is_transpose(node: GraphNode, permutation: Callable[[int], tuple[int, ...]]) -> bool:
-    """Return whether a node is a transpose by the permutation that a function returns for its rank."""
+    """Return whether a node transposes by the permutation that a function gives its rank."""
     if node.op is not transpose:
         return False
     perm = tuple(node.attributes["perm"])

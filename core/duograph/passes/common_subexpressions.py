@@ -49,7 +49,7 @@ def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
 
 
 def _key(value: Any) -> Hashable:
-    """Return a hashable key for a node's attribute, different for 1.0 and 1, and for 0.0 and -0.0."""
+    """Return a hashable key for an attribute, different for 1.0 and 1, and 0.0 and -0.0."""
     kind = value.__class__
     if kind is float or kind is complex:
         return kind, repr(value)

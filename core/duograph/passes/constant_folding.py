@@ -69,7 +69,7 @@ def fold_constants(
 
 
 def made_constant(g: Rewriter, array: Array, type_: TensorType) -> Found:
-    """Append an array to the graph, as a `fill` node if all elements are equal, else as `constant`."""
+    """Append an array to the graph: as `fill` if all elements are equal, else `constant`."""
     assert array.shape == type_.shape and array.dtype == type_.dtype.np, (array.dtype, type_)
     first = array.reshape(-1)[:1]
     same = np.full(array.shape, first[0]).astype(array.dtype)
@@ -122,7 +122,7 @@ def fold_scalar(g: Rewriter, xs: tuple[GraphScalar, ...], function: str) -> Foun
 
 
 def _too_large(function: str, values: Sequence[Any]) -> bool:
-    """Return whether an int function may produce more than MAX_BITS bits, and is not worth folding."""
+    """Return whether an int function may produce over MAX_BITS bits, too many to fold."""
     if function not in ("pow", "lshift", "mul") or not all(isinstance(v, int) for v in values):
         return False
     a, b = (abs(v) for v in values)

@@ -34,7 +34,10 @@ def inlined(g: Rewriter, graph: Graph, xs: Values) -> Found:
 
 
 def inline_branch(g: Rewriter, index: int, xs: Values, branches: tuple[Graph, ...]) -> Found | None:
-    """Replace a switch whose index is known by the selected branch; None if the index is invalid."""
+    """Replace a switch whose index is known by the selected branch.
+
+    None if the index is invalid.
+    """
     if not 0 <= int(index) < len(branches):
         return None
     return inlined(g, branches[int(index)], xs)

@@ -65,13 +65,16 @@ class Rewriter:
     # ---- the walk -----------------------------------------------------------------------------
 
     def graph(self, graph: Graph) -> Graph:
-        """Return a copy of a graph and its sub-graphs with the rewrite rules applied to every call."""
+        """Return a copy of a graph and its sub-graphs with the rewrite rules applied."""
         self.types.extend(graph.types[: graph.n_params])
         outputs = self.replay(graph, range(graph.n_params))
         return Graph(graph.n_params, self.types, self.nodes, tuple(outputs), graph.single)
 
     def replay(self, graph: Graph, ids: Sequence[int | None]) -> list[int]:
-        """Append a graph's nodes, rewritten, with `ids` as its parameters; return its output ids."""
+        """Append a graph's nodes, rewritten, with `ids` as its parameters.
+
+        Returns its output ids.
+        """
         types, nodes, producers = self.types, self.nodes, self.producers
         old_types = graph.types
         new_ids: dict[int | None, Any] = dict(enumerate(ids))

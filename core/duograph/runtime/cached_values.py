@@ -131,7 +131,7 @@ class CachedValues:
             self._computing.release()
 
     def settled(self) -> bool:
-        """Return whether values are cached, or so many attempts failed that the next is far away."""
+        """Return whether values are cached, or failed attempts have put off the next one far."""
         watch = self._watch
         return watch is not None and (watch.values is not None or watch.patience >= MAX_WAIT)
 

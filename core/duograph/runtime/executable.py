@@ -94,7 +94,7 @@ def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> 
 
 
 def _one_step(step: Step, n_params: int, constants: Mapping[int, Handle]) -> HandleFunction | None:
-    """Return a function that makes a lowered graph's only kernel call, or None if not that simple."""
+    """Return a function that makes a lowered graph's only kernel call, or None."""
     call = step.call.run
     operands = step.operands
     if n_params == 1 and len(operands) == 2:
@@ -127,7 +127,7 @@ def _loop(
     n_slots: int,
     further: Sequence[int] = (),
 ) -> HandleFunction:
-    """Return a function that runs a lowered graph's steps and drops handles after their last use."""
+    """Return a function that runs a lowered graph's steps; drops handles after last use."""
     keep = {*outputs, *constants, *further}
     last: dict[int, int] = {}
     for k, step in enumerate(steps):

@@ -152,7 +152,10 @@ class _GraphLowering:
         notes: list[str],
         updates: Mapping[int, int],
     ) -> Executable | None:
-        """Link instructions into a native program, else a Python function; None if neither works."""
+        """Link instructions into a native program, else a Python function.
+
+        None if neither works.
+        """
         work = self.work
         if self.level != "O0":
             if len(instructions) > 1 or not all([isinstance(s, Step) for s in instructions]):

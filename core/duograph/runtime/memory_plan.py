@@ -278,7 +278,7 @@ def _shared(
     results: Mapping[int, None],
     taken: set[int],
 ) -> list[int]:
-    """Return for each value slot the slot whose memory it uses, as results may overwrite operands."""
+    """Return for each value slot the slot whose memory it uses, after overwrites."""
     home = list(range(len(sizes)))
     kept: set[int] = set()  # chains that end in a result
     for now, step in lives.steps:

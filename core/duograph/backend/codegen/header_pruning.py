@@ -112,7 +112,7 @@ def _instantiated(name: str, arguments: str, macros: Macros) -> Iterator[str]:
 
 
 def _words(use: str, macros: Macros) -> set[str]:
-    """Return all identifiers in the expansion of a macro call, with tokens pasted by ``##`` joined."""
+    """Return all identifiers in the expansion of a macro call, with pasted tokens joined."""
     found = set(re.findall(_WORD, use))
     match = re.match(_USE, use)
     assert match is not None

@@ -303,13 +303,16 @@ class Accumulate(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """Kernel statement that names the result of an any-order reduction: NaN if its NaN flag is set."""
+    """Kernel statement that names the result of an any-order reduction.
+
+    It is NaN if the reduction's NaN flag is set.
+    """
 
     reduction: Reduction
 
 
 class Take(NamedTuple):
-    """Kernel statement that combines one element into the accumulator `target`, in element order."""
+    """Kernel statement that combines an element into accumulator `target`, in element order."""
 
     combine: Combine
     target: str
@@ -339,7 +342,7 @@ class Assign(NamedTuple):
 
 
 class For(NamedTuple):
-    """Kernel statement: a loop of a variable from `begin` up to `end`, with a body of statements."""
+    """Kernel statement: a loop of a variable from `begin` up to `end`."""
 
     variable: str
     begin: Index
@@ -366,7 +369,7 @@ class Blocks(NamedTuple):
 
 
 class LaneLoop(NamedTuple):
-    """Kernel statement: a loop in which the work items (lanes) of a group share one row's elements."""
+    """Kernel statement: a loop in which a group's work items (lanes) share a row's elements."""
 
     type: str
     row: int
@@ -383,7 +386,7 @@ class Prefetch(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """Kernel statement that copies ``count`` elements of a local array to memory, past the caches."""
+    """Kernel statement that copies ``count`` elements of a local array past the caches."""
 
     target: Address
     array: str
@@ -401,7 +404,7 @@ Statement = (
 
 
 class Operand(NamedTuple):
-    """A kernel argument: an operand of the fused region, read through the pointer ``LABEL_data``."""
+    """A kernel argument: an operand of a fused region, as pointer ``LABEL_data``."""
 
     label: str
     operand: int
@@ -409,7 +412,10 @@ class Operand(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """A kernel argument: memory ``NAME_parts`` for partial results, which a second kernel combines."""
+    """A kernel argument: memory ``NAME_parts`` for partial results.
+
+    A second kernel combines these.
+    """
 
     name: str
     dtype: DType

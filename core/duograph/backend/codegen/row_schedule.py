@@ -183,7 +183,7 @@ class _RowSpan(_Rows):
 
 
 class _GroupRow(_Rows):
-    """Schedules a reducing fused region so that a group of work items computes each row together."""
+    """Schedules a reducing fused region so that a group of work items shares each row."""
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         assert target.lanes is not None

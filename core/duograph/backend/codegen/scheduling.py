@@ -78,7 +78,10 @@ class Target:
 
 
 class Scheduler:
-    """Base class that builds a kernel's loop program from a region plan; has the common statements."""
+    """Base class that builds a kernel's loop program from a region plan.
+
+    Has the common statements.
+    """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         self.target = target
@@ -181,7 +184,7 @@ class Scheduler:
         return [*found, Pointer(f"{label}_row", a.dtype, address)]
 
     def hoist(self, labels: Iterable[str]) -> list[Statement]:
-        """Return statements that load, before the inner loop, the operands constant in that loop."""
+        """Return statements that load the operands constant in the inner loop, before it."""
         found: list[Statement] = []
         for label in labels:
             a = self.plan.accesses[label]
@@ -204,7 +207,10 @@ class Scheduler:
         ]
 
     def define(self, value: Computed) -> list[Statement]:
-        """Return the statement that computes a value; none if the value is an operand of that name."""
+        """Return the statement that computes a value.
+
+        None if the value is an operand of that name.
+        """
         e = value.expression
         if e.op == "input" and str(e.value) == value.name:
             return []
@@ -227,7 +233,7 @@ class Scheduler:
         return [v for v in self.computed.values() if v.name in needed]
 
     def read_by(self, values: Iterable[Computed]) -> list[str]:
-        """Return the names of the operands that a list of values reads, in order, indices included."""
+        """Return the names of the operands, indices included, that a list of values reads."""
         found: dict[str, None] = {}
         for v in values:
             for label in _inputs(v.expression):

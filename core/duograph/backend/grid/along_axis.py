@@ -233,7 +233,7 @@ def sort(
 
 
 def _lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
-    """Return whether indices and operand of a gather or scatter have equal shapes except at `axis`."""
+    """Return whether indices and operand of a gather have equal shapes except at `axis`."""
     return x.shape[:axis] + x.shape[axis + 1 :] == indices.shape[:axis] + indices.shape[axis + 1 :]
 
 
@@ -310,7 +310,7 @@ def scatter_elements_add(
 def max_pool_grad(
     device: GridDevice, types: Types, results: Types, *, input_shape: Sequence[int]
 ) -> Plan | None:
-    """Return the launch plan of max_pool's gradient: it adds cotangents at the maxima's positions."""
+    """Return the launch plan of max_pool's gradient, which adds cotangents at the maxima."""
     dout, indices = types
     (out,) = results
     planes = dout.shape[0] * dout.shape[1]

@@ -114,7 +114,10 @@ class GridBackend(Backend):
         results: tuple[TensorType, ...],
         attributes: Mapping[str, Any],
     ) -> Plan | Call | None:
-        """Return the launch plan (or prepared call) of an op for given types; None if unsupported."""
+        """Return the launch plan (or prepared call) of an op for given types.
+
+        None if unsupported.
+        """
         for table in (self.kernels, KERNELS):
             builder = table.get(op.name)
             if builder is not None:

@@ -395,7 +395,7 @@ def _over_images(
 
 
 def _images_at_once(g: _Geometry, dtype: DType, each: int) -> int:
-    """Return how many images' unrolled columns fit into scratch memory, `each` elements an image."""
+    """Return how many images' unrolled columns (`each` elements) fit into scratch memory."""
     return max(1, min(g.images, PACKED // max(1, each * sum_dtype(dtype).itemsize)))
 
 
@@ -501,7 +501,7 @@ def conv_weight_grad(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Return the launch plan of a convolution's weight gradient: cotangents times unrolled columns."""
+    """Return the launch plan of a convolution's weight gradient: cotangents times columns."""
     x, y = types
     (out,) = results
     if not _suits(x):

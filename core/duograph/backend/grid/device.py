@@ -143,7 +143,7 @@ class GridDevice:
         raise NotImplementedError(f"{type(self).__name__}: has no synchronize()")
 
     def memory_stats(self) -> dict[str, int]:
-        """Return memory statistics as `Backend.memory_stats` does, plus counts of host transfers."""
+        """Return memory statistics as `Backend.memory_stats` does, and counts of transfers."""
         return {}
 
     def empty_cache(self) -> None:

@@ -45,7 +45,10 @@ ITEMS, SHORT_ROWS = 256, 64
 
 
 def _combine(device: GridDevice, kind: str, dtype: DType) -> Combine:
-    """Return the object that prints how a device combines two values of a "+" or "max" reduction."""
+    """Return the object that prints how two values of a reduction are combined.
+
+    `kind` is "+" or "max".
+    """
     return combine_of(device, "sum" if kind == "+" else kind, dtype)
 
 
@@ -133,7 +136,7 @@ def region_plans(
 
 
 def _combined(device: GridDevice, plan: RegionPlan, program: LoopProgram) -> list[Launch]:
-    """Return the launches that combine the partial results of a fused region's column reductions."""
+    """Return the launches that combine partial results of a region's column reductions."""
     if not program.partials:
         return []
     assert plan.columns is not None

@@ -28,7 +28,7 @@ MANY_INDICES = 1 << 17
 
 
 def _words(dtype: DType, inner: int) -> tuple[DType, int]:
-    """Return (integer type, count): the words in which a kernel copies `inner` elements of a dtype."""
+    """Return (integer type, count) of the words that copy `inner` elements of a dtype."""
     word, words = WORDS[dtype.itemsize]
     return word, inner * words
 

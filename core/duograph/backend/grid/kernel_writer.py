@@ -77,7 +77,10 @@ class Kernel:
         self.watches = True
 
     def row(self, dtype: DType, text: str, n: str) -> None:
-        """Emit the definition of `row`: the index `text`, counted from 0; -1 if it is out of range."""
+        """Emit the definition of `row`: the index `text`, counted from 0.
+
+        It is -1 if the index is out of range.
+        """
         self.line(f"const i64 given = (i64){text};")
         counted = f"given < 0 ? given + {n} : given" if dtype.kind == "i" else "given"
         self.line(
@@ -108,7 +111,7 @@ class Kernel:
         self.line("}")
 
     def stretch(self, n: str, grain: int) -> None:
-        """Emit `begin` and `end`, the range of 0 .. n that a work item of a serial device computes."""
+        """Emit `begin` and `end`, the range that one work item of a serial device computes."""
         self.number("grain", grain)
         self.line(
             "const ix begin = (ix)DG_ITEM(0) * grain;",

@@ -62,7 +62,7 @@ class Operand:
         return []
 
     def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
-        """Return (name, C expression) of the index variables that depend only on the summed axis."""
+        """Return (name, C expression) of index variables that depend only on the summed axis."""
         return []
 
     def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
@@ -70,7 +70,7 @@ class Operand:
         return []
 
     def element(self, label: str) -> str:
-        """Return the C expression that reads a stored element, given the defined index variables."""
+        """Return the C expression that reads a stored element, from the index variables."""
         raise NotImplementedError
 
     def value(self, k: Kernel, label: str) -> str:
@@ -171,7 +171,7 @@ class Matmul:
         k.write("out", self.dtype, self.place)
 
     def result(self, k: Kernel) -> str:
-        """Return the C expression for the offset of the result at row r, column c of matrix `at`."""
+        """Return the C expression for the offset of result (r, c) of matrix `at`."""
         if self.run == self.sizes[1]:
             return "(at * m + r) * n + c"
         k.number("run", self.run)

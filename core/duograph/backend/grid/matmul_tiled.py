@@ -114,7 +114,7 @@ def tiles(device: GridDevice, problem: Matmul) -> Launch:
 
 
 def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
-    """Emit the matmul loop that copies slices of both operands to shared memory and adds products."""
+    """Emit the matmul loop over slices of both operands in shared memory."""
     k.line(
         f"{acc} sums[each][each];",
         "for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++) sums[i][j] = 0;",

@@ -210,7 +210,7 @@ def slice_update(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> Plan:
-    """Return the launch plan that copies a tensor, then writes the update over a slice of the copy."""
+    """Return the launch plan that copies a tensor, then writes a slice of the copy."""
     x, v = types
     steps = dense(x.shape)
     whole = copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (2, steps, 0, x.size))

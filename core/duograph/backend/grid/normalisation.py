@@ -48,7 +48,7 @@ class _Rows(Kernel):
         self.line("const ix from = row * n;")
 
     def sum(self, name: str, *texts: str) -> None:
-        """Emit a loop that sums the variable `value`, which the lines `texts` define, over the row."""
+        """Emit a loop that sums the variable `value`, which lines `texts` define, over the row."""
         self.line(f"{self.real} {name} = 0;", "DG_ANY_ORDER")
         self.open("for (ix j = 0; j < n; j++)")
         self.line(*texts, f"DG_ADD_TO({name}, value)")
@@ -111,13 +111,13 @@ def _softmax(device: GridDevice, types: Types, axis: int, log: bool) -> Plan | N
 
 @kernel("softmax")
 def softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launch plan of softmax over the last axis: exp(x - max) / sum(exp(x - max))."""
+    """Return the launch plan of softmax, exp(x - max) / sum(exp(x - max))."""
     return _softmax(device, types, axis, False)
 
 
 @kernel("log_softmax")
 def log_softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launch plan of log_softmax over the last axis: x - max - log(sum(exp(x - max)))."""
+    """Return the launch plan of log_softmax, x - max - log(sum(exp(x - max)))."""
     return _softmax(device, types, axis, True)
 
 

@@ -261,7 +261,7 @@ class _Reduction:
         return k.launch(self.step.size, size=(lanes,))
 
     def span_of_rows(self) -> Launch:
-        """Return the launch of a reduction pass in which each thread of a processor reduces rows."""
+        """Return the launch of a reduction pass in which each processor thread reduces rows."""
         k, acc, combine, size = self.k, self.acc, self.combine, self.step.size
         most = 16384 // max(self.chunk, 1) or 1
         grain = max(1, min(ceil_div(size, 4 * self.device.units), most))

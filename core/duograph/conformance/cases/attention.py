@@ -163,7 +163,7 @@ def attention_gradient(
     high: int,
     layout: str,
 ) -> tuple[Array, Array, Array]:
-    """Compute the gradients of attention in NumPy from the full matrix of weights, to test against."""
+    """Compute the gradients of attention from all weights in NumPy, to test against."""
     q, k, v = _sides(query, key, value, layout)
     do = _turned(wide(dout), layout)
     weights, _ = _weights(q, k, mask, scale, low, high, wide(log_sum)[..., None])

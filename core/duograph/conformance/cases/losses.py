@@ -70,7 +70,7 @@ def pairs(
 
 
 def loss_of(each: Oracle) -> Oracle:
-    """Return a test oracle for a loss: the loss of each element by NumPy function `each`, reduced."""
+    """Return a test oracle of a loss: NumPy function `each` of the elements, reduced."""
 
     def oracle(x: Array, y: Array, reduction: str, **kwargs: Any) -> Array:
         return np.asarray(reduced(each(wide(x), wide(y), **kwargs), reduction)).astype(x.dtype)
@@ -162,7 +162,10 @@ def distribution_of(
 
 
 def weighted(low: float, high: float, positive: bool) -> Callable[[Make], Iterator[Sample]]:
-    """Return a function that yields test samples of a weighted loss: predictions, targets, weights."""
+    """Return a function that yields test samples of a weighted loss.
+
+    They are predictions, targets and weights.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         def three(*shape: int) -> tuple[Any, ...]:

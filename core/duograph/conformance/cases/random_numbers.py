@@ -93,7 +93,7 @@ def weighted(make: Make) -> Iterator[Sample]:
 
 
 def gammas(make: Make) -> Iterator[Sample]:
-    """Yield test samples of gamma-distributed numbers with shape parameters below, at and above 1."""
+    """Yield test samples of gamma-distributed numbers, over several shape parameters."""
     yield Sample((state(make), make(3, 4, low=0.3, high=3), (3, 4)))
     yield Sample((state(make), make(4, low=0.3, high=3), (3, 4)), kind="broadcast")
     yield Sample((state(make), make(low=0.3, high=3), ()), kind="zero_d")

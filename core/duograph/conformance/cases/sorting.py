@@ -98,7 +98,7 @@ def any_kind(make: Make) -> Iterator[Sample]:
 
 
 def repeated(make: Make) -> Iterator[Sample]:
-    """Yield test samples with repeated elements and without NaN, for ops that find unique values."""
+    """Yield test samples with repeated elements, for ops that find unique values."""
     x = make.index(7, below=3, dtype=make.dtype) if make.dtype is not bool_ else make(7)
     yield Sample((x,))
     yield Sample((x[:6].reshape(2, 3),))

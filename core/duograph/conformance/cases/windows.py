@@ -105,7 +105,7 @@ def wide(x: Array) -> Array:
 def _walk(
     x: Ints, w: Ints, out: Ints, stride: Ints, padding: Pairs, dilation: Ints, groups: int
 ) -> Iterator[Any]:
-    """Yield (output, kernel, input) positions of a sliding window, those in the padding left out."""
+    """Yield (output, kernel, input) positions of a sliding window, without the padding."""
     for o in np.ndindex(*out):
         for k in np.ndindex(*w):
             i = tuple(

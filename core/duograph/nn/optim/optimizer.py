@@ -243,7 +243,7 @@ class Optimizer(Cell):
         entries: list[_GroupEntry],
         common_rate: Parameter | LearningRateSchedule,
     ) -> None:
-        """Set the optimiser's lists (learning rate, decay, ...), with one entry for each Parameter."""
+        """Set the optimiser's lists (learning rate, decay, ...), with an entry per Parameter."""
         self.parameters = _unique(owner, [e.parameter for e in entries])
         if self.is_group_lr:
             object.__setattr__(self, "learning_rate", tuple(e.rate for e in entries))
@@ -264,7 +264,7 @@ class Optimizer(Cell):
     # ---- for subclasses -------------------------------------------------------------------------
 
     def get_lr(self) -> Any:
-        """Return the learning rate of this step: a Tensor, or a tuple with one for each Parameter."""
+        """Return this step's learning rate: a Tensor, or a tuple with one per Parameter."""
         if self.is_group_lr:
             return tuple(r(self.global_step) if isinstance(r, Cell) else r for r in self._rates())
         rate = self.learning_rate
@@ -289,7 +289,7 @@ class Optimizer(Cell):
         raise ArgumentValueError(f"get_lr_parameter: {param.name!r} is not among the parameters")
 
     def get_weight_decay(self) -> DecayNow:
-        """Return the weight decay of this step: a number or Tensor, or a tuple, one per Parameter."""
+        """Return this step's weight decay: a number or Tensor, or a tuple, one per Parameter."""
         decay = self.weight_decay
         if isinstance(decay, tuple):
             return tuple(d(self.global_step) if isinstance(d, Cell) else d for d in decay)
@@ -363,7 +363,10 @@ class Optimizer(Cell):
         return True
 
     def begin_step(self) -> None:
-        """Prepare an optimiser step, before the first Parameter update; subclasses may override it."""
+        """Prepare an optimiser step, before the first Parameter update.
+
+        Subclasses may override it.
+        """
 
     def update(
         self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
@@ -400,7 +403,7 @@ class Optimizer(Cell):
                 )
 
     def _state(self, prefix: str, init: Init = "zeros") -> ParameterTuple:
-        """Create a state Parameter, named ``prefix.name``, for each of the optimiser's Parameters."""
+        """Create a state Parameter, named ``prefix.name``, for each Parameter."""
         found = []
         for p in self.parameters:
             made = Parameter(initializer(init, p.shape, p.dtype), name=f"{prefix}.{p.name}")
@@ -445,7 +448,10 @@ def _listed(owner: str, parameters: object) -> list[Any]:
 
 
 def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
-    """Return a ParameterTuple of the Parameters; raise if two of the Parameters have the same name."""
+    """Return a ParameterTuple of the Parameters.
+
+    Raises if two of the Parameters have the same name.
+    """
     names: set[str] = set()
     for p in parameters:
         if p.name in names:
