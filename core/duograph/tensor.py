@@ -1,7 +1,7 @@
 """The Tensor class: a reference to an immutable, dense, C-ordered buffer, which can be rebound.
 
 Assignment in place, `x[i] = v` and methods such as `add_` rebind the tensor to another buffer, so
-buffers kept as residuals never change. This module has construction, conversion to Python and
+buffers kept for gradients never change. This module has construction, conversion to Python and
 NumPy, and device moves; operators and most methods are installed from the op table by
 `ops/__init__.py`. It must not depend on particular ops.
 """
@@ -37,7 +37,7 @@ _recorded_value: Callable[[Any, DType | None], Tensor] | None = None
 
 
 def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initializer]) -> None:
-    """Set the function that makes an Initializer from a name or a number."""
+    """Set the function that finds an Initializer by name, as in ``Tensor(init="zeros")``."""
     global _named_initializer
     _named_initializer = find
 
@@ -126,7 +126,7 @@ class Tensor(TensorMethods):
             self._edge = made._edge
 
     def _init_lazy(self, dtype: DType | None, shape: object, init: object) -> None:
-        """Set up a tensor without data, with an Initializer or as a shape placeholder."""
+        """Initialise a tensor without data: with an Initializer, or as a description of a shape."""
         if shape is None:
             raise ArgumentValueError(
                 "Tensor: got no input_data; wanted data, or shape, dtype and init"
@@ -160,14 +160,14 @@ class Tensor(TensorMethods):
 
     @classmethod
     def _make(cls, type_: TensorType, buf: Any) -> Tensor:
-        """Construct a tensor directly from a type and a buffer handle or host array."""
+        """Create a tensor from a type and a buffer handle or host array, without any checks."""
         made = object.__new__(Tensor)
         made._type = type_
         made._buf = buf
         return made
 
     def _rebind(self, other: Tensor) -> None:
-        """Make a tensor take the buffer, type and tape edge of another, for in-place writes."""
+        """Take the buffer, type and tape edge of another tensor, as in-place writes do."""
         builder = staged_builder()
         if builder is not None:
             builder.write_state(self, other)
@@ -338,7 +338,9 @@ class Tensor(TensorMethods):
         return array.tolist()
 
     def _attribute_value(self) -> Any:
-        """Return the Python value of a tensor passed as an attribute such as an axis."""
+        """Return the value of a tensor that was passed for an attribute, such as an axis, as
+        numbers.
+        """
         return self.tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -365,7 +367,7 @@ class Tensor(TensorMethods):
 
     @staticmethod
     def from_numpy(array: Array) -> Tensor:
-        """Return a tensor that shares the memory of a C-contiguous array, or has a copy of another."""
+        """Return a tensor that shares a C-contiguous array's memory, or copies another array."""
         return from_numpy(array)
 
     def __float__(self) -> float:
@@ -393,7 +395,7 @@ class Tensor(TensorMethods):
         return bool(self._one("bool"))
 
     def _one(self, what: str) -> Any:
-        """Return a one-element tensor's value as a Python number; `what` names the conversion."""
+        """Return a one-element tensor's value as a Python number; errors begin with `what`."""
         if self._type.size != 1:
             raise ArgumentValueError(
                 f"{what}: got a tensor of shape {self.shape}; the truth or value of several "
@@ -471,7 +473,7 @@ def is_recorded(t: Tensor) -> bool:
 
 
 # The modules whose functions make tensors of what they read. A gradient would be lost unnoticed.
-_MAKERS = ("duograph.ops", "duograph.op_signature", "duograph.numpy", "duograph.nn.layer")
+MAKERS = ("duograph.ops", "duograph.op_signature", "duograph.numpy", "duograph.nn.layer")
 
 
 def _check_reader(t: Tensor) -> None:
@@ -485,7 +487,7 @@ def _check_reader(t: Tensor) -> None:
     while frame.f_globals is globals():
         assert frame.f_back is not None
         frame = frame.f_back
-    if frame.f_globals["__name__"].startswith(_MAKERS):
+    if frame.f_globals["__name__"].startswith(MAKERS):
         raise GradientError(
             f"got a Tensor of shape {t.shape} that is being differentiated where only its value is "
             f"used, through which no gradient flows; wanted a number, x.item() or "
@@ -501,7 +503,7 @@ def _holds_recorded(data: object) -> bool:
 
 
 class Placeholder:
-    """Stand-in for the data of a tensor that only describes a shape; None is a free axis."""
+    """Marks a tensor that describes a shape and has no data; None in the shape is a free axis."""
 
     def __init__(self, shape: tuple[int | None, ...]) -> None:
         self.shape = shape
@@ -517,7 +519,7 @@ class Placeholder:
 
 
 def host_array(data: object, dtype: DType | None) -> Array:
-    """Return a new C-contiguous NumPy array of data that may contain tensors.
+    """Convert data that may contain tensors to a new C-contiguous NumPy array.
 
     Raises:
         DTypeError: `data` is not made of numbers.
