@@ -483,16 +483,17 @@ class Cell:
         self._plain = False
 
     def set_jit_config(self, jit_config: Any) -> None:
-        """Set the compilation options (JitConfig) of this Cell.
+        """Set the options with which GRAPH_MODE and `compile` compile this Cell.
+
+        Args:
+            jit_config: a JitConfig, or a dictionary of its options.
 
         Raises:
-            TypeError: `jit_config` is not a JitConfig.
+            TypeError: `jit_config` is neither.
         """
-        if not hasattr(jit_config, "jit_config_dict"):
-            raise ArgumentError(
-                f"set_jit_config: got {type(jit_config).__name__}; wanted a JitConfig"
-            )
-        self._jit_config = jit_config
+        make = runtime_state.load_compiler().JitConfig.of
+        self._jit_config = make("set_jit_config", jit_config)
+        self._forget_graph()
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile this Cell for the given arguments without running the computation.
@@ -509,10 +510,18 @@ class Cell:
         runtime_state.load_compiler().compile_cell(self, args, kwargs)
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
-        """Declare the inputs to compile for; None in a shape is a symbolic dimension."""
+        """Declare the shapes and dtypes of the inputs; None in a shape stands for any size.
+
+        A call in GRAPH_MODE, or after `compile`, with other inputs raises ValueError.
+        """
         if inputs and kwargs:
             raise ArgumentValueError("set_inputs: got both forms; wanted positions or keywords")
         self._inputs = kwargs if kwargs else inputs
+        self._forget_graph()
+
+    def _forget_graph(self) -> None:
+        """Drop the compiled form of this Cell, which was made with other options."""
+        self.__dict__.pop("_graph", None)
 
     def get_inputs(self) -> Any:
         """Return the inputs declared with `set_inputs`, or None."""
