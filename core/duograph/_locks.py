@@ -27,7 +27,8 @@ def new_lock() -> Any:
 def _free_all() -> None:
     """Reset every lock; runs in the child after a fork."""
     for lock in list(_made):
-        lock._at_fork_reinit()
+        if not lock._is_owned():  # the thread that forked goes on in the child and releases its own
+            lock._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,11 +1,13 @@
 """Types of values: tensor types, host types and devices.
 
 Tensor types and devices are interned: equal ones are one object, so comparing and hashing them is as
-cheap as for any object. All layers use these types; the module knows nothing of tensors or graphs.
+cheap as for any object. A tensor type that nothing uses any more is dropped. All layers use these
+types; the module knows nothing of tensors or graphs.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 
 from ._locks import new_lock
@@ -57,9 +59,11 @@ class TensorType:
     the variant with these.
     """
 
-    __slots__ = ("shape", "dtype", "device", "level", "size", "nbytes", "plain", "_variants")
+    __slots__ = (
+        "shape", "dtype", "device", "level", "size", "nbytes", "plain", "_variants", "__weakref__",
+    )  # fmt: skip
     _lock = new_lock()
-    _plain: dict[tuple[Shape, DType], TensorType] = {}
+    _plain: dict[tuple[Shape, DType], _Interned] = {}
 
     shape: Shape
     dtype: DType
@@ -72,9 +76,11 @@ class TensorType:
 
     @staticmethod
     def of(shape: Shape, dtype: DType) -> TensorType:
-        found = TensorType._plain.get((shape, dtype))
-        if found is not None:
-            return found
+        interned = TensorType._plain.get((shape, dtype))
+        if interned is not None:
+            found = interned()
+            if found is not None:
+                return found
         shape = tuple(int(n) for n in shape)
         made = object.__new__(TensorType)
         made.shape, made.dtype, made.device, made.level = shape, dtype, None, 0
@@ -85,7 +91,13 @@ class TensorType:
         made.plain = made
         made._variants = {(None, 0): made}
         with TensorType._lock:
-            return TensorType._plain.setdefault((shape, dtype), made)
+            interned = TensorType._plain.get((shape, dtype))
+            found = None if interned is None else interned()
+            if found is None:  # another thread may have been faster
+                interned = TensorType._plain[shape, dtype] = _Interned(made, _forget)
+                interned.key = (shape, dtype)
+                found = made
+        return found
 
     def on(self, device: Device | None, level: int = 0) -> TensorType:
         """Return a tensor type with its device and derivative recording level replaced."""
@@ -125,6 +137,20 @@ class TensorType:
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self.shape, self.dtype)
+
+
+class _Interned(weakref.ref[TensorType]):
+    """Weak reference to an interned tensor type, with its key in the table."""
+
+    __slots__ = ("key",)
+    key: tuple[Shape, DType]
+
+
+def _forget(interned: _Interned) -> None:
+    """Remove a tensor type that was freed from the table, unless an equal one replaced it."""
+    with TensorType._lock:
+        if TensorType._plain.get(interned.key) is interned:
+            del TensorType._plain[interned.key]
 
 
 class HostType:

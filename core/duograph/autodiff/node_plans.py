@@ -33,10 +33,20 @@ class GraphPlan:
 
     The graph is linearized once for the operands that are differentiated, and its backward graph is
     lowered once for each combination of cotangents that are present.
+
+    Line by line, every op of a function adds to the cotangents that its operands already have. A
+    compiled function therefore continues these sums; adding its own sum to them would round
+    differently. An eager op, composite or not, is one term of a sum.
     """
 
     def __init__(
-        self, graph: Graph, wanted: tuple[bool, ...], device: Device, name: str, level: str = "O0"
+        self,
+        graph: Graph,
+        wanted: tuple[bool, ...],
+        device: Device,
+        name: str,
+        level: str = "O0",
+        continues_sums: bool = False,
     ) -> None:
         self.graph = graph
         self.level = level
@@ -49,12 +59,15 @@ class GraphPlan:
         all_present = tuple(True for _ in graph.outputs)
         self.full = linearize(graph, wanted, all_present)
         self.residual_types = tuple(self.full.forward.types[i] for i in self.full.residuals)
-        self._prepared_by_mask: dict[tuple[bool, ...], Prepared] = {}
+        self._prepared_by_mask: dict[tuple[tuple[bool, ...], tuple[bool, ...]], Prepared] = {}
         self._all_present = all_present
         self.fast: Callable[..., Any] | None = None
         self.fast_index: int | None = None
         self.fast_wrt = self.full.wrt
-        if graph.single:  # a tuple of one result gets a list of one cotangent instead
+        self.continues_sums = continues_sums
+        if (
+            graph.single and not continues_sums
+        ):  # a tuple of one result gets a list of one cotangent instead
             self.fast = self._lower_and_call
 
     def _lower_and_call(self, *handles: Handle) -> Any:
@@ -69,28 +82,33 @@ class GraphPlan:
         self.fast = lower(back, self.device, level=self.level)
         return self.fast(*handles)
 
-    def _prepared(self, present: tuple[bool, ...]) -> Prepared:
-        found = self._prepared_by_mask.get(present)
+    def _prepared(self, present: tuple[bool, ...], summed: tuple[bool, ...]) -> Prepared:
+        found = self._prepared_by_mask.get((present, summed))
         if found is None:
             pick: tuple[int, ...] | None
-            if present == self._all_present:
+            if present == self._all_present and True not in summed:
                 lin, pick = self.full, None
             else:
-                lin = linearize(self.graph, self.wanted, present)
+                lin = linearize(self.graph, self.wanted, present, summed or None)
                 position = {key: k for k, key in enumerate(self.full.keys)}
                 pick = tuple(position[key] for key in lin.keys)
             found = (lin, lower(lin.backward, self.device, level=self.level), pick)
-            self._prepared_by_mask[present] = found
+            self._prepared_by_mask[present, summed] = found
         return found
 
-    def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
-        """Compute the cotangents of a tape node's operands from those of its results."""
+    def run(
+        self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
+    ) -> Sequence[Any]:
+        """Compute the cotangents of a tape node's operands from those of its results.
+
+        With `sums`, the cotangents of the operands so far, return the sums continued.
+        """
         present = tuple([c is not None for c in cotangents])
-        lin, kernel, pick = self._prepared(present)
+        lin, kernel, pick = self._prepared(present, tuple([c is not None for c in sums]))
         residuals = node.residuals
         if pick is not None:
             residuals = tuple([residuals[i] for i in pick])
-        given = cotangents if False not in present else [c for c in cotangents if c is not None]
+        given = [c for c in (*cotangents, *sums) if c is not None]
         found: Sequence[Any]
         if create_graph:
             found = self._replayed(node, lin, residuals, given)
@@ -160,8 +178,11 @@ class PythonPlan:
         self.fast: Callable[..., Any] | None = None
         self.fast_index: int | None = None
         self.fast_wrt: tuple[int, ...] = ()
+        self.continues_sums = False
 
-    def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
+    def run(
+        self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
+    ) -> Sequence[Any]:
         """Call the Python backward of a tape node; return one cotangent or None per operand."""
         given = []
         for c, t in zip(cotangents, self.result_types, strict=True):

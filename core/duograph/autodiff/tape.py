@@ -87,6 +87,8 @@ class Plan(Protocol):
         fast_index: the operand to which the single result of `fast` belongs; None when `fast`
             returns a tuple.
         fast_wrt: the operands to which the items of that tuple belong.
+        continues_sums: `run` also takes the sums of cotangents that the operands have so far, and
+            returns sums that include them.
     """
 
     n_results: int
@@ -95,8 +97,11 @@ class Plan(Protocol):
     fast: Callable[..., Any] | None
     fast_index: int | None
     fast_wrt: tuple[int, ...]
+    continues_sums: bool
 
-    def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]: ...
+    def run(
+        self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
+    ) -> Sequence[Any]: ...
 
 
 class Node:
@@ -211,6 +216,15 @@ def backward(
                         give(parents[i], grad)
                 continue
             values = (value,) if edge not in slots_of else slots_of.pop(edge)
+            if plan.continues_sums:
+                sums = [None if p is None else get(p) for p in _first_uses(parents)]
+                totals = plan.run(edge, values, create_graph, sums)
+                for parent, have, total in zip(parents, sums, totals):
+                    if have is not None:
+                        cotangents[parent] = total
+                    elif parent is not None and total is not None:
+                        give(parent, total)
+                continue
             grads = plan.run(edge, values, create_graph)
             for parent, grad in zip(parents, grads):
                 if parent is not None and grad is not None:
@@ -225,6 +239,12 @@ def backward(
             have = slots[edge.index]
             slots[edge.index] = value if have is None else accumulate(edge, have, value)
     return [_at_leaf(leaf, get(leaf), create_graph) for leaf in leaves]
+
+
+def _first_uses(parents: Sequence[Edge | None]) -> list[Edge | None]:
+    """Return the operands' edges, with None in the place of one that occurred before."""
+    first = {p: k for k, p in reversed(list(enumerate(parents)))}
+    return [p if first[p] == k else None for k, p in enumerate(parents)]
 
 
 def _at_leaf(leaf: Edge, value: Any, create_graph: bool) -> Any:

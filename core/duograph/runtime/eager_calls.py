@@ -95,12 +95,19 @@ class _OperandPlan:
     fast: TensorCall | None = None
     fast_index: int | None = None
     fast_wrt: tuple[int, ...] = ()
+    continues_sums = False
 
     def __init__(self, type_: TensorType) -> None:
         self.result_types: tuple[TensorType, ...] = (type_.plain,)
         self.device = type_.committed_device
 
-    def run(self, node: Node, cotangents: Sequence[object], create_graph: bool) -> Sequence[object]:
+    def run(
+        self,
+        node: Node,
+        cotangents: Sequence[object],
+        create_graph: bool,
+        sums: Sequence[object] = (),
+    ) -> Sequence[object]:
         return cotangents
 
 
