@@ -208,7 +208,7 @@ _COMPILE = (
     *_rows(MOOT, "lazy_inline", ("", "every Cell is compiled into the graph of its caller")),
     *_rows(MOOT, "no_inline", ("", "every function is compiled into the graph of its caller")),
     *_rows(
-        MOOT, "ops.constexpr",
+        MOOT, "constexpr",
         ("get_instance", "the function itself is returned", "False", True),
         ("name", "errors name the function itself", "'half'"),
     ),
@@ -235,6 +235,23 @@ _OPS = (
     *_rows(WORKS, "Tensor.to", ("non_blocking", _MOVED, "True", False)),
     *_rows(WORKS, "Tensor.copy_", ("non_blocking", _MOVED, "True", False)),
     *_rows(WORKS, "Tensor.data_sync", ("blocking", _MOVED, "False", True)),
+    *[
+        row
+        for name in ("Conv2D", "Conv2DBackpropInput", "Conv2DTranspose", "Conv2DBackpropFilter",
+                     "Conv3D", "Conv3DTranspose")
+        for row in _rows(MOOT, f"ops.{name}", ("mode", "it names no other convolution", "0", 1))
+    ],
+    *_rows(
+        MOOT, "ops.DepthwiseConv2dNative",
+        ("mode", "it names no other convolution", "1", 3),
+        ("group", "every channel is a group of its own", "2", 1),
+    ),
+    *[
+        row
+        for name in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast")
+        for row in _rows(WORKS, f"ops.{name}", ("group", "every group is this one process", "'g'",
+                                               "hccl_world_group"))
+    ],
     *_rows(WORKS, "ops.depend", ("expr", "the caller has evaluated it before", "x + 1")),
     *_rows(
         WORKS, "ops.flash_attention_score",
@@ -346,7 +363,135 @@ _LAYERS = (
     *_rows(WORKS, "nn.FTRL", ("use_locking", _LOCK, "True", False)),
 )  # fmt: skip
 
-_TABLE = (*_CONTEXT, *_COMPILE, *_OPS, *_LAYERS)
+_SOURCES = ("MnistDataset", "Cifar10Dataset", "ImageFolderDataset")
+_STEPS = (
+    ("num_parallel_workers", _WORKERS, "4"),
+    ("python_multiprocessing", _WORKERS, "True", False),
+    ("max_rowsize", _WORKERS, "6"),
+)
+_DATASETS = (
+    *_rows(MOOT, "dataset.Dataset.batch", *_STEPS),
+    *_rows(MOOT, "dataset.Dataset.map", *_STEPS, ("offload", _WORKERS, "True")),
+    *_rows(
+        REFUSED, "dataset.Dataset.map",
+        ("cache", "keep the rows in a list and read them with GeneratorDataset", "object()"),
+        ("callbacks", "callbacks belong to Model.train", "[print]"),
+        ("column_order", "use project after map", "['x']"),
+    ),
+    *_rows(MOOT, "dataset.Dataset.padded_batch", _STEPS[0]),
+    *_rows(MOOT, "dataset.Dataset.filter", _STEPS[0]),
+    *_rows(MOOT, "dataset.NumpySlicesDataset", ("num_parallel_workers", _WORKERS, "4", 1)),
+    *[row for name in _SOURCES for row in _rows(MOOT, f"dataset.{name}", _STEPS[0])],
+    *[
+        row
+        for name in _SOURCES
+        for row in _rows(
+            REFUSED, f"dataset.{name}",
+            ("cache", "keep the rows in a list and read them with GeneratorDataset", "object()"),
+        )
+    ],
+    *_rows(
+        MOOT, "dataset.GeneratorDataset",
+        ("num_parallel_workers", _WORKERS, "4", 1),
+        ("python_multiprocessing", _WORKERS, "False", True),
+        ("max_rowsize", _WORKERS, "6"),
+    ),
+    *_rows(
+        REFUSED, "dataset.GeneratorDataset",
+        ("schema", "use column_names and column_types", "object()"),
+        ("batch_sampler", "use sampler and batch", "[[0, 1]]"),
+        ("collate_fn", "use batch with per_batch_map", "print"),
+    ),
+    *_rows(MOOT, "dataset.config.set_num_parallel_workers", ("", _WORKERS)),
+    *_rows(MOOT, "dataset.config.set_prefetch_size", ("", _WORKERS)),
+    *_rows(MOOT, "dataset.config.set_auto_num_workers", ("", _WORKERS)),
+    *_rows(MOOT, "dataset.config.set_enable_shared_mem", ("", _WORKERS)),
+)  # fmt: skip
+
+_ENCRYPTION = (
+    ("enc_key", "encrypt the file; needs `pip install duograph[encryption]`", "bytes(16)"),
+    ("enc_mode", "AES-GCM, AES-CBC or SM4-CBC", "'AES-CBC'", "AES-GCM"),
+)
+_DECRYPTION = (
+    ("dec_key", "key of an encrypted file", "bytes(16)"),
+    ("dec_mode", "mode of an encrypted file", "'AES-CBC'", "AES-GCM"),
+)
+_CHECKPOINTS = (
+    ("integrated_save", _INTEGRATED, "False", True),
+    ("remove_redundancy", _REDUNDANT, "True", False),
+)
+_TRAINING = (
+    *_rows(WORKS, "save_checkpoint", *_ENCRYPTION, _CHECKPOINTS[0]),
+    *_rows(
+        REFUSED, "save_checkpoint",
+        ("incremental", "every file holds all values", "True", False),
+    ),
+    *_rows(WORKS, "CheckpointConfig", *_ENCRYPTION, *_CHECKPOINTS),
+    *_rows(
+        REFUSED, "CheckpointConfig",
+        ("incremental", "every file holds all values", "True", False),
+    ),
+    *_rows(
+        WORKS, "load_checkpoint", *_DECRYPTION, _CHECKPOINTS[1],
+        ("format", _FORMAT, "'safetensors'", "ckpt"),
+    ),
+    *_rows(WORKS, "load_param_into_net", _CHECKPOINTS[1]),
+    *_rows(MOOT, "ckpt_to_safetensors", ("processes_num", "files are converted in turn", "4", 1)),
+    *_rows(MOOT, "safetensors_to_ckpt", ("processes_num", "files are converted in turn", "4", 1)),
+    *_rows(WORKS, "export", *_ENCRYPTION),
+    *_rows(
+        REFUSED, "export",
+        ("dataset", "put the preprocessing into the network", "object()"),
+        ("customized_func", "use enc_key and enc_mode", "print"),
+        ("obf_config", "graphs are not obfuscated", "{}"),
+        ("incremental", "every file holds the whole graph", "True", False),
+    ),
+    *_rows(WORKS, "load", *_DECRYPTION),
+    *_rows(
+        REFUSED, "load",
+        ("dec_func", "use dec_key and dec_mode", "print"),
+        ("obf_func", "graphs are not obfuscated", "print"),
+    ),
+    *_rows(MOOT, "Model", ("boost_level", _BOOST, "'O1'", "O0")),
+    *_rows(
+        WORKS, "Model",
+        ("loss_scale_manager", "scales the loss", "ms.FixedLossScaleManager()"),
+        ("keep_batchnorm_fp32", "overrides the setting of the level", "True"),
+    ),
+    *_rows(MOOT, "build_train_network", ("boost_level", _BOOST, "'O1'", "O0")),
+    *_rows(
+        WORKS, "build_train_network",
+        ("loss_scale_manager", "scales the loss", "ms.FixedLossScaleManager()"),
+        ("keep_batchnorm_fp32", "overrides the setting of the level", "True"),
+    ),
+    *_rows(MOOT, "Model.train", ("dataset_sink_mode", _SINK, "True", False)),
+    *_rows(
+        MOOT, "Model.fit",
+        ("dataset_sink_mode", _SINK, "True", False),
+        ("valid_dataset_sink_mode", _SINK, "True", False),
+    ),
+    *_rows(MOOT, "Model.eval", ("dataset_sink_mode", _SINK, "True", False)),
+    *_rows(
+        REFUSED, "Model.predict",
+        ("backend", "set_context(device_target=) chooses the device", "'lite'"),
+        ("config", "set_context holds the options", "{}"),
+    ),
+    *_rows(
+        WORKS, "train.DatasetHelper",
+        ("dataset_sink_mode", "batches are fed one by one, with either value", "False", True),
+        ("epoch_num", "every iteration over the helper is an epoch", "2", 1),
+    ),
+    *_rows(MOOT, "train.DatasetHelper", ("sink_size", _SINK, "2", -1)),
+    *_rows(
+        WORKS, "connect_network_with_dataset",
+        ("dataset_helper", "a network needs no connection to its data", "None"),
+    ),
+    *_rows(MOOT, "train.SummaryCollector", ("", _SUMMARY)),
+    *_rows(MOOT, "communication.init", ("backend_name", _ONE, "'nccl'")),
+    *_rows(MOOT, "communication.create_group", ("options", _ONE, "object()")),
+)  # fmt: skip
+
+_TABLE = (*_CONTEXT, *_COMPILE, *_OPS, *_LAYERS, *_DATASETS, *_TRAINING)
 OPTIONS: dict[tuple[str, str], Option] = {(o.owner, o.name): o for o in _TABLE}
 
 _said: set[tuple[str, str]] = set()  # the options that this process has warned of

@@ -16,9 +16,11 @@ from ..frontend.types import Value
 from ..nn.cell import Cell
 from ..option_table import check_options, options_of
 from .function import JitFunction
+from .modes import signature_of
 from .options import JitConfig
 
 __all__ = ["jit", "ms_function"]
+
 
 def jit(
     function: Value = None,
@@ -130,7 +132,10 @@ def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature:
         return types.MethodType(made, f.__self__)
     if isinstance(f, Cell):
         cell = f
-        made = JitFunction(type(cell).construct, config, strict, input_signature, target=cell)
+        if cell._jit_config is not None and config == JitConfig():
+            config = cell._jit_config
+        declared = signature_of(cell) if input_signature is None else input_signature
+        made = JitFunction(type(cell).construct, config, strict, declared, target=cell)
         cell.__dict__["_compiled"] = made
         cell.__dict__["_plain"] = False
         return cell

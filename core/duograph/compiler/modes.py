@@ -14,7 +14,7 @@ from ..nn.cell import Cell
 from .function import JitFunction
 from .options import JitConfig
 
-__all__ = ["graph_call", "compile_cell"]
+__all__ = ["graph_call", "compile_cell", "signature_of"]
 
 
 def _function(cell: Cell) -> JitFunction:
@@ -24,12 +24,12 @@ def _function(cell: Cell) -> JitFunction:
         found = _own(cell, "_graph")
         if found is None:
             config = JitConfig() if cell._jit_config is None else cell._jit_config
-            found = _CellFunction(type(cell).construct, config, None, _signature(cell), cell)
+            found = _CellFunction(type(cell).construct, config, None, signature_of(cell), cell)
             cell.__dict__["_graph"] = found
     return found
 
 
-def _signature(cell: Cell) -> tuple[Value, ...] | None:
+def signature_of(cell: Cell) -> tuple[Value, ...] | None:
     """Return what `set_inputs` declared, one item for each argument; None without a declaration."""
     declared = cell._inputs
     if isinstance(declared, dict):

@@ -72,9 +72,9 @@ class JitConfig:
         infer_boost: str = "off",
         **kwargs: Value,
     ) -> None:
-        exc_mode = kwargs.get("exec_mode", exc_mode)
         _one_of("jit_level", jit_level, _LEVELS)
-        _one_of("exec_mode", exc_mode, _EXEC)
+        for order in (exc_mode, kwargs.get("exec_mode", "")):
+            _one_of("exec_mode", order, _EXEC)
         _one_of("debug_level", debug_level, ("RELEASE", "DEBUG"))
         _one_of("infer_boost", infer_boost, ("on", "off"))
         if isinstance(jit_syntax_level, int) and jit_syntax_level in (STRICT, COMPATIBLE, LAX):
@@ -83,7 +83,8 @@ class JitConfig:
             ]
         _one_of("jit_syntax_level", jit_syntax_level, tuple(_SYNTAX))
         others = {"exc_mode": exc_mode, "debug_level": debug_level, "infer_boost": infer_boost}
-        check_options("JitConfig", **{**kwargs, **others})
+        check_options("JitConfig", **others, **kwargs)
+        others["exc_mode"] = kwargs.get("exec_mode", exc_mode)
         self.jit_config_dict: dict[str, object] = {
             "jit_level": jit_level, "jit_syntax_level": jit_syntax_level, **others
         }  # fmt: skip

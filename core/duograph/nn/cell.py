@@ -8,12 +8,13 @@ the tree of Cells are in `_tree`, hooks in `_hooks`.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from typing import Any
 
 from ..context import PYNATIVE_MODE, settings
 from ..dtype import DType, bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
+from ..option_table import check_options, warn_moot
 from ..parameter import Parameter, ParameterTuple
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
@@ -320,7 +321,7 @@ class Cell:
         """Allocate the Parameters whose values are still pending; return a mapping from each to
         itself.
         """
-        del auto_parallel_mode
+        check_options("nn.Cell.init_parameters_data", auto_parallel_mode=auto_parallel_mode)
         return {p: p.init_data() for p in self.get_parameters()}
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -377,11 +378,14 @@ class Cell:
         return OrderedDict((n, c) for n, c in self._cells.items() if c is not None)
 
     def cells_and_names(
-        self, cells: object = None, name_prefix: str = ""
+        self, cells: Iterable[Cell] | None = None, name_prefix: str = ""
     ) -> Iterator[tuple[str, Cell]]:
-        """Yield (path, Cell) for this Cell and all its descendants, parents first, each Cell once."""
-        del cells
-        return _tree.walk_cells(self, name_prefix)
+        """Yield (path, Cell) for this Cell and all its descendants, parents first, each Cell once.
+
+        Cells among `cells` are left out.
+        """
+        known = {id(c) for c in cells or ()}
+        return ((p, c) for p, c in _tree.walk_cells(self, name_prefix) if id(c) not in known)
 
     def get_sub_cell(self, target: str) -> Cell:
         """Return the Cell at a path such as ``"backbone.0"``.
@@ -477,8 +481,7 @@ class Cell:
 
     def recompute(self, **options: Any) -> None:
         """Enable gradient checkpointing of this Cell: backward recomputes its intermediate values."""
-        if options.get("output_recompute") not in (None, False):
-            raise ArgumentValueError("recompute: output_recompute is not offered; wanted False")
+        check_options("nn.Cell.recompute", **options)
         self._recompute = True
         self._plain = False
 
@@ -530,7 +533,8 @@ class Cell:
     def shard(
         self, in_strategy: object, out_strategy: object = None, parameter_plan: object = None
     ) -> None:
-        """Accept the options of MindSpore's multi-device sharding and ignore them."""
+        """Accept MindSpore's multi-device sharding, with one warning that it has no meaning here."""
+        warn_moot("nn.Cell.shard")
 
     # ---- hooks ----------------------------------------------------------------------------------
 
