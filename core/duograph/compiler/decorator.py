@@ -65,11 +65,9 @@ def jit(
     """
     function = fn if function is None else function
     _check_options(capture_mode, dynamic, fullgraph, backend, options)
-    given = {} if jit_config is None else dict(JitConfig.of("jit", jit_config).jit_config_dict)
-    given.update({k: options[k] for k in ("jit_syntax_level",) if k in options})
-    if jit_level:
-        given["jit_level"] = jit_level
-    config = JitConfig(**given)
+    given = JitConfig() if jit_config is None else JitConfig.of("jit", jit_config)
+    syntax = options.get("jit_syntax_level", "")
+    config = given.but(jit_level, syntax)
     strict = True if fullgraph else None
 
     def decorate(f: Value) -> Value:

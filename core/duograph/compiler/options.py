@@ -36,6 +36,7 @@ __all__ = [
 
 T = TypeVar("T")
 
+_CHANGED = ("jit_level", "jit_syntax_level")
 _LEVELS = ("", "O0", "O1", "O2")
 _EXEC = ("auto", "sink", "no_sink", "")
 _SYNTAX = {"": None, "STRICT": STRICT, "COMPATIBLE": COMPATIBLE, "LAX": LAX}
@@ -103,6 +104,15 @@ class JitConfig:
         raise ArgumentError(
             f"{where}: got jit_config={value!r}; wanted a JitConfig or a dictionary of its options"
         )
+
+    def but(self, jit_level: str, jit_syntax_level: Value) -> JitConfig:
+        """Return a copy with another level and syntax level, where these are not empty."""
+        own = self.jit_config_dict
+        level = self.jit_level if jit_level == "" else jit_level
+        syntax: Value = own["jit_syntax_level"] if jit_syntax_level == "" else jit_syntax_level
+        made = JitConfig(level, jit_syntax_level=syntax)
+        made.jit_config_dict = {**own, **{k: made.jit_config_dict[k] for k in _CHANGED}}
+        return made
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JitConfig) and self.jit_config_dict == other.jit_config_dict
@@ -229,8 +239,8 @@ def mutable(input_data: Value, dynamic_len: bool = False) -> Value:
         >>> f.cache_info().misses
         1
     """
-    check_options("mutable", dynamic_len=bool(dynamic_len))
     if staged_builder() is not None:
+        check_options("mutable", dynamic_len=bool(dynamic_len))
         return _mutable_inside(input_data)
     made: Value
     if isinstance(input_data, Tensor):
@@ -258,6 +268,7 @@ def mutable(input_data: Value, dynamic_len: bool = False) -> Value:
                 f"mutable: got dynamic_len=True for a {type(input_data).__name__}; wanted a tuple "
                 "or list"
             )
+        check_options("mutable", dynamic_len=True)
         made.dynamic_len = True
     return made
 

@@ -6,10 +6,10 @@ by one; these names exist for scripts that use them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..compiler import jit
+from ..compiler import JitConfig, jit
 from ..errors import ArgumentValueError
 from ..nn.cell import Cell
 from ..option_table import check_options
@@ -73,7 +73,7 @@ def data_sink(
     fn: Callable[..., Any],
     dataset: Any,
     sink_size: int = 1,
-    jit_config: object = None,
+    jit_config: JitConfig | Mapping[str, Any] | None = None,
     input_signature: object = None,
 ) -> Callable[[], Any]:
     """Return a function without arguments that runs `fn` on the next `sink_size` batches
