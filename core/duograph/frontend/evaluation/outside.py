@@ -44,7 +44,7 @@ _IMMUTABLE = (
     Choice, GraphRange, Maybe, Undefined, operator.itemgetter, operator.attrgetter, operator.methodcaller, *VALUE_TYPES,
 )  # fmt: skip
 # Containers of the standard library whose items a guard can compare.
-_CONTAINERS = (
+_CONTAINERS: tuple[type, ...] = (
     list, dict, set, collections.deque, array.array, bytearray, memoryview, types.MappingProxyType,
     type({}.keys()), type({}.values()), type({}.items()),
 )  # fmt: skip
