@@ -1,8 +1,8 @@
-"""Types of values: tensor types, host types and devices.
+"""The types of values: tensor types, types of Python values in graphs, and devices.
 
-Tensor types and devices are interned: equal ones are one object, so comparing and hashing them is as
-cheap as for any object. A tensor type that nothing uses any more is dropped. All layers use these
-types; the module knows nothing of tensors or graphs.
+Tensor types and devices are interned: equal ones are one object, so comparing and hashing them is
+as cheap as for any object. All layers use these types; the module knows nothing of tensors or
+graphs.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ class TensorType:
         return found
 
     def on(self, device: Device | None, level: int = 0) -> TensorType:
-        """Return a tensor type with its device and derivative recording level replaced."""
+        """Return this tensor type on another device, and with another level of recording for
+        gradients.
+        """
         variants = self._variants
         found = variants.get((device, level))
         if found is not None:
@@ -115,7 +117,7 @@ class TensorType:
 
     @property
     def committed_device(self) -> Device:
-        """The device of a tensor type, which must have one."""
+        """The device of a tensor type that must have one."""
         assert self.device is not None
         return self.device
 
@@ -124,7 +126,7 @@ class TensorType:
         return len(self.shape)
 
     def with_(self, shape: Shape | None = None, dtype: DType | None = None) -> TensorType:
-        """Return a tensor type, without device, with another shape or dtype."""
+        """Return this tensor type with another shape or dtype, and without a device."""
         return TensorType.of(
             self.shape if shape is None else tuple(shape), self.dtype if dtype is None else dtype
         )
@@ -154,7 +156,7 @@ def _forget(interned: _Interned) -> None:
 
 
 class HostType:
-    """The type of a host value of a graph: a Python number, another object, or a residual stack."""
+    """The type of a graph value that is no tensor: a Python number, another object, or a stack."""
 
     __slots__ = ("name",)
 
@@ -184,7 +186,7 @@ def _rebuild(shape: Shape, dtype: DType) -> TensorType:
 
 
 def size_of(shape: Sequence[int]) -> int:
-    """Return the number of elements of a shape."""
+    """Return the number of elements of a tensor of the given shape."""
     n = 1
     for d in shape:
         n *= d
@@ -210,7 +212,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape | None:
 def elementwise_type(
     name: str, *types: TensorType | None, dtype: DType | None = None
 ) -> TensorType:
-    """Return an element-wise op's result type: the operands' broadcast shape, and `dtype`.
+    """Return the result type of an element-wise op: the operands' broadcast shape, and `dtype`.
 
     Without `dtype` the result has the dtype of the last operand.
 

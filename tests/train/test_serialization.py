@@ -56,7 +56,7 @@ def test_every_dtype(tmp_path, dtype, shape):
 
 
 def test_append_dict(tmp_path):
-    """K05: `save_checkpoint`, `load_checkpoint`, `load_param_into_net` returning not-loaded lists"""
+    """K05: `save_checkpoint`, `load_checkpoint`, and what `load_param_into_net` returns."""
     net = nn.Dense(2, 3)
     more = {"epoch": 1, "lr": 0.5, "name": "foo", "flag": True}
     ms.save_checkpoint(net, path_in(tmp_path), append_dict=more, choice_func=lambda n: n != "bias")

@@ -1,6 +1,7 @@
-"""Plans of tape nodes: how a recorded call turns cotangents of results into cotangents of operands.
+"""How the tape computes the gradient of one recorded call: from a graph, or by a Python function.
 
-`GraphPlan` differentiates a graph (an eager op, or a compiled function); `PythonPlan` calls a Python
+`GraphPlan` differentiates a graph (an eager op, or a compiled function); `PythonPlan` calls a
+Python
 function (a Cell's own `bprop`, `custom_gradient`). `tape.backward` runs them.
 """
 
@@ -29,7 +30,7 @@ Prepared: TypeAlias = "tuple[Linearized, Callable[..., Any], tuple[int, ...] | N
 
 
 class GraphPlan:
-    """Tape node plan that differentiates a graph: an eager op or a compiled function.
+    """Computes the gradient of a recorded eager op or compiled function from its graph.
 
     The graph is linearized once for the operands that are differentiated, and its backward graph is
     lowered once for each combination of cotangents that are present.
@@ -71,7 +72,7 @@ class GraphPlan:
             self.fast = self._lower_and_call
 
     def _lower_and_call(self, *handles: Handle) -> Any:
-        """Lower the backward graph at first use, keep its kernel as `fast`, and run it.
+        """Compile the backward graph at its first use, keep the call as `fast`, and run it.
 
         Most plans of a program that does not train never run.
         """
@@ -99,7 +100,7 @@ class GraphPlan:
     def run(
         self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
     ) -> Sequence[Any]:
-        """Compute the cotangents of a tape node's operands from those of its results.
+        """Compute the cotangents of a recorded call's operands from those of its results.
 
         With `sums`, the cotangents of the operands so far, return the sums continued.
         """
@@ -127,7 +128,7 @@ class GraphPlan:
     def _replayed(
         self, node: Node, lin: Linearized, residuals: Sequence[Any], given: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """Run a backward graph op by op so that an enclosing derivative records each op."""
+        """Run the backward graph op by op, so that an enclosing derivative records each op."""
         types = [lin.forward.types[i] for i in lin.residuals]
         values = [self._as_tensor(node, r, t) for r, t in zip(residuals, types, strict=True)]
         return replay(lin.backward, [*values, *given], self.device)
@@ -144,7 +145,7 @@ class GraphPlan:
 
 
 class OwnResult:
-    """A residual that is a result of its own tape node, stored without a reference cycle."""
+    """A saved value that is a result of its own tape node, kept without a reference cycle."""
 
     __slots__ = ("type", "_buf", "index")
 
@@ -155,7 +156,7 @@ class OwnResult:
 
 
 class PythonPlan:
-    """Plan of a tape node whose backward is a Python function of tensors.
+    """Computes the gradient of a recorded call by a Python function of tensors.
 
     The function is called as `function(create_graph, *cotangents)`, with zeros for absent
     cotangents, and returns one gradient or None per parent.
@@ -183,7 +184,10 @@ class PythonPlan:
     def run(
         self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
     ) -> Sequence[Any]:
-        """Call the Python backward of a tape node; return one cotangent or None per operand."""
+        """Call the Python function that computes a recorded call's gradient; return its results.
+
+        There is one cotangent or None for each operand.
+        """
         given = []
         for c, t in zip(cotangents, self.result_types, strict=True):
             if c is None:

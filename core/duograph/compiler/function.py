@@ -262,7 +262,7 @@ class JitFunction:
         return self._own, args
 
     def _is_method(self) -> bool:
-        """Return whether the function was defined in a class, so that its first argument is `self`."""
+        """Return whether the function was defined in a class, with `self` as first argument."""
         if self._method is None:
             parts = getattr(self.function, "__qualname__", "").split(".")
             self._method = (

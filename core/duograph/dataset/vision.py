@@ -1,5 +1,6 @@
-"""Transforms of images, which are (H, W, C) or (H, W) arrays, for `Dataset.map`
-(`mindspore.dataset.vision`).
+"""Transforms of images for `Dataset.map` (`mindspore.dataset.vision`).
+
+An image is an (H, W, C) or (H, W) array.
 """
 
 from __future__ import annotations

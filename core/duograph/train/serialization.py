@@ -142,7 +142,7 @@ def _entries(save_obj: object) -> list[tuple[str, Any]]:
 
 
 def _appended(append_dict: object) -> list[tuple[str, Any]]:
-    """Return the (name, value) pairs to save from the `append_dict` argument of `save_checkpoint`."""
+    """Return the (name, value) pairs to save from the argument `append_dict`."""
     if append_dict is None:
         return []
     if isinstance(append_dict, Cell):
@@ -322,7 +322,10 @@ def load_param_into_net(
 def _without_prefix(
     missing: Sequence[str], values: Mapping[str, Any], matched: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Match missing Parameters to checkpoint names with one common prefix; return {} if none fits."""
+    """Match missing Parameters to checkpoint names with one common prefix.
+
+    Returns {} if none fits.
+    """
     if not missing:
         return {}
     free = [n for n in values if n not in matched and isinstance(values[n], Parameter)]

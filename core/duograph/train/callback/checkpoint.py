@@ -182,7 +182,7 @@ class ModelCheckpoint(Callback):
         return None
 
     def save_after_exception(self, p: RunParameters) -> None:
-        """Save a checkpoint after training raised an exception, if `exception_save` is configured."""
+        """Save a checkpoint after training raised an exception, if so configured."""
         if self._config.exception_save:
             self._save(p)
 
