@@ -169,6 +169,7 @@ class Type:
     __repr__ = __str__
 
     def contains(self, dtype: DType) -> bool:
+        """Return whether a dtype belongs to this type, as float32 does to ``number``."""
         return dtype in self.members
 
 
