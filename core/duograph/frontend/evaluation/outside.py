@@ -41,7 +41,8 @@ _IMMUTABLE = (
     type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), type,
     types.ModuleType, types.FunctionType, types.CodeType, types.CellType, np.generic, re.Pattern,
     re.Match, enum.Enum, BaseException, types.TracebackType, Tensor, HostValue, Op, DType, Function,
-    Choice, GraphRange, Maybe, Undefined, operator.itemgetter, operator.attrgetter, operator.methodcaller,
+    Choice, GraphRange, Maybe, Undefined, operator.itemgetter, operator.attrgetter,
+    operator.methodcaller,
     *VALUE_TYPES,
 )  # fmt: skip
 # Containers of the standard library whose items a guard can compare.
