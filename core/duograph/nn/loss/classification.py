@@ -386,7 +386,8 @@ class MultiLabelSoftMarginLoss(LossBase):
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.nn.MultiLabelSoftMarginLoss()(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[1.0, 0.0]])))
+        >>> x, target = ms.Tensor([[0.0, 0.0]]), ms.Tensor([[1.0, 0.0]])
+        >>> print(ms.nn.MultiLabelSoftMarginLoss()(x, target))
         0.6931472
     """
 
