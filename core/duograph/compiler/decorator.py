@@ -99,7 +99,8 @@ def _check_options(
             registry.canonical(backend)
         except DeviceError as error:
             raise ArgumentValueError(
-                f'jit: got backend={backend!r}; wanted "ms_backend", "GE" or a device_target. {error}'
+                f'jit: got backend={backend!r}; wanted "ms_backend", "GE" or a device_target. '
+                f"{error}"
             ) from None
     known = [o.name for o in options_of("jit")]
     for name in options:
