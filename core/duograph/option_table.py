@@ -17,8 +17,8 @@ from typing import NamedTuple
 from .errors import ArgumentError, ArgumentValueError, OptionWarning
 
 __all__ = [
-    "MOOT", "OPTIONS", "REFUSED", "WORKS", "Option", "check_options", "defaults_of", "forget_warnings",
-    "options_of", "warn_moot", "warn_once",
+    "MOOT", "OPTIONS", "REFUSED", "WORKS", "Option", "check_options", "defaults_of",
+    "forget_warnings", "options_of", "warn_moot", "warn_once",
 ]  # fmt: skip
 
 WORKS, MOOT, REFUSED = "works", "no meaning", "refused"
@@ -171,7 +171,7 @@ _COMPILE = (
         WORKS, "jit",
         ("function", "what to compile", "lambda x: x"),
         ("fn", "older name of function", "lambda x: x"),
-        ("jit_level", "O0 runs the kernels of eager mode, O1 fuses, O2 moves loops too", "'O0'", ""),
+        ("jit_level", "O0 runs kernels of eager mode, O1 fuses, O2 moves loops too", "'O0'", ""),
         ("fullgraph", "refuse what only Python can run", "True", False),
         ("backend", "the device that the function runs on", "'CPU'", ""),
         ("jit_config", "a JitConfig or a dictionary of its options", "{'jit_level': 'O0'}"),
@@ -203,7 +203,10 @@ _COMPILE = (
         ("debug_level", "errors always name the source line", "'DEBUG'", "RELEASE"),
         ("infer_boost", _COMPILED, "'on'", "off"),
     ),
-    *_rows(MOOT, "ms_function", ("hash_args", "captured values are compared by what they are", "[1]")),
+    *_rows(
+        MOOT, "ms_function",
+        ("hash_args", "captured values are compared by what they are", "[1]"),
+    ),
     *_rows(MOOT, "mutable", ("dynamic_len", "each length is compiled on its own", "True", False)),
     *_rows(MOOT, "lazy_inline", ("", "every Cell is compiled into the graph of its caller")),
     *_rows(MOOT, "no_inline", ("", "every function is compiled into the graph of its caller")),
@@ -322,7 +325,7 @@ _LAYERS = (
     ),
     *_rows(
         WORKS, "recompute",
-        ("use_reentrant", "the backward pass runs the block again, with either value", "False", True),
+        ("use_reentrant", "the block is run again, with either value", "False", True),
     ),
     *_rows(
         REFUSED, "recompute",

@@ -20,8 +20,8 @@ from duograph.compat import PATHS
 
 MODULES = (
     "amp", "backend", "common", "common.initializer", "communication", "context", "dataset",
-    "dataset.config", "dataset.transforms", "dataset.vision", "log", "nn", "numpy", "ops", "runtime",
-    "train", "train.callback", "autodiff",
+    "dataset.config", "dataset.transforms", "dataset.vision", "log", "nn", "numpy", "ops",
+    "runtime", "train", "train.callback", "autodiff",
 )  # fmt: skip
 SELF = ("self", "cls")
 

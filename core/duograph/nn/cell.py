@@ -542,7 +542,7 @@ class Cell:
     def shard(
         self, in_strategy: object, out_strategy: object = None, parameter_plan: object = None
     ) -> None:
-        """Accept MindSpore's multi-device sharding, with one warning that it has no meaning here."""
+        """Accept MindSpore's sharding; one warning says that it has no meaning here."""
         warn_moot("nn.Cell.shard")
 
     # ---- hooks ----------------------------------------------------------------------------------

@@ -37,8 +37,8 @@ __all__ = [
 
 LowerSubgraph: TypeAlias = Callable[[Graph, Device], HandleFunction]
 
-# Python frames that one call of a named graph may need: two for the call, two for each switch or loop around the
-# next one.
+# Python frames that one call of a named graph may need: two for the call, two for each switch or
+# loop around the next one.
 FRAMES = 16
 _PYTHON: dict[HostType, Callable[[Any], Any]] = {INT: int, FLOAT: float, BOOL: bool}
 # Functions of Python numbers that raise for some of them.
@@ -185,8 +185,8 @@ def _call(node: ControlNode) -> HandleFunction:
 
 def _too_deep(name: str) -> RecursionDepthError:
     return RecursionDepthError(
-        f"Exceed function call depth limit {settings.max_call_depth}: {name} calls itself too deep; "
-        "wanted a loop, a condition that ends the recursion, or set_context(max_call_depth=)"
+        f"Exceed function call depth limit {settings.max_call_depth}: {name} calls itself too "
+        "deep; wanted a loop, a condition that ends the recursion, or set_context(max_call_depth=)"
     )
 
 

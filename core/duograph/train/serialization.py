@@ -67,7 +67,8 @@ def save_checkpoint(
     Raises:
         TypeError: an entry has a type that cannot be saved.
         ValueError: an unknown format or mode, nothing to save, a key of another length, or no
-            package `cryptography`; or an earlier asynchronous save failed, and then this call saves nothing.
+            package `cryptography`; or an earlier asynchronous save failed, and then this call saves
+            nothing.
 
     Examples:
         >>> import duograph as ms
