@@ -19,8 +19,8 @@ Generated from the table of options by `docs/build_options.py`.
 
 Every option that duograph accepts does one of three things. It works. It has no meaning here, and
 one `OptionWarning` in a process says so and why, if its value differs from the default. Or it is
-refused with a ValueError that says what to use. An unknown keyword is an error. Options that are not
-listed work: a test reads the sources and finds no argument that a public function does not use.
+refused with a ValueError that says what to use. An unknown keyword is an error. Options that are
+not listed work: a test reads the sources and finds no argument that a public function does not use.
 
 `warnings.filterwarnings("ignore", category=duograph.errors.OptionWarning)` silences the warnings.
 """
@@ -29,8 +29,8 @@ SECTIONS = (
         WORKS,
         "Options that work",
         "what it does",
-        "Settings, options of compiled functions and of files, and options whose promise is kept with\n"
-        "either value.",
+        "Settings, options of compiled functions and of files, and options whose promise is kept "
+        "with either value.",
     ),
     (MOOT, "Options without a meaning here", "why", "Each warns once."),
     (REFUSED, "Options that are refused", "use instead", "Each raises ValueError."),
