@@ -17,6 +17,7 @@ from .errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
 from .host_arrays import Array
 from .ir.basic_ops import cast_to
 from .ops.movement import identity
+from .option_table import check_options
 from .placement import materialise
 from .runtime_state import runtime_state, staged_builder
 from .tensor import Tensor, host_array, is_recorded
@@ -35,6 +36,9 @@ class Parameter(Tensor):
             Parameter is a variable of its own: no gradient flows to what it was made from.
         name: name in checkpoints; if None, a Cell sets it to the name of the attribute.
         requires_grad: whether `trainable_params` and so optimisers include it.
+        device: where the value is put, such as ``"CPU"``.
+
+    The other options of MindSpore have no meaning here, and one warning says so.
 
     Raises:
         GradientError: `default_input` is, or contains, a Tensor that is being differentiated.
@@ -60,7 +64,10 @@ class Parameter(Tensor):
         storage_format: str = "",
         device: str | None = None,
     ) -> None:
-        del storage_format
+        if layerwise_parallel or storage_format:
+            check_options(
+                "Parameter", layerwise_parallel=layerwise_parallel, storage_format=storage_format
+            )
         if isinstance(default_input, Tensor) and default_input.has_init:
             self._type = default_input._type
             self._init = default_input._init

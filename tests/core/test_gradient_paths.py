@@ -1,8 +1,8 @@
-"""Every way by which a value leaves the tape or the graph: the gradient follows, or an error says so.
+"""Every way by which a value leaves the tape or the graph: the gradient follows or is refused.
 
-A gradient is zero without an error only by definition: `stop_gradient`, casts to integers, piecewise
-constant ops, and values that Python or NumPy has read. Each program runs eagerly, inside `jit`, and
-with the gradient taken of a compiled function.
+A gradient is zero without an error only by definition: `stop_gradient`, casts to integers,
+piecewise constant ops, and values that Python or NumPy has read. Each program runs eagerly, inside
+`jit`, and with the gradient taken of a compiled function.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def copied_in(target: Tensor, value: Tensor) -> None:
     target[:] = value
 
 
-# ---- paths that carry the gradient -----------------------------------------------------------------
+# ---- paths that carry the gradient ----
 
 CARRIED: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]] = {
     "move_to its own device": (lambda t: (t * t).move_to("CPU").sum(), SQUARE),
@@ -119,7 +119,7 @@ CARRIED: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]] = {
     "masked_fill": (lambda t: t.masked_fill(t > 2, t[0]).sum(), (2.0, 1.0, 0.0)),
 }  # fmt: skip
 
-# ---- paths whose gradient is zero by definition ----------------------------------------------------
+# ---- paths whose gradient is zero by definition ----
 
 DETACHED: dict[str, Callable[[Tensor], Tensor]] = {
     "stop_gradient": lambda t: ops.stop_gradient(t * t).sum(),
@@ -146,7 +146,7 @@ DETACHED: dict[str, Callable[[Tensor], Tensor]] = {
     "shape": lambda t: Tensor([float(t.shape[0])]).sum(),
 }
 
-# ---- paths without a gradient: errors --------------------------------------------------------------
+# ---- paths without a gradient: errors ----
 
 REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "unique": (lambda t: ops.unique(t * t)[0].sum(), "unique: has no gradient rule"),
@@ -310,7 +310,7 @@ def test_cotangents_are_on_the_device_of_the_value() -> None:
     assert got.device == f"{OTHER}:0"
 
 
-# ---- every op --------------------------------------------------------------------------------------
+# ---- every op ----
 
 # Ops of floats whose gradient is zero by definition although their results change smoothly.
 BY_DEFINITION = {"stop_gradient", "moving_statistics"}

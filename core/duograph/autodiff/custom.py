@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..backend import registry
+from ..context import settings
 from ..errors import ArgumentError, GradientError, RefusedError
 from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder
@@ -107,6 +108,12 @@ def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tens
         check_gradient_of(name, i, x.shape, g)
         if isinstance(g, (int, float, np.number)):
             g = ones_of(detached(x)) * Tensor(g, x.dtype)
+        if settings.check_bprop and not _has_dtype(g, x):
+            got = g.dtype.name if isinstance(g, Tensor) else repr(g)
+            raise GradientError(
+                f"{name}: its bprop returned {got} for input {i}, a {x.dtype.name} Tensor; wanted "
+                "a gradient of the input's dtype (set_context(check_bprop=True) asks for it)"
+            )
         out.append(g)
     return out
 
@@ -128,6 +135,13 @@ def check_gradient_of(name: str, position: int, shape: tuple[int, ...], gradient
             f"{name}: its bprop returned a gradient of shape {gradient.shape} for input {position} "
             f"of shape {shape}; wanted the input's shape"
         )
+
+
+def _has_dtype(gradient: object, x: Tensor) -> bool:
+    """Return whether a gradient has the dtype of its input; any will do for integers and bools."""
+    return not (x.dtype.is_floating or x.dtype.is_complex) or (
+        isinstance(gradient, Tensor) and gradient.dtype is x.dtype
+    )
 
 
 class Hook:

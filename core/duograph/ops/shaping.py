@@ -51,8 +51,8 @@ def _tensor_reshape(self: Tensor, *shape: Any) -> Tensor:
 def _tensor_view(self: Tensor, *shape: Any, dtype: DTypeLike | None = None) -> Tensor:
     """Reshape, or with a dtype reinterpret the bytes as elements of that dtype.
 
-    The gradient through bytes that become integers is zero by definition; between other dtypes there
-    is none.
+    The gradient through bytes that become integers is zero by definition; between other dtypes
+    there is none.
 
     Examples:
         >>> import duograph as ms

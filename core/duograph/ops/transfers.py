@@ -1,7 +1,7 @@
 """Copies of tensors: to another device, and as the contents of a new tensor.
 
-Gradients flow through both. A transfer is no op of a graph, because all values of a graph are on one
-device; eager mode records it on the tape as a Python function.
+Gradients flow through both. A transfer is no op of a graph, because all values of a graph are on
+one device; eager mode records it on the tape as a Python function.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ def _tensor_move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
         >>> print(ms.grad(lambda x: (x * x).move_to("CPU").sum())(x))
         [2. 4.]
     """
-    del blocking
     device = device_of(to)
     builder = staged_builder()
     if builder is not None:
