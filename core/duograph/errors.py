@@ -11,6 +11,7 @@ DuographError
 ├── IndexKindError (IndexError, TypeError)         something that cannot be an index
 ├── DeviceError (RuntimeError, ValueError)         no such device; operands on two devices
 │   └── BackendUnavailable             a plugin that is installed and cannot run here
+├── BackendError (RuntimeError)        a backend that breaks the rules of the plugin interface
 ├── UnsupportedOpError (NotImplementedError, RuntimeError)  no kernel, no decomposition, no fallback
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
 ├── GradientError (RuntimeError)       no gradient, or an invalid one from a rule
@@ -68,6 +69,10 @@ class DeviceError(DuographError, RuntimeError, ValueError):
 
 class BackendUnavailable(DeviceError):
     """Error: an installed backend plugin cannot run on this machine, with its reason."""
+
+
+class BackendError(DuographError, RuntimeError):
+    """Error: a method or kernel of a backend failed, or returned what it must not return."""
 
 
 class UnsupportedOpError(DuographError, NotImplementedError):

@@ -18,8 +18,6 @@ __all__ = [
     "LinkedProgram",
     "Packing",
     "PreparedCall",
-    "as_linked",
-    "as_prepared",
 ]
 
 # Device memory of one value. Only the backend knows the type; the core keeps handles and passes them
@@ -94,13 +92,3 @@ class LinkedProgram(NamedTuple):
     run: HandleFunction
     donations: Mapping[int, int] | None = None
     bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Any]] | None = None
-
-
-def as_prepared(call: PreparedCall | HandleFunction) -> PreparedCall:
-    """Return a `PreparedCall` as it is; wrap a plain function of a backend as one."""
-    return call if isinstance(call, PreparedCall) else PreparedCall(call)
-
-
-def as_linked(program: LinkedProgram | HandleFunction) -> LinkedProgram:
-    """Return a `LinkedProgram` as it is; wrap a plain function of a backend as one."""
-    return program if isinstance(program, LinkedProgram) else LinkedProgram(program)

@@ -53,6 +53,9 @@ class Null(Backend):
     ) -> np.ndarray[Any, Any]:
         return np.zeros(shape, dtype)
 
+    def nbytes(self, handle: Any, device_id: int) -> int:
+        return int(handle.nbytes)
+
     def calls_of(self) -> Counter[str]:
         """Return the counter of kernel launches of each op; clear the counter to start over."""
         return self._calls

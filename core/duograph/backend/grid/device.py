@@ -141,6 +141,10 @@ class GridDevice:
         """
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
+    def nbytes(self, handle: Handle) -> int | None:
+        """Return the bytes behind a handle, as `Backend.nbytes` does."""
+        return None
+
     def synchronize(self) -> None:
         """Wait until all kernels launched so far have run."""
         raise NotImplementedError(f"{type(self).__name__}: has no synchronize()")
