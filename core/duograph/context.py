@@ -120,7 +120,8 @@ _lock = new_lock()
 _FIELDS = {f.name: f for f in dataclasses.fields(Settings)}
 _MODES = {GRAPH_MODE: "GRAPH_MODE (0)", PYNATIVE_MODE: "PYNATIVE_MODE (1)"}
 
-# Called after device_target, device_id or debug changed; the eager builder drops the tables of the ops.
+# Called after device_target, device_id or debug changed; the eager builder drops the tables of the
+# ops.
 on_device_change: list[Callable[[], None]] = []
 
 

@@ -466,7 +466,7 @@ def test_nothing_reads_past_the_end_of_a_buffer_of_the_cpu(debug):
         registry.unregister("Short")
 
 
-# ---- other methods --------------------------------------------------------------------------------
+# ---- other methods -------------------------------------------------------------------------
 
 PREPARE = {
     "raises": (raising(KeyError("exp")), "raised KeyError"),

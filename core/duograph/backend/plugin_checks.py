@@ -281,7 +281,8 @@ def as_prepared(found: object, n_operands: int, count_results: Callable[[], int]
         _check_packings(found.packings, n_operands)
     if found.fuse_consumer is not None and not callable(found.fuse_consumer):
         raise BackendError(
-            f"returned PreparedCall.fuse_consumer={shown_value(found.fuse_consumer)}; wanted a function"
+            f"returned PreparedCall.fuse_consumer={shown_value(found.fuse_consumer)}; wanted a "
+            "function"
         )
     return found
 
@@ -296,8 +297,8 @@ def _check_overwrites(pairs: object, n_operands: int, n_results: int) -> None:
     ):
         return
     raise BackendError(
-        f"returned PreparedCall.overwrites={shown_value(pairs)}; wanted pairs (operand, result) of a call "
-        f"with {n_operands} operands and {n_results} results"
+        f"returned PreparedCall.overwrites={shown_value(pairs)}; wanted pairs (operand, result) "
+        f"of a call with {n_operands} operands and {n_results} results"
     )
 
 
@@ -353,8 +354,8 @@ def as_linked(found: object, n_params: int, n_outputs: int) -> LinkedProgram:
     if not isinstance(found, LinkedProgram):
         if not callable(found):
             raise BackendError(
-                f"returned {shown_value(found)}; wanted a function, a LinkedProgram or the reason why "
-                "there is none"
+                f"returned {shown_value(found)}; wanted a function, a LinkedProgram or the reason "
+                "why there is none"
             )
         return LinkedProgram(found)
     if not callable(found.run) or not (found.bind is None or callable(found.bind)):
