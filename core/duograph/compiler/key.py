@@ -29,6 +29,7 @@ class ContextKey(NamedTuple):
     jit_config: Hashable
     jit_syntax_level: int
     debug: bool
+    check_bprop: bool
 
 
 class JitKey(NamedTuple):
@@ -115,5 +116,6 @@ def bind_call(given: Sequence[Value], kwargs: Mapping[str, Value]) -> tuple[JitK
         settings.jit_config,
         settings.jit_syntax_level,
         settings.debug,
+        settings.check_bprop,
     )
     return JitKey(arguments, keywords, device, context, runtime_state.rules_version), slots
