@@ -12,6 +12,7 @@ DuographError
 ├── IndexKindError (IndexError, TypeError)         something that cannot be an index
 ├── DeviceError (RuntimeError, ValueError)         no such device; operands on two devices
 │   └── BackendUnavailable             a plugin that is installed and cannot run here
+├── BackendError (RuntimeError)        a backend that breaks the rules of the plugin interface
 ├── UnsupportedOpError (NotImplementedError, RuntimeError)  no kernel, no decomposition, no fallback
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
 ├── GradientError (RuntimeError)       no gradient, or an invalid one from a rule
@@ -92,6 +93,10 @@ class DeviceError(DuographError, RuntimeError, ValueError):
 
 class BackendUnavailable(DeviceError):
     """Raised if an installed backend cannot run on this machine; the message has the reason."""
+
+
+class BackendError(DuographError, RuntimeError):
+    """Error: a method or kernel of a backend failed, or returned what it must not return."""
 
 
 class UnsupportedOpError(DuographError, NotImplementedError):

@@ -256,7 +256,7 @@ class Op:
         Raises:
             ArgumentError: the rule does not take the operands, `out` and `dout`.
         """
-        self._check_rule_arity(rule)
+        self.check_rule_arity(rule)
 
         def getter(attributes: Attributes) -> Function:
             if not attributes:
@@ -270,7 +270,10 @@ class Op:
     def __signature__(self) -> inspect.Signature:
         return inspect.signature(self.__wrapped__)
 
-    def _check_rule_arity(self, rule: Function) -> None:
+    def check_rule_arity(self, rule: Function) -> None:
+        """Raise ArgumentError if a gradient rule does not take the operands, `out` and `dout`."""
+        if not hasattr(rule, "__code__"):
+            raise ArgumentError(f"{self.name}: got {rule!r} for a bprop; wanted a Python function")
         code = rule.__code__
         names = code.co_varnames[: code.co_argcount]
         positional = [n for n in names if n not in self.attribute_names]

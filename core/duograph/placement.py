@@ -16,6 +16,7 @@ import numpy as np
 
 from ._locks import new_lock
 from .backend import registry
+from .backend.plugin_checks import to_device
 from .backend.protocol import Handle
 from .errors import DeviceError, DTypeError
 from .runtime_state import runtime_state, thread_state
@@ -88,7 +89,7 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
         array = t._buf
         handle = None if own else backend.from_host(array, device.index)
         if handle is None:
-            handle = backend.copy_in(array, device.index)
+            handle = to_device(backend, array, device.index)
         t._buf = handle  # before the type: a thread that reads the new type reads the new buffer
         t._type = t._type.on(device, t._type.level)
         runtime_state.bindings_version = object()

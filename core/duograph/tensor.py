@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .backend import registry
+from .backend.plugin_checks import from_device
 from .dtype import DType, as_dtype, float32
 from .errors import ArgumentError, ArgumentValueError, DTypeError, GradientError, ShapeError
 from .host_arrays import Array, array_of, python_number, shape_tuple
@@ -314,8 +315,8 @@ class Tensor(TensorMethods):
         handle = self._buf
         if watched:
             release(handle)
-        return registry.backend(device.name).copy_out(
-            handle, type_.shape, type_.dtype.np, device.index
+        return from_device(
+            registry.backend(device.name), handle, type_.shape, type_.dtype.np, device.index
         )
 
     def item(self, index: int | tuple[int, ...] | None = None) -> Any:

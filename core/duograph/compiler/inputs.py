@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..backend import registry
+from ..backend.plugin_checks import to_device
 from ..errors import DeviceError
 from ..frontend.types import Value
 from ..placement import commit
@@ -54,7 +55,7 @@ def read_input(
     if kind == "container":
         return containers[v]
     if kind == "array":
-        return registry.backend(device.name).copy_in(np.array(v), device.index)
+        return to_device(registry.backend(device.name), np.array(v), device.index)
     as_object = kind == "held"
     if as_object:
         kind, *v = v

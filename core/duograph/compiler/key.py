@@ -29,6 +29,7 @@ class ContextKey(NamedTuple):
     jit_level: str
     jit_config: Hashable
     jit_syntax_level: int
+    debug: bool
     check_bprop: bool
 
 
@@ -130,6 +131,7 @@ def bind_call(
         settings.jit_level,
         settings.jit_config,
         settings.jit_syntax_level,
+        settings.debug,
         settings.check_bprop,
     )
     return JitKey(arguments, keywords, device, context, runtime_state.rules_version), slots
