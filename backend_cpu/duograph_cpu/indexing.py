@@ -1,6 +1,6 @@
-"""Kernel builders of gather and scatter on the CPU (native/indexing.c).
+"""CPU kernels of gather and scatter (native/indexing.c), prepared for given operand types.
 
-`CPU.prepare` calls the builders through the kernel table.
+`CPU.prepare` finds them in the kernel table.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._native import lib
-from .kernels import call, kernel, plan, split
+from .kernels import LABELS, call, kernel, plan, split
 from .movement import dense
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def _rows(name: str, function: CFunction, add: int = 0) -> None:
 
 
 def _elements(name: str, function: CFunction, add: int = 0) -> None:
-    """Register the builder of a gather or scatter of single elements along an axis.
-
-    The semantics are those of NumPy's take_along_axis.
+    """Register the builder of a gather or scatter of single elements, as NumPy's take_along_axis.
 
     The indices may be shorter than x along the other axes. `add`: whether the kernel adds updates
     to the existing elements.
@@ -60,6 +58,20 @@ def _elements(name: str, function: CFunction, add: int = 0) -> None:
             shape=indices.shape, stride=dense(x.shape),
         )  # fmt: skip
         return call(name, function, constants, types, results, axis)
+
+
+@kernel("checked_labels")
+def checked_labels(types: Types, results: Types, *, classes: int, owner: str) -> NativeCall | None:
+    """Return the prepared call that copies labels and fails on one outside 0 .. classes - 1."""
+    (labels,) = types
+    if labels.dtype.kind not in "iu":
+        return None
+    constants = plan(
+        "dg_indexing",
+        type=labels.dtype.index, itemsize=labels.dtype.itemsize, index_type=labels.dtype.index,
+        outer=1, n=classes, inner=1, count=labels.size,
+    )  # fmt: skip
+    return call(owner, lib.dg_checked_labels, constants, types, results, LABELS)
 
 
 _rows("gather", lib.dg_gather)

@@ -8,18 +8,22 @@ DuographError
 ├── ArgumentValueError (ValueError)    an argument outside the values allowed
 │   └── ProbabilityError (RuntimeError) a probability outside [0, 1]
 ├── IndexRangeError (IndexError)       an index past the end
+│   └── LabelRangeError (ValueError)   a label that is no class
 ├── IndexKindError (IndexError, TypeError)         something that cannot be an index
 ├── DeviceError (RuntimeError, ValueError)         no such device; operands on two devices
 │   └── BackendUnavailable             a plugin that is installed and cannot run here
+├── BackendError (RuntimeError)        a backend that breaks the rules of the plugin interface
 ├── UnsupportedOpError (NotImplementedError, RuntimeError)  no kernel, no decomposition, no fallback
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
 ├── GradientError (RuntimeError)       no gradient, or an invalid one from a rule
+│   └── MissingRuleError               an op without a rule
 ├── GraphError (ValueError)            a malformed graph, or text of one
 ├── RecursionDepthError (RecursionError) unbounded recursion of compiled functions
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
 ├── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
 ├── JoinError (TypeError)              branches, or iterations of a loop, that leave different types
 └── CaptureError (RuntimeError)        a captured constant of a compiled function changed
+OptionWarning (UserWarning)            an option was accepted that has no meaning here
 ```
 
 Each also derives from the built-in exception that MindSpore raises in that case, so `except
@@ -31,67 +35,102 @@ from __future__ import annotations
 
 
 class DuographError(Exception):
-    """Root of the exceptions that duograph raises on purpose."""
+    """Base class of all exceptions that duograph raises on purpose."""
 
 
 class ShapeError(DuographError, ValueError):
-    """Error: the shapes of operands do not fit together."""
+    """Raised if the shapes of operands do not fit together."""
 
 
 class DTypeError(DuographError, TypeError):
-    """Error: an op does not take an element type."""
+    """Raised if an op does not support an operand's element type."""
 
 
 class ArgumentError(DuographError, TypeError):
-    """Error: wrong number or kind of arguments."""
+    """Raised if a call has the wrong number or kind of arguments."""
 
 
 class ArgumentValueError(DuographError, ValueError):
-    """Error: an argument is outside the allowed values."""
+    """Raised if an argument is outside the allowed values."""
 
 
 class ProbabilityError(ArgumentValueError, RuntimeError):
-    """Error: a probability is outside [0, 1]."""
+    """Raised if a probability is outside [0, 1]."""
 
 
 class IndexRangeError(DuographError, IndexError):
-    """Error: an index is past the end of an axis."""
+    """Raised if an index is out of range for its axis."""
+
+    @classmethod
+    def of_axis(
+        cls, name: str, index: int, axis: int | None, size: int, remark: str = ""
+    ) -> IndexRangeError:
+        """Return the error of an index along an axis, where negative ones count from the end."""
+        return cls(
+            f"{name}: index {index} is out of range for axis {axis} of size {size}; "
+            f"wanted {-size} to {size - 1}{remark}"
+        )
+
+
+class LabelRangeError(IndexRangeError, ArgumentValueError):
+    """Error: a label is no class, or a segment does not exist."""
+
+    @classmethod
+    def of(
+        cls, name: str, label: object, classes: int, what: str = "label", remark: str = ""
+    ) -> LabelRangeError:
+        """Return the error of a label, which is never negative."""
+        return cls(f"{name}: got the {what} {label}; wanted 0 to {classes - 1}{remark}")
 
 
 class IndexKindError(DuographError, IndexError, TypeError):
-    """Error: a value is of a kind that cannot be an index."""
+    """Raised if a value of a wrong kind is used as an index."""
 
 
 class DeviceError(DuographError, RuntimeError, ValueError):
-    """Error: a device does not exist, or operands are on different devices."""
+    """Raised if a device does not exist, or operands are on different devices."""
 
 
 class BackendUnavailable(DeviceError):
-    """Error: an installed backend plugin cannot run on this machine, with its reason."""
+    """Raised if an installed backend cannot run on this machine; the message has the reason."""
+
+
+class BackendError(DuographError, RuntimeError):
+    """Error: a method or kernel of a backend failed, or returned what it must not return."""
 
 
 class UnsupportedOpError(DuographError, NotImplementedError):
-    """Error: a backend has no kernel for an op, no decomposition and no fallback."""
+    """Raised if a backend has no kernel, no decomposition and no fallback for an op."""
 
 
 class DeviceMemoryError(DuographError, MemoryError, RuntimeError):
-    """Error: a device is out of memory."""
+    """Raised if a device is out of memory."""
 
 
 class GradientError(DuographError, RuntimeError):
-    """Error: a gradient does not exist, or a gradient rule returned an invalid one."""
+    """Raised if a gradient does not exist, or a gradient rule returned an invalid one."""
+
+
+class MissingRuleError(GradientError):
+    """Error: a gradient reached an op that has no rule for it."""
+
+    def __init__(self, op: str) -> None:
+        super().__init__(
+            f"{op}: has no gradient rule; register one with bprop_getters.register, or wrap the "
+            f"operand in ops.stop_gradient"
+        )
 
 
 class GraphError(DuographError, ValueError):
-    """Error: a graph, or the text of a graph, is malformed."""
+    """Raised if a graph, or the printed form of a graph, is malformed."""
 
 
 class CheckpointError(DuographError, ValueError):
-    """Error: a checkpoint file cannot be loaded as requested; no parameter was changed."""
+    """Raised if a checkpoint file cannot be loaded as requested; no parameter was changed."""
 
 
 class UnsupportedSyntaxError(DuographError, RuntimeError):
-    """Error: a Python construct cannot be compiled.
+    """Raised if a Python construct cannot be compiled.
 
     Attributes:
         construct: name of the construct, of its class in Python's `ast` if it has one, or "".
@@ -105,14 +144,14 @@ class UnsupportedSyntaxError(DuographError, RuntimeError):
 
 
 class RefusedError(UnsupportedSyntaxError):
-    """Error: an operation that compiled functions refuse at every syntax level.
+    """Raised if compiled code uses an operation that is refused at every syntax level.
 
-    At LAX it raises as well, where other unsupported constructs fall back to Python.
+    It is raised even at level LAX, where other unsupported constructs run in Python instead.
     """
 
 
 class JoinError(DuographError, TypeError):
-    """Error: a variable has different types after two branches or two loop iterations.
+    """Raised if a variable has different types after two branches or two loop iterations.
 
     Attributes:
         name: the variable, or a description such as "the result".
@@ -124,15 +163,25 @@ class JoinError(DuographError, TypeError):
 
 
 class CaptureError(DuographError, RuntimeError):
-    """Error: a value that a compiled function captured as a constant has changed.
+    """Raised if a value that a compiled function captured as a constant has changed.
 
-    Raised if the setting `stale_captures` is "error".
+    Only if the setting `stale_captures` is "error".
     """
 
 
 class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
-    """Error: code compiled at STRICT calls a method that needs a Tensor's data on the host."""
+    """Raised if code compiled at level STRICT calls a method that needs a Tensor's data on the
+    host.
+    """
+
+
+class StrictDeviceError(UnsupportedSyntaxError, DeviceError):
+    """Error: a function compiled for one device uses another one."""
 
 
 class RecursionDepthError(DuographError, RecursionError):
-    """Error: unbounded or too deep recursion of compiled functions."""
+    """Raised if compiled functions call themselves without bound or too deep."""
+
+
+class OptionWarning(UserWarning):
+    """Warning: an option was accepted that has no meaning here; said once for each option."""

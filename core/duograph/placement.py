@@ -1,35 +1,41 @@
-"""Where a tensor's data is: deferred initial values, transfers from host to device, device names.
+"""Moves tensors' data to devices, creates deferred initial values, and parses device names.
 
 Host data is sent to a device once, when an op first uses it (`commit`). The module also keeps the
-registry of handles from which cached values were computed (`watched`), because whatever gives a
-tensor another buffer must drop these values.
+registry of buffer handles from which cached values were computed (`watched`), because whatever
+gives a tensor another buffer must drop these values.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ._locks import new_lock
 from .backend import registry
+from .backend.plugin_checks import to_device
 from .backend.protocol import Handle
 from .errors import DeviceError, DTypeError
-from .runtime_state import runtime_state
+from .runtime_state import runtime_state, thread_state
 from .types import Device
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["check_index", "commit", "commit_lock", "device_of", "materialise", "release", "watched"]
+__all__ = [
+    "check_index", "commit", "commit_lock", "device_of", "materialise", "release", "thread_device",
+    "watched",
+]  # fmt: skip
 
 # Held while a tensor's data moves from the host to a device.
 commit_lock = new_lock()
 
 
 class CachedValues(Protocol):
-    """Interface of caches of values computed from watched buffer handles."""
+    """Interface of a cache of values that were computed from tensors' buffers."""
 
     def drop(self) -> None:
         """Discard cached values, because the memory they were computed from may change."""
@@ -40,7 +46,7 @@ watched: dict[int, tuple[weakref.ref[Any], ...]] = {}
 
 
 def release(handle: Handle) -> None:
-    """Drop the values cached from a buffer handle, whose memory may be written from now on."""
+    """Drop the values cached from a buffer, whose memory may be written from now on."""
     for ref in watched.get(id(handle), ()):
         cached: CachedValues | None = ref()
         if cached is not None:
@@ -48,7 +54,7 @@ def release(handle: Handle) -> None:
 
 
 def materialise(t: Tensor) -> None:
-    """Run the initializer of a lazily initialised tensor to create its data."""
+    """Create the data of a tensor that was made with an Initializer, by running that."""
     if hasattr(t, "_init"):
         init = t._init
         array = np.empty(t._type.shape, t._type.dtype.np)
@@ -83,14 +89,14 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
         array = t._buf
         handle = None if own else backend.from_host(array, device.index)
         if handle is None:
-            handle = backend.copy_in(array, device.index)
+            handle = to_device(backend, array, device.index)
         t._buf = handle  # before the type: a thread that reads the new type reads the new buffer
         t._type = t._type.on(device, t._type.level)
         runtime_state.bindings_version = object()
 
 
 def device_of(text: str) -> Device:
-    """Return the Device of ``"NAME"`` or ``"NAME:INDEX"``.
+    """Parse a device name such as ``"CPU"`` or ``"CPU:0"``; return the Device.
 
     Raises:
         DeviceError: no such backend, or it has no device of that index.
@@ -106,11 +112,22 @@ def device_of(text: str) -> Device:
     return Device(known, number)
 
 
+@contextmanager
+def thread_device(device: Device) -> Iterator[None]:
+    """Return a context manager that makes `device` the current device of this thread."""
+    before = thread_state.device
+    thread_state.device = device
+    try:
+        yield
+    finally:
+        thread_state.device = before
+
+
 _checked_devices: set[tuple[str, int]] = set()
 
 
 def check_index(name: str, index: int) -> None:
-    """Raise DeviceError when the backend has no device of that index."""
+    """Raise DeviceError if a backend has no device of the given index."""
     if (name, index) in _checked_devices:
         return
     found = registry.backend(name).devices()

@@ -1,6 +1,7 @@
-"""Plans of tape nodes: how a recorded call turns cotangents of results into cotangents of operands.
+"""How the tape computes the gradient of one recorded call: from a graph, or by a Python function.
 
-`GraphPlan` differentiates a graph (an eager op, or a compiled function); `PythonPlan` calls a Python
+`GraphPlan` differentiates a graph (an eager op, or a compiled function); `PythonPlan` calls a
+Python
 function (a Cell's own `bprop`, `custom_gradient`). `tape.backward` runs them.
 """
 
@@ -11,17 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from ..backend.protocol import Handle
-from ..errors import GradientError
+from ..errors import GradientError, MissingRuleError
 from ..ir.basic_ops import zeros_of
 from ..ir.graph import Graph
 from ..runtime.lower import lower
-from ..tensor import Tensor
+from ..tensor import Tensor, is_recorded
 from ..types import Device, TensorType, ValueType
 from .linearize import Linearized, linearize
 from .replay import replay
-from .tape import Node, Output, handle_of
+from .tape import Node, Output, edge_of, fitted, handle_of
 
-__all__ = ["GraphPlan", "OwnResult", "PythonPlan"]
+__all__ = ["GraphPlan", "OwnResult", "PythonPlan", "without_rule", "zeros_on"]
 
 # A backward kernel, the derivative that it belongs to, and which of the node's residuals it takes
 # (None: all).
@@ -29,19 +30,30 @@ Prepared: TypeAlias = "tuple[Linearized, Callable[..., Any], tuple[int, ...] | N
 
 
 class GraphPlan:
-    """Tape node plan that differentiates a graph: an eager op or a compiled function.
+    """Computes the gradient of a recorded eager op or compiled function from its graph.
 
     The graph is linearized once for the operands that are differentiated, and its backward graph is
     lowered once for each combination of cotangents that are present.
+
+    Line by line, every op of a function adds to the cotangents that its operands already have. A
+    compiled function therefore continues these sums; adding its own sum to them would round
+    differently. An eager op, composite or not, is one term of a sum.
     """
 
     def __init__(
-        self, graph: Graph, wanted: tuple[bool, ...], device: Device, name: str, level: str = "O0"
+        self,
+        graph: Graph,
+        wanted: tuple[bool, ...],
+        device: Device,
+        name: str,
+        level: str = "O0",
+        continues_sums: bool = False,
     ) -> None:
         self.graph = graph
         self.level = level
         self.wanted = wanted
         self.device = device
+        self.devices = (device,) * len(graph.outputs)
         self.name = name
         self.n_results = len(graph.outputs)
         self.result_types: tuple[Any, ...] = tuple(graph.types[i] for i in graph.outputs)
@@ -49,16 +61,19 @@ class GraphPlan:
         all_present = tuple(True for _ in graph.outputs)
         self.full = linearize(graph, wanted, all_present)
         self.residual_types = tuple(self.full.forward.types[i] for i in self.full.residuals)
-        self._prepared_by_mask: dict[tuple[bool, ...], Prepared] = {}
+        self._prepared_by_mask: dict[tuple[tuple[bool, ...], tuple[bool, ...]], Prepared] = {}
         self._all_present = all_present
         self.fast: Callable[..., Any] | None = None
         self.fast_index: int | None = None
         self.fast_wrt = self.full.wrt
-        if graph.single:  # a tuple of one result gets a list of one cotangent instead
+        self.continues_sums = continues_sums
+        if (
+            graph.single and not continues_sums
+        ):  # a tuple of one result gets a list of one cotangent instead
             self.fast = self._lower_and_call
 
     def _lower_and_call(self, *handles: Handle) -> Any:
-        """Lower the backward graph at first use, keep its kernel as `fast`, and run it.
+        """Compile the backward graph at its first use, keep the call as `fast`, and run it.
 
         Most plans of a program that does not train never run.
         """
@@ -69,28 +84,33 @@ class GraphPlan:
         self.fast = lower(back, self.device, level=self.level)
         return self.fast(*handles)
 
-    def _prepared(self, present: tuple[bool, ...]) -> Prepared:
-        found = self._prepared_by_mask.get(present)
+    def _prepared(self, present: tuple[bool, ...], summed: tuple[bool, ...]) -> Prepared:
+        found = self._prepared_by_mask.get((present, summed))
         if found is None:
             pick: tuple[int, ...] | None
-            if present == self._all_present:
+            if present == self._all_present and True not in summed:
                 lin, pick = self.full, None
             else:
-                lin = linearize(self.graph, self.wanted, present)
+                lin = linearize(self.graph, self.wanted, present, summed or None)
                 position = {key: k for k, key in enumerate(self.full.keys)}
                 pick = tuple(position[key] for key in lin.keys)
             found = (lin, lower(lin.backward, self.device, level=self.level), pick)
-            self._prepared_by_mask[present] = found
+            self._prepared_by_mask[present, summed] = found
         return found
 
-    def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
-        """Compute the cotangents of a tape node's operands from those of its results."""
+    def run(
+        self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
+    ) -> Sequence[Any]:
+        """Compute the cotangents of a recorded call's operands from those of its results.
+
+        With `sums`, the cotangents of the operands so far, return the sums continued.
+        """
         present = tuple([c is not None for c in cotangents])
-        lin, kernel, pick = self._prepared(present)
+        lin, kernel, pick = self._prepared(present, tuple([c is not None for c in sums]))
         residuals = node.residuals
         if pick is not None:
             residuals = tuple([residuals[i] for i in pick])
-        given = cotangents if False not in present else [c for c in cotangents if c is not None]
+        given = [c for c in (*cotangents, *sums) if c is not None]
         found: Sequence[Any]
         if create_graph:
             found = self._replayed(node, lin, residuals, given)
@@ -109,7 +129,7 @@ class GraphPlan:
     def _replayed(
         self, node: Node, lin: Linearized, residuals: Sequence[Any], given: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """Run a backward graph op by op so that an enclosing derivative records each op."""
+        """Run the backward graph op by op, so that an enclosing derivative records each op."""
         types = [lin.forward.types[i] for i in lin.residuals]
         values = [self._as_tensor(node, r, t) for r, t in zip(residuals, types, strict=True)]
         return replay(lin.backward, [*values, *given], self.device)
@@ -126,7 +146,7 @@ class GraphPlan:
 
 
 class OwnResult:
-    """A residual that is a result of its own tape node, stored without a reference cycle."""
+    """A saved value that is a result of its own tape node, kept without a reference cycle."""
 
     __slots__ = ("type", "_buf", "index")
 
@@ -137,10 +157,10 @@ class OwnResult:
 
 
 class PythonPlan:
-    """Plan of a tape node whose backward is a Python function of tensors.
+    """Computes the gradient of a recorded call by a Python function of tensors.
 
     The function is called as `function(create_graph, *cotangents)`, with zeros for absent
-    cotangents, and returns one gradient or None per parent.
+    cotangents, and returns one gradient or None per parent. The types include the devices.
     """
 
     def __init__(
@@ -148,35 +168,70 @@ class PythonPlan:
         function: Callable[..., Sequence[Tensor | None]],
         result_types: tuple[TensorType, ...],
         parent_types: tuple[TensorType | None, ...],
-        device: Device,
         name: str,
     ) -> None:
         self.function = function
         self.result_types = result_types
         self.parent_types = parent_types
         self.n_results = len(result_types)
-        self.device = device
+        self.devices = tuple([t.committed_device for t in result_types])
         self.name = name
         self.fast: Callable[..., Any] | None = None
         self.fast_index: int | None = None
         self.fast_wrt: tuple[int, ...] = ()
+        self.continues_sums = False
 
-    def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
-        """Call the Python backward of a tape node; return one cotangent or None per operand."""
+    def run(
+        self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
+    ) -> Sequence[Any]:
+        """Call the Python function that computes a recorded call's gradient; return its results.
+
+        There is one cotangent or None for each operand.
+        """
         given = []
         for c, t in zip(cotangents, self.result_types, strict=True):
             if c is None:
-                given.append(zeros_of(t))
+                given.append(zeros_on(t))
             else:
-                given.append(c if create_graph else Tensor._make(t.on(self.device), c))
+                given.append(c if create_graph else Tensor._make(t, c))
         found = self.function(create_graph, *given)
         if len(found) != len(node.parents):
             raise GradientError(
                 f"{self.name}: returned {len(found)} gradients, wanted {len(node.parents)}"
             )
-        if create_graph:
-            return found
+        fit = fitted if create_graph else handle_of
         return [
-            None if g is None or want is None else handle_of(g, want.on(self.device))
+            None if g is None or want is None else fit(g, want)
             for g, want in zip(found, self.parent_types, strict=True)
         ]
+
+
+def without_rule(results: Any, operands: Sequence[Tensor | None], error: MissingRuleError) -> Any:
+    """Record results as those of an op without a gradient rule: a backward pass raises `error`.
+
+    Integers and results of integers have no gradient, so that nothing is recorded for them.
+    """
+    parents = [x for x in operands if x is not None and is_recorded(x)]
+    outs = results if isinstance(results, tuple) else (results,)
+    if not parents:
+        return results
+
+    def refuse(create_graph: bool, *cotangents: Tensor) -> Sequence[Tensor | None]:
+        raise error
+
+    plan = PythonPlan(refuse, tuple([t._type for t in outs]), (None,) * len(parents), str(error))
+    level = max(x._type.level for x in parents)
+    node = Node(plan, tuple([edge_of(x) for x in parents]), (), level > 1)
+    for i, t in enumerate(outs):
+        if t._type.dtype.kind in "fc":
+            t._type = t._type.on(t._type.device, level)
+            t._edge = node if len(outs) == 1 else Output(node, i)
+    return results
+
+
+def zeros_on(type_: TensorType) -> Tensor:
+    """Return a tensor of zeros of a given type, on its device."""
+    made = zeros_of(type_)
+    if made._type.device is not type_.device:
+        made = made.move_to(repr(type_.device))
+    return made

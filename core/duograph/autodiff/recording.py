@@ -1,4 +1,4 @@
-"""One eager derivative: run a function while the tape records it, then pull cotangents back.
+"""Runs a function while the tape records it, then computes the gradients of what it returned.
 
 `record` is what `grad`, `vjp` and the other transforms are made of. Inside a compiled function it
 passes the call on to the front end, where the derivative becomes part of the graph.
@@ -12,13 +12,13 @@ from typing import Any
 
 from ..backend import registry
 from ..errors import ArgumentError, GradientError
-from ..ir.basic_ops import cast_to, fill, zeros_of
+from ..ir.basic_ops import fill
 from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder, thread_state
 from ..tensor import Tensor
 from ..types import TensorType
-from .node_plans import PythonPlan
+from .node_plans import PythonPlan, zeros_on
 from .pytrees import mapped, tensors_of
 from .tape import (
     DerivativeScope,
@@ -27,6 +27,7 @@ from .tape import (
     Node,
     backward,
     edge_of,
+    fitted,
     handle_of,
     next_sequence,
 )
@@ -38,9 +39,9 @@ class Recording:
     """A function call that the tape recorded, with its inputs and outputs.
 
     Attributes:
-        start: sequence number at which the call began.
-        leaves: edges of the inputs and weights to differentiate.
-        leaf_types: their types.
+        start: tape sequence number at which the call began.
+        leaves: tape edges of the inputs and weights to differentiate.
+        leaf_types: types of these inputs and weights.
         outputs: the tensors of the (main) result, with their edges.
         result: what the function returned.
     """
@@ -53,12 +54,14 @@ class Recording:
         self.result: Any = None
 
     def add_leaf(self, edge: Edge, type_: TensorType) -> None:
-        """Add a tensor's tape edge to the leaves to differentiate with respect to."""
+        """Add an input or weight, given by its tape edge, to those that get gradients."""
         self.leaves.append(edge)
         self.leaf_types.append(type_)
 
     def pull(self, cotangents: Sequence[Tensor | None]) -> list[Tensor]:
-        """Return the gradients of the leaves for cotangents of the outputs (None means ones)."""
+        """Compute the gradients of all inputs and weights from cotangents of the outputs (None:
+        ones).
+        """
         create_graph = thread_state.derivative_depth >= 1
         pairs: list[tuple[Edge | None, Any]] = []
         for out, given in zip(self.outputs, cotangents, strict=True):
@@ -66,23 +69,14 @@ class Recording:
             if not type_.level:
                 continue
             cotangent = ones_of(out) if given is None else given
-            if create_graph:
-                if cotangent._type.device is None:
-                    commit(cotangent, type_.committed_device)
-                if cotangent._type.dtype is not type_.dtype:
-                    cotangent = cast_to(cotangent, type_.dtype)
-                pairs.append((out._edge, cotangent))
-            else:
-                pairs.append((out._edge, handle_of(cotangent, type_)))
+            fit = fitted if create_graph else handle_of
+            pairs.append((out._edge, fit(cotangent, type_)))
         found = backward(pairs, self.leaves, create_graph, self.start)
         result: list[Tensor] = []
         for value, type_ in zip(found, self.leaf_types, strict=True):
             plain = type_.on(type_.device)
             if value is None:
-                value = zeros_of(plain)
-                if value._type.device is not plain.device:
-                    value = value.move_to(repr(plain.device))
-                result.append(value)
+                result.append(zeros_on(plain))
             else:
                 result.append(value if create_graph else Tensor._make(plain, value))
         return result
@@ -108,7 +102,7 @@ def ones_of(like: Tensor) -> Tensor:
 
 
 def with_present_edge(t: Tensor) -> Tensor:
-    """Return a tensor on a device with the present value and tape edge of `t`."""
+    """Return a copy of tensor `t`, on a device, with its present value and tape edge."""
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
         made._edge = t._edge
@@ -119,7 +113,7 @@ def with_present_edge(t: Tensor) -> Tensor:
 
 
 def _alias(t: Tensor, level: int) -> Tensor:
-    """Return a tensor of the value of `t` with a new tape edge for a derivative's input."""
+    """Return a new tensor with the value of `t`, recorded as an input of a derivative."""
     if t._type.device is None:
         commit(t, registry.current_device())
     type_ = t._type
@@ -132,23 +126,21 @@ def _alias(t: Tensor, level: int) -> Tensor:
 
 
 def _start_edge(t: Tensor) -> Edge:
-    """Return a new tape edge for `t`, linked to its edge in an enclosing derivative."""
+    """Return a new tape edge for an input, linked to its edge in an enclosing derivative."""
     type_ = t._type
     if type_.level and runtime_state.derivatives > 1:
-        plan = PythonPlan(
-            lambda create_graph, cotangent: (cotangent,),
-            (type_.plain,),
-            (type_.plain,),
-            type_.committed_device,
-            "alias",
-        )
+        own = type_.on(type_.device)
+        plan = PythonPlan(lambda create_graph, cotangent: (cotangent,), (own,), (own,), "alias")
         return Node(plan, (edge_of(t),), (), True)
     return Leaf(type_.on(type_.device))
 
 
 @contextmanager
 def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list[Edge]]:
-    """Context manager that records Parameters as tape leaves, and yields their edges."""
+    """Context manager that records Parameters as inputs of a derivative.
+
+    Yields their tape edges.
+    """
     edges: list[Edge] = []
     before: list[tuple[Parameter, TensorType | None, Edge | None]] = []
     try:
@@ -186,7 +178,7 @@ def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list
 
 
 def _leaf_of(p: Parameter) -> Leaf:
-    """Return the tape leaf of a Parameter, which later derivatives reuse."""
+    """Return the tape edge of a Parameter at which gradients stop; later derivatives reuse it."""
     leaf: Leaf | None = p.__dict__.get("_leaf")
     if leaf is None or leaf.type.plain is not p._type.plain:
         leaf = p.__dict__["_leaf"] = Leaf(p._type.on(p._type.device))
@@ -205,7 +197,7 @@ def record(
     weights: Sequence[Parameter],
     has_aux: bool,
 ) -> Recording:
-    """Call a function and record it on the tape for the chosen inputs and weights.
+    """Call a function and record it on the tape, to differentiate it by chosen inputs and weights.
 
     With `has_aux` only the first item of the result is differentiated.
 

@@ -1,4 +1,7 @@
-"""`duograph devices` command: lists every installed backend, or the reason why it cannot run."""
+"""The `duograph devices` command: lists every installed backend, or why it cannot run here.
+
+`cli.main` runs it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def facts() -> list[dict[str, Any]]:
         record: dict[str, Any] = {"name": name, "origin": entry.origin}
         record["problem"] = registry.problem_of(entry)
         if entry.spec is not None:
-            record["priority"] = entry.spec.priority
+            record["priority"] = entry.priority
             record["seam"] = ".".join(map(str, entry.spec.seam_version))
         if record["problem"] is None:
             try:

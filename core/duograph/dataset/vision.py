@@ -1,5 +1,6 @@
-"""Transforms of images, which are (H, W, C) or (H, W) arrays, for `Dataset.map`
-(`mindspore.dataset.vision`).
+"""Transforms of images for `Dataset.map` (`mindspore.dataset.vision`).
+
+An image is an (H, W, C) or (H, W) array.
 """
 
 from __future__ import annotations
@@ -474,6 +475,7 @@ class Decode:
             picture = Image.open(io.BytesIO(array.tobytes())).convert("RGB")
         except Exception as error:  # noqa: BLE001 (decoders raise whatever a damaged file leads to)
             raise DatasetError(
-                f"Decode: got {array.size} bytes that are no image ({type(error).__name__}: {error})"
+                f"Decode: got {array.size} bytes that are no image ({type(error).__name__}: "
+                f"{error})"
             ) from None
         return picture if self.to_pil else np.asarray(picture)

@@ -1,4 +1,4 @@
-"""The primitives that building a graph itself needs: fills, array constants and casts.
+"""The primitive ops that building a graph itself needs: fill, array constant and cast.
 
 The graph builder inserts them for Python numbers, NumPy arrays and promoted operands. Families of
 `ops` and the derivative engine use them as well. Nothing here may depend on other ops.
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..dtype import DType, as_dtype
 from ..errors import ArgumentError, ArgumentValueError
-from ..op import op
+from ..op import NO_GRAD, op
 from ..op_signature import Number
 from ..tensor import Tensor
 from ..types import TensorType
@@ -75,6 +75,7 @@ def cast_to(input: Tensor, dtype: DType):
     """Primitive op that converts every element of a tensor to `dtype`.
 
     Float to bool is ``!= 0``; float to integer truncates; complex to real keeps the real part.
+    The gradient of a cast from floats to integers or bool is zero by definition.
     """
 
 
@@ -98,10 +99,12 @@ def _(s, x, dtype):
 
 @cast_to.bprop
 def _(x, out, dout, dtype):
+    if dtype.kind in "biu" and x.dtype.kind in "fc":
+        return (NO_GRAD,)
     return (cast_to(dout, x.dtype),)
 
 
 def zeros_of(type_: TensorType) -> Tensor:
-    """Return a tensor of zeros of the given tensor type, made by the op `fill`."""
+    """Return a tensor of zeros with the shape and dtype of a tensor type."""
     zero: Any = False if type_.dtype.kind == "b" else 0
     return fill(type_.shape, zero, type_.dtype)

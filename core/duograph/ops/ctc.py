@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..dtype import bool_, float32, int32, int64
-from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, DTypeError, LabelRangeError, ShapeError
 from ..host_arrays import Array
 from ..ir.values import NeedsValue
 from ..op import op
@@ -174,7 +174,7 @@ def _tables(
     blank: int,
     single: bool,
 ) -> tuple[Array, ...]:
-    """Return the NumPy index tables and divisors of a CTC loss.
+    """Return the NumPy index tables and divisors of a CTC (speech alignment) loss.
 
     They are the labels extended with blanks, the steps that may skip a blank, the two final states
     of each item as flat indices, the empty targets, and the divisors of the mean.
@@ -197,8 +197,9 @@ def _tables(
                 f"{name}: got {len(piece)} targets for item {i}; wanted target_lengths {out_len[i]}"
             )
         labels[i, 1 : 2 * len(piece) : 2] = piece
-    if ((labels < 0) | (labels >= classes)).any():
-        raise ArgumentValueError(f"{name}: got a target outside 0 .. {classes - 1}")
+    wrong = (labels < 0) | (labels >= classes)
+    if wrong.any():
+        raise LabelRangeError.of(name, labels[wrong][0], classes)
     skip = np.zeros(labels.shape, bool)
     skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
     length = labels.shape[1]
@@ -208,7 +209,7 @@ def _tables(
 
 
 def _ctc_read(alpha: Tensor, last: Tensor, before: Tensor, empty: Tensor) -> Tensor:
-    """Return each item's negative log likelihood, from the forward variables `alpha`."""
+    """Return each item's CTC loss (negative log likelihood) from forward variables `alpha`."""
     flat = reshape_to(alpha, (alpha.size,))
     last = gather(flat, last, 0)
     before = select_by(empty, fill((), _NEVER, alpha.dtype), gather(flat, before, 0))

@@ -20,7 +20,7 @@ from .comparison import less
 from .creation import cast_to, fill
 from .elementwise import maximum, minimum
 from .exponential import exp, log
-from .gather_scatter import gather
+from .gather_scatter import checked_labels, gather
 from .linalg import widened
 from .logic import logical_and, logical_not, logical_or, select_by
 from .movement import concat_by, slice_by, stop_gradient
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def _sides(boxes: Tensor) -> list[Tensor]:
-    """Split boxes of shape (n, 4) into their four columns, each of shape (n,)."""
+    """Split boxes of shape (n, 4) into their four coordinates, each of shape (n,)."""
     n = boxes.shape[0]
     return [reshape_to(slice_by(boxes, (0, i), (n, i + 1), (1, 1)), (n,)) for i in range(4)]
 
@@ -224,7 +224,7 @@ def check_valid(bboxes: Tensor, img_metas: Tensor) -> Tensor:
     return (x1 >= 0) & (y1 >= 0) & (x2 <= width) & (y2 <= height)
 
 
-@op(host=True, differentiable=False)
+@op(host=True)
 def nms_with_mask(bboxes: Tensor, iou_threshold: float):
     """Greedy non-maximum suppression of (n, 5) boxes with scores, on the host.
 
@@ -261,7 +261,7 @@ def _(bboxes, iou_threshold):
 
 
 def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
-    """Return the two cells next to each clamped position on an axis, with linear weights."""
+    """Return the two cells around each position on an axis of `size` cells, with linear weights."""
     low = stop_gradient(floor(p))
     part = p - low
     first = minimum(cast_to(low, int64), fill((), size - 1, int64))
@@ -270,9 +270,11 @@ def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def _bilinear(rows: Tensor, start: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Tensor:
-    """Interpolate bilinearly at (y, x) in feature maps stored as rows (cells, C).
+    """Interpolate feature maps bilinearly at positions (y, x).
 
-    Positions are (n, p, q); the result is (n, p, q, C).
+    `rows` has the maps as (cells, C), and each box's map begins at row `start`. Positions have
+    shape
+    (n, p, q); the result has (n, p, q, C).
     """
     total: Tensor | None = None
     for iy, wy in _corners(y, height):
@@ -439,6 +441,7 @@ def crop_and_resize(
     x, x_inside = line(x1, x2, w, width)
     y = broadcast_to(reshape_to(y, (m, h, 1)), (m, h, w))
     x = broadcast_to(reshape_to(x, (m, 1, w)), (m, h, w))
+    box_indices = checked_labels("crop_and_resize", box_indices, n)
     start = reshape_to(cast_to(box_indices, int64) * (height * width), (m, 1, 1))
     rows = reshape_to(
         image if image.dtype is boxes.dtype else cast_to(image, boxes.dtype),
@@ -549,7 +552,7 @@ class NMSWithMask(Primitive):
         self.iou_threshold = float(iou_threshold)
 
     def __call__(self, bboxes: Tensor) -> Tensor:
-        """Return boxes by descending score, their indices, and the mask of the kept boxes."""
+        """Return (boxes by descending score, their indices, mask of the boxes that are kept)."""
         if bboxes.ndim != 2 or bboxes.shape[1] != 5:
             raise ShapeError(f"NMSWithMask: got bboxes of shape {bboxes.shape}; wanted (n, 5)")
         return nms_with_mask(bboxes, self.iou_threshold)

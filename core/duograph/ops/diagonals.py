@@ -1,4 +1,4 @@
-"""Triangles, bands and diagonals of matrices.
+"""Triangles, bands and diagonals of matrices, such as `tril` and `diag`.
 
 Users and gradient rules call them. The axes before the last two are batch axes.
 """
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def _distance(x: Tensor) -> Tensor:
-    """Return the int32 matrix column - row: the number of the diagonal of each element."""
+    """Return the int32 matrix ``column - row``: the number of the diagonal each element is on."""
     shape = x.shape[-2:]
     return iota(shape, 1, int32) - iota(shape, 0, int32)
 
@@ -58,7 +58,7 @@ def _int(name: str, what: str, value: object) -> int:
 
 
 def _last_kept(name: str, x: Tensor, diagonal: object) -> int:
-    """Limit a diagonal's number to the range -rows to columns, so that it fits into int32."""
+    """Convert a diagonal's number to an int, clamped to -rows .. columns so that it fits int32."""
     rows, columns = x.shape[-2:]
     return max(-rows, min(columns, _int(name, "diagonal", diagonal)))
 
@@ -394,7 +394,7 @@ def _(
     padding_value: Tensor | Number = 0,
     align: str = "RIGHT_LEFT",
 ):
-    del align  # they matter for several diagonals only
+    _one_of_aligns("matrix_diag", align)
     at, pad = _int("matrix_diag", "k", k), _int_or_float(padding_value)
     n = x.shape[-1] if x.shape else 0
     rows = _int("matrix_diag", "num_rows", num_rows)
@@ -408,6 +408,17 @@ def _(
             f"matrix_diag: got shape {x.shape} for diagonal {at} of ({rows}, {columns}) matrices"
         )
     return (x, at, rows, columns, pad)
+
+
+_ALIGNS = ("LEFT_LEFT", "LEFT_RIGHT", "RIGHT_LEFT", "RIGHT_RIGHT")
+
+
+def _one_of_aligns(name: str, align: object) -> None:
+    """Raise ArgumentValueError for an unknown `align`, which matters for several diagonals only."""
+    if align not in _ALIGNS:
+        raise ArgumentValueError(
+            f"{name}: got align={align!r}; wanted one of {', '.join(map(repr, _ALIGNS))}"
+        )
 
 
 @primitive('MatrixDiagPartV3(align="RIGHT_LEFT")')
@@ -424,7 +435,7 @@ def matrix_diag_part(
         >>> ms.ops.matrix_diag_part(ms.Tensor([[1, 2], [3, 4]]), 0)
         Tensor(shape=[2], dtype=Int64, value= [1, 4])
     """
-    del padding_value, align  # they matter for several diagonals only
+    _one_of_aligns("matrix_diag_part", align)
     _matrix("matrix_diag_part", x)
     return diagonal_by(x, _int("matrix_diag_part", "k", k))
 
@@ -444,7 +455,7 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT
         [[ 1.00000000e+00,  0.00000000e+00],
          [ 0.00000000e+00,  2.00000000e+00]])
     """
-    del align  # they matter for several diagonals only
+    _one_of_aligns("matrix_set_diag", align)
     _matrix("matrix_set_diag", x)
     return diagonal_scatter(x, diagonal, _int("matrix_set_diag", "k", k), -2, -1)
 

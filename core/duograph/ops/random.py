@@ -19,6 +19,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
 from ..ir.control import random_state as state_op
 from ..op import op
+from ..option_table import check_options
 from ..placement import commit
 from ..random_state import Generator
 from ..runtime_state import staged_builder, thread_state
@@ -76,7 +77,7 @@ def u32(value: int) -> Tensor:
 
 
 def _multiplied(a: Tensor, factor: int) -> tuple[Tensor, Tensor]:
-    """Return the high and low 32-bit word of a * factor, computed from 16-bit halves."""
+    """Return the (high, low) 32-bit words of ``a * factor``, computed from 16-bit halves."""
     mask, half = u32(0xFFFF), u32(16)
     a0, a1 = bitwise_and(a, mask), shift_right(a, half)
     f0, f1 = u32(factor & 0xFFFF), u32(factor >> 16)
@@ -179,7 +180,10 @@ _STATE = TensorType.of((4,), uint32)
 
 
 def _taker(seed: object, generator: Generator | None) -> HostCall:
-    """Return the host call by which each run of a compiled function takes a new random state."""
+    """Return a Python function, wrapped for graphs, that takes a new state of the random generator.
+
+    Each run of a compiled function calls it.
+    """
     return HostCall(lambda: random_state.next_state(seed, generator), "take_state")
 
 
@@ -398,7 +402,7 @@ def randperm(
     Args:
         n: int.
         seed: as of `rand`; 0 means none.
-        offset: has no effect.
+        offset: has no meaning here.
         dtype: dtype of the result.
 
     Returns:
@@ -412,7 +416,7 @@ def randperm(
         >>> print(ms.ops.sort(ms.ops.randperm(4))[0])
         [0 1 2 3]
     """
-    del offset
+    check_options("ops.randperm", offset=offset)
     (count,) = shape_of("randperm", n.item() if isinstance(n, Tensor) else n)
     return permutation(take_state(seed or None), count, as_dtype(dtype))
 

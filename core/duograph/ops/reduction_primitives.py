@@ -1,4 +1,4 @@
-"""Primitive classes of reductions and scans.
+"""Primitive classes of reductions and cumulative ops, such as `ops.ReduceSum(keep_dims)(x, axis)`.
 
 They convert MindSpore's constructor and call arguments to the attributes of an op. `ops` exports
 them. Kernels and gradients belong to the ops.
@@ -14,6 +14,7 @@ from ..tensor import Tensor
 from . import extremes, reduction, scan
 from .axes import axes_of, axis_of
 from .creation import cast_to
+from .elementwise import maximum
 from .norms import vector_norm
 from .primitive import Primitive
 
@@ -42,7 +43,7 @@ class _Reduce(Primitive):
         return made
 
     def __call__(self, x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
-        """Reduce over `axis`: int or tuple of ints; () means all."""
+        """Reduce over `axis`, an int or a tuple of ints; () means all axes."""
         assert self.op is not None
         return self.op(x, axes_of(self.name, axis, x.ndim), self.keep_dims)
 
@@ -64,7 +65,7 @@ class ReduceSum(_Reduce):
         self.skip_mode = skip_mode
 
     def __call__(self, x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
-        """Sum over `axis`."""
+        """Return the sum over `axis`; with `skip_mode`, an empty `axis` returns `x`."""
         if self.skip_mode and (axis is None or (isinstance(axis, (tuple, list)) and not axis)):
             return x
         if x.dtype is bool_:
@@ -126,7 +127,7 @@ class ArgMaxWithValue(Primitive):
         self.keep_dims = keep_dims
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the index of the largest element along the axis, and this element."""
+        """Return (index, value) of the largest element along the axis."""
         value, index = extremes.max(x, self.axis, self.keep_dims)
         return index, value
 
@@ -142,7 +143,7 @@ class ArgMinWithValue(Primitive):
         self.keep_dims = keep_dims
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the index of the smallest element along the axis, and this element."""
+        """Return (index, value) of the smallest element along the axis."""
         value, index = extremes.min(x, self.axis, self.keep_dims)
         return index, value
 
@@ -178,7 +179,7 @@ class Argmin(Primitive):
 
 
 class _Scan(Primitive):
-    """Base of the running sums and products: `Op(exclusive=False, reverse=False)(x, axis)`."""
+    """Base of the cumulative sum and product: `Op(exclusive=False, reverse=False)(x, axis)`."""
 
     def __init__(self, exclusive: bool = False, reverse: bool = False) -> None:
         super().__init__()
@@ -186,7 +187,7 @@ class _Scan(Primitive):
         self.reverse = reverse
 
     def __call__(self, x: Tensor, axis: int) -> Tensor:
-        """Scan along `axis`."""
+        """Return the cumulative sums or products along `axis`."""
         assert self.op is not None
         return self.op(x, axis_of(self.name, axis, x.ndim), self.exclusive, self.reverse)
 
@@ -210,7 +211,9 @@ class CumProd(_Scan):
 
 
 class LpNorm(Primitive):
-    """p-norm over axes: `LpNorm(axis, p=2, keep_dims=False, epsilon=1e-12)(x)`."""
+    """p-norm over axes, `epsilon` where it is smaller: `LpNorm(axis, p=2, keep_dims=False,
+    epsilon=1e-12)(x)`.
+    """
 
     def __init__(
         self, axis: int | Sequence[int], p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12
@@ -222,5 +225,6 @@ class LpNorm(Primitive):
         self.epsilon = epsilon
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the p-norm over the axes."""
-        return vector_norm(x, float(self.p), axes_of("LpNorm", self.axis, x.ndim), self.keep_dims)
+        """Return the p-norm over the axes given to the constructor."""
+        axes = axes_of("LpNorm", self.axis, x.ndim)
+        return maximum(vector_norm(x, float(self.p), axes, self.keep_dims), self.epsilon)

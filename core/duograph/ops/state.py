@@ -1,4 +1,4 @@
-"""Side effects: assignment, ordering, printing, gradient hooks, and Python functions as ops.
+"""Ops with side effects: assignment, ordering, printing, gradient hooks, and Python functions.
 
 Users and optimizers call these. Inside a compiled function an effect must be recorded in the graph,
 not executed.
@@ -22,6 +22,7 @@ from ..errors import (
     RefusedError,
     ShapeError,
 )
+from ..option_table import check_options
 from ..placement import commit
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
@@ -45,7 +46,7 @@ __all__ = [
 
 
 def _written(name: str, variable: object, value: object) -> Tensor:
-    """Assign a value to `variable`, broadcast to its shape and converted to its dtype."""
+    """Assign a value, broadcast and converted, to a Parameter or Tensor; return that variable."""
     if not isinstance(variable, Tensor):
         raise ArgumentError(
             f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor"
@@ -204,7 +205,7 @@ class UpdateState(Primitive):
     """Fix the order of side effects in a graph: `UpdateState()(state, *exprs)`."""
 
     def __call__(self, state: object, *exprs: object) -> object:
-        """Return `state` unchanged."""
+        """Return `state` unchanged: compiled functions keep effects in order without it."""
         return state
 
 
@@ -220,7 +221,7 @@ class Print(Primitive):
 
 
 def _hooked(args: tuple[object, ...], on_gradient: Callable[..., Any], name: str) -> Any:
-    """Return the arguments; in the backward pass, `on_gradient` maps their gradients."""
+    """Return the arguments unchanged; in the backward pass, `on_gradient` maps their gradients."""
 
     def forward(*values: object) -> object:
         return values[0] if len(values) == 1 else tuple(values)
@@ -248,7 +249,7 @@ class HookBackward(Primitive):
     Args:
         hook_fn: called with the tuple of gradients; None leaves them as they are, a Tensor or tuple
             replaces them.
-        cell_id: accepted for MindSpore.
+        cell_id: has no meaning here.
 
     Raises:
         TypeError: `hook_fn` is no function.
@@ -266,11 +267,11 @@ class HookBackward(Primitive):
             raise ArgumentError(
                 f"HookBackward: got {type(hook_fn).__name__}; wanted a function of the gradients"
             )
+        check_options("ops.HookBackward", cell_id=cell_id)
         self.hook_fn = hook_fn
-        self.cell_id = cell_id
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Return the inputs; the backward pass calls the hook."""
+        """Return the inputs unchanged; in the backward pass, the hook gets their gradients."""
         refuse_when_compiled("HookBackward")
 
         def run(douts: tuple[object, ...]) -> tuple[object, ...]:
@@ -304,7 +305,9 @@ class InsertGradientOf(Primitive):
         self.f = f
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the input; the backward pass applies the function to its gradient."""
+        """Return the input unchanged; in the backward pass, the function is applied to its
+        gradient.
+        """
         return _hooked((x,), lambda douts: (self.f(douts[0]),), "InsertGradientOf")
 
 
@@ -347,7 +350,7 @@ class Custom(Primitive):
         out_dtype: function of the input dtypes, or the dtype(s) itself; results are cast to it.
         func_type: ``"pyfunc"``, or ``"hybrid"`` for a plain Python function written for that.
         bprop: ``bprop(*inputs, out, dout)`` of Tensors, one gradient per input.
-        reg_info: accepted for MindSpore.
+        reg_info: has no meaning here.
 
     Raises:
         ValueError: another `func_type`: kernels for hardware come from backend plugins here.
@@ -383,9 +386,8 @@ class Custom(Primitive):
         self.func = func
         self.out_shape = out_shape
         self.out_dtype = out_dtype
-        self.func_type = func_type
         self.bprop = bprop
-        self.reg_info = reg_info
+        check_options("ops.Custom", reg_info=reg_info)
 
     def _run(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
         arrays = [np.array(x.asnumpy()) if isinstance(x, Tensor) else x for x in inputs]
@@ -407,7 +409,7 @@ class Custom(Primitive):
         return tuple(made) if several else made[0]
 
     def __call__(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
-        """Call the Python function with NumPy arrays; return its result as Tensors."""
+        """Call the user's Python function with NumPy arrays; return its results as Tensors."""
 
         def bprop(*args: object) -> object:
             if self.bprop is None:
@@ -420,7 +422,10 @@ class Custom(Primitive):
 
 
 def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
-    """Return `out_shape` or `out_dtype`, called if it is a function, as one item per result."""
+    """Return the expected shape or dtype of each result of a `Custom` op.
+
+    `rule` is its `out_shape` or `out_dtype`, or a function that computes it.
+    """
     if rule is None:
         return [None] * count
     found = rule(*given) if callable(rule) and not isinstance(rule, type) else rule

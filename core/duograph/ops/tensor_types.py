@@ -1,4 +1,4 @@
-"""Queries and conversions of tensors: shape, size, dtype, and Python numbers.
+"""Functions that query or convert tensors: shape, size, dtype, and Python numbers.
 
 Users and primitive classes call these functions. Queries must not read the values of a tensor.
 """
@@ -53,6 +53,8 @@ def scalar_to_tensor(input_x: bool | int | float | complex, dtype: DTypeLike = f
         >>> ms.ops.scalar_to_tensor(1, ms.int32)
         Tensor(shape=[], dtype=Int32, value= 1)
     """
+    if isinstance(input_x, Tensor):
+        return cast(input_x, dtype).reshape(())
     return Tensor(number_and_dtype("scalar_to_tensor", input_x)[0], dtype)
 
 
@@ -209,14 +211,17 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 @tensor_method("astype")
 def _tensor_astype(self: Tensor, dtype: DTypeLike, copy: bool = True) -> Tensor:
-    """Convert every element to `dtype`. See `ops.cast`."""
-    del copy  # buffers are immutable: the result may share one
-    return cast(self, dtype)
+    """Convert every element to `dtype`. See `ops.cast`.
+
+    Without `copy`, a tensor of that dtype is returned itself.
+    """
+    found = cast(self, dtype)
+    return identity(self) if copy and found is self else found
 
 
 @tensor_method("type")
 def _tensor_type(self: Tensor, dtype: DTypeLike | None = None) -> str | Tensor:
-    """Return the name of the dtype, or convert the tensor to another dtype."""
+    """Return the name of the dtype or, with `dtype`, the tensor converted to that."""
     return str(self.dtype) if dtype is None else cast(self, dtype)
 
 
@@ -232,8 +237,8 @@ def _tensor_to(
     """Convert to a dtype, move to a device, or both.
 
     ``x.to(ms.float16)``, ``x.to("CPU")``, or ``x.to(other)`` for the dtype and device of a tensor.
+    Without `copy`, a tensor that is there already is returned itself.
     """
-    del non_blocking, copy
     for value in args:
         if isinstance(value, Tensor):
             dtype = value.dtype
@@ -246,7 +251,7 @@ def _tensor_to(
     out = self if dtype is None else cast(self, dtype)
     own = out._type.device
     if device is None or (own is not None and repr(own) in (device, f"{device}:0")):
-        return out
+        return identity(self) if copy and out is self else out
     return out.move_to(device)
 
 
@@ -296,14 +301,13 @@ def _tensor_clone(self: Tensor) -> Tensor:
 
 @tensor_method("data_sync")
 def _tensor_data_sync(self: Tensor, blocking: bool = True) -> None:
-    """Wait until the values are computed; `asnumpy` also waits."""
-    del blocking
+    """Wait until the tensor's values are computed, as `asnumpy` also does."""
     self.asnumpy()
 
 
 @tensor_method("stride")
 def _tensor_stride(self: Tensor, dim: int | None = None) -> int | tuple[int, ...]:
-    """Return the stride, in elements, of each axis or of one."""
+    """Return the stride, in elements, of one axis or of all axes."""
     steps = dense_strides(self.shape)
     return steps if dim is None else steps[dim]
 

@@ -1,4 +1,4 @@
-"""Lowers the nodes of a graph to instructions over numbered slots (`backend.program`).
+"""Lowers graph nodes to instructions over numbered value slots (`backend.program`).
 
 `runtime.lower` makes one `Lowering` per graph and reads the instructions, constants and sizes that
 it collected. It runs nothing except calls without operands, whose results become constants.
@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.prepared import Handle, HandleFunction, PreparedCall, as_prepared
+from .. import context
+from ..backend.plugin_checks import from_device, to_device
+from ..backend.prepared import Handle, HandleFunction, PreparedCall
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 from ..backend.protocol import Backend
 from ..dtype import bool_, int64
@@ -22,12 +24,13 @@ from ..ir.optimizer import optimizer
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType, ValueType
 from .control import CONTROL_OPS, ControlNode, control_call, may_raise, with_source_span
 from .executable import link_steps
+from .kernel_checks import checked_step
 from .kernel_choice import fallback, kernel
 
 __all__ = ["Lowering", "RegionCalls"]
 
 # The calls that the backend compiled for bodies of `region` nodes.
-RegionCalls = Mapping[Graph, PreparedCall | HandleFunction]
+RegionCalls = Mapping[Graph, PreparedCall]
 Types = tuple[ValueType | None, ...]
 
 # A call without operands whose result has at most this many elements runs once, while lowering.
@@ -48,19 +51,22 @@ _HOST_OPS = {
 
 
 class Lowering:
-    """Lowers the nodes of one graph and collects its instructions, constants and slot sizes.
+    """Lowers the nodes of one graph; collects instructions, constants and sizes of values.
+
+    A *slot* is the number of a run-time value.
 
     Args:
-        backend: of the device.
-        device: where the graph will run.
+        backend: the device's backend.
+        device: the device on which the graph will run.
         regions: calls of fused regions; the nodes of other regions run one by one.
         level: "O0", "O1" or "O2".
         lower_subgraph: lowers a graph that a control-flow op calls.
 
     Attributes:
         steps: the instructions so far.
-        constants: handles, or Python objects, by slot.
+        constants: buffer handles, or Python objects, by slot.
         sizes: bytes of every slot.
+        types: of the values by slot.
         hosts: the type of each slot that holds a Python number, object or stack.
         python: the first thing that keeps the graph from being one native program; "" if none.
         host_constants: slots of constants that are Python objects.
@@ -84,6 +90,7 @@ class Lowering:
         self.steps: list[Instruction] = []
         self.constants: dict[int, Handle] = {}
         self.sizes: list[int] = []
+        self.types: dict[int, ValueType] = {}
         self.hosts: dict[int, HostType] = {}
         self.python = ""
         self.host_constants: set[int] = set()
@@ -91,8 +98,9 @@ class Lowering:
         self.depth = 0
 
     def slot(self, type_: ValueType) -> int:
-        """Allocate and return a slot, the number of a run-time value, for a value of a type."""
+        """Allocate a slot (a number) for a run-time value of a given type; return it."""
         slot = len(self.sizes)
+        self.types[slot] = type_
         if isinstance(type_, TensorType):
             self.sizes.append(type_.nbytes)
             return slot
@@ -103,11 +111,13 @@ class Lowering:
         return slot
 
     def parameters(self, graph: Graph) -> list[int]:
-        """Allocate and return slots, numbers of run-time values, for a graph's parameters."""
+        """Allocate slots (numbers) for the run-time values of a graph's parameters."""
         return [self.slot(type_) for type_ in graph.types[: graph.n_params]]
 
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
-        """Append a graph's instructions on parameter slots; return the slots of its outputs."""
+        """Append a graph's instructions, given the slots of its parameters; return those of its
+        outputs.
+        """
         env = dict(enumerate(slots))
         out = set(graph.outputs)
         for node in live_nodes(graph.nodes, out):
@@ -123,7 +133,7 @@ class Lowering:
 
         Args:
             env: the slot of each value of `graph` so far.
-            is_result: the node computes a result of the whole graph.
+            is_result: whether the node computes a result of the whole graph.
         """
         op = node.op
         operands = [-1 if i is None else env[i] for i in node.operands]
@@ -138,7 +148,7 @@ class Lowering:
             call = self.regions.get(body)
             if call is None:
                 return self.graph(body, operands, set(), is_result)
-            return self.step(node, as_prepared(call), operands, results, True)
+            return self.step(node, call, operands, results, True)
         if op.name == "custom_call" and self.level != "O0":
             return self.graph(node.attributes["graph"], operands, set(), is_result)
         if self.level == "O2" and op.name in _HOST_OPS:
@@ -178,7 +188,9 @@ class Lowering:
         results: tuple[Handle, ...],
         is_result: bool,
     ) -> list[int]:
-        """Lower a tensor op to its kernel, else its body, else its reference on the host."""
+        """Append the instructions of a tensor op: its kernel, else its body, else its host
+        reference.
+        """
         op = node.op
         call = kernel(self.backend, op, types, node.attributes, self.device)
         pure = call is not None and not op.effects
@@ -190,17 +202,17 @@ class Lowering:
             given = [s for s in operands if s != -1]
             return self.graph(inner, given, set(), is_result)
         if call is None:
-            call = as_prepared(
+            call = PreparedCall(
                 fallback(self.backend, op, types, node.attributes, self.device, results)
             )
+        slots = self.step(node, call, operands, results, pure)
         if not operands and node.single and results[0].size <= CONSTANT_LIMIT and not is_result:
-            slot = self.slot(results[0])
-            self.constants[slot] = call.run()
-            return [slot]
-        return self.step(node, call, operands, results, pure)
+            (step,) = self.checked([self.steps.pop()])
+            self.constants[slots[0]] = step.call.run()
+        return slots
 
     def constant(self, node: GraphNode, type_: ValueType) -> int:
-        """Assign a slot to a constant, an array copied to the device or a Python object."""
+        """Store a constant (an array copied to the device, or a Python object); return its slot."""
         slot = self.slot(type_)
         value = node.attributes["value"]
         if node.op.name == "host_constant":
@@ -209,7 +221,7 @@ class Lowering:
         else:
             frozen: FrozenArray = value
             array = np.asarray(frozen.array, order="C")
-            self.constants[slot] = self.backend.copy_in(array, self.device.index)
+            self.constants[slot] = to_device(self.backend, array, self.device.index)
         return slot
 
     def step(
@@ -220,7 +232,7 @@ class Lowering:
         results: Sequence[ValueType],
         pure: bool = False,
     ) -> list[int]:
-        """Append an instruction that runs a prepared kernel call; return its result slots."""
+        """Append an instruction that makes a prepared kernel call; return its result slots."""
         slots = [self.slot(t) for t in results]
         self.steps.append(
             Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure)
@@ -241,7 +253,7 @@ class Lowering:
         return slots
 
     def inside(self, graph: Graph, slots: list[int]) -> tuple[list[Instruction], list[int]]:
-        """Lower a loop body or branch; return its instruction list and its output slots."""
+        """Lower a loop body or a branch; return its instructions and the slots of its outputs."""
         before, self.steps = self.steps, []
         self.depth += 1
         found = self.graph(graph, slots, set(), False)
@@ -250,7 +262,7 @@ class Lowering:
         return made, found
 
     def loop(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append a while loop instruction; return the slots of the loop-carried values."""
+        """Append the instruction of a while loop; return the slots of its loop variables."""
         body: Graph = node.attributes["body"]
         n = node.attributes["n_carry"]
         first, carried, rest = operands[0], operands[1 : 1 + n], operands[1 + n :]
@@ -273,7 +285,9 @@ class Lowering:
         return carries
 
     def choice(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append a switch instruction; result slots alias those of the branch that runs."""
+        """Append the instruction of a switch; its result slots name the results of the branch that
+        ran.
+        """
         branches: Sequence[Graph] = node.attributes["branches"]
         kinds = [branches[0].types[i] for i in branches[0].outputs]
         results = [self.slot(t) for t in kinds]
@@ -287,11 +301,24 @@ class Lowering:
         return results
 
     def alias(self, slot: int, type_: ValueType) -> int:
-        """Append an instruction that lets a new slot share a slot's memory; return the new."""
+        """Append an instruction that makes a new slot name the memory of `slot`; return the new
+        slot.
+        """
         made = self.slot(type_)
         self.steps.append(Alias(slot, made))
         self.aliases.add(made)
         return made
+
+    def checked(self, instructions: Sequence[Instruction]) -> list[Step]:
+        """Return the steps among instructions; in debug mode, their kernels check their results."""
+        steps = [s for s in instructions if isinstance(s, Step)]
+        if not context.settings.debug:
+            return steps
+        index = self.device.index
+        return [
+            s if s.name in CONTROL_OPS else checked_step(s, self.types, self.backend, index)
+            for s in steps
+        ]
 
     def stepwise(
         self,
@@ -300,13 +327,14 @@ class Lowering:
         further: Sequence[int],
         outputs: Sequence[int],
     ) -> HandleFunction | None:
-        """Return a function that runs lowered instructions in order; None for loops, branches.
+        """Return a Python function that runs instructions in order; None if there are loops or
+        branches.
 
         Args:
             further: slots of handles that are passed after the parameters.
             outputs: slots of the results.
         """
-        steps = [s for s in instructions if isinstance(s, Step)]
+        steps = self.checked(instructions)
         if len(steps) < len(instructions):
             return None
         slots = list(outputs)
@@ -333,6 +361,6 @@ class Lowering:
 
 
 def _copy(backend: Backend, device: Device, type_: TensorType, handle: object) -> object:
-    """Return the handle of a new buffer with a copy of a tensor's data on the same device."""
-    array = backend.copy_out(handle, type_.shape, type_.dtype.np, device.index)
-    return backend.copy_in(np.array(array), device.index)
+    """Copy a tensor to a new buffer on the same device; return the buffer's handle."""
+    array = from_device(backend, handle, type_.shape, type_.dtype.np, device.index)
+    return to_device(backend, np.array(array), device.index)

@@ -49,7 +49,7 @@ def replace_file(path: str, chunks: Iterable[bytes]) -> None:
 
 
 def _mode_of(path: str) -> int | None:
-    """Return the permission bits of an existing file, or None: a new file gets those of the umask."""
+    """Return the permission bits of an existing file, or None if it does not exist."""
     try:
         return stat.S_IMODE(os.stat(path).st_mode) & 0o777
     except FileNotFoundError:

@@ -85,7 +85,10 @@ def wait(path: str | None = None) -> None:
 
 
 def raise_failures(path: str | None = None) -> None:
-    """Raise CheckpointError if background saves to a path, or any, failed; report each only once."""
+    """Raise CheckpointError if background saves to a path, or any, failed.
+
+    Report each only once.
+    """
     with _lock:
         key = None if path is None else _key(path)
         found = [f for f in _failures if key in (None, _key(f[0]))]

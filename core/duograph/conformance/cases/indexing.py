@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ... import ops
-from ...dtype import ALL, FLOATING, REAL, bool_, float32, int32, int64
+from ...dtype import ALL, FLOATING, INTEGER, REAL, bool_, float32, int32, int64
 from ...ops.gather_scatter import (
+    checked_labels_by,
     gather_elements_by,
     scatter_add_by,
     scatter_elements_add_by,
@@ -30,12 +31,18 @@ SELECTS = {"broadcast": "indices select, they do not broadcast"}
 
 
 def distinct(make: Make, count: int, below: int, dtype: Any = int64) -> Array:
-    """Return `count` distinct random indices below `below`: duplicates break finite differences."""
+    """Return `count` distinct random indices below `below` for a test sample.
+
+    With duplicates, finite differences would not approximate the gradient of a scatter.
+    """
     return make.rng.permutation(below)[:count].astype(dtype.np)
 
 
 def rows(once: bool) -> Samples:
-    """Return a generator of scatter test samples: a tensor, indices into an axis, updates."""
+    """Return a function that yields test samples of scatters: a tensor, indices, updates.
+
+    `once`: whether no index occurs twice.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         def at(*shape: int, below: int, dtype: Any = int64) -> Array:
@@ -98,7 +105,7 @@ def taken(x: Array, axis: int, index: Array) -> Array:
 
 def element_updates(make: Make) -> Iterator[Sample]:
     def at(*shape: int, axis: int, below: int, dtype: Any = int64) -> Array:
-        """Indices that differ along the axis."""
+        """Return random indices for a scatter of elements that differ along the axis."""
         other = [n for k, n in enumerate(shape) if k != axis]
         found = [distinct(make, shape[axis], below) for _ in range(int(np.prod(other)))]
         stacked = np.array(found, np.int64).reshape(*other, shape[axis])
@@ -133,7 +140,7 @@ def put_elements(add: bool) -> Oracle:
 
 
 def scattered_add(input: Any, axis: int, index: Array, src: Array) -> Array:
-    """Call the method `Tensor.scatter_add` along an axis, as a function for its test case."""
+    """Call `Tensor.scatter_add` as a function, for its test case."""
     return input.scatter_add(axis, index, src)
 
 
@@ -272,9 +279,7 @@ def segmented(mode: str) -> Oracle:
 
 
 class Index:
-    """Object whose brackets return an index expression as a tuple: `at[1:, None]`, for test
-    samples.
-    """
+    """Object whose brackets return an index expression as a value: ``at[1:, None]``, for tests."""
 
     def __getitem__(self, index: Any) -> tuple[Array, ...]:
         return index if isinstance(index, tuple) else (index,)
@@ -327,7 +332,7 @@ def assignments(make: Make) -> Iterator[Sample]:
 
 
 def read(x: Tensor, index: Array) -> Tensor:
-    """Return `x[index]`; the conformance cases of indexing test this function."""
+    """Return `x[index]`, as the function that the test cases of indexing test."""
     return x[index]
 
 
@@ -393,6 +398,16 @@ def turned(x: Array, lengths: Any, seq_dim: int, batch_dim: int = 0) -> Array:
     return out
 
 
+def labels(make: Make) -> Iterator[Sample]:
+    yield Sample((make.index(7, below=5, dtype=make.dtype), 5, "loss"))
+    yield Sample((make.index(3, 5, below=9, dtype=make.dtype), 9, "loss"), kind="odd")
+    yield Sample((make.index(below=2, dtype=make.dtype), 2, "loss"), kind="zero_d")
+    yield Sample((make.index(0, below=2, dtype=make.dtype), 2, "loss"), kind="empty")
+    yield Sample(
+        (make.index(4, 6, below=3, dtype=make.dtype)[:, ::2], 3, "loss"), kind="noncontiguous"
+    )
+
+
 CASES = [
     OpCase(
         scatter_set_by,
@@ -411,6 +426,18 @@ CASES = [
         grad=(0, 2),
         dtypes=ALL,
         errors=ROW_ERRORS,
+    ),
+    OpCase(
+        checked_labels_by,
+        labels,
+        oracle=lambda labels, classes, owner: labels,
+        without={"broadcast": "one tensor", "nan": "labels are integers"},
+        grad=(),
+        dtypes=INTEGER,
+        errors=[
+            Bad((np.array([0, n]), 3, "loss"), IndexError, rf"loss: got the label {n}|index -?\d+ ")
+            for n in (-1, 3)
+        ],
     ),
     OpCase(
         ops.gather_elements,

@@ -6,11 +6,13 @@ need a value of the graph. Recursion under a graph condition is left to `recursi
 
 from __future__ import annotations
 
+from ...context import settings
 from ...tensor import Tensor
 from ..diagnostics import join_error
+from ..libraries import is_framework
 from ..source import source_of
 from ..state.calls import Frame
-from ..state.captures import defaults_of
+from ..state.captures import definition_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.flow import Flow
@@ -21,9 +23,6 @@ from .join import describe
 from .recursion import Recursive, call_named_graph, close_call, open_call, with_numbers
 from .spans import note_error_span
 
-# Maximal depth of nested calls of the user's functions.
-CALL_DEPTH = 1000
-
 
 def evaluated_function(ev: Evaluation, f: Value) -> Function:
     """Return the `Function` (source, defaults, closure) to trace for a Python function.
@@ -32,9 +31,9 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
         UnsupportedSyntaxError: the source of the function cannot be found.
     """
     closure = f.__closure__ or ()
-    if f.__defaults__ or f.__kwdefaults__:
-        ev.captures.add("defaults", f, None, defaults_of(f), f"defaults of {f.__name__}")
-
+    if not is_framework(f.__module__) and (ev.calls.frames or f.__defaults__ or f.__kwdefaults__):
+        ev.captures.add("function", f, None, definition_of(f), f"the definition of {f.__name__}")
+        ev.keep.append(f)
     given = f.__defaults__ or ()
     code = f.__code__
     names = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
@@ -42,7 +41,7 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
     return Function(
         source_of(f),
         defaults,
-        dict(f.__kwdefaults__ or {}),
+        {k: ev.copies.imported(v, k) for k, v in (f.__kwdefaults__ or {}).items()},
         f.__globals__,
         closure=dict(zip(f.__code__.co_freevars, closure, strict=True)),
         original=f,
@@ -66,13 +65,13 @@ def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
     """Trace a function call into the graph, or into a named graph if the call is recursive.
 
     Raises:
-        RecursionError: more than CALL_DEPTH nested calls.
+        RecursionError: more than `max_call_depth` nested calls.
         TypeError: wrong arguments.
     """
-    if len(ev.calls.frames) >= CALL_DEPTH:
+    if len(ev.calls.frames) >= settings.max_call_depth:
         raise RecursionError(
-            f"Exceed function call depth limit {CALL_DEPTH}: {f.__name__} calls itself without "
-            "end, or too deep"
+            f"Exceed function call depth limit {settings.max_call_depth}: {f.__name__} calls "
+            "itself without end, or too deep (set_context(max_call_depth=))"
         )
     again = open_call(ev, f, args, kwargs)
     if again is not None:
