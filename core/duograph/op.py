@@ -507,7 +507,8 @@ class Op:
     ) -> TensorType | tuple[TensorType, ...]:
         """Return the type, or tuple of types, of an op's results for given operand types.
 
-        The operand types must be promoted already. This is the check of everything that kernels rely on beyond the kinds of attributes.
+        The operand types must be promoted already. This is the check of
+        everything that kernels rely on beyond the kinds of attributes.
 
         Raises:
             DuographError: the operands or attributes do not fit the op.

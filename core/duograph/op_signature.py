@@ -19,8 +19,8 @@ from .dtype import DType
 from .errors import ArgumentError
 
 __all__ = [
-    "Axes", "Axis", "NewAxis", "Number", "Parameter", "documented", "freeze", "has_body", "parameters_of",
-    "plain_call", "values_of",
+    "Axes", "Axis", "NewAxis", "Number", "Parameter", "documented", "freeze", "has_body",
+    "parameters_of", "plain_call", "values_of",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Mutations of nodes: every attribute and every operand type, one at a time, replaced by wrong ones."""
+"""Mutations of nodes: each attribute and each operand type, one at a time, made wrong."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def mutations(node: Node) -> Iterator[Node]:
 
 
 def _values(value: Any) -> Iterator[Any]:
-    """Yield other values for an attribute: of its kind, near it and far from it, and other kinds."""
+    """Yield other values for an attribute: near it, far from it, and of other kinds."""
     yield from WRONG_KINDS
     if type(value) is bool:
         yield not value

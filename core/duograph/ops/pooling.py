@@ -151,8 +151,8 @@ def _(dout, indices, input_shape):
     _check_gradient("max_pool_grad", dout, input_shape)
     if indices.plain is not dout.with_(dtype=int64):
         raise ShapeError(
-            f"max_pool_grad: got indices of {indices} for a gradient of {dout}; wanted an int64 for "
-            "each element"
+            f"max_pool_grad: got indices of {indices} for a gradient of {dout}; wanted an "
+            "int64 for each element"
         )
     return TensorType.of(tuple(input_shape), dout.dtype)
 
