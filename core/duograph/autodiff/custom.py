@@ -11,6 +11,7 @@ from typing import Any
 
 from ..backend import registry
 from ..context import settings
+from ..dtype import DType
 from ..errors import ArgumentError, GradientError, RefusedError
 from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder
@@ -20,7 +21,7 @@ from .pytrees import mapped, tensors_of
 from .recording import detached, ones_of, with_present_edge
 from .tape import Edge, Node, Output, edge_of
 
-__all__ = ["Hook", "add_hook", "custom_gradient"]
+__all__ = ["Hook", "add_hook", "custom_gradient", "wrong_dtype"]
 
 
 def custom_gradient(
@@ -102,20 +103,18 @@ def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tens
                 f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of shape "
                 f"{x.shape}; wanted the input's shape"
             )
-        if settings.check_bprop and isinstance(x, Tensor) and not _has_dtype(g, x):
-            got = g.dtype.name if isinstance(g, Tensor) else repr(g)
-            raise GradientError(
-                f"{name}: its bprop returned {got} for input {i}, a {x.dtype.name} Tensor; wanted "
-                "a gradient of the input's dtype (set_context(check_bprop=True) asks for it)"
-            )
+        checked = settings.check_bprop and isinstance(x, Tensor) and isinstance(g, Tensor)
+        if checked and g.dtype is not x.dtype and (x.dtype.is_floating or x.dtype.is_complex):
+            raise wrong_dtype(name, g.dtype, i, x.dtype)
         out.append(g if isinstance(g, Tensor) else None)
     return out
 
 
-def _has_dtype(gradient: object, x: Tensor) -> bool:
-    """Return whether a gradient has the dtype of its input; any will do for integers and bools."""
-    return not (x.dtype.is_floating or x.dtype.is_complex) or (
-        isinstance(gradient, Tensor) and gradient.dtype is x.dtype
+def wrong_dtype(name: str, got: DType, i: int, wanted: DType) -> GradientError:
+    """Return the error for a gradient whose dtype is not that of its input."""
+    return GradientError(
+        f"{name}: its bprop returned a {got.name} gradient for input {i}, which is {wanted.name}; "
+        "wanted the input's dtype (set_context(check_bprop=True) asks for it)"
     )
 
 

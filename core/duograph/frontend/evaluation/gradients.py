@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...autodiff.custom import wrong_dtype
 from ...autodiff.linearize import Linearized, linearize
 from ...autodiff.pytrees import mapped, tensors_of
+from ...context import settings
 from ...errors import ArgumentError, GradientError, UnsupportedSyntaxError
 from ...ir.control import custom_call
 from ...ir.graph import Graph
@@ -306,6 +308,9 @@ def _gradients(
                     f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of "
                     f"shape {want.shape}; wanted the input's shape"
                 )
-            g = g if g.dtype is want.dtype else g.astype(want.dtype)
+            if g.dtype is not want.dtype:
+                if settings.check_bprop and (want.dtype.is_floating or want.dtype.is_complex):
+                    raise wrong_dtype(name, g.dtype, i, want.dtype)
+                g = g.astype(want.dtype)
             grads.append(backward.operand(g, None))
     return grads
