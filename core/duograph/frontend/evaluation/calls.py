@@ -30,6 +30,7 @@ from ..source import source_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Choice, Function
+from ..values.kinds import COPIED
 from ..values.nested import depends_on_graph
 from .attributes import HOST_METHODS
 from .branches import select
@@ -41,7 +42,6 @@ from .host import run_on_host
 from .host_mutation import ARRAY_MUTATORS, changes_first_argument
 from .native import callable_name, native
 from .outside import (
-    COPIED,
     check_made_here,
     defer,
     is_live,
@@ -281,9 +281,16 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
         return defer(ev, f, args, kwargs)
     given = (receiver, args, kwargs)
     graph = depends_on_graph(args) or depends_on_graph(kwargs)
+    changed = kwargs.get("out")
+    if changed is not None and is_outside(ev, changed):
+        return defer(ev, f, args, kwargs)
+    if graph and isinstance(receiver, (str, bytes)):
+        return run_on_host(ev, f, args, kwargs, callable_name(f))
     if not _only_stores(f) and not settle(ev, given):
         if is_pure(f) and not ev.strict:
             return run_on_host(ev, f, args, kwargs, callable_name(f))
+        return defer(ev, f, args, kwargs)
+    if not is_pure(f) and any(is_outside(ev, x) for x in (*args, *kwargs.values())):
         return defer(ev, f, args, kwargs)
     if not graph:
         args, kwargs = _evaluable(ev, args), {k: _evaluated(ev, v) for k, v in kwargs.items()}
@@ -311,6 +318,11 @@ _PURE_LIBRARIES = PURE_MODULES | {
     "decimal", "numbers", "bisect", "_bisect", "types", "enum", "inspect", "keyword", "struct",
     "_struct", "zlib", "hashlib", "base64", "binascii", "difflib", "posixpath", "ntpath", "scipy",
 }  # fmt: skip
+# Methods of the library's container classes in Python that only ask.
+_QUERIES = {
+    "most_common", "elements", "total", "copy", "get", "items", "keys", "values", "index", "count",
+    "__len__", "__contains__", "__getitem__", "__eq__", "__ne__", "__repr__", "__iter__", "__str__",
+}  # fmt: skip
 _BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 # Constructors that keep a reference to their arguments and do not look at them.
 _STORES = {functools.partial, types.SimpleNamespace, types.MethodType, weakref.ref}
@@ -318,9 +330,13 @@ _STORES = {functools.partial, types.SimpleNamespace, types.MethodType, weakref.r
 
 def is_pure(f: Value) -> bool:
     """Return whether a library function is known to change none of its arguments."""
+    if isinstance(f, _BOUND) and not isinstance(f.__self__, types.ModuleType):
+        return is_query(f)
     module = getattr(f, "__module__", None)
     if not isinstance(module, str):
-        return False
+        return isinstance(f, (np.ufunc, type))
+    if isinstance(f, types.FunctionType) and "." in f.__qualname__:  # a method
+        return f.__name__ in _QUERIES
     return module.split(".")[0] in _PURE_LIBRARIES and not changes_first_argument(f)
 
 

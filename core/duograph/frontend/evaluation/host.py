@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call
@@ -17,6 +19,7 @@ from ...tensor import Tensor
 from ...types import OBJECT
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
+from ..values.kinds import IMMUTABLE
 from ..values.nested import sequence_like
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
 from .spans import call_spans
@@ -40,6 +43,11 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
         objects: Python code will keep the arguments, so that a tensor must be the one object that
             represents it at run time (see `object_of`).
     """
+    outside = ev.copies.originals.get(id(value))
+    if outside is not None and isinstance(value, (list, dict, set, tuple)):
+        if not hasattr(outside, "value"):
+            return outside  # the user's own container; it has received all changes by then
+        value = outside.value()  # an argument
     if objects and isinstance(value, Tensor):
         made = object_of(ev, value)
         if made is None:
@@ -58,10 +66,19 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
     if hasattr(type(value), "as_python"):
         return value.as_python()
     if type(value) in (tuple, list) or hasattr(value, "_fields"):
+        if objects and not isinstance(value, tuple):
+            ev.owned.kept.add(id(value))
         items = [take_operands(ev, v, found, objects) for v in value]
         return sequence_like(value, items)
     if type(value) is dict:
+        if objects:
+            ev.owned.kept.add(id(value))
         return {k: take_operands(ev, v, found, objects) for k, v in value.items()}
+    if objects and type(value) is set:
+        ev.owned.kept.add(id(value))
+        return _NewSet(value)
+    if objects and id(value) in ev.owned.objects:
+        refuse_keeping(value)
     if type(value) is slice:
         return slice(
             *[take_operands(ev, v, found, objects) for v in (value.start, value.stop, value.step)]
@@ -114,6 +131,22 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
     return made
 
 
+class _NewSet(frozenset[Value]):
+    """A set made while compiling, of which each host call gets a new copy."""
+
+
+def refuse_keeping(value: Value) -> None:
+    """Raise if Python code that keeps a value would get one object, made while compiling, each time."""
+    kind = type(value)
+    if isinstance(value, (*IMMUTABLE, np.ndarray)) or callable(value):
+        return
+    raise UnsupportedSyntaxError(
+        f"setattr: got a {kind.__name__} made inside jit for an object from outside, which keeps it",
+        construct="Call",
+        remedy="Make it outside the compiled function, or use a list, a dict or a Tensor",
+    )
+
+
 def write_through(ev: Evaluation, tensor: Value) -> None:
     """Append a node that stores a tensor's value in its run-time Tensor object, if it has one."""
     if id(tensor) in ev.host_objects or id(tensor) in ev.inputs.locations:
@@ -131,6 +164,8 @@ def with_operands(nested: Value, values: Value) -> Value:
         return sequence_like(nested, items)
     if type(nested) is dict:
         return {k: with_operands(v, values) for k, v in nested.items()}
+    if type(nested) is _NewSet:
+        return set(nested)
     if type(nested) is slice:
         return slice(*[with_operands(v, values) for v in (nested.start, nested.stop, nested.step)])
     return nested
@@ -226,6 +261,8 @@ def append_effect(
     """
     found: list[Value] = []
     nested = take_operands(ev, args, found, objects)
+    if objects:
+        nested = with_snapshots(ev, nested)
     commits = take_writes(ev, found) if commit else []
     spans = call_spans(ev)
 

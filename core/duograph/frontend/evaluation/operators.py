@@ -80,9 +80,7 @@ def _formats_object(operands: tuple[Value, ...]) -> bool:
         return False
     values = operands[1]
     values = values.values() if isinstance(values, dict) else values
-    return isinstance(values, (tuple, type({}.values()))) and any(
-        isinstance(v, GraphObject) for v in values
-    )
+    return depends_on_graph(tuple(values) if isinstance(values, type({}.values())) else values)
 
 
 def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> Value:

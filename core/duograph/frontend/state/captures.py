@@ -7,12 +7,7 @@ the present ones before each call. The module never decides whether to compile a
 from __future__ import annotations
 
 import array
-import datetime
-import decimal
-import fractions
-import pathlib
 import types
-import uuid
 from collections.abc import Callable, Hashable, Mapping
 from types import FunctionType
 
@@ -22,10 +17,11 @@ from ...nn.cell import Cell
 from ...tensor import Tensor
 from ..libraries import is_framework, is_host
 from ..types import Value
+from ..values.kinds import VALUE_TYPES
 from .journal import MISSING
 
 __all__ = [
-    "VALUE_TYPES", "Capture", "Captures", "Raised", "answer", "definition_of", "entries_of",
+    "Capture", "Captures", "Raised", "answer", "definition_of", "entries_of",
     "has_hooks", "same", "same_answer",
 ]  # fmt: skip
 
@@ -150,13 +146,6 @@ class Capture:
             if not same(a, b):
                 return f"{self.label}[{key!r}]", a, b
         return self.label, was, now
-
-
-# Classes of the standard library whose objects nothing can change, compared by `==`.
-VALUE_TYPES = (
-    datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, decimal.Decimal,
-    fractions.Fraction, pathlib.PurePath, range, slice, uuid.UUID, np.dtype,
-)  # fmt: skip
 
 
 def same(old: Value, new: Value) -> bool:
