@@ -265,6 +265,9 @@ class _TemplateMaker:
             for i, (made, first) in enumerate(self.leaves):
                 if value is made or (value._id == first and made._id == first):
                     return Argument(i)
+            held = self.ev.inputs.locations.get(id(value))
+            if held is not None and held[0]._id == value._id:  # the Tensor that was there
+                return Out(self.put(self.ev.inputs.object(*held[1])))
         return Out(self.put(value))
 
     def of_tensor(self, value: Tensor) -> Out | Tensor:

@@ -56,6 +56,8 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         value = _native(owner, name)
         if is_framework(owner.__name__) or (is_host(owner.__name__) and callable(value)):
             return value
+        if name == "__dict__":
+            return _read_dict(ev, owner, vars(owner), node)
         if name in vars(owner):  # the same location as a global of the module
             key = ("item", id(vars(owner)), name)
             if key in ev.outside.values:
@@ -69,13 +71,25 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
             raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
         return value
     if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
-        return _property(ev, owner, name) if _staged_property(owner, name) else _native(owner, name)
+        return _of_made_object(ev, owner, name)
+    if isinstance(owner, types.CellType) and name == "cell_contents":
+        return read_outside(ev, "cell", owner, None, owner.cell_contents, name)
     if isinstance(owner, type):
         value = _native(owner, name)
         if name in owner.__dict__ and not callable(value) and not is_framework(owner.__module__):
             return _read_and_capture(ev, owner, name, value, node)
         return value
     return _of_outside_object(ev, owner, name, node)
+
+
+def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
+    """Return an attribute of an object that evaluated code made; its class is from outside."""
+    if name not in getattr(owner, "__dict__", ()) and not isinstance(owner, type):
+        ev.captures.class_attribute(type(owner), name)
+        if _staged_property(owner, name):
+            return _property(ev, owner, name)
+        return ev.copies.imported(_native(owner, name), f"{type(owner).__name__}.{name}")
+    return _native(owner, name)
 
 
 def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
@@ -85,6 +99,8 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         return call(ev, intercepted, (owner, name), {})
     held = getattr(owner, "__dict__", None)
     found = inspect.getattr_static(type(owner), name, None)
+    if is_live(ev, owner) and (found is None or not callable(found)):
+        return run_on_host(ev, getattr, (owner, name), {}, "getattr")
     descriptor = None if found is None else user_method(found, "__get__")
     if descriptor is not None and (
         hasattr(type(found), "__set__") or held is None or name not in held
@@ -121,8 +137,6 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         or type(owner) in (list, dict, set, tuple, str)
     ):
         return value
-    if is_live(ev, owner):
-        return run_on_host(ev, getattr, (owner, name), {}, "getattr")
     # a class attribute or a slot: captured on the object, which may get its own attribute
     return _read_and_capture(ev, owner, name, value, node)
 
@@ -265,6 +279,9 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
             construct="setattr",
             remedy="Make Parameters and Cells in __init__",
         )
+    if isinstance(owner, types.CellType) and name == "cell_contents":
+        write_outside(ev, "cell", owner, None, value, name)
+        return
     if isinstance(owner, types.ModuleType):
         write_outside(ev, "item", vars(owner), name, value, f"{owner.__name__}.{name}")
         return

@@ -6,6 +6,7 @@ evaluation call both for code that only Python can run. Nodes keep program order
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 
 import numpy as np
@@ -46,7 +47,7 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
     outside = ev.copies.originals.get(id(value))
     if outside is not None and isinstance(value, (list, dict, set, tuple)):
         if not hasattr(outside, "value"):
-            return outside  # the user's own container; it has received all changes by then
+            return Held(outside)
         value = outside.value()  # an argument
     if objects and isinstance(value, Tensor):
         made = object_of(ev, value)
@@ -131,6 +132,18 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
     return made
 
 
+class Held:
+    """Placeholder in a host call's nested arguments for a container from outside, passed itself.
+
+    The container has received the changes that precede the call.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
 class _NewSet(frozenset[Value]):
     """A set made while compiling, of which each host call gets a new copy."""
 
@@ -138,7 +151,8 @@ class _NewSet(frozenset[Value]):
 def refuse_keeping(value: Value) -> None:
     """Raise if Python code that keeps a value would get one object, made while compiling, each time."""
     kind = type(value)
-    if isinstance(value, (*IMMUTABLE, np.ndarray)) or callable(value):
+    constant = isinstance(value, IMMUTABLE) and kind is not types.ModuleType
+    if constant or isinstance(value, (np.ndarray, types.MethodType, types.BuiltinFunctionType)):
         return
     raise UnsupportedSyntaxError(
         f"setattr: got a {kind.__name__} made inside jit for an object from outside, which keeps it",
@@ -157,6 +171,8 @@ def with_operands(nested: Value, values: Value) -> Value:
     """Return nested arguments of a host call with each `Operand` replaced by its value."""
     if isinstance(nested, Operand):
         return values[nested.index]
+    if isinstance(nested, Held):
+        return nested.value
     if isinstance(nested, Snapshot):
         return nested.array.copy()
     if type(nested) in (tuple, list) or hasattr(nested, "_fields"):

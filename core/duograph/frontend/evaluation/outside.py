@@ -23,7 +23,7 @@ from ..state.captures import Raised, answer, entries_of, same_answer
 from ..state.evaluation import Evaluation
 from ..state.outside import Restart
 from ..types import Args, Kwargs, Value
-from ..values.kinds import CONTAINERS, COPIED, IMMUTABLE
+from ..values.kinds import CONTAINERS, COPIED, IMMUTABLE, WINDOWS
 from .host import run_on_host
 
 # Methods of `CONTAINERS` that change them; all others only ask.
@@ -55,7 +55,7 @@ def is_outside(ev: Evaluation, value: Value) -> bool:
         return any(is_outside(ev, v) for v in value)
     if isinstance(value, np.ndarray):
         return not ev.owned.owns_data(value)
-    if isinstance(value, (Cell, types.MethodType, types.BuiltinFunctionType, functools.partial)):
+    if isinstance(value, (Cell, types.MethodType, types.BuiltinFunctionType)):
         return False
     return not is_framework(kind.__module__)
 
@@ -67,7 +67,7 @@ def is_live(ev: Evaluation, value: Value) -> bool:
     """
     if not is_outside(ev, value):
         return False
-    if _key(value) in ev.outside.written:
+    if _key(value) in ev.outside.written or isinstance(value, WINDOWS):
         return True
     step = getattr(type(value), "__next__", None)
     return step is not None and not isinstance(step, types.FunctionType)
@@ -187,6 +187,8 @@ def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
     if is_live(ev, value) or ev.outside.writes_to(value):
         return False
     if isinstance(value, CONTAINERS):
+        if any(id(v) in ev.outside.changed_containers for v in entries_of(value)):
+            return False
         return all([_settle(ev, v, seen) for v in _read_entries(ev, value)])
     return _settle_object(ev, value, seen)
 
@@ -211,7 +213,7 @@ def observe(ev: Evaluation, value: Value) -> None:
         for v in entries_of(value):
             if type(v) in _NESTED or isinstance(v, CONTAINERS):
                 observe(ev, v)
-    elif kind is tuple:
+    elif isinstance(value, tuple):
         for v in value:
             observe(ev, v)
     elif isinstance(value, CONTAINERS) and is_outside(ev, value):
@@ -299,6 +301,8 @@ def _settle_object(ev: Evaluation, value: Value, seen: set[int]) -> bool:
     for name in [*names, *slots]:
         held = getattr(value, name)
         ev.captures.add("attribute", value, name, held, f"{kind.__name__}.{name}")
+        if id(held) in ev.outside.changed_containers:
+            return False  # code would read the original, which has not changed yet
         if not _settle(ev, ev.copies.imported(held, f"{kind.__name__}.{name}"), seen):
             return False
     ev.keep.append(value)

@@ -10,7 +10,6 @@ import numpy as np
 
 from ...ir.values import NeedsValue
 from ..types import Value
-from ..values.nested import tuple_like
 from .captures import Captures, entries_of
 from .inputs import GraphInputs
 
@@ -75,7 +74,7 @@ class ContainerCopies:
             items = [self.imported(v, _item_label(label, i)) for i, v in enumerate(value)]
             if all(a is b for a, b in zip(items, value)):
                 return value
-            made = tuple_like(value, items)
+            made = type(value)(*items) if hasattr(value, "_fields") else tuple(items)
             self.originals[id(made)] = value
             self._keep.append(made)
             return made

@@ -7,15 +7,10 @@ from __future__ import annotations
 
 import array
 import collections
-import datetime
-import decimal
 import enum
-import fractions
 import operator
-import pathlib
 import re
 import types
-import uuid
 
 import numpy as np
 
@@ -23,17 +18,13 @@ from ...dtype import DType
 from ...ir.values import HostValue
 from ...op import Op
 from ...tensor import Tensor
+from ..state.captures import VALUE_TYPES
 from .flow import Maybe, Undefined
 from .functions import Choice, Function
 from .ranges import GraphRange
 
-__all__ = ["CONTAINERS", "COPIED", "IMMUTABLE", "VALUE_TYPES"]
+__all__ = ["CONTAINERS", "COPIED", "IMMUTABLE", "WINDOWS"]
 
-# Classes of the standard library whose objects nothing can change, compared by `==`.
-VALUE_TYPES: tuple[type, ...] = (
-    datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, decimal.Decimal,
-    fractions.Fraction, pathlib.PurePath, range, slice, uuid.UUID, np.dtype,
-)  # fmt: skip
 # Classes whose objects nothing can change, or whose changes the evaluation follows.
 IMMUTABLE: tuple[type, ...] = (
     type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), type,
@@ -44,8 +35,11 @@ IMMUTABLE: tuple[type, ...] = (
 )  # fmt: skip
 # Containers that are copied when they are read from outside; see `state.containers`.
 COPIED: tuple[type, ...] = (list, dict, set)
+# Views of other objects, which may change while the function runs.
+WINDOWS: tuple[type, ...] = (
+    memoryview, types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items())
+)  # fmt: skip
 # Containers of the standard library whose items a guard can compare.
 CONTAINERS: tuple[type, ...] = (
-    list, dict, set, collections.deque, array.array, bytearray, memoryview, types.MappingProxyType,
-    type({}.keys()), type({}.values()), type({}.items()),
+    list, dict, set, collections.deque, array.array, bytearray, *WINDOWS
 )  # fmt: skip
