@@ -39,8 +39,8 @@ _NO_MEMORY = {
     cl.status_code.OUT_OF_HOST_MEMORY,
     cl.status_code.INVALID_BUFFER_SIZE,
 }
-# After these errors no queue of the device works; -9999 is NVIDIA's code for an access outside of all
-# buffers.
+# After these errors no queue of the device works; -9999 is NVIDIA's code for an access outside of
+# all buffers.
 _LOST = {
     cl.status_code.DEVICE_NOT_AVAILABLE,
     cl.status_code.INVALID_COMMAND_QUEUE,
@@ -189,6 +189,9 @@ class Device(GridDevice):
     def allocate(self, nbytes: int, what: str) -> Block:
         """Allocate a buffer from the OpenCL device's pool; return its handle."""
         return self._pool.allocate(nbytes, what)
+
+    def nbytes(self, handle: Block) -> int:
+        return handle.size
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> Block:
         """Copy a NumPy array to a new OpenCL buffer; small ones wait for no earlier launch."""

@@ -18,12 +18,10 @@ __all__ = [
     "LinkedProgram",
     "Packing",
     "PreparedCall",
-    "as_linked",
-    "as_prepared",
 ]
 
-# Device memory of one value. Only the backend knows the type; the core keeps handles and passes them
-# back.
+# Device memory of one value. Only the backend knows the type; the core keeps handles and passes
+# them back.
 Handle: TypeAlias = Any
 # From operand handles, by position, to one result handle or a tuple of them.
 HandleFunction: TypeAlias = Callable[..., Any]
@@ -95,13 +93,3 @@ class LinkedProgram(NamedTuple):
     run: HandleFunction
     donations: Mapping[int, int] | None = None
     bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Any]] | None = None
-
-
-def as_prepared(call: PreparedCall | HandleFunction) -> PreparedCall:
-    """Wrap a backend's plain function as a `PreparedCall`; return a `PreparedCall` unchanged."""
-    return call if isinstance(call, PreparedCall) else PreparedCall(call)
-
-
-def as_linked(program: LinkedProgram | HandleFunction) -> LinkedProgram:
-    """Wrap a backend's plain function as a `LinkedProgram`; return a `LinkedProgram` unchanged."""
-    return program if isinstance(program, LinkedProgram) else LinkedProgram(program)

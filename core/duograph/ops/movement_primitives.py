@@ -8,13 +8,13 @@ arguments; they define no ops.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..dtype import DType, int32, int64
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ShapeError
 from ..op import OPS, Op
 from ..tensor import Tensor
 from . import (
@@ -52,8 +52,7 @@ _Function: TypeAlias = Callable[..., Any]  # of any result: a Tensor, a tuple of
 class _Form(Primitive):
     """Base class of primitive classes that pass the constructor's arguments to a function."""
 
-    function: _Function
-    defaults: Mapping[str, object] = {}
+    _function: _Function
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__()
@@ -67,7 +66,7 @@ class _Form(Primitive):
             setattr(self, key, value)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        return type(self).function(*args, **self._given, **kwargs)
+        return type(self)._function(*args, **self._given, **kwargs)
 
 
 _REQUIRED = inspect.Parameter.empty
@@ -89,8 +88,7 @@ def _form(name: str, function: _Function, op: str | None = None, **defaults: obj
         (_Form,),
         {
             "op": of,
-            "function": staticmethod(function),
-            "defaults": defaults,
+            "_function": staticmethod(function),
             "__signature__": inspect.Signature(parameters),
             "__doc__": f"Primitive form of `ops.{shown}`: the constructor takes "
             f"{', '.join(defaults) or 'nothing'}, the call the other arguments.",
@@ -145,7 +143,8 @@ def _one_hot(indices: Tensor, depth: int, on_value: object, off_value: object, a
 
 
 def _unstack(input_x: Tensor, axis: int, num: int | None) -> tuple[Tensor, ...]:
-    del num
+    if num is not None and num != input_x.shape[axis]:
+        raise ShapeError(f"Unstack: got num={num} for axis {axis} of shape {input_x.shape}")
     return joining.unstack(input_x, axis)
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..dtype import int32, int64
 from ..errors import ArgumentError
 from ..op import OPS, Op
+from ..option_table import warn_moot
 
 __all__ = ["Primitive", "primitive", "spelled_classes"]
 
@@ -58,12 +59,20 @@ class Primitive:
         return made
 
     def add_prim_attr(self, name: str, value: Any) -> Primitive:
-        """Set an attribute on this instance, and return the instance."""
+        """Set an argument of the constructor on this instance, and return the instance.
+
+        Another name has no meaning here, and one warning says so.
+        """
+        if not hasattr(self, name):
+            warn_moot("ops.Primitive.add_prim_attr")
         setattr(self, name, value)
         return self
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        """Return the call of the constructor, such as ``Concat(axis=1)``."""
+        names = [n for n in inspect.signature(type(self)).parameters if n != "name"]
+        given = [f"{n}={getattr(self, n)!r}" for n in names if hasattr(self, n)]
+        return f"{type(self).__name__}({', '.join(given)})"
 
 
 def _bind(

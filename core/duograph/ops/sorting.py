@@ -158,8 +158,9 @@ def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Ten
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.sort(ms.Tensor([3, 1, 2]))
-        (Tensor(shape=[3], dtype=Int64, value= [1, 2, 3]), Tensor(shape=[3], dtype=Int32, value= [1, 2, 0]))
+        >>> values, indices = ms.ops.sort(ms.Tensor([3, 1, 2]))
+        >>> print(values, indices)
+        [1 2 3] [1 2 0]
     """
     if not input_x.shape:
         return input_x, fill((), 0, int32)
@@ -177,7 +178,6 @@ def _tensor_sort(
     dim: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Sort along an axis; return the values and their indices. See `ops.sort`."""
-    del stable  # the sort is always stable
     return sort(self, axis if dim is None else dim, descending)
 
 
@@ -208,7 +208,6 @@ def _tensor_argsort(
     dim: int | None = None,
 ) -> Tensor:
     """Return the indices that sort the tensor along an axis. See `ops.argsort`."""
-    del stable
     return argsort(self, axis if dim is None else dim, descending)
 
 
@@ -270,7 +269,7 @@ def topk(
         k: int, at most the size of the axis.
         dim: int; default the last axis.
         largest: the largest, else the smallest.
-        sorted: has no effect: they always come in order.
+        sorted: whether they must come in order; they always do.
 
     Returns:
         (values, int32 indices). NaN comes last either way.
@@ -280,10 +279,10 @@ def topk(
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.topk(ms.Tensor([1, 4, 2, 3]), 2)
-        (Tensor(shape=[2], dtype=Int64, value= [4, 3]), Tensor(shape=[2], dtype=Int32, value= [1, 3]))
+        >>> values, indices = ms.ops.topk(ms.Tensor([1, 4, 2, 3]), 2)
+        >>> print(values, indices)
+        [4 3] [1 3]
     """
-    del sorted
     if not input.shape:
         raise ShapeError("topk: got a 0-d tensor; wanted at least one axis")
     (count,) = ints_of("topk", "k", k)

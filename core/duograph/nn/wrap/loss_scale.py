@@ -131,7 +131,8 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         ...     nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.1),
         ...     nn.DynamicLossScaleUpdateCell(1024, 2, 100),
         ... )
-        >>> loss, overflow, scale = step(ms.ops.ones((4, 2), ms.float32), ms.ops.ones((4, 1), ms.float32))
+        >>> x, y = ms.ops.ones((4, 2), ms.float32), ms.ops.ones((4, 1), ms.float32)
+        >>> loss, overflow, scale = step(x, y)
         >>> print(overflow, scale.asnumpy())
         False 1024.0
     """
@@ -189,12 +190,10 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def start_overflow_check(self, pre_cond: object, compute_input: T) -> tuple[Tensor, T]:
         """Return (status, `compute_input`). Overflow is read from the gradients themselves."""
-        del pre_cond
         return Tensor(False), compute_input
 
     def get_overflow_status(self, status: object, compute_output: object) -> Tensor:
         """Return whether any gradient has an element that is not finite."""
-        del status
         found: Tensor | None = None
         for g in _flat(compute_output):
             bad = ops.logical_not(ops.isfinite(g).all())
