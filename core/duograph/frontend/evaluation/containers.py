@@ -240,8 +240,8 @@ def check_changeable(ev: Evaluation, owner: Value) -> None:
         )
     if id(owner) in ev.owned.kept:
         raise UnsupportedSyntaxError(
-            f"{type(owner).__name__}: got a change of a {type(owner).__name__} made inside jit that "
-            "an object from outside already holds",
+            f"{type(owner).__name__}: got a change inside jit of a container that an object from "
+            "outside already holds",
             construct="Call",
             remedy="Change it first, then store it",
         )

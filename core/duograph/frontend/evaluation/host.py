@@ -150,13 +150,13 @@ class _NewSet(frozenset[Value]):
 
 
 def refuse_keeping(value: Value) -> None:
-    """Raise if Python code that keeps a value would get one object, made while compiling, each time."""
+    """Raise if Python code would keep an object that was made once, while compiling."""
     kind = type(value)
     constant = isinstance(value, IMMUTABLE) and kind is not types.ModuleType
     if constant or isinstance(value, (np.ndarray, types.MethodType, types.BuiltinFunctionType)):
         return
     raise UnsupportedSyntaxError(
-        f"setattr: got a {kind.__name__} made inside jit for an object from outside, which keeps it",
+        f"setattr: got a {kind.__name__} made inside jit, to be kept by an object from outside",
         construct="Call",
         remedy="Make it outside the compiled function, or use a list, a dict or a Tensor",
     )
