@@ -137,7 +137,7 @@ def check_gradient_of(
     if checked and gradient.dtype is not dtype:
         raise GradientError(
             f"{name}: its bprop returned a {gradient.dtype.name} gradient for input {position}, "
-            f"which is {dtype.name}; wanted the input's dtype (set_context(check_bprop=True) asks for it)"
+            f"which is {dtype.name}; wanted the input's dtype, as set_context(check_bprop=True) asks"
         )
 
 
