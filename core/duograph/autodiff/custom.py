@@ -136,8 +136,8 @@ def check_gradient_of(
     checked = settings.check_bprop and (dtype.is_floating or dtype.is_complex)
     if checked and gradient.dtype is not dtype:
         raise GradientError(
-            f"{name}: its bprop returned a {gradient.dtype.name} gradient for input {position}, "
-            f"which is {dtype.name}; wanted the input's dtype, as set_context(check_bprop=True) asks"
+            f"{name}: its bprop returned a {gradient.dtype.name} gradient for input "
+            f"{position}, which is {dtype.name}; wanted the dtype of the input (check_bprop=True)"
         )
 
 
