@@ -77,7 +77,7 @@ def compare(case: str, name: str, workers: list[Worker], pairs: int) -> Comparis
 
 
 def first_results(case: str, level: str, pythons: list[str], pairs: int) -> list[Comparison]:
-    """Time to the first result of a compiled function in a new process: cold and warm disk cache."""
+    """Time to the first result of a compiled function in a new process, cold and warm."""
     seconds: dict[str, list[list[float]]] = {"cold": [[], []], "warm": [[], []]}
     for pair in range(pairs):
         for version in (0, 1) if pair % 2 == 0 else (1, 0):

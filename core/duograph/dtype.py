@@ -154,7 +154,7 @@ _BY_NUMPY = {d.np: d for d in ALL}
 
 
 class Type:
-    """A named type class of MindSpore's signatures: a set of dtypes, or a non-tensor type.
+    """A type name of MindSpore's function signatures: a set of dtypes, or a non-tensor type.
 
     `MultitypeFuncGraph.register` takes them; `contains` tests membership of a dtype.
     """
@@ -286,7 +286,7 @@ def promote_scalar(a: DType, scalar: object) -> DType:
 
 
 def scalar_kind(scalar: object) -> str:
-    """Return the kind ``b``, ``i``, ``f`` or ``c`` of a Python or NumPy number."""
+    """Return the kind of a number: ``b`` bool, ``i`` int, ``f`` float, ``c`` complex."""
     if isinstance(scalar, (bool, np.bool_)):
         return "b"
     if isinstance(scalar, (int, np.integer)):
@@ -297,7 +297,7 @@ def scalar_kind(scalar: object) -> str:
 
 
 def scalar_dtype(scalar: object) -> DType:
-    """Return the dtype of a tensor made from a Python number."""
+    """Return the dtype of a tensor made from a Python number without an explicit dtype."""
     return _SCALAR[scalar_kind(scalar)]
 
 

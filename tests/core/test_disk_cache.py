@@ -113,7 +113,7 @@ def test_a_damaged_entry_is_discarded(place, damage):
 
 
 def test_damaged_entry_does_not_hide_an_intact_one(place):
-    """Compilers need not be deterministic: two processes may store different bytes under one key."""
+    """Compilers need not be deterministic: two processes may store different bytes for a key."""
     first = disk_cache.store(KEY, ".so", b"first")
     disk_cache.store(KEY, ".so", b"second")
     first.write_bytes(b"fir")

@@ -121,7 +121,10 @@ LIVE = {
 
 @pytest.fixture
 def program(load):
-    """Compile code that reads `read`; returns it as a call, and a function that executes a change."""
+    """Compile code that reads `read`.
+
+    Returns it as a call, and a function that executes a change.
+    """
 
     def make(form: str, read: str):
         read = read.replace("{net}", "net" if form in ("function", "method") else "self")

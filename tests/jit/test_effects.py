@@ -129,7 +129,7 @@ def test_parameters_are_assigned(name, agree):
 
 @pytest.mark.parametrize("name", [n for n in ASSIGNMENTS if n != "unused by the result"])
 def test_gradients_beside_assignments(name, agree):
-    """What the gradient uses is the value at that place of the program, whatever is assigned later."""
+    """The gradient uses the value at that point of the program, whatever is assigned later."""
     agree(_net(ASSIGNMENTS[name][0]), X, grad=(0,), weights="[net.w]")
 
 
@@ -601,7 +601,7 @@ def test_effects_keep_source_order(agree):
 
 
 def test_print_runs_at_each_call_and_iteration(load, capsys):
-    """Print in a graph shows values when the graph runs, each time it runs, never while compiling."""
+    """Print in a graph shows values each time the graph runs, never while compiling."""
     f = load("""
         @ms.jit
         def f(x):

@@ -370,7 +370,7 @@ def test_join_error_shows_both_sides(name, load):
 
 
 def test_name_bound_by_one_branch(load):
-    """G14: a variable that one branch leaves undefined gives a message naming variable and branch."""
+    """G14: the error for a variable that one branch leaves undefined names both."""
     f = load("@ms.jit\ndef f(x):\n    if x.sum() > 0:\n        found = x\n    return found")["f"]
     with pytest.raises(UnboundLocalError) as caught:
         f(t(1, 2))

@@ -197,7 +197,7 @@ def test_moving_averages_of_a_compiled_layer(agree):
 
 
 def test_the_seed_training_step(agree):
-    """C11, D10: the step of the seed document: Dense(10, 1), BCELoss on what Dense returns, Adam."""
+    """C11, D10: the training step of the seed document: Dense(10, 1), BCELoss, Adam."""
     source = """
     network = nn.Dense(10, 1)
     loss_fn = nn.BCELoss()

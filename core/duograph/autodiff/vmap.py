@@ -1,6 +1,6 @@
 """vmap: applies a function of single items to every item of a batch.
 
-The function runs once per item; there is no batching of ops.
+The function runs once per item; ops are not batched.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
 
 
 def _axes_of(axis: Axes, n: int) -> Sequence[Axes]:
-    """Return the batch axis of each of the n items of a sequence argument of vmap."""
+    """Return the batch axes of the n items of a sequence: one for each, or the same for all."""
     return axis if isinstance(axis, (tuple, list)) else (axis,) * n
 
 
 def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
-    """Return the batched tensors in a vmap argument, each with its batch axis."""
+    """Return (tensor, batch axis) for each batched tensor in an argument of vmap."""
     if axis is None:
         return []
     if isinstance(value, (tuple, list)):
@@ -95,7 +95,7 @@ def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
 
 
 def _item(value: Any, axis: Axes, k: int) -> Any:
-    """Return a vmap argument with its batched tensors indexed at batch position `k`."""
+    """Return an argument of vmap with item `k` of the batch in place of each batched tensor."""
     if axis is None:
         return value
     if isinstance(value, (tuple, list)):
@@ -106,7 +106,7 @@ def _item(value: Any, axis: Axes, k: int) -> Any:
 
 
 def _stacked(results: list[Any], axis: Axes) -> Any:
-    """Stack the results of all batch items along the requested axes."""
+    """Stack the results for all items of a batch along the requested axes."""
     first = results[0]
     if isinstance(first, (tuple, list)):
         axes = enumerate(_axes_of(axis, len(first)))

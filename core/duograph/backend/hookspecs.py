@@ -1,4 +1,4 @@
-"""The hooks of plugins.
+"""The hooks that plugins implement to add backends, ops, gradients or graph passes.
 
 A plugin is a module named by an entry point of the group ``duograph``::
 
@@ -50,7 +50,7 @@ def duograph_bprops() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty
 
 @hookspec
 def duograph_decompositions() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
-    """Return decompositions by op name: functions of ops with the op's signature."""
+    """Return decompositions by op name: functions with the op's signature that call other ops."""
 
 
 @hookspec

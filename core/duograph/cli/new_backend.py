@@ -1,4 +1,4 @@
-"""`duograph new-backend NAME`: creates a package for a new device.
+"""The `duograph new-backend NAME` command: creates a plugin package for a new device.
 
 The package is a copy of `cli/template` under another name; it passes the conformance suite.
 """

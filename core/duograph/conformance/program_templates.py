@@ -1,6 +1,6 @@
-"""Templates of random programs: the surrounding code, expressions by kind, and conditions.
+"""Templates of random test programs: surrounding code, expressions by kind, and conditions.
 
-`random_expressions` and `random_programs` fill their holes.
+`random_expressions` and `random_programs` fill the holes in them.
 """
 
 from __future__ import annotations

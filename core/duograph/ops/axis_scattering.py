@@ -1,4 +1,4 @@
-"""Writes along one axis, into a copy: index_fill, inplace_update, masked and slice scatter.
+"""Functions that write along one axis into a copy: index_fill, inplace_update, masked_scatter, ...
 
 Users call the functions; in-place methods use `index_write`. No function may change its input.
 """

@@ -1,4 +1,4 @@
-"""Scatter functions: writes by index into a copy of a tensor.
+"""Functions that write by index into a copy of a tensor (scatter).
 
 Users call the functions; `segments` and the in-place forms use the helpers. No function may change
 its input.

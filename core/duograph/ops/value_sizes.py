@@ -1,6 +1,7 @@
 """Ops whose result size depends on values: nonzero, unique, masked_select.
 
-They run on the host. In a graph under construction they must raise, because their shape is unknown.
+They run on the host. In a graph under construction they must raise, because their result's shape is
+unknown.
 """
 
 from __future__ import annotations
@@ -198,7 +199,7 @@ def _tensor_unique(
     """Return the distinct elements and, on request, inverse indices and counts.
 
     Args:
-        sorted: in ascending order, else in that of the first occurrence.
+        sorted: return them in ascending order, else in the order of first occurrence.
         return_inverse, return_counts: return these too (int64).
         dim: compare the slices of this axis.
     """

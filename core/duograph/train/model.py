@@ -374,8 +374,9 @@ def batches_of(dataset: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _is_due(epoch: int, frequency: int | Sequence[int]) -> bool:
-    """Return whether `fit` evaluates after this epoch, by `valid_frequency` (int or list of
-    epochs).
+    """Return whether `fit` evaluates after this epoch.
+
+    `frequency` is a number of epochs between evaluations, or a list of epochs.
     """
     if isinstance(frequency, int):
         return epoch % frequency == 0

@@ -1,6 +1,4 @@
-"""Conformance test cases of exponentials, logarithms, powers, trigonometric and hyperbolic
-functions.
-"""
+"""Conformance test cases of exponentials, logarithms, powers and trigonometric functions."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ from .arithmetic import SHAPES, TEXT, fused, no_complex
 
 
 def powers(make: Make) -> Iterator[Sample]:
-    """Yield test samples of a power, mostly with positive bases, and a few with negative or zero
-    ones.
-    """
+    """Yield test samples of a power, mostly with positive bases, some with others."""
     if make.dtype.is_floating or make.dtype.is_complex:
         yield from binary(0.3, 2.0, scalar=2)(make)
         x = np.array([-2, -2, 0, 0, 3]).astype(make.dtype.np)

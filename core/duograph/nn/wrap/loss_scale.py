@@ -1,5 +1,6 @@
-"""Loss scaling as Cells: a training step that skips the update when a gradient overflows, and the
-Cells that adjust the scale.
+"""Training steps with loss scaling, as Cells, which skip the update when a gradient overflows.
+
+`Model` and user code call them. The Cells that adjust the scale are here too.
 """
 
 from __future__ import annotations
