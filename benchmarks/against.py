@@ -1,11 +1,13 @@
 """Compare two installations of duograph: speed of every benchmark, and the bits of its results.
 
-Usage: against.py --old PYTHON [--new PYTHON] [--levels O0,O1] [--only WORDS] [--pairs N] [--out FILE]
+Usage: against.py --old PYTHON [--new PYTHON] [--levels O0,O1] [--only WORDS] [--pairs N]
+                  [--out FILE]
 
-Run it after a change that may not cost speed. PYTHON is the interpreter of an environment in which that
-version is installed; the default for --new is this one. Each version runs in its own process; their
-repetitions alternate, and a ratio is the median over the pairs of new time divided by old time, so
-above 1 is slower. Exit status: 1 if a row is slower by more than 3 % or computes other bits.
+Run it after a change that may not cost speed. PYTHON is the interpreter of an environment in which
+that version is installed; the default for --new is this one. Each version runs in its own process;
+their repetitions alternate, and a ratio is the median over the pairs of new time divided by old
+time, so above 1 is slower. Exit status: 1 if a row is slower by more than 3 % or computes other
+bits.
 """
 
 from __future__ import annotations

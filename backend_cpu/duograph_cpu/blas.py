@@ -27,9 +27,9 @@ def open_blas() -> None:
     found = sorted(folder.glob("libscipy_openblas*")) if folder is not None else []
     problem = "the package scipy-openblas32 is not installed"
     if found:
-        # OpenBLAS reads these variables as it loads. By default it selects AVX2 kernels, at half the
-        # speed, on AVX-512 processors that it does not know, and starts a thread per core, while
-        # our own pool splits the work.
+        # OpenBLAS reads these variables as it loads. By default it selects AVX2 kernels, at half
+        # the speed, on AVX-512 processors that it does not know, and starts a thread per core,
+        # while our own pool splits the work.
         wanted = {"OPENBLAS_NUM_THREADS": "1"}
         if lib.dg_isa() == 2 and "OPENBLAS_CORETYPE" not in os.environ:
             wanted["OPENBLAS_CORETYPE"] = "SkylakeX"

@@ -114,7 +114,8 @@ def nd(
     return plan(
         "dg_nd",
         ndim=len(axes), itemsize=itemsize, dst_offset=dst_offset, src_offset=src_offset,
-        bytes=nbytes, shape=[a[0] for a in axes], dst=[a[1] for a in axes], src=[a[2] for a in axes], value=value,
+        bytes=nbytes, shape=[a[0] for a in axes], dst=[a[1] for a in axes],
+        src=[a[2] for a in axes], value=value,
     )  # fmt: skip
 
 

@@ -16,8 +16,8 @@ from duograph.errors import DeviceError
 
 __all__ = ["OPTIONS", "BuildError", "Compiler", "Nvrtc"]
 
-# Contraction is off, so that the result of an op does not depend on neighbouring ops. Kernels request a
-# fused multiply-add explicitly. Denormals, division and square root are IEEE by default.
+# Contraction is off, so that the result of an op does not depend on neighbouring ops. Kernels
+# request a fused multiply-add explicitly. Denormals, division and square root are IEEE by default.
 OPTIONS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space")
 
 # Version of the cache entries.

@@ -13,8 +13,8 @@ from duograph.errors import DeviceError, DeviceMemoryError
 __all__ = ["OUT_OF_MEMORY", "Driver", "problem"]
 
 OUT_OF_MEMORY = 2
-# After one of these errors the context is destroyed, with all data on the device, and every later call
-# in the process fails.
+# After one of these errors the context is destroyed, with all data on the device, and every later
+# call in the process fails.
 LOST = {46, 100, 214, 219, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 720, 721, 999}
 
 
@@ -80,5 +80,8 @@ def problem() -> str | None:
 
         nvrtc.nvrtcVersion()
     except (ImportError, RuntimeError) as error:
-        return f"there is no NVRTC, which compiles the kernels ({str(error).splitlines()[0]}); {INSTALL}"
+        return (
+            f"there is no NVRTC, which compiles the kernels ({str(error).splitlines()[0]}); "
+            f"{INSTALL}"
+        )
     return None

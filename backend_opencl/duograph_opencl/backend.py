@@ -47,7 +47,10 @@ class OpenCL(GridBackend):
         """Describe the working OpenCL devices; the first description also names those left out."""
         infos = []
         for index, device in enumerate(self._candidates()):
-            text = f"{device.name.strip()}, {device.platform.name.strip()}, {device.max_compute_units} units"
+            text = (
+                f"{device.name.strip()}, {device.platform.name.strip()}, "
+                f"{device.max_compute_units} units"
+            )
             if index == 0 and self.problems:
                 text += f" (left out: {'; '.join(self.problems)})"
             infos.append(DeviceInfo(index, device.name.strip(), text, device.global_mem_size))
@@ -73,7 +76,10 @@ class OpenCL(GridBackend):
         side = side_of(device)
         found = measure(self, device_id, side)
         for tiles, seconds in found.items():
-            yield f"matmul {side}x{side}x{side} float32, {tiles}: {2e-9 * side**3 / seconds:.0f} GFLOP/s"
+            yield (
+                f"matmul {side}x{side}x{side} float32, {tiles}: "
+                f"{2e-9 * side**3 / seconds:.0f} GFLOP/s"
+            )
         device.tiles = best_of(found)
         yield f"chosen: {device.tiles}, kept in {store_tiles(device, device.tiles)}"
 

@@ -39,8 +39,8 @@ _NO_MEMORY = {
     cl.status_code.OUT_OF_HOST_MEMORY,
     cl.status_code.INVALID_BUFFER_SIZE,
 }
-# After these errors no queue of the device works; -9999 is NVIDIA's code for an access outside of all
-# buffers.
+# After these errors no queue of the device works; -9999 is NVIDIA's code for an access outside of
+# all buffers.
 _LOST = {
     cl.status_code.DEVICE_NOT_AVAILABLE,
     cl.status_code.INVALID_COMMAND_QUEUE,

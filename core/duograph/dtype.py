@@ -169,6 +169,7 @@ class Type:
     __repr__ = __str__
 
     def contains(self, dtype: DType) -> bool:
+        """Return whether a dtype belongs to this type, as float32 does to ``number``."""
         return dtype in self.members
 
 
@@ -256,7 +257,8 @@ def promote(a: DType, b: DType) -> DType:
 
     The kinds rank bool < integer < float < complex, and the higher kind wins whatever the widths. A
     signed and an unsigned integer promote to the next wider signed type; uint64 with a signed
-    integer promotes to float32, float16 with bfloat16 to float32, float64 with complex64 to complex128.
+    integer promotes to float32, float16 with bfloat16 to float32, float64 with complex64 to
+    complex128.
 
     Examples:
         >>> import duograph as ms

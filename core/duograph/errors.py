@@ -8,6 +8,7 @@ DuographError
 ├── ArgumentValueError (ValueError)    an argument outside the values allowed
 │   └── ProbabilityError (RuntimeError) a probability outside [0, 1]
 ├── IndexRangeError (IndexError)       an index past the end
+│   └── LabelRangeError (ValueError)   a label that is no class
 ├── IndexKindError (IndexError, TypeError)         something that cannot be an index
 ├── DeviceError (RuntimeError, ValueError)         no such device; operands on two devices
 │   └── BackendUnavailable             a plugin that is installed and cannot run here
@@ -56,6 +57,27 @@ class ProbabilityError(ArgumentValueError, RuntimeError):
 
 class IndexRangeError(DuographError, IndexError):
     """Raised if an index is out of range for its axis."""
+
+    @classmethod
+    def of_axis(
+        cls, name: str, index: int, axis: int | None, size: int, remark: str = ""
+    ) -> IndexRangeError:
+        """Return the error of an index along an axis, where negative ones count from the end."""
+        return cls(
+            f"{name}: index {index} is out of range for axis {axis} of size {size}; "
+            f"wanted {-size} to {size - 1}{remark}"
+        )
+
+
+class LabelRangeError(IndexRangeError, ArgumentValueError):
+    """Error: a label is no class, or a segment does not exist."""
+
+    @classmethod
+    def of(
+        cls, name: str, label: object, classes: int, what: str = "label", remark: str = ""
+    ) -> LabelRangeError:
+        """Return the error of a label, which is never negative."""
+        return cls(f"{name}: got the {what} {label}; wanted 0 to {classes - 1}{remark}")
 
 
 class IndexKindError(DuographError, IndexError, TypeError):

@@ -242,8 +242,8 @@ def test_core_imports_no_vendor_and_names_no_backend() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# What would be held for ever in a child that is forked while another thread holds it. In Python 3.10
-# and 3.11, `cached_property` has a lock of its own.
+# What would be held for ever in a child that is forked while another thread holds it. In Python
+# 3.10 and 3.11, `cached_property` has a lock of its own.
 LOCKS = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier",
          "allocate_lock", "cached_property", "Queue", "SimpleQueue"}  # fmt: skip
 

@@ -297,7 +297,8 @@ def test_full_disk(place):
             print("refused")
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
         path = disk_cache.store(disk_cache.key_of("next"), ".so", b"next")
-        print(disk_cache.load(disk_cache.key_of("next"), ".so") == path, disk_cache.read({KEY!r}, ".so")[:3])
+        found = disk_cache.load(disk_cache.key_of("next"), ".so")
+        print(found == path, disk_cache.read({KEY!r}, ".so")[:3])
         print(path)
         """
     )

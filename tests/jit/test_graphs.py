@@ -191,7 +191,8 @@ def test_functions_are_values(name, agree):
 # -------------------------------------------------------------------------------------
 
 FLOW = {
-    "while": "def f(x):\n    n = 0\n    while x.sum() < 50:\n        x = x * 2\n        n += 1\n    return x, n",
+    "while": "def f(x):\n    n = 0\n    while x.sum() < 50:\n        x = x * 2\n        n += 1\n"
+    "    return x, n",
     "for over everything": """
         def f(x):
             total = x * 0

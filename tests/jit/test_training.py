@@ -34,7 +34,8 @@ OPTIMISERS = {
     "Lamb": "nn.Lamb(params, 0.1, weight_decay=0.1)",
     "LazyAdam": "nn.LazyAdam(params, 0.1)",
     "Momentum": "nn.Momentum(params, 0.1, 0.9)",
-    "Momentum, nesterov": "nn.Momentum(params, 0.1, 0.9, weight_decay=0.01, loss_scale=2.0, use_nesterov=True)",
+    "Momentum, nesterov": "nn.Momentum(params, 0.1, 0.9, weight_decay=0.01, loss_scale=2.0, "
+    "use_nesterov=True)",
     "RMSProp": "nn.RMSProp(params, 0.1, momentum=0.5)",
     "RMSProp, centered": "nn.RMSProp(params, 0.1, centered=True, weight_decay=0.01)",
     "Rprop": "nn.Rprop(params, 0.1)",

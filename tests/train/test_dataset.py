@@ -282,7 +282,9 @@ HOSTILE_PICKLES = {
     ),
     "a state with other fields": (with_state(np.dtype("u1"), (3, "O")), "byte order is 'O'"),
     "fewer bytes than the shape": (
-        pickle.dumps({b"data": CIFAR_IMAGES[0], b"labels": [1]}).replace(b"M\x00\x0c\x85", b"M\xff\x0f\x85"),
+        pickle.dumps({b"data": CIFAR_IMAGES[0], b"labels": [1]}).replace(
+            b"M\x00\x0c\x85", b"M\xff\x0f\x85"
+        ),
         "has 3072 bytes",
     ),
     "a subclass": (pickle.dumps({b"labels": np.float64(1)}), "wants numpy.*scalar"),

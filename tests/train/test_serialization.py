@@ -220,7 +220,8 @@ def test_failed_asynchronous_save_is_printed_at_exit(tmp_path):
     program = f"""
 import duograph as ms
 open({str(tmp_path / "file")!r}, "w").close()
-ms.save_checkpoint({{"x": ms.Tensor([1.0])}}, {str(tmp_path / "file" / "net.ckpt")!r}, async_save=True)
+path = {str(tmp_path / "file" / "net.ckpt")!r}
+ms.save_checkpoint({{"x": ms.Tensor([1.0])}}, path, async_save=True)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert re.fullmatch(

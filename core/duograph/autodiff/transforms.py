@@ -73,7 +73,7 @@ def value_and_grad(
     return_ids: bool = False,
     sens_param: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function that computes the value of `fn` and its gradient (`mindspore.value_and_grad`).
+    """Return a function that computes `fn` and its gradient (`mindspore.value_and_grad`).
 
     Args:
         fn: a function or Cell returning Tensors. Several are differentiated as their sum.
@@ -238,8 +238,8 @@ def vjp(
 
     Returns:
         (value, pullback), or (value, pullback, aux) with `has_aux`. `pullback(*cotangents)` returns
-        the cotangents of the inputs (bare for a single input; with weights the pair of both tuples).
-        It may be called again.
+        the cotangents of the inputs (bare for a single input; with weights the pair of both
+        tuples). It may be called again.
 
     Examples:
         >>> import duograph as ms

@@ -20,8 +20,8 @@ Axes: TypeAlias = "int | Sequence[Axes] | None"  # of an argument; nested as the
 def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
     """Map a function over an axis of its arguments (`mindspore.vmap`).
 
-    The function is called once per item and the results are stacked. So it may be any Python code,
-    its side effects happen once per item, gradients flow through it, and the cost is that of a loop.
+    The function is called once per item and the results are stacked. So it may be any Python code.
+    Side effects happen once per item, gradients flow through it, and the cost is that of a loop.
 
     Args:
         fn: function or Cell of Tensors returning a Tensor or a tuple of them.
@@ -36,7 +36,8 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
     Examples:
         >>> import duograph as ms
         >>> dot = lambda x, y: (x * y).sum()
-        >>> print(ms.vmap(dot)(ms.Tensor([[1.0, 2.0], [3.0, 4.0]]), ms.Tensor([[1.0, 1.0], [2.0, 2.0]])))
+        >>> x, y = ms.Tensor([[1.0, 2.0], [3.0, 4.0]]), ms.Tensor([[1.0, 1.0], [2.0, 2.0]])
+        >>> print(ms.vmap(dot)(x, y))
         [ 3. 14.]
     """
     if not callable(fn):

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from ..op import Op
     from .protocol import BackendSpec
 
+__all__ = [
+    "duograph_backend",
+    "duograph_bprops",
+    "duograph_decompositions",
+    "duograph_ops",
+    "duograph_passes",
+]
+
 PROJECT = "duograph"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)

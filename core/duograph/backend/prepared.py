@@ -22,8 +22,8 @@ __all__ = [
     "as_prepared",
 ]
 
-# Device memory of one value. Only the backend knows the type; the core keeps handles and passes them
-# back.
+# Device memory of one value. Only the backend knows the type; the core keeps handles and passes
+# them back.
 Handle: TypeAlias = Any
 # From operand handles, by position, to one result handle or a tuple of them.
 HandleFunction: TypeAlias = Callable[..., Any]

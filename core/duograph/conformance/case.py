@@ -17,8 +17,8 @@ from ..dtype import ALL, DType, bool_, float32, int64
 from ..op import Op
 
 __all__ = [
-    "CUBE", "FOUR", "KINDS", "NUMBER", "ROWS", "Oracle", "Array", "Bad", "Make", "OpCase", "Sample", "Samples",
-    "binary", "by_shape", "of_op", "reduction", "ternary", "unary",
+    "CUBE", "FOUR", "KINDS", "NUMBER", "ROWS", "Oracle", "Array", "Bad", "Make", "OpCase", "Sample",
+    "Samples", "binary", "by_shape", "of_op", "reduction", "ternary", "unary",
 ]  # fmt: skip
 
 Array: TypeAlias = np.ndarray[Any, Any]

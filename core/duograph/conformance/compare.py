@@ -132,4 +132,7 @@ def _array_difference(
     if same.all():
         return None
     at = tuple(int(i) for i in np.argwhere(~same)[0]) if a.shape else ()
-    return f"{where}: {int((~same).sum())} of {a.size} differ, first at {list(at)}: {a[at]!r} and {b[at]!r}"
+    return (
+        f"{where}: {int((~same).sum())} of {a.size} differ, first at {list(at)}: {a[at]!r} "
+        f"and {b[at]!r}"
+    )

@@ -247,7 +247,8 @@ class _Runs:
                 False,
                 False,
                 text,
-                details="  Every op gives the same value in both when it is run alone: what differs is which value is "
+                details="  Every op gives the same value in both when it is run alone: what "
+                "differs is which value is "
                 "returned or written, or what the optimised program makes of several ops",
             )
         value, other = found

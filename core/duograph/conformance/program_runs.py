@@ -284,7 +284,10 @@ def _observation_difference(
         return f"{side} it raises {error[0].__name__}{error[1]!r}, otherwise not\n{error[2]}"
     if a.error is not None:
         if a.error[0].__qualname__ != b.error[0].__qualname__:  # each run defines its classes
-            return f"raises {a.error[0].__name__}: {a.error[2]}\n  and {b.error[0].__name__}: {b.error[2]}"
+            return (
+                f"raises {a.error[0].__name__}: {a.error[2]}\n  and {b.error[0].__name__}: "
+                f"{b.error[2]}"
+            )
         text = difference_of(
             a.error[1],
             without_location(b.error[1]),

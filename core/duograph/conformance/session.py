@@ -31,7 +31,7 @@ class Session:
 
     Attributes:
         unsupported: pattern of test addresses -> reason why the device will never pass them. These
-            tests must raise UnsupportedOpError or DTypeError: a wrong result is never "unsupported".
+            tests must raise UnsupportedOpError or DTypeError; a wrong result is a failure.
         expected: pattern -> reason why they fail for now; a test that passes fails the run.
         measured: figures of the current test, which are reported but not checked: name -> number
             with its unit.

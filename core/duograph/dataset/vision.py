@@ -475,6 +475,7 @@ class Decode:
             picture = Image.open(io.BytesIO(array.tobytes())).convert("RGB")
         except Exception as error:  # noqa: BLE001 (decoders raise whatever a damaged file leads to)
             raise DatasetError(
-                f"Decode: got {array.size} bytes that are no image ({type(error).__name__}: {error})"
+                f"Decode: got {array.size} bytes that are no image ({type(error).__name__}: "
+                f"{error})"
             ) from None
         return picture if self.to_pil else np.asarray(picture)

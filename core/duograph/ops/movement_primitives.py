@@ -8,7 +8,7 @@ arguments; they define no ops.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -52,8 +52,7 @@ _Function: TypeAlias = Callable[..., Any]  # of any result: a Tensor, a tuple of
 class _Form(Primitive):
     """Base class of primitive classes that pass the constructor's arguments to a function."""
 
-    function: _Function
-    defaults: Mapping[str, object] = {}
+    _function: _Function
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__()
@@ -67,7 +66,7 @@ class _Form(Primitive):
             setattr(self, key, value)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        return type(self).function(*args, **self._given, **kwargs)
+        return type(self)._function(*args, **self._given, **kwargs)
 
 
 _REQUIRED = inspect.Parameter.empty
@@ -89,8 +88,7 @@ def _form(name: str, function: _Function, op: str | None = None, **defaults: obj
         (_Form,),
         {
             "op": of,
-            "function": staticmethod(function),
-            "defaults": defaults,
+            "_function": staticmethod(function),
             "__signature__": inspect.Signature(parameters),
             "__doc__": f"Primitive form of `ops.{shown}`: the constructor takes "
             f"{', '.join(defaults) or 'nothing'}, the call the other arguments.",

@@ -63,7 +63,10 @@ class Primitive:
         return self
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        """Return the call of the constructor, such as ``Concat(axis=1)``."""
+        names = [n for n in inspect.signature(type(self)).parameters if n != "name"]
+        given = [f"{n}={getattr(self, n)!r}" for n in names if hasattr(self, n)]
+        return f"{type(self).__name__}({', '.join(given)})"
 
 
 def _bind(

@@ -158,8 +158,9 @@ def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Ten
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.sort(ms.Tensor([3, 1, 2]))
-        (Tensor(shape=[3], dtype=Int64, value= [1, 2, 3]), Tensor(shape=[3], dtype=Int32, value= [1, 2, 0]))
+        >>> values, indices = ms.ops.sort(ms.Tensor([3, 1, 2]))
+        >>> print(values, indices)
+        [1 2 3] [1 2 0]
     """
     if not input_x.shape:
         return input_x, fill((), 0, int32)
@@ -280,8 +281,9 @@ def topk(
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.topk(ms.Tensor([1, 4, 2, 3]), 2)
-        (Tensor(shape=[2], dtype=Int64, value= [4, 3]), Tensor(shape=[2], dtype=Int32, value= [1, 3]))
+        >>> values, indices = ms.ops.topk(ms.Tensor([1, 4, 2, 3]), 2)
+        >>> print(values, indices)
+        [4 3] [1 3]
     """
     del sorted
     if not input.shape:

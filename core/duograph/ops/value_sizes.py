@@ -181,8 +181,9 @@ def unique(input: Tensor) -> tuple[Tensor, Tensor]:
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.unique(ms.Tensor([3, 1, 3]))
-        (Tensor(shape=[2], dtype=Int64, value= [3, 1]), Tensor(shape=[3], dtype=Int32, value= [0, 1, 0]))
+        >>> values, inverse = ms.ops.unique(ms.Tensor([3, 1, 3]))
+        >>> print(values, inverse)
+        [3 1] [0 1 0]
     """
     found = unique_by(input, False, None)
     return found[0], cast_to(found[1], int32)
@@ -270,8 +271,9 @@ def unique_with_pad(x: Tensor, pad_num: Tensor | int | float) -> tuple[Tensor, T
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.unique_with_pad(ms.Tensor([3, 1, 3]), 0)
-        (Tensor(shape=[3], dtype=Int64, value= [3, 1, 0]), Tensor(shape=[3], dtype=Int32, value= [0, 1, 0]))
+        >>> values, inverse = ms.ops.unique_with_pad(ms.Tensor([3, 1, 3]), 0)
+        >>> print(values, inverse)
+        [3 1 0] [0 1 0]
     """
     values, inverse = unique(x)
     value = pad_num.item() if isinstance(pad_num, Tensor) else pad_num

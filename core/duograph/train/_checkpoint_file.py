@@ -106,7 +106,8 @@ def read(path: str, check_crc: bool) -> dict[str, Entry]:
         return _read_mindspore(data)
     except ValueError as error:
         raise CheckpointError(
-            f"load_checkpoint: {path!r} is no checkpoint, or a damaged one ({error}; it starts with "
+            f"load_checkpoint: {path!r} is no checkpoint, or a damaged one ({error}; it starts "
+            f"with "
             f"{data[:16]!r}); wanted safetensors, or MindSpore's format"
         ) from None
 

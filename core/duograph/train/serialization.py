@@ -132,7 +132,8 @@ def _entries(save_obj: object) -> list[tuple[str, Any]]:
         for item in save_obj:
             if not isinstance(item, Mapping) or "name" not in item or "data" not in item:
                 raise ArgumentError(
-                    f"save_checkpoint: got {item!r} in the list; wanted {{'name': ..., 'data': ...}}"
+                    f"save_checkpoint: got {item!r} in the list; wanted {{'name': ..., 'data': "
+                    f"...}}"
                 )
             pairs.append((item["name"], item["data"]))
         return pairs
@@ -169,7 +170,8 @@ def _saved(name: object, value: object) -> _checkpoint_file.Entry:
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], Tensor):
         return value[0].asnumpy()
     raise ArgumentError(
-        f"save_checkpoint: got {type(value).__name__} for {name!r}; wanted a Tensor, a number or a text"
+        f"save_checkpoint: got {type(value).__name__} for {name!r}; wanted a Tensor, a number "
+        f"or a text"
     )
 
 
@@ -279,7 +281,8 @@ def load_param_into_net(
     Examples:
         >>> import duograph as ms
         >>> net = ms.nn.Dense(2, 1)
-        >>> ms.load_param_into_net(net, {"weight": ms.Parameter(ms.ops.ones((1, 2), ms.float32), name="weight")})
+        >>> weight = ms.Parameter(ms.ops.ones((1, 2), ms.float32), name="weight")
+        >>> ms.load_param_into_net(net, {"weight": weight})
         (['bias'], [])
     """
     del remove_redundancy

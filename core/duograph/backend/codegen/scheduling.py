@@ -216,7 +216,7 @@ class Scheduler:
             return []
         return [Define(value.name, value.dtype, e, value.node)]
 
-    # ---- values to compute -------------------------------------------------------------------------
+    # ---- values to compute -----------------------------------------------------------------------
 
     def closure(self, targets: Iterable[str], known: set[str]) -> list[Computed]:
         """Return the values that `targets` depend on, in order, without those in `known`."""

@@ -338,7 +338,10 @@ FLAT = np.ones((2, 3, 4), np.float32)
 BAND = (1.0, -9, 9)
 SETTINGS = (*BAND, "BNSD")
 SUMS = np.ones((1, 2, 3), np.float32)
-WHY = "softmax of sums of products, in whatever order; masks are bools, and the operands of one call agree"
+WHY = (
+    "softmax of sums of products, in whatever order; masks are bools, and the operands of one "
+    "call agree"
+)
 WITHOUT = {"zero_d": "operands have four axes"}
 TOL = {float16: 2e-2, bfloat16: 2e-1, float32: 2e-5}
 GRAD_TOL = {float16: 2e-1, bfloat16: 2.0, float32: 1e-3}

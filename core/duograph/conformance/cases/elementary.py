@@ -116,7 +116,8 @@ CASES = [
         unary(0.3, 4),
         errors=[TEXT, no_complex(1, "digamma")],
         tol={float16: 2e-2, bfloat16: 1.5e-1, float32: 1e-4, float64: 1e-7},
-        why="a sum of fractions that cancel near the zero at 1.46; the series ends where float32 does",
+        why="a sum of fractions that cancel near the zero at 1.46; the series ends where "
+        "float32 does",
     ),
     OpCase(
         erfinv,

@@ -521,7 +521,8 @@ CASES = [
         without=NO_POINT,
         dtypes=FLOATING,
         tol={float16: 1e-2, bfloat16: 5e-2},
-        why="means of integers round as the sum over the divisor does in floating point, which no one asks for",
+        why="means of integers round as the sum over the divisor does in floating point, which "
+        "no one asks for",
         errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")],
     ),
     OpCase(

@@ -1,8 +1,8 @@
 """The door to objects that evaluated code did not make: lists, arrays, files, objects of the user.
 
-Every question about such an object goes through this module, which decides when it is answered: now,
-as a constant that the guard asks again before each call (`ask`, `settle`), or by Python when the
-graph runs (`defer`). Nothing here changes an object while compiling.
+Every question about such an object goes through this module, which decides when it is answered:
+now, as a constant that the guard asks again before each call (`ask`, `settle`), or by Python when
+the graph runs (`defer`). Nothing here changes an object while compiling.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _IMMUTABLE = (
     type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), type,
     types.ModuleType, types.FunctionType, types.CodeType, types.CellType, np.generic, re.Pattern,
     re.Match, enum.Enum, BaseException, types.TracebackType, Tensor, HostValue, Op, DType, Function,
-    Choice, GraphRange, Maybe, Undefined, operator.itemgetter, operator.attrgetter, operator.methodcaller, *VALUE_TYPES,
+    Choice, GraphRange, Maybe, Undefined, operator.itemgetter, operator.attrgetter,
+    operator.methodcaller,
+    *VALUE_TYPES,
 )  # fmt: skip
 # Containers of the standard library whose items a guard can compare.
 _CONTAINERS: tuple[type, ...] = (
@@ -62,7 +64,7 @@ _MUTATORS = {
 _COMPARED_BYTES = 1 << 20
 
 
-# ---- who made an object, and can it change? --------------------------------------------------------
+# ---- who made an object, and can it change? -----------------------------------------------------
 
 
 def is_outside(ev: Evaluation, value: Value) -> bool:
@@ -117,7 +119,7 @@ def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionTyp
     return found
 
 
-# ---- questions that are answered while compiling ---------------------------------------------------
+# ---- questions that are answered while compiling ------------------------------------------------
 
 
 def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
@@ -329,11 +331,11 @@ def _attribute_names(value: Value) -> tuple[str, ...]:
     return tuple(getattr(value, "__dict__", ()))
 
 
-# ---- operations that Python carries out when the graph runs ----------------------------------------
+# ---- operations that Python carries out when the graph runs -------------------------------------
 
 
 def defer(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
-    """Append a host call that may change an outside object; later operations on it are deferred too.
+    """Append a host call that may change an outside object; so are later operations on it.
 
     Raises:
         UnsupportedSyntaxError: at STRICT.

@@ -242,7 +242,8 @@ class RNN(_Recurrent):
         dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
-            input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
+            input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional,
+            dtype,
         )  # fmt: skip
         self.nonlinearity = _check.one_of("RNN", "nonlinearity", nonlinearity, ("tanh", "relu"))
 

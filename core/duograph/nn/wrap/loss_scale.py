@@ -131,7 +131,8 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         ...     nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.1),
         ...     nn.DynamicLossScaleUpdateCell(1024, 2, 100),
         ... )
-        >>> loss, overflow, scale = step(ms.ops.ones((4, 2), ms.float32), ms.ops.ones((4, 1), ms.float32))
+        >>> x, y = ms.ops.ones((4, 2), ms.float32), ms.ops.ones((4, 1), ms.float32)
+        >>> loss, overflow, scale = step(x, y)
         >>> print(overflow, scale.asnumpy())
         False 1024.0
     """
