@@ -17,8 +17,12 @@ CONFIGS = tuple(itertools.starmap(Config, itertools.product(POLICIES, LEVELS, SY
 LIMIT = 500
 # A cell is tried at so many locations and configurations, so far apart in the tables.
 TRIES, STEP = 8, 2654435761
-# The policies "recompile" and "warn" get twice as many cells.
-WEIGHTED = tuple(c for c in CONFIGS for _ in range(2 if c.policy in ("recompile", "warn") else 1))
+# "recompile" and "warn" get twice as many cells, and O0, which compiles no C, three times as many.
+WEIGHTED = tuple(
+    config
+    for config in CONFIGS
+    for _ in range((2 if config.policy in POLICIES[:2] else 1) * (3 if config.level == "O0" else 1))
+)
 
 
 def questions_of(kind: Kind) -> Iterator[tuple[str, str]]:

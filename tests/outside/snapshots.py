@@ -111,7 +111,7 @@ def _contents(value: Any) -> list[tuple[Any, Any]]:
         return [("data", _Data(data)), ("name", _Data(str(name)))]
     if isinstance(value, np.ndarray):
         large = value.size > 100
-        held = (float(value.sum()), float(value.ravel()[0])) if large else value.tolist()
+        held = (float(value.sum()), float(value.ravel()[0])) if large else repr(value.tolist())
         return [("data", _Data((str(value.dtype), value.shape, held)))]
     if isinstance(value, nn.Cell):
         return [*value.parameters_and_names(expand=False), *value.name_cells().items()]
@@ -163,8 +163,17 @@ def _described(value: Any) -> list[tuple[Any, Any]]:
         if hasattr(value, name):
             return [(name, getattr(value, name)())]
     if type(value).__module__ in ("itertools", "builtins") and hasattr(value, "__next__"):
-        return [("reduced", value.__reduce__()[1:])]
+        return [("reduced", _Data(_reduced(value)))]
     return []
+
+
+def _reduced(value: Any) -> str:
+    """The state of an iterator of Python's, and of the iterators in it, as text."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_reduced, value))})"
+    if hasattr(value, "__next__") and hasattr(value, "__reduce__"):
+        return f"{type(value).__name__}{_reduced(value.__reduce__()[1:])}"
+    return getattr(value, "__qualname__", None) or repr(value)
 
 
 def _cell(cell: Any) -> Any:
