@@ -98,16 +98,13 @@ def _array(name: str, make: str, **more: object) -> Kind:
 KINDS = (
     _array("array of 3", "np.array([n, n + 1.0, 4.0])"),
     _array("float32 array", "np.array([n, n + 1.0, 4.0], np.float32)", asks=ARRAY[:4]),
-    _array(
-        "array of 3000", "np.full(3000, n)", asks=("position", "returned"), own=LARGE, state=True
-    ),
+    _array("array of 3000", "np.full(3000, n)", asks=("position", "returned"), own=LARGE),
     _array(
         "array of 10^6",
         "np.full(1000000, n)",
         asks=(),
         own={k: LARGE[k] for k in ("sum", "item", "tensor")},
         changes=ARRAY_CHANGES[:2],
-        state=True,
         slow=True,
     ),
     _array(
@@ -170,7 +167,6 @@ KINDS = (
         asks=("position",),
         setup="BACK = np.full(10000, 2.0)",
         own=LARGE,
-        state=True,
         changes=(*ARRAY_CHANGES[:2], Change("behind", "BACK[0] = {n}")),
     ),
     _array(

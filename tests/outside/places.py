@@ -125,7 +125,8 @@ def _body(cell: Cell) -> str:
     elif cell.where == "branch":
         code = f"if a.sum() > 0:\n{textwrap.indent(code, '    ')}"
     elif cell.where == "loop":
-        code = f"t = a.sum()\nwhile t > 0:\n{textwrap.indent(code, '    ')}\n    t = t - 100.0"
+        code = textwrap.indent(code, "    ")
+        code = f"t = a.sum() * 0.0 + 2.0\nwhile t > 0:\n{code}\n    t = t - 1.0"
     result = "return j, k, a * 2.0" if returns else "return a * j + k"
     return f"{declare}{_ask(cell, 'j')}\n{code}\n{_ask(cell, 'k')}\n{result}"
 

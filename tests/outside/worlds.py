@@ -249,7 +249,9 @@ def _judge_old(
         )
     if cell.config.policy == "ignore":
         return None
-    since = next(i for i in range(number + 1) if want[i].before == want[number].before)
+    since = number
+    while since and want[since - 1].result == want[number].result:
+        since -= 1
     said = [m for c in got[since : number + 1] for m in c.warned if "when the function was" in m]
     if not said:
         return Verdict("silent", text)
