@@ -232,7 +232,8 @@ KINDS = (
         "Table(x=n, y=n + 1.0)",
         DICT[:6],
         (*DICT_CHANGES, Change("attribute", "{o}.scale = {n}")),
-        setup="class Table(dict):\n    scale = 1.0\n    def __missing__(self, key):\n        return self.scale",
+        setup="class Table(dict):\n    scale = 1.0\n    "
+        "def __missing__(self, key):\n        return self.scale",
         own={"missing": 'k = 1.0 + {o}["nothing"]'},
     ),
     Kind(

@@ -1,4 +1,4 @@
-"""Outside functions of all sorts: what they compute is decided by code, defaults, closure and receiver."""
+"""Outside functions of all sorts: code, defaults, closure and receiver decide what they compute."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ OWN = {
     "in a dict": 'k = float({{"go": {o}}}["go"](2.0))',
     "passed": "k = float((lambda go: go(2.0))({o}))",
     "reduce": "k = float(functools.reduce(lambda x, _: {o}(x), (1, 2), 2.0))",
-    "chosen": "k = 1.0\na = ({o} if a.sum() > 100.0 else OTHER)(a) + ({o} if a.sum() < 100.0 else OTHER)(a)",
+    "chosen": "k = 1.0\n"
+    "a = ({o} if a.sum() > 100.0 else OTHER)(a) + ({o} if a.sum() < 100.0 else OTHER)(a)",
 }
 OTHER = "def OTHER(x):\n    return x * 0.5\n"
 RECEIVER = """class Receiver:
@@ -264,7 +265,8 @@ def decorated(n):
         "new(n)",
         ("identity",),
         (Change("defaults", "{o}.__defaults__ = ({n},)"), FUNCTION[0]),
-        setup="def new(n):\n    def go(x=n, y=1.0):\n        yield x\n        yield x + 1.0\n    return go\n",
+        setup="def new(n):\n    def go(x=n, y=1.0):\n        yield x\n        "
+        "yield x + 1.0\n    return go\n",
         own={
             "sum": "k = 1.0 + sum({o}())",
             "loop": "k = 1.0\nfor v in {o}():\n    k = k * 2.0 + v",
@@ -319,7 +321,8 @@ def decorated(n):
         "ms.jit(new(n))",
         ("identity",),
         (Change("factor", "FACTOR[0] = {n}"),),
-        setup="FACTOR = [1.0]\ndef new(n):\n    def go(x):\n        return x * n * FACTOR[0]\n    return go\n",
+        setup="FACTOR = [1.0]\ndef new(n):\n    def go(x):\n        "
+        "return x * n * FACTOR[0]\n    return go\n",
         own={"of the tensor": OWN["of the tensor"]},
         roots=("FACTOR",),
     ),

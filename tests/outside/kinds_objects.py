@@ -40,7 +40,7 @@ class Other(Plain):
 
 
 def special(name: str, body: str, asks: tuple[str, ...], **own: str) -> Kind:
-    """A kind whose class defines special methods; they read the attribute `v` and a class's `step`."""
+    """A kind whose class defines special methods; they read `v` and the class's `step`."""
     text = body.replace("\n", "\n    ")
     return Kind(
         name,
@@ -374,7 +374,8 @@ class Made(metaclass=Meta):
     special(
         "object with __float__",
         "def __float__(self):\n    return self.v * self.step\n"
-        "def __index__(self):\n    return int(self.v) % 3\ndef __int__(self):\n    return int(self.v)",
+        "def __index__(self):\n    return int(self.v) % 3\ndef __int__(self):\n    "
+        "return int(self.v)",
         (),
         float="k = float({o})",
         int="k = 1.0 + int({o})",

@@ -1,4 +1,4 @@
-"""Outside objects that asking changes, or that the world changes: iterators, files, locks, settings."""
+"""Outside objects that asking changes, or that the world changes: iterators, files, locks."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ KINDS = (
             "send": "k = float({o}.send(2.0))",
             "send twice": "k = float({o}.send(2.0)) + {o}.send(3.0)",
         },
-        setup="def new(n):\n    def go():\n        total = n\n        while True:\n            total += (yield total)\n"
+        setup="def new(n):\n    def go():\n        total = n\n        "
+        "while True:\n            total += (yield total)\n"
         "    it = go()\n    next(it)\n    return it\n",
     ),
     Kind(
@@ -90,7 +91,8 @@ KINDS = (
         ),
         own=NEXT,
         used=True,
-        setup="class Steps:\n    def __init__(self, v):\n        self.v = v\n    def __iter__(self):\n        "
+        setup="class Steps:\n    def __init__(self, v):\n        self.v = v\n    "
+        "def __iter__(self):\n        "
         "return self\n    def __next__(self):\n        self.v += 1.0\n        return self.v\n",
     ),
     Kind(
@@ -127,7 +129,8 @@ KINDS = (
         own={
             "locked": "k = 3.0 if {o}.locked() else 2.0",
             "acquire": "k = 3.0 if {o}.acquire(blocking=False) else 2.0",
-            "with": "k = 2.0\nif not {o}.locked():\n    with {o}:\n        k = 3.0 if {o}.locked() else 4.0",
+            "with": "k = 2.0\nif not {o}.locked():\n    with {o}:\n        "
+            "k = 3.0 if {o}.locked() else 4.0",
         },
     ),
     Kind(
@@ -147,7 +150,8 @@ KINDS = (
         (),
         (Change("put", "{o}.put({n})"), Change("get", "{o}.put({n})\n{o}.get()")),
         used=True,
-        setup="def filled(n):\n    q = queue.SimpleQueue()\n    q.put(n)\n    q.put(3.0)\n    return q\n",
+        setup="def filled(n):\n    q = queue.SimpleQueue()\n    q.put(n)\n    "
+        "q.put(3.0)\n    return q\n",
         own={
             "get": "k = 1.5 if {o}.empty() else {o}.get()",
             "size": "k = 1.0 + {o}.qsize()",
@@ -250,9 +254,12 @@ KINDS = (
         (),
         (Change("attribute", "{o}.v = {n}"),),
         used=True,
-        setup="class Scope:\n    def __init__(self, v):\n        self.v = v\n        self.log = []\n"
-        "    def __enter__(self):\n        self.log.append('in')\n        return self.v + len(self.log)\n"
-        "    def __exit__(self, kind, *_):\n        self.log.append(kind.__name__ if kind else 'out')\n"
+        setup="class Scope:\n    def __init__(self, v):\n        self.v = v\n        "
+        "self.log = []\n"
+        "    def __enter__(self):\n        self.log.append('in')\n        "
+        "return self.v + len(self.log)\n"
+        "    def __exit__(self, kind, *_):\n        "
+        "self.log.append(kind.__name__ if kind else 'out')\n"
         "        return kind is KeyError\n",
         own={
             "with": "with {o} as v:\n    k = float(v)",
@@ -268,9 +275,11 @@ KINDS = (
         (),
         (Change("attribute", "{o}.count = {n}"),),
         used=True,
-        setup="class Counting:\n    def __init__(self, v):\n        self.v = v\n        self.count = 0.0\n"
+        setup="class Counting:\n    def __init__(self, v):\n        self.v = v\n        "
+        "self.count = 0.0\n"
         "        self.seen = []\n"
-        "    def step(self, x):\n        self.count += 1.0\n        return self.v + self.count + x\n"
+        "    def step(self, x):\n        self.count += 1.0\n        "
+        "return self.v + self.count + x\n"
         "    def keep(self, x):\n        self.seen.append(x)\n        return len(self.seen)\n"
         "    def __len__(self):\n        self.count += 1.0\n        return int(self.count)\n"
         "    def __call__(self, x):\n        self.count += 1.0\n        return x * self.count\n",

@@ -1,4 +1,4 @@
-"""The table of cells: every kind, question, change and place, each in some of the configurations."""
+"""The table of cells: every kind, question, change and place, at chosen settings."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def all_cells(kind: Kind, location: str, config: Config) -> Iterator[Cell]:
 
 
 def cells_of(kind: Kind) -> list[Cell]:
-    """Return the cells of a kind: question x change x where, each at one location and configuration.
+    """Return the cells of a kind: question x change x where, each at one location and setting.
 
-    Of a kind with more than `LIMIT` cells only so many are taken. All choices depend on names alone,
-    so a new kind or question moves no other cell.
+    Of a kind with more than `LIMIT` cells only so many are taken. All choices depend on names
+    alone, so a new kind or question moves no other cell.
     """
     found = []
     for (question, code), change, where in itertools.product(

@@ -175,7 +175,8 @@ def source(cell: Cell) -> str:
     text = "\n".join(x for x in held if x)
     if cell.location == "closure":
         ends = "def put(value):\n    nonlocal o\n    o = value\nreturn call, lambda: o, put"
-        text = f"def build():\n{textwrap.indent(text + chr(10) + ends, '    ')}\ncall, get, put = build()"
+        body = textwrap.indent(f"{text}\n{ends}", "    ")
+        text = f"def build():\n{body}\ncall, get, put = build()"
     lines.append(text)
     if cell.where in BETWEEN:
         change = cell.change

@@ -33,8 +33,8 @@ class _Data:
 class Snapshots:
     """Takes snapshots of one world.
 
-    Objects are numbered in the order in which they are met and kept alive, so equal snapshots of two
-    worlds mean equal contents and equal identities, at each time and from one time to the next.
+    Objects are numbered in the order in which they are met and kept alive, so equal snapshots of
+    two worlds mean equal contents and equal identities, at each time and from one time to the next.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Snapshots:
         return tuple(self._of(v, seen, 0, True) for v in roots)
 
     def result(self, value: Any) -> Any:
-        """Return the same for a result; an object that no earlier snapshot contains has no number."""
+        """Return the same for a result; an object that is in no earlier snapshot has no number."""
         return self._of(value, {}, 0, False)
 
     def _of(self, value: Any, seen: dict[int, Any], depth: int, numbered: bool) -> Any:
@@ -129,8 +129,9 @@ def _rare_contents(value: Any) -> list[tuple[Any, Any]]:
     if isinstance(value, types.FunctionType):
         cells = [("cell", _cell(c)) for c in value.__closure__ or ()]
         code = value.__code__
+        constants = [c for c in code.co_consts if not hasattr(c, "co_code")]
         return [
-            ("code", _Data((code.co_code, [c for c in code.co_consts if not hasattr(c, "co_code")]))),
+            ("code", _Data((code.co_code, constants))),
             ("defaults", value.__defaults__), ("named", value.__kwdefaults__), *cells,
         ]  # fmt: skip
     if isinstance(value, types.MethodType):

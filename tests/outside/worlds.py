@@ -174,7 +174,7 @@ class _Run:
         return Call(result, before, after, error, messages)
 
     def _change(self, number: int) -> None:
-        """Change the outside object; a change that Python refuses changes nothing in either world."""
+        """Change the outside object; a change that Python refuses is none in either world."""
 
         def change() -> None:
             try:
