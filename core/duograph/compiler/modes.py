@@ -28,7 +28,7 @@ def _function(cell: Cell) -> JitFunction:
 
 
 def _own(cell: Cell, name: str) -> JitFunction | None:
-    """Return the JitFunction that a Cell stores as attribute `name`, or None.
+    """Return the JitFunction that a Cell stores as attribute `name`, or None if there is none.
 
     A shallow copy of a Cell shares the attribute; it is replaced by a JitFunction for the copy.
     """

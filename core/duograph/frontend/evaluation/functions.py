@@ -27,7 +27,7 @@ CALL_DEPTH = 1000
 
 
 def evaluated_function(ev: Evaluation, f: Value) -> Function:
-    """Return the `Function` (source, defaults, closure) to trace for a Python function.
+    """Return the value that represents a user's Python function in traced code: a `Function`.
 
     Raises:
         UnsupportedSyntaxError: the source of the function cannot be found.
