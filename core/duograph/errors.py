@@ -21,6 +21,7 @@ DuographError
 ├── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
 ├── JoinError (TypeError)              branches, or iterations of a loop, that leave different types
 └── CaptureError (RuntimeError)        a captured constant of a compiled function changed
+OptionWarning (UserWarning)            an option was accepted that has no meaning here
 ```
 
 Each also derives from the built-in exception that MindSpore raises in that case, so `except
@@ -160,3 +161,7 @@ class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
 
 class RecursionDepthError(DuographError, RecursionError):
     """Raised if compiled functions call themselves without bound or too deep."""
+
+
+class OptionWarning(UserWarning):
+    """Warning: an option was accepted that has no meaning here; said once for each option."""

@@ -17,6 +17,7 @@ from .errors import ArgumentError, ArgumentValueError, ShapeError
 from .host_arrays import Array
 from .ir.basic_ops import cast_to
 from .ops.movement import stop_gradient
+from .option_table import check_options
 from .placement import materialise
 from .runtime_state import runtime_state, staged_builder
 from .tensor import Tensor, host_array
@@ -34,6 +35,9 @@ class Parameter(Tensor):
         default_input: Tensor, number, list or NumPy array with the initial value; it is copied.
         name: name in checkpoints; if None, a Cell sets it to the name of the attribute.
         requires_grad: whether `trainable_params` and so optimisers include it.
+        device: where the value is put, such as ``"CPU"``.
+
+    The other options of MindSpore have no meaning here, and one warning says so.
 
     Assignment in place, `set_data`, optimisers and `load_param_into_net` replace the value. A
     Tensor that was read before keeps the old one.
@@ -56,7 +60,10 @@ class Parameter(Tensor):
         storage_format: str = "",
         device: str | None = None,
     ) -> None:
-        del storage_format
+        if layerwise_parallel or storage_format:
+            check_options(
+                "Parameter", layerwise_parallel=layerwise_parallel, storage_format=storage_format
+            )
         if isinstance(default_input, Tensor) and default_input.has_init:
             self._type = default_input._type
             self._init = default_input._init

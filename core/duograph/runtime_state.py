@@ -31,6 +31,9 @@ class CellCompiler(Protocol):
         self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /
     ) -> None: ...
 
+    @property
+    def JitConfig(self) -> Any: ...
+
 
 class RuntimeState:
     """Process-wide version counters, and functions that higher layers install for lower ones.

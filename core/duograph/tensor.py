@@ -18,6 +18,7 @@ from .backend import registry
 from .dtype import DType, as_dtype, float32
 from .errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from .host_arrays import Array, array_of, python_number, shape_tuple
+from .option_table import check_options
 from .placement import commit, commit_lock, device_of, materialise, release, watched
 from .runtime_state import runtime_state, staged_builder, thread_state
 from .tensor_printing import tensor_text
@@ -85,6 +86,8 @@ class Tensor(TensorMethods):
         const_arg: bool = False,
         device: str | None = None,
     ) -> None:
+        if const_arg:
+            check_options("Tensor", const_arg=const_arg)
         wanted = None if dtype is None else as_dtype(dtype)
         if input_data is None:
             self._init_lazy(wanted, shape, init)
@@ -429,7 +432,6 @@ class Tensor(TensorMethods):
         Raises:
             RuntimeError: no such device here.
         """
-        del blocking
         device = device_of(to)
         moved = Tensor._make(self._type.plain, self.asnumpy())
         if self._type.device is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..backend import registry
+from ..context import settings
 from ..errors import ArgumentError, GradientError, RefusedError
 from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder
@@ -101,8 +102,21 @@ def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tens
                 f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of shape "
                 f"{x.shape}; wanted the input's shape"
             )
+        if settings.check_bprop and isinstance(x, Tensor) and not _has_dtype(g, x):
+            got = g.dtype.name if isinstance(g, Tensor) else repr(g)
+            raise GradientError(
+                f"{name}: its bprop returned {got} for input {i}, a {x.dtype.name} Tensor; wanted "
+                "a gradient of the input's dtype (set_context(check_bprop=True) asks for it)"
+            )
         out.append(g if isinstance(g, Tensor) else None)
     return out
+
+
+def _has_dtype(gradient: object, x: Tensor) -> bool:
+    """Return whether a gradient has the dtype of its input; any will do for integers and bools."""
+    return not (x.dtype.is_floating or x.dtype.is_complex) or (
+        isinstance(gradient, Tensor) and gradient.dtype is x.dtype
+    )
 
 
 class Hook:

@@ -197,7 +197,7 @@ def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: Any) -> Graph
 
     Raises:
         GradientShapeError: it has another shape.
-        GradientError: it has another dtype, and the setting `debug` is on.
+        GradientError: it has another dtype, and the setting `debug` or `check_bprop` is on.
     """
     want: ValueType = builder.types[operand]
     if isinstance(want, HostType):
@@ -213,7 +213,7 @@ def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: Any) -> Graph
             f"operand of shape {want.shape}; wanted the operand's shape"
         )
     if value._type.dtype is not want.dtype:
-        if context.settings.debug:
+        if context.settings.debug or context.settings.check_bprop:
             raise GradientError(
                 f"{op.name}: its bprop returned a {value._type.dtype.name} gradient for a "
                 f"{want.dtype.name} operand; wanted the operand's dtype"

@@ -14,21 +14,12 @@ from ..backend import registry
 from ..errors import ArgumentError, ArgumentValueError, DeviceError
 from ..frontend.types import Value
 from ..nn.cell import Cell
+from ..option_table import check_options, options_of
 from .function import JitFunction
+from .modes import signature_of
 from .options import JitConfig
 
 __all__ = ["jit", "ms_function"]
-
-_OPTIONS = {
-    "hash_args",
-    "debug_level",
-    "exc_mode",
-    "exec_mode",
-    "infer_boost",
-    "jit_syntax_level",
-    "combine",
-    "mode",
-}
 
 
 def jit(
@@ -39,7 +30,7 @@ def jit(
     dynamic: int = 0,
     fullgraph: bool = False,
     backend: str = "",
-    jit_config: JitConfig | None = None,
+    jit_config: JitConfig | Mapping[str, Value] | None = None,
     input_signature: Value = None,
     fn: Value = None,
     **options: Value,
@@ -49,12 +40,12 @@ def jit(
 
     Args:
         function: what to compile. A method is compiled per receiver.
-        capture_mode: "ast"; "bytecode" and "trace" mean the same here.
+        capture_mode: "ast"; "bytecode" and "trace" have no meaning here.
         jit_level: "O0", "O1" or "O2"; "" is the default of the backend.
-        dynamic: recorded.
+        dynamic: 0 or 1; has no meaning here: each shape is compiled once, on its own.
         fullgraph: refuse what only Python can run, as `jit_syntax_level="STRICT"` does.
         backend: a device_target, "ms_backend" or "GE"; the device of the arguments decides.
-        jit_config: options as one object.
+        jit_config: a JitConfig or a dictionary of its options; those given here go before.
         input_signature: Tensors whose shapes (None is any) and dtypes the arguments must have.
 
     Returns:
@@ -74,13 +65,9 @@ def jit(
     """
     function = fn if function is None else function
     _check_options(capture_mode, dynamic, fullgraph, backend, options)
-    if jit_config is None:
-        given = {k: options[k] for k in ("jit_syntax_level",) if k in options}
-        config = JitConfig(jit_level=jit_level, **given)
-    elif isinstance(jit_config, JitConfig):
-        config = jit_config
-    else:
-        raise ArgumentError(f"jit: got jit_config={jit_config!r}; wanted a JitConfig")
+    given = JitConfig() if jit_config is None else JitConfig.of("jit", jit_config)
+    syntax = options.get("jit_syntax_level", "")
+    config = given.but(jit_level, syntax)
     strict = True if fullgraph else None
 
     def decorate(f: Value) -> Value:
@@ -115,13 +102,13 @@ def _check_options(
                 f'jit: got backend={backend!r}; wanted "ms_backend", "GE" or a device_target. '
                 f"{error}"
             ) from None
+    known = [o.name for o in options_of("jit")]
     for name in options:
-        if name not in _OPTIONS:
+        if name not in known:
             raise ArgumentValueError(
-                f"jit: got the unknown option {name!r}; the options are capture_mode, jit_level, "
-                "dynamic, fullgraph, "
-                f"backend, jit_config, input_signature, {', '.join(sorted(_OPTIONS))}"
+                f"jit: got the unknown option {name!r}; the options are {', '.join(known)}"
             )
+    check_options("jit", capture_mode=capture_mode, dynamic=dynamic, **options)
 
 
 def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature: Value) -> Value:
@@ -144,7 +131,10 @@ def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature:
         return types.MethodType(made, f.__self__)
     if isinstance(f, Cell):
         cell = f
-        made = JitFunction(type(cell).construct, config, strict, input_signature, target=cell)
+        if cell._jit_config is not None and config == JitConfig():
+            config = cell._jit_config
+        declared = signature_of(cell) if input_signature is None else input_signature
+        made = JitFunction(type(cell).construct, config, strict, declared, target=cell)
         cell.__dict__["_compiled"] = made
         cell.__dict__["_plain"] = False
         return cell
@@ -181,5 +171,5 @@ def ms_function(
         >>> print(add(ms.Tensor([1.0]), ms.Tensor([2.0])))
         [3.]
     """
-    del hash_args
+    check_options("ms_function", hash_args=hash_args)
     return jit(fn, input_signature=input_signature, jit_config=jit_config)

@@ -28,6 +28,7 @@ class ContextKey(NamedTuple):
     jit_level: str
     jit_config: Hashable
     jit_syntax_level: int
+    check_bprop: bool
 
 
 class JitKey(NamedTuple):
@@ -113,5 +114,6 @@ def bind_call(given: Sequence[Value], kwargs: Mapping[str, Value]) -> tuple[JitK
         settings.jit_level,
         settings.jit_config,
         settings.jit_syntax_level,
+        settings.check_bprop,
     )
     return JitKey(arguments, keywords, device, context, runtime_state.rules_version), slots

@@ -109,15 +109,19 @@ def converted_number(value: Any, of: DType) -> Scalar:
 def empty(
     *size: int | Sequence[int], dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """A tensor with unspecified values, which are zeros.
+    """A tensor with unspecified values, which are zeros, on a device such as ``"CPU"``.
 
     Examples:
         >>> import duograph as ms
         >>> ms.ops.empty((2, 3)).shape
         (2, 3)
     """
-    del device
-    return zeros(spread("empty", "size", size), dtype)
+    return _on(zeros(spread("empty", "size", size), dtype), device)
+
+
+def _on(made: Tensor, device: str | None) -> Tensor:
+    """Return a new tensor on a device; None leaves it where it is."""
+    return made if device is None else made.move_to(device)
 
 
 def full(
@@ -230,8 +234,7 @@ def empty_like(
         >>> ms.ops.empty_like(ms.Tensor([1, 2])).shape
         (2,)
     """
-    del device
-    return _like(input, 0, dtype)
+    return _on(_like(input, 0, dtype), device)
 
 
 @primitive("Fill", op="fill")
@@ -318,8 +321,7 @@ def _tensor_new_empty(
     device: str | None = None,
 ) -> Tensor:
     """Return a tensor of another shape, in this tensor's dtype by default; its values are zeros."""
-    del device
-    return _filled(self, "new_empty", spread("new_empty", "size", size), 0, dtype)
+    return _on(_filled(self, "new_empty", spread("new_empty", "size", size), 0, dtype), device)
 
 
 @op(differentiable=False, primitive="Eye")

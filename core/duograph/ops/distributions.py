@@ -254,7 +254,7 @@ def log_uniform_candidate_sampler(
         (sampled classes, expected counts of the true classes, expected counts of the sampled ones).
 
     Raises:
-        ValueError: more unique samples than classes.
+        ValueError: more unique samples than classes, or not `num_true` classes in a row.
 
     Examples:
         >>> import duograph as ms
@@ -262,7 +262,11 @@ def log_uniform_candidate_sampler(
         >>> [t.shape for t in found]
         [(3,), (2, 1), (3,)]
     """
-    del num_true
+    if true_classes.shape[-1:] != (num_true,):
+        raise ShapeError(
+            f"log_uniform_candidate_sampler: got true_classes of shape {true_classes.shape}; "
+            f"wanted num_true={num_true} in the last axis"
+        )
     if unique and num_sampled > range_max:
         raise ArgumentValueError(
             f"log_uniform_candidate_sampler: got num_sampled={num_sampled} unique classes of "
@@ -274,7 +278,9 @@ def log_uniform_candidate_sampler(
     chosen: list[int] = []
     tries = 0
     while len(chosen) < num_sampled:
-        unit = random_state.host_uniform(4 * num_sampled)
+        unit = (
+            random_state.philox(random_state.next_state(seed or None), 4 * num_sampled) * 2.0**-32
+        )
         for value in np.minimum(np.floor(np.exp(unit * logs)) - 1, range_max - 1).astype(np.int64):
             if len(chosen) == num_sampled:
                 break

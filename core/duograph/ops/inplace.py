@@ -120,7 +120,6 @@ def _tensor_fill_(self: Tensor, value: Tensor | int | float | bool) -> Tensor:
 @tensor_method("copy_")
 def _tensor_copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tensor:
     """Assign the elements of `src`, broadcast and cast to this tensor's type; return the tensor."""
-    del non_blocking
     value = cast(src, self.dtype)
     if value.shape != self.shape:
         value = value.broadcast_to(self.shape)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..dtype import DType, int32, int64
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ShapeError
 from ..op import OPS, Op
 from ..tensor import Tensor
 from . import (
@@ -143,7 +143,8 @@ def _one_hot(indices: Tensor, depth: int, on_value: object, off_value: object, a
 
 
 def _unstack(input_x: Tensor, axis: int, num: int | None) -> tuple[Tensor, ...]:
-    del num
+    if num is not None and num != input_x.shape[axis]:
+        raise ShapeError(f"Unstack: got num={num} for axis {axis} of shape {input_x.shape}")
     return joining.unstack(input_x, axis)
 
 
