@@ -62,7 +62,7 @@ class Settings:
     device_id: int = _field(0, keyed=True)
     pynative_synchronize: bool = _field(False, allowed=(True, False))
     deterministic: str = _field("OFF", allowed=("ON", "OFF"))
-    debug: bool = _field(False, allowed=(True, False))
+    debug: bool = _field(False, keyed=True, allowed=(True, False))
     check_bprop: bool = _field(False, keyed=True, allowed=(True, False))
     max_call_depth: int = _field(1000)  # at most MOST_CALLS
     host_fallback: str = _field("backend", allowed=("backend", "off", "warn", "on"))
@@ -87,7 +87,8 @@ _lock = new_lock()
 _FIELDS = {f.name: f for f in dataclasses.fields(Settings)}
 _MODES = {GRAPH_MODE: "GRAPH_MODE (0)", PYNATIVE_MODE: "PYNATIVE_MODE (1)"}
 
-# Called after device_target or device_id changed; the eager builder drops the tables of the ops.
+# Called after device_target, device_id or debug changed; the eager builder drops the tables of the
+# ops.
 on_device_change: list[Callable[[], None]] = []
 
 
@@ -117,7 +118,8 @@ def set_context(**kwargs: Any) -> None:
         device_id: which device of that backend.
         deterministic: ``"ON"`` or ``"OFF"``; results never depend on load here, so both do the
         same.
-        debug: check the shapes and dtypes that gradient rules return.
+        debug: check the graph after every pass, what gradient rules return, and what kernels
+            return: their results have memory of their own, of the right size.
         check_bprop: refuse a gradient of another dtype than its input from a Cell's own `bprop`.
         max_call_depth: how deep a compiled function may call itself on Tensors; at most 1000.
         host_fallback: what an op without a kernel does: ``"backend"`` (as the backend declares),
@@ -154,7 +156,7 @@ def set_context(**kwargs: Any) -> None:
     with _lock:
         moved = any(
             k in checked and checked[k] != getattr(settings, k)
-            for k in ("device_target", "device_id")
+            for k in ("device_target", "device_id", "debug")  # debug mode has other kernel calls
         )
         for key, value in checked.items():
             setattr(settings, key, value)

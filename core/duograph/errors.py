@@ -12,9 +12,11 @@ DuographError
 ├── IndexKindError (IndexError, TypeError)         something that cannot be an index
 ├── DeviceError (RuntimeError, ValueError)         no such device; operands on two devices
 │   └── BackendUnavailable             a plugin that is installed and cannot run here
+├── BackendError (RuntimeError)        a backend that breaks the rules of the plugin interface
 ├── UnsupportedOpError (NotImplementedError, RuntimeError)  no kernel, no decomposition, no fallback
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
 ├── GradientError (RuntimeError)       no gradient, or an invalid one from a rule
+│   └── MissingRuleError               an op without a rule
 ├── GraphError (ValueError)            a malformed graph, or text of one
 ├── RecursionDepthError (RecursionError) unbounded recursion of compiled functions
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
@@ -93,6 +95,10 @@ class BackendUnavailable(DeviceError):
     """Raised if an installed backend cannot run on this machine; the message has the reason."""
 
 
+class BackendError(DuographError, RuntimeError):
+    """Error: a method or kernel of a backend failed, or returned what it must not return."""
+
+
 class UnsupportedOpError(DuographError, NotImplementedError):
     """Raised if a backend has no kernel, no decomposition and no fallback for an op."""
 
@@ -103,6 +109,16 @@ class DeviceMemoryError(DuographError, MemoryError, RuntimeError):
 
 class GradientError(DuographError, RuntimeError):
     """Raised if a gradient does not exist, or a gradient rule returned an invalid one."""
+
+
+class MissingRuleError(GradientError):
+    """Error: a gradient reached an op that has no rule for it."""
+
+    def __init__(self, op: str) -> None:
+        super().__init__(
+            f"{op}: has no gradient rule; register one with bprop_getters.register, or wrap the "
+            f"operand in ops.stop_gradient"
+        )
 
 
 class GraphError(DuographError, ValueError):
@@ -157,6 +173,10 @@ class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
     """Raised if code compiled at level STRICT calls a method that needs a Tensor's data on the
     host.
     """
+
+
+class StrictDeviceError(UnsupportedSyntaxError, DeviceError):
+    """Error: a function compiled for one device uses another one."""
 
 
 class RecursionDepthError(DuographError, RecursionError):

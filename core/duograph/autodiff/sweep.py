@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import context
-from ..errors import GradientError, ShapeError
+from ..errors import GradientError, MissingRuleError, ShapeError
 from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, GraphTensor, GraphValue
 from ..ir.graph import GraphNode
@@ -126,10 +126,7 @@ class Sweep:
         op = node.op
         getter = op.bprop_rule or RULES.get(op.name)
         if getter is None:
-            raise GradientError(
-                f"{op.name}: has no gradient rule; register one with "
-                f"bprop_getters.register, or wrap the operand in ops.stop_gradient"
-            )
+            raise MissingRuleError(op.name)
         douts = self.filled_cotangents(node.results)
         values = [None if i is None else self.value(i) for i in node.operands]
         outs = [builder.tensor(i) for i in node.results]

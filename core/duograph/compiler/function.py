@@ -28,8 +28,10 @@ from ..frontend.diagnostics import forget_own_frames, is_located
 from ..frontend.types import Args, Kwargs, Value
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
+from ..placement import device_of, thread_device
 from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Placeholder, Tensor
+from ..types import Device
 from .arguments import Slots
 from .compiled_program import CompiledProgram, StateChanged
 from .evaluate import compile_program
@@ -74,12 +76,14 @@ class JitFunction:
         strict: bool | None,
         input_signature: Value = None,
         target: Value = None,
+        backend: str = "",
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.config = config
         self._strict = strict
         self._input_signature = input_signature
+        self._backend = backend  # the name of the device to run on; "" is that of the arguments
         self._target = target  # a Cell, or a callable object, that is called instead
         self._own = ProgramCache()
         self._fast = self._own.fast
@@ -150,6 +154,7 @@ class JitFunction:
         builder = staged_builder()
         if builder is not None:  # another function is being compiled: become part of its graph
             target = self.function if self._target is None else self._target
+            builder.evaluation.check_device(self._device(), f"a call of {self._name} with backend")
             return builder.evaluation.call(target, args, kwargs)
         cache, given = self._cache_of(args)
         if not kwargs:
@@ -160,7 +165,7 @@ class JitFunction:
             return self._line_by_line(args, kwargs)
         if self._input_signature is not None:
             _check_signature(self._name, self._input_signature, given)
-        bound = bind_call(given, kwargs)
+        bound = bind_call(given, kwargs, self._device())
         if bound is None:
             return self._call(args, kwargs)
         key, slots = bound
@@ -240,7 +245,21 @@ class JitFunction:
         if isinstance(self._target, Cell):
             return NotImplemented  # the call of the Cell goes on without
         run = self.function if self._target is None else self._target
-        return run(*args, **kwargs)
+        device = self._device()
+        if device is None:
+            return run(*args, **kwargs)
+        with thread_device(device):
+            return run(*args, **kwargs)
+
+    def with_backend(self, backend: str) -> JitFunction:
+        """Return a compiled function that differs in the device to run on."""
+        return JitFunction(
+            self.function, self.config, self._strict, self._input_signature, self._target, backend
+        )
+
+    def _device(self) -> Device | None:
+        """Return the device that `backend` names; None if the arguments decide."""
+        return device_of(self._backend) if self._backend else None
 
     def _cache_of(self, args: Args) -> tuple[ProgramCache, Args]:
         """Return the program cache of a call, and its arguments without the receiver of a method.
@@ -309,9 +328,9 @@ class JitFunction:
         Does not run or compile the function; may move tensors to a device.
         """
         cache, given = self._cache_of(args)
-        bound = bind_call(given, kwargs)
+        bound = bind_call(given, kwargs, self._device())
         while bound is None:
-            bound = bind_call(given, kwargs)
+            bound = bind_call(given, kwargs, self._device())
         key, slots = bound
         return _Call(self, cache, key, args, given, kwargs), slots
 
@@ -369,7 +388,9 @@ class JitFunction:
         """Return the compiled function of `target`, a copy of the Cell; `self` without a Cell."""
         if not isinstance(self._target, Cell):
             return self
-        return JitFunction(self.function, self.config, self._strict, self._input_signature, target)
+        return JitFunction(
+            self.function, self.config, self._strict, self._input_signature, target, self._backend
+        )
 
     def __copy__(self) -> JitFunction:
         return self
@@ -378,7 +399,8 @@ class JitFunction:
         if self._target is None:
             return str(self.function.__qualname__)  # found by its name, as functions are
         return JitFunction, (
-            self.function, self.config, self._strict, self._input_signature, self._target
+            self.function, self.config, self._strict, self._input_signature, self._target,
+            self._backend,
         )  # fmt: skip
 
 

@@ -427,8 +427,13 @@ def _(logits, labels, weight, out, dout, reduction):
 
     d_logits = unbroadcast(factor * (logits - labels) / variance, logits)
     tiny = 1e-12 if logits.dtype.itemsize > 2 else 1e-7
-    odds = log(maximum(1.0 - logits, tiny)) - log(maximum(logits, tiny))
-    return d_logits, unbroadcast(factor * odds, labels), NO_GRAD
+    positive, negative = log(maximum(logits, tiny)), log(maximum(1.0 - logits, tiny))
+    d_labels = unbroadcast(factor * (negative - positive), labels)
+    if weight is None:
+        return d_logits, d_labels, NO_GRAD
+    loss = neg(labels * positive + (1.0 - labels) * negative)
+    d_weight = unbroadcast(broadcast_to(scale, logits.shape) * loss, weight)
+    return d_logits, d_labels, cast_to(d_weight, weight.dtype)
 
 
 @op(name="bce_with_logits", dtypes=FLOATING)

@@ -32,7 +32,7 @@ from ..values.ranges import GraphRange
 from .attributes import delete_attribute, get_attribute, set_attribute
 from .branches import select
 from .dispatch import call, replaces
-from .host import append_effect, run_on_host
+from .host import append_effect, host_number, run_on_host
 from .iteration import iterate, pairs_of
 from .native import native
 from .outside import ask, check_made_here, defer, is_live, is_outside, settle, special_method
@@ -67,7 +67,7 @@ def _number(kind: Value) -> Callable[..., Value]:
                         "of several elements is ambiguous, wanted one element (use .any(), .all() "
                         "or an index)"
                     )
-                return number_of(x, kind)
+                return host_number(ev, x, kind)
             if kind is BOOL and not isinstance(x, (int, float, str)):
                 return truth(ev, x)
         return python(*args, **kwargs)

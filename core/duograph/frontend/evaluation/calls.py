@@ -17,7 +17,7 @@ import numpy as np
 
 from ...errors import RefusedError, StrictAttributeError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
-from ...ir.values import GraphObject, GraphScalar, number_of
+from ...ir.values import GraphObject, GraphScalar
 from ...nn.cell import Cell
 from ...op import Op
 from ...ops.state import HookBackward
@@ -37,7 +37,7 @@ from .cells import capture_attributes, make_cell, no_hooks
 from .containers import check_array_changeable, container_method
 from .dispatch import call, calls
 from .functions import enter, evaluated_function
-from .host import run_on_host
+from .host import host_number, run_on_host
 from .host_mutation import ARRAY_MUTATORS, changes_first_argument
 from .native import callable_name, native
 from .outside import (
@@ -211,7 +211,7 @@ def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwa
         and value.dtype.kind in "biuf"
     ):
         kind = {"b": BOOL, "f": FLOAT}.get(value.dtype.kind, INT)
-        return number_of(value, kind)
+        return host_number(ev, value, kind)
     return run_on_host(
         ev, lambda v, a, k: getattr(v, name)(*a, **k), (value, args, kwargs), {}, name
     )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...autodiff.linearize import NUMBER_FOR_OP
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call
-from ...ir.values import HostValue
+from ...ir.values import HostValue, number_of
 from ...runtime.source_spans import mark_source
-from ...tensor import Tensor
-from ...types import OBJECT
+from ...tensor import MAKERS, Tensor
+from ...types import FLOAT, OBJECT, HostType
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.nested import sequence_like
@@ -189,6 +190,17 @@ def run_on_host(
     if not types:
         return None
     return out[0] if len(types) == 1 else out
+
+
+def host_number(ev: Evaluation, x: Tensor, kind: HostType) -> Value:
+    """Return a tensor's value as a number of the graph, which is a constant of every derivative.
+
+    Where a function of the framework asks, a derivative by the tensor is refused instead.
+    """
+    frames = ev.calls.frames
+    if kind is FLOAT and frames and frames[-1].globals.get("__name__", "").startswith(MAKERS):
+        return run_on_host(ev, float, (x,), {}, NUMBER_FOR_OP, (FLOAT,))
+    return number_of(x, kind)
 
 
 def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
