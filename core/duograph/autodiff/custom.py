@@ -13,6 +13,7 @@ import numpy as np
 
 from ..backend import registry
 from ..context import settings
+from ..dtype import DType
 from ..errors import ArgumentError, GradientError, RefusedError
 from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder
@@ -105,23 +106,20 @@ def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tens
         if not isinstance(x, Tensor):
             out.append(None)
             continue
-        check_gradient_of(name, i, x.shape, g)
+        check_gradient_of(name, i, x.shape, x.dtype, g)
         if isinstance(g, (int, float, np.number)):
             g = ones_of(detached(x)) * Tensor(g, x.dtype)
-        if settings.check_bprop and not _has_dtype(g, x):
-            got = g.dtype.name if isinstance(g, Tensor) else repr(g)
-            raise GradientError(
-                f"{name}: its bprop returned {got} for input {i}, a {x.dtype.name} Tensor; wanted "
-                "a gradient of the input's dtype (set_context(check_bprop=True) asks for it)"
-            )
         out.append(g)
     return out
 
 
-def check_gradient_of(name: str, position: int, shape: tuple[int, ...], gradient: object) -> None:
+def check_gradient_of(
+    name: str, position: int, shape: tuple[int, ...], dtype: DType, gradient: object
+) -> None:
     """Raise GradientError unless a user's `bprop` returned a valid gradient for one input.
 
     Valid are a Tensor of the input's shape, a number for every element, and None for no gradient.
+    With the setting `check_bprop`, the Tensor must have the input's dtype too.
     """
     if gradient is None or isinstance(gradient, (int, float, np.number)):
         return
@@ -135,13 +133,12 @@ def check_gradient_of(name: str, position: int, shape: tuple[int, ...], gradient
             f"{name}: its bprop returned a gradient of shape {gradient.shape} for input {position} "
             f"of shape {shape}; wanted the input's shape"
         )
-
-
-def _has_dtype(gradient: object, x: Tensor) -> bool:
-    """Return whether a gradient has the dtype of its input; any will do for integers and bools."""
-    return not (x.dtype.is_floating or x.dtype.is_complex) or (
-        isinstance(gradient, Tensor) and gradient.dtype is x.dtype
-    )
+    checked = settings.check_bprop and (dtype.is_floating or dtype.is_complex)
+    if checked and gradient.dtype is not dtype:
+        raise GradientError(
+            f"{name}: its bprop returned a {gradient.dtype.name} gradient for input "
+            f"{position}, which is {dtype.name}; wanted the dtype of the input (check_bprop=True)"
+        )
 
 
 class Hook:

@@ -302,7 +302,7 @@ def _gradients(
             want: Value = backward.types[backward.params[indices.index(i)]]
             if isinstance(g, GraphObject):
                 raise _needs_python(f"{name}: its bprop returned a gradient that Python computes")
-            check_gradient_of(name, i, want.shape, g)
+            check_gradient_of(name, i, want.shape, want.dtype, g)
             if g is None:
                 g = zeros_of(want)
             elif isinstance(g, (int, float, np.number)):
