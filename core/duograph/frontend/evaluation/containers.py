@@ -59,7 +59,9 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     if depends_on_graph(index):
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     found = owner[index]
-    if isinstance(found, np.ndarray) or (isinstance(index, slice) and type(found) is list):
+    if isinstance(owner, (list, tuple, dict)) and not isinstance(index, slice):
+        return found
+    if isinstance(found, (np.ndarray, list)):
         ev.owned.add(found, (owner,))
     return found
 
@@ -186,7 +188,7 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
 
 
 def _change_made_here(ev: Evaluation, function: Value, owner: Value, *args: Value) -> None:
-    """Change an object that evaluated code made, such as a `deque`, while compiling."""
+    """Run `function(owner, *args)`, which changes an object that evaluated code made, at once."""
     check_made_here(ev, owner, function.__name__)
     function(owner, *args)
 

@@ -38,7 +38,7 @@ from .join import Join, with_results
 def _run_and_undo_in(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, list[tuple[Location, Value]]]:
-    """Trace code into the graph of a child builder, then undo the code's changes of variables.
+    """Trace code into a child builder's graph, then undo the code's changes of variables.
 
     Returns:
         the result with copies of its tensors, and pairs (written location, final content).
