@@ -102,6 +102,7 @@ class Parameter(Tensor):
             raise ArgumentValueError(f"Parameter.name: got {value!r}; wanted a non-empty string")
         self._name = value
         self._named = True
+        runtime_state.cells_version += 1
 
     @property
     def requires_grad(self) -> bool:

@@ -59,7 +59,9 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     if depends_on_graph(index):
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     found = owner[index]
-    if isinstance(found, np.ndarray) or (isinstance(index, slice) and type(found) is list):
+    if isinstance(owner, (list, tuple, dict)) and not isinstance(index, slice):
+        return found
+    if isinstance(found, (np.ndarray, list)):
         ev.owned.add(found, (owner,))
     return found
 
@@ -186,7 +188,7 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
 
 
 def _change_made_here(ev: Evaluation, function: Value, owner: Value, *args: Value) -> None:
-    """Change an object that evaluated code made, such as a `deque`, while compiling."""
+    """Run `function(owner, *args)`, which changes an object that evaluated code made, at once."""
     check_made_here(ev, owner, function.__name__)
     function(owner, *args)
 
@@ -237,6 +239,19 @@ def check_changeable(ev: Evaluation, owner: Value) -> None:
         raise UnsupportedSyntaxError(
             f"{type(owner).__name__}: got a change of one of two {type(owner).__name__}s, chosen "
             "by a condition on a Tensor; copy it in both branches"
+        )
+    if id(owner) in ev.owned.kept:
+        raise UnsupportedSyntaxError(
+            f"{type(owner).__name__}: got a change inside jit of a container that an object from "
+            "outside already holds",
+            construct="Call",
+            remedy="Change it first, then store it",
+        )
+    if id(owner) in ev.copies.read_only:
+        raise UnsupportedSyntaxError(
+            "setattr: got a change of the `__dict__` of an object from outside inside jit",
+            construct="setattr",
+            remedy="Assign the attributes themselves",
         )
     kind = "dict" if isinstance(owner, dict) else "set" if isinstance(owner, set) else "list"
     ev.journal.touch(kind, owner)
