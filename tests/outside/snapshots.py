@@ -14,6 +14,8 @@ from duograph import Tensor, nn
 __all__ = ["Snapshots", "as_text"]
 
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), type(...), np.dtype, range, slice)
+# Whether two values of these classes are one object, Python leaves open.
+_UNNUMBERED = (tuple, frozenset, np.generic)
 _DEEP = 12
 
 
@@ -60,12 +62,16 @@ class Snapshots:
             if "JitFunction" in kind.__name__:
                 return "<compiled>"
             return f"<placeholder {kind.__name__}>"
+        if isinstance(value, _UNNUMBERED):
+            return _Node(kind.__name__, "", self._parts(value, seen, depth, numbered))
         number = self._number(value, numbered)
         if id(value) in seen or depth > _DEEP:
             return number
         seen[id(value)] = value
-        parts = [(k, self._of(v, seen, depth + 1, numbered)) for k, v in _parts(value)]
-        return _Node(kind.__name__, number, tuple(parts))
+        return _Node(kind.__name__, number, self._parts(value, seen, depth, numbered))
+
+    def _parts(self, value: Any, seen: dict[int, Any], depth: int, numbered: bool) -> Any:
+        return tuple((k, self._of(v, seen, depth + 1, numbered)) for k, v in _parts(value))
 
     def _number(self, value: Any, add: bool) -> str:
         if id(value) not in self._numbers:
