@@ -182,8 +182,7 @@ class _Store:
             raise
 
     def account(self, kept: str, size: int) -> None:
-        """Add the size of a new cache entry to the shared total; evict old entries beyond the
-        limit.
+        """Add a new cache entry's size to the shared total; evict old entries beyond the limit.
 
         All processes share the total as the length of a file, one byte for each block of cached
         data.
@@ -391,9 +390,7 @@ def _directory(chosen: str | None, xdg: str | None) -> str | None:
 
 
 def _limit(text: str | None) -> tuple[int, str | None]:
-    """Return the size limit of the cache in bytes, and a problem if the setting is
-    invalid.
-    """
+    """Return the cache's size limit in bytes, and a problem if the setting is invalid."""
     if not text:
         return DEFAULT_LIMIT, None
     if text.isdecimal():
