@@ -91,7 +91,7 @@ def _check_options(
     backend: object,
     options: Mapping[str, object],
 ) -> None:
-    """Raise ArgumentError or ArgumentValueError for an option that `jit` does not take."""
+    """Raise ArgumentError or ArgumentValueError if an option passed to `jit` is not valid."""
     if capture_mode not in ("ast", "bytecode", "trace"):
         raise ArgumentValueError(
             f"jit: got capture_mode={capture_mode!r}; wanted 'ast', 'bytecode' or 'trace'"

@@ -37,6 +37,7 @@ from .compiled_program import CompiledProgram, StateChanged
 from .evaluate import compile_program
 from .explain import Explanation
 from .guards import callers_level
+from .history import FEW, History, advice, advice_on_captures
 from .key import JitKey, bind_call
 from .options import JitConfig
 from .program_cache import LIMIT, Compiled, Interpreted, ProgramCache, ReceiverCaches
@@ -89,7 +90,7 @@ class JitFunction:
         self._fast = self._own.fast
         # caches of receivers too
         self._caches: weakref.WeakSet[ProgramCache] = weakref.WeakSet((self._own,))
-        self._reasons: list[str] = []
+        self._reasons = History()
         self._name: str = getattr(function, "__qualname__", type(function).__name__)
         self._method: bool | None = None
         _all.add(self)
@@ -236,7 +237,7 @@ class JitFunction:
             return entry.recorded.call(slots.leaves, slots.numbers, slots.containers)
         except NeedsValue as error:  # raised before anything runs
             self._fallbacks += 1
-            self._reasons.append(f"runs line by line under a derivative: {error}")
+            self._reasons.add(f"runs line by line under a derivative: {error}")
             if self.strict():
                 raise
             return self._line_by_line(args, kwargs)
@@ -476,7 +477,7 @@ class _Call:
                     raise
                 entry = Interpreted(str(error))
                 function._fallbacks += 1
-                function._reasons.append(f"runs line by line: {error}")
+                function._reasons.add(f"runs line by line: {error}")
                 warnings.warn(
                     f"{function._name} runs line by line, not compiled: {error}",
                     RuntimeWarning,
@@ -490,15 +491,29 @@ class _Call:
             return entry
 
     def _say_why(self) -> None:
-        """Record the reason why a function that already has cached programs is compiled again."""
+        """Record why a function that has programs is compiled again; warn if that is too often."""
         cache, reasons = self.cache, self.function._reasons
+        name = self.function._name
         known = cache.entries.get(self.key)
+        said = ""
         if known and isinstance(known[-1], Compiled):
             changed = ", ".join(known[-1].guard.differing()) or "its state"
-            reasons.append(f"recompiled: {changed} changed")
+            reasons.add(f"recompiled: {changed} changed")
+            if len(known) >= FEW:
+                said = advice_on_captures(name, len(known) + 1, changed)
         elif cache.entries:
             last = next(reversed(cache.entries))
-            reasons.append(f"compiled: {self.key.difference_from(last)}")
+            reasons.add(f"compiled: {self.key.difference_from(last)}")
+            if len(cache.entries) >= FEW:
+                code = getattr(self.function.function, "__code__", None)
+                names = code.co_varnames[: code.co_argcount] if code is not None else ()
+                skipped = len(self.args) - len(self.given)
+                target = isinstance(self.function._target, Cell)
+                names = names[max(skipped, int(target)) :]
+                said = advice(name, [*cache.entries, self.key], names)
+        if said and not reasons.advised:
+            reasons.advised = True
+            warnings.warn(said, RuntimeWarning, stacklevel=callers_level())
 
 
 def _plain_tensors(args: Args) -> bool:
@@ -533,7 +548,7 @@ def _check_signature(name: str, wanted: Value, given: Args) -> None:
 
 def jit_stats() -> dict[str, Value]:
     """Sums over all compiled functions: compilations, hits, functions that run line by line,
-    seconds, and why.
+    seconds, and the newest reasons of each function.
 
     Examples:
         >>> import duograph as ms
@@ -543,8 +558,9 @@ def jit_stats() -> dict[str, Value]:
     functions = list(_all)
     reasons: dict[str, list[str]] = {}
     for f in functions:  # several functions may have one name
-        if f._reasons:
-            reasons.setdefault(f._name, []).extend(f._reasons)
+        found = list(f._reasons)
+        if found:
+            reasons.setdefault(f._name, []).extend(found)
     return {
         "functions": len(functions),
         "compiles": _collected["compiles"] + sum(f._misses for f in functions),

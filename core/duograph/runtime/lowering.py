@@ -168,7 +168,10 @@ class Lowering:
         types: Types,
         results: Sequence[ValueType],
     ) -> list[int]:
-        """Append a step that runs a control-flow op in Python; return its result slots."""
+        """Append a step that runs a control-flow op in Python; return the slots of its results.
+
+        A slot is the number under which the program keeps a value at run time.
+        """
         name = node.op.name
         call = control_call(
             name,
@@ -232,7 +235,10 @@ class Lowering:
         results: Sequence[ValueType],
         pure: bool = False,
     ) -> list[int]:
-        """Append an instruction that makes a prepared kernel call; return its result slots."""
+        """Append an instruction that calls a prepared kernel; return the slots of its results.
+
+        A slot is the number under which the program keeps a value at run time.
+        """
         slots = [self.slot(t) for t in results]
         self.steps.append(
             Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure)
@@ -242,7 +248,10 @@ class Lowering:
     def host_step(
         self, node: GraphNode, operands: Sequence[int], types: Types, results: Sequence[ValueType]
     ) -> list[int]:
-        """Append an instruction that computes with Python numbers; return its result slots."""
+        """Append an instruction that computes with Python numbers; return its results' slots.
+
+        A slot is the number under which the program keeps a value at run time.
+        """
         slots = [self.slot(t) for t in results]
         made = HostStep(
             node.op.name, tuple(operands), tuple(slots), (*types, *results), node.attributes
@@ -262,7 +271,10 @@ class Lowering:
         return made, found
 
     def loop(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append the instruction of a while loop; return the slots of its loop variables."""
+        """Append the instruction of a while loop; return the slots of its final loop variables.
+
+        A slot is the number under which the program keeps a value at run time.
+        """
         body: Graph = node.attributes["body"]
         n = node.attributes["n_carry"]
         first, carried, rest = operands[0], operands[1 : 1 + n], operands[1 + n :]
@@ -285,8 +297,9 @@ class Lowering:
         return carries
 
     def choice(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append the instruction of a switch; its result slots name the results of the branch that
-        ran.
+        """Append the instruction that runs one of several branches; return its results' slots.
+
+        The slots refer at run time to the results of the branch that ran.
         """
         branches: Sequence[Graph] = node.attributes["branches"]
         kinds = [branches[0].types[i] for i in branches[0].outputs]

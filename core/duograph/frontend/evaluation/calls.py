@@ -118,7 +118,7 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _apply(f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Return `f(*args, **kwargs)`; the host runs this when the graph runs."""
+    """Return `f(*args, **kwargs)`, for a host call whose function is a value of the graph."""
     return f(*args, **kwargs)
 
 
@@ -355,12 +355,15 @@ def is_pure(f: Value) -> bool:
 
 
 def _only_stores(f: Value) -> bool:
-    """Return whether a callable keeps its arguments without asking them anything."""
+    """Return whether a callable only keeps its arguments, without reading anything of them."""
     return isinstance(f, type) and f in _STORES
 
 
 def _evaluated(ev: Evaluation, value: Value) -> Value:
-    """Return a user's function as one that is evaluated when Python code calls it."""
+    """Wrap a user's function so that it is traced when Python code calls it at compile time.
+
+    Other values are returned unchanged.
+    """
     if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
         module = value.__func__.__module__
     elif isinstance(value, types.FunctionType):

@@ -194,7 +194,7 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
 
 
 def _change_made_here(ev: Evaluation, function: Value, owner: Value, *args: Value) -> None:
-    """Change an object that evaluated code made, such as a `deque`, while compiling."""
+    """Run `function(owner, *args)`, which changes an object that evaluated code made, at once."""
     check_made_here(ev, owner, function.__name__)
     function(owner, *args)
 
