@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .dtype import DType, float32, promote
-from .errors import ArgumentError, DTypeError, GradientError, UnsupportedOpError
+from .errors import ArgumentError, ArgumentValueError, DTypeError, GradientError, UnsupportedOpError
 from .op_signature import documented, freeze, has_body, parameters_of, plain_call, values_of
 from .runtime_state import runtime_state, thread_state
 from .traits import ACCUMULATED, NO_TRAITS, Traits
@@ -159,6 +159,8 @@ class Op:
         """Set every rule of an op (type inference, gradient and others) to its default."""
         self.infer_rule: Function | None = None
         self.bprop_rule: Callable[[Attributes], Function] | None = None
+        # debug mode compares the rules of others with finite differences
+        self.own_rule = self.__module__.split(".")[0] == "duograph"
         self.reference_rule: Function | None = None
         self.scalar_rule: Function | None = None
         if self.elementwise and self.is_composite:
@@ -179,6 +181,9 @@ class Op:
             p.name for p in self.parameters if p.kind == "attribute" and p.annotation == "float"
         )
         self._index = {p.name: i for i, p in enumerate(self.parameters)}
+        self._ranged = [
+            p for p in self.parameters if p.accepted is not None and p.accepted.fits is not None
+        ]
         self.function = self._make_function(kinds)
         # Users call `public` under the op's name; `normaliser` replaces it.
         self.public: Function = self.function
@@ -469,6 +474,22 @@ class Op:
             if accepted is not None and not accepted.accepts(value):
                 raise ArgumentError(f"{self.name}: got {name}={value!r}; wanted {accepted.text}")
 
+    def check_ranges(self, types: Sequence[TensorType | None], attributes: Attributes) -> None:
+        """Raise ArgumentValueError if an attribute that kernels index with is out of range.
+
+        Raises:
+            ArgumentValueError: an axis that is negative, too large, or named twice.
+        """
+        first = types[0]
+        ndim = 0 if first is None else len(first.shape)
+        for p in self._ranged:
+            value = attributes[p.name]
+            if not p.accepted.fits(value, ndim):  # type: ignore[union-attr, misc]
+                raise ArgumentValueError(
+                    f"{self.name}: got {p.name}={value!r} for an operand of {ndim} axes; wanted "
+                    f"{p.accepted.text} in range"  # type: ignore[union-attr]
+                )
+
     # ---- types ----------------------------------------------------------------------------------
 
     def arguments(self, operands: Sequence[object]) -> Operands:
@@ -480,8 +501,14 @@ class Op:
     ) -> TensorType | tuple[TensorType, ...]:
         """Return the type, or tuple of types, of an op's results for given operand types.
 
-        The operand types must be promoted already.
+        The operand types must be promoted already. This is the check of
+        everything that kernels rely on beyond the kinds of attributes.
+
+        Raises:
+            DuographError: the operands or attributes do not fit the op.
         """
+        if self._ranged:
+            self.check_ranges(types, attributes)
         if self.infer_rule is not None:
             return self.infer_rule(*self.arguments(types), **attributes)
         if (self.elementwise or self.result_dtype) and not self._computes_in_float(types):

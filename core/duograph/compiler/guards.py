@@ -113,7 +113,7 @@ class Guard:
             raise CaptureError(_message(*changed[0]))
         self.cells_version = runtime_state.cells_version
         for c, now in [(c, now) for c, now in changed if not self._was_reported(c, now)]:
-            self.reported[id(c)] = now
+            self.reported[id(c)] = now.copy() if isinstance(now, np.ndarray) else now
             warnings.warn(_message(c, now), RuntimeWarning, stacklevel=callers_level())
         return KEEP
 

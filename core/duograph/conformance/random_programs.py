@@ -17,7 +17,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from .program_runs import Program
-from .program_templates import CELL, HEAD, INDEX, ITEMS, REFUSED, RETURNS
+from .program_templates import CELL, CHANGES, HEAD, INDEX, ITEMS, REFUSED, RETURNS
 from .random_expressions import ExpressionWriter, Scope
 
 __all__ = ["programs", "program"]
@@ -571,8 +571,11 @@ def program(choose: Callable[[int], int]) -> Program:
         drawn = [[NUMBERS[choose(len(NUMBERS))] for _ in range(3)] for _ in range(2)]
         return tuple(np.array(v, np.float32) for v in drawn)
 
+    given, again = inputs(), inputs()
+    drawn = [CHANGES[choose(len(CHANGES))] for _ in range(choose(4))]
     return Program(
-        source, inputs(), (0, 1), "net.trainable_params()", name="fuzz", near=1e-5, again=inputs(),
+        source, given, (0, 1), "net.trainable_params()", name="fuzz", near=1e-5, again=again,
+        changes=tuple(drawn), calls=max(2, 1 + len(drawn)),
         rounded=writer.gradients > 0, refused=REFUSED, mode="graph mode" if writer.cell else "jit",
     )  # fmt: skip
 

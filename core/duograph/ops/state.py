@@ -416,7 +416,7 @@ class Custom(Primitive):
                 )
             return self.bprop(*args)
 
-        return custom_gradient(self._run, bprop, inputs, "Custom")
+        return custom_gradient(self._run, bprop, inputs, "Custom", self.bprop)
 
 
 def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:

@@ -189,7 +189,7 @@ class Lowering:
         results: tuple[Handle, ...],
         is_result: bool,
     ) -> list[int]:
-        """Append the instructions of a tensor op: its kernel, body or host reference.
+        """Append the instructions that compute a tensor op: its kernel, body or host reference.
 
         The body is taken if there is no kernel, the reference if there is neither.
         """
@@ -313,7 +313,7 @@ class Lowering:
         return results
 
     def alias(self, slot: int, type_: ValueType) -> int:
-        """Append an instruction by which a new slot names the memory of `slot`; return that slot."""
+        """Append an instruction by which a new slot names the memory of `slot`; return the new."""
         made = self.slot(type_)
         self.steps.append(Alias(slot, made))
         self.aliases.add(made)

@@ -17,6 +17,7 @@ from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
 from ..values.flow import Maybe
+from ..values.functions import Function
 
 
 def tensors_before(ev: Evaluation, value: Value, builder: StagedBuilder) -> list[Value]:
@@ -83,7 +84,7 @@ def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]
     for frame in ev.calls.frames:
         yield from _in_frame(frame, done)
     yield from _in_values(ev.outside.values.values(), done)
-    yield from _in_values((made for _, made in ev.copies.copies()), done)
+    yield from _in_values(ev.copies.copies(), done)
 
 
 def _in_frame(frame: Frame | None, done: set[int]) -> Iterator[Value]:
@@ -108,7 +109,7 @@ def _in_values(values: Iterable[Value], done: set[int]) -> Iterator[Value]:
         elif isinstance(v, dict):
             done.add(id(v))
             yield from _in_values(v.values(), done)
-        elif hasattr(v, "kw_defaults"):  # a function
+        elif isinstance(v, Function):
             done.add(id(v))
             yield from _in_values(v.defaults, done)
             yield from _in_frame(v.parent, done)
