@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import enum
 import functools
 import types
 import weakref
@@ -14,8 +15,6 @@ from duograph import Tensor, nn
 __all__ = ["Snapshots", "as_text"]
 
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), type(...), np.dtype, range, slice)
-# Whether two values of these classes are one object, Python leaves open.
-_UNNUMBERED = (tuple, frozenset, np.generic)
 _DEEP = 12
 
 
@@ -62,7 +61,7 @@ class Snapshots:
             if "JitFunction" in kind.__name__:
                 return "<compiled>"
             return f"<placeholder {kind.__name__}>"
-        if isinstance(value, _UNNUMBERED):
+        if _is_interchangeable(value):
             return _Node(kind.__name__, "", self._parts(value, seen, depth, numbered))
         number = self._number(value, numbered)
         if id(value) in seen or depth > _DEEP:
@@ -82,8 +81,17 @@ class Snapshots:
         return f"#{self._numbers[id(value)]}"
 
 
+def _is_interchangeable(value: Any) -> bool:
+    """Whether programs must not depend on whether two equal values are one object."""
+    if isinstance(value, np.ndarray):
+        return value.base is not None  # a view; its data are those of another array
+    return isinstance(value, (tuple, frozenset, np.generic, types.MethodType))
+
+
 def _parts(value: Any) -> list[tuple[Any, Any]]:
     """The named parts of an object that decide how it behaves."""
+    if isinstance(value, enum.Enum):
+        return [("value", value.value)]
     own = [] if isinstance(value, type) else list(getattr(value, "__dict__", {}).items())
     own = [(k, v) for k, v in own if not _hidden(value, k)]
     for name in _slots(value):
