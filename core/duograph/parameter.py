@@ -179,7 +179,7 @@ class Parameter(Tensor):
 
     @property
     def data(self) -> Parameter:
-        """The Parameter itself, as in MindSpore."""
+        """This Parameter itself: unlike other frameworks', `p.data` is no separate Tensor."""
         return self
 
     def init_data(self, *_: object, **__: object) -> Parameter:

@@ -299,7 +299,7 @@ class Tensor(TensorMethods):
     numpy = asnumpy
 
     def _values(self) -> Array:
-        """Return what `asnumpy` does, to any caller."""
+        """Return the tensor's data as a NumPy array, as `asnumpy` does, without its checks."""
         builder = staged_builder()
         if builder is not None:
             builder.look_at(self)
@@ -342,9 +342,7 @@ class Tensor(TensorMethods):
         return array.tolist()
 
     def _attribute_value(self) -> Any:
-        """Return the value of a tensor that was passed for an attribute, such as an axis, as
-        numbers.
-        """
+        """Return as numbers a tensor that was passed for an attribute, such as an axis."""
         return self.tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:

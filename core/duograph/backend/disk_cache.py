@@ -412,9 +412,7 @@ def _directory(chosen: str | None, xdg: str | None) -> str | None:
 
 
 def _limit(text: str | None) -> tuple[int, str | None]:
-    """Return the size limit of the cache in bytes, and a problem if the setting is
-    invalid.
-    """
+    """Return the cache's size limit in bytes, and a problem if the setting is invalid."""
     if not text:
         return DEFAULT_LIMIT, None
     if text.isdecimal() and len(text) <= _DIGITS:
