@@ -16,7 +16,7 @@ WORKS, MOOT, REFUSED = "works", "no meaning", "refused"
 
 
 class Option(NamedTuple):
-    """One row of the table of options.
+    """One row of the table of options that public callables accept.
 
     Attributes:
         owner: the public callable that takes the option, as written after ``duograph.``.
@@ -36,7 +36,13 @@ class Option(NamedTuple):
 
 
 def _rows(status: str, owner: str, *rows: tuple[object, ...]) -> Iterator[Option]:
-    """Yield the rows of one owner and status from tuples of name, text, value and default."""
+    """Yield an `Option` for each tuple (name, about, value, default) of one callable.
+
+    Args:
+        status: the status of all these options.
+        owner: the callable.
+        rows: value and default may be left out.
+    """
     for name, about, *rest in rows:
         yield Option(owner, str(name), status, str(about), *rest)  # type: ignore[arg-type]
 

@@ -132,7 +132,7 @@ class _Store:
         os.makedirs(self.root, 0o700, exist_ok=True)
 
     def opened(self) -> Folder:
-        """Open the root, made again if somebody removed it."""
+        """Open the cache directory; create it again if somebody removed it."""
         try:
             return Folder(self.root)
         except FileNotFoundError:
@@ -164,7 +164,7 @@ class _Store:
         return path
 
     def write(self, root: Folder, suffix: str, data: bytes) -> str:
-        """Write a new temporary file in the root; return its name."""
+        """Write data to a new temporary file in the cache directory; return the file's name."""
         while True:
             name = os.path.basename(self.scratch(suffix))
             try:
