@@ -18,6 +18,7 @@ from ...nn.cell import Cell
 from ...parameter import Parameter
 from ...tensor import Tensor
 from ..libraries import is_framework, is_host, user_method
+from ..state.captures import is_heap_type
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING
 from ..types import Value
@@ -72,13 +73,12 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         return value
     if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
         return _of_made_object(ev, owner, name)
+    if isinstance(owner, super):
+        return _of_super(ev, owner, name)
     if isinstance(owner, types.CellType) and name == "cell_contents":
         return read_outside(ev, "cell", owner, None, owner.cell_contents, name)
     if isinstance(owner, type):
-        value = _native(owner, name)
-        if name in owner.__dict__ and not callable(value) and not is_framework(owner.__module__):
-            return _read_and_capture(ev, owner, name, value, node)
-        return value
+        return _of_class(ev, owner, name, node)
     return _of_outside_object(ev, owner, name, node)
 
 
@@ -90,6 +90,33 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
             return _property(ev, owner, name)
         return ev.copies.imported(_native(owner, name), f"{type(owner).__name__}.{name}")
     return _native(owner, name)
+
+
+def _of_class(ev: Evaluation, owner: type, name: str, node: Value) -> Value:
+    """Return an attribute of a class, of a base or of its metaclass; a user's is captured."""
+    try:
+        value = _native(owner, name)
+    except AttributeError:
+        read_missing(ev, "attribute", owner, name, _label(name, node))
+        raise
+    if not is_heap_type(owner) or is_framework(owner.__module__) or is_host(owner.__module__):
+        return value
+    if name.startswith("__") and name not in vars(owner):
+        return value
+    if callable(value):
+        ev.captures.add("attribute", owner, name, value, _label(name, node))
+        return value
+    return _read_and_capture(ev, owner, name, value, node)
+
+
+def _of_super(ev: Evaluation, owner: super, name: str) -> Value:
+    """Return an attribute of `super()`; a method of a user's base class is captured."""
+    value = _native(owner, name)
+    function = getattr(value, "__func__", None)
+    if function is not None and not is_framework(getattr(function, "__module__", None) or ""):
+        ev.keep.append(owner)
+        ev.captures.add("attribute", owner, name, value, f"super().{name}")
+    return value
 
 
 def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
@@ -279,6 +306,8 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
             construct="setattr",
             remedy="Make Parameters and Cells in __init__",
         )
+    if isinstance(owner, super):
+        return _of_super(ev, owner, name)
     if isinstance(owner, types.CellType) and name == "cell_contents":
         write_outside(ev, "cell", owner, None, value, name)
         return

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import operator
 import types
 import weakref
 
@@ -32,10 +33,10 @@ from ..types import Args, Kwargs, Value
 from ..values.functions import Choice, Function
 from ..values.kinds import COPIED
 from ..values.nested import depends_on_graph
-from .attributes import HOST_METHODS
+from .attributes import HOST_METHODS, get_attribute
 from .branches import select
 from .cells import capture_attributes, make_cell, no_hooks
-from .containers import check_array_changeable, check_changeable, container_method
+from .containers import check_array_changeable, check_changeable, container_method, get_item
 from .dispatch import call, calls
 from .functions import enter, evaluated_function
 from .host import host_number, run_on_host
@@ -85,6 +86,22 @@ def _call_partial(ev: Evaluation, f: functools.partial[Value], args: Args, kwarg
     return call(ev, f.func, (*first, *args), {**named, **kwargs})
 
 
+@calls(operator.attrgetter, operator.itemgetter)
+def _call_getter(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Trace a call of `attrgetter("a.b")` or `itemgetter(0)` as `x.a.b` or `x[0]`."""
+    if len(args) != 1 or kwargs:
+        return native(ev, f, args, kwargs)
+    asked = f.__reduce__()[1]
+    found = []
+    for key in asked:
+        value = args[0]
+        for part in key.split(".") if isinstance(f, operator.attrgetter) else (key,):
+            get = get_attribute if isinstance(f, operator.attrgetter) else get_item
+            value = get(ev, value, part)
+        found.append(value)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
 @calls(GraphObject)
 def _call_graph_object(ev: Evaluation, f: GraphObject, args: Args, kwargs: Kwargs) -> Value:
     return run_on_host(ev, _apply, (f, args, kwargs), {}, "call")
@@ -111,6 +128,7 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
             return call_function(ev, method, (f, *args), kwargs)
         return native(ev, f, args, kwargs)
     if isinstance(method, types.FunctionType):
+        ev.captures.method(f, "__call__", None)
         return call_function(ev, method, (f, *args), kwargs)
     if method is None or not callable(f):
         raise TypeError(f"{kind.__name__!r} object is not callable")

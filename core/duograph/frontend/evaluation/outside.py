@@ -91,7 +91,7 @@ def is_query(f: Value) -> bool:
 def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionType | None:
     """Return a method such as `__len__` that the user's class of `value` defines, else None."""
     found = user_method(value, name)
-    if found is not None and is_outside(ev, value):
+    if found is not None and (isinstance(value, type) or is_outside(ev, value)):
         ev.captures.method(value, name, None)
     return found
 

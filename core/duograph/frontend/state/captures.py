@@ -26,7 +26,7 @@ from .journal import MISSING
 
 __all__ = [
     "VALUE_TYPES", "Capture", "Captures", "Raised", "answer", "definition_of", "entries_of",
-    "has_hooks", "same", "same_answer",
+    "has_hooks", "is_heap_type", "same", "same_answer",
 ]  # fmt: skip
 
 _HEAP_TYPE = 1 << 9  # flag of a class that a `class` statement made
@@ -208,6 +208,11 @@ def same_answer(old: Value, new: Value) -> bool:
     return same(old, new)
 
 
+def is_heap_type(kind: type) -> bool:
+    """Return whether a `class` statement made a class, whose attributes can be assigned."""
+    return bool(kind.__flags__ & _HEAP_TYPE)
+
+
 def has_hooks(cell: Cell) -> bool:
     """Return whether a Cell has any forward or backward hook registered."""
     return bool(
@@ -307,7 +312,7 @@ class Captures:
     def class_of(self, owner: Value) -> None:
         """Record the class of an object for the guards, because `__class__` can be assigned."""
         kind = type(owner)
-        if kind.__flags__ & _HEAP_TYPE:
+        if is_heap_type(kind):
             self.add("class", owner, None, kind, f"the class of a {kind.__name__}", exact=True)
 
     def contents(self, owner: Value, label: str = "") -> None:
