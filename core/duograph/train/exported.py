@@ -26,7 +26,7 @@ from ..ir.graph import Graph, GraphNode, NamedGraph
 from ..ir.text import parse, to_text
 from ..ir.verify import verify
 from ..nn.cell import Cell
-from ..option_table import check_options
+from ..option_checks import check_options
 from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import staged_builder
