@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import operator
 import types
 import weakref
 
@@ -32,10 +33,10 @@ from ..types import Args, Kwargs, Value
 from ..values.functions import Choice, Function
 from ..values.kinds import COPIED
 from ..values.nested import depends_on_graph
-from .attributes import HOST_METHODS
+from .attributes import HOST_METHODS, get_attribute
 from .branches import select
 from .cells import capture_attributes, make_cell, no_hooks
-from .containers import check_array_changeable, check_changeable, container_method
+from .containers import check_array_changeable, check_changeable, container_method, get_item
 from .dispatch import call, calls
 from .functions import enter, evaluated_function
 from .host import host_number, run_on_host
@@ -83,6 +84,41 @@ def _call_partial(ev: Evaluation, f: functools.partial[Value], args: Args, kwarg
         for name in ("func", "args", "keywords"):
             ev.captures.add("attribute", f, name, getattr(f, name), f"{name} of a partial")
     return call(ev, f.func, (*first, *args), {**named, **kwargs})
+
+
+@calls(operator.attrgetter)
+def _call_attrgetter(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    (owner,) = args
+    found = []
+    for path in f.__reduce__()[1]:
+        value = owner
+        for name in path.split("."):
+            value = get_attribute(ev, value, name)
+        found.append(value)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@calls(operator.itemgetter)
+def _call_itemgetter(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    (owner,) = args
+    found = [get_item(ev, owner, index) for index in f.__reduce__()[1]]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@calls(operator.methodcaller)
+def _call_methodcaller(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    make, given = f.__reduce__()
+    named = make.keywords if isinstance(make, functools.partial) else {}
+    name, *rest = (*make.args, *given) if isinstance(make, functools.partial) else given
+    return call(ev, get_attribute(ev, args[0], name), tuple(rest), named)
+
+
+@calls(functools._lru_cache_wrapper)
+def _call_cached(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a function with a cache when the graph runs; what it does depends on earlier calls."""
+    if ev.strict:
+        raise _refused_at_strict(f, "its cache changes with each call")
+    return run_on_host(ev, f, args, kwargs, callable_name(f), objects=True)
 
 
 @calls(GraphObject)
