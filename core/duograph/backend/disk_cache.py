@@ -132,7 +132,7 @@ class _Store:
         os.makedirs(self.root, 0o700, exist_ok=True)
 
     def opened(self) -> Folder:
-        """Open the root, made again if somebody removed it."""
+        """Open the cache directory; create it again if somebody removed it."""
         try:
             return Folder(self.root)
         except FileNotFoundError:
@@ -164,7 +164,7 @@ class _Store:
         return path
 
     def write(self, root: Folder, suffix: str, data: bytes) -> str:
-        """Write a new temporary file in the root; return its name."""
+        """Write data to a new temporary file in the cache directory; return the file's name."""
         while True:
             name = os.path.basename(self.scratch(suffix))
             try:
@@ -412,9 +412,7 @@ def _directory(chosen: str | None, xdg: str | None) -> str | None:
 
 
 def _limit(text: str | None) -> tuple[int, str | None]:
-    """Return the size limit of the cache in bytes, and a problem if the setting is
-    invalid.
-    """
+    """Return the cache's size limit in bytes, and a problem if the setting is invalid."""
     if not text:
         return DEFAULT_LIMIT, None
     if text.isdecimal() and len(text) <= _DIGITS:

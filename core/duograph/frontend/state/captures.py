@@ -34,7 +34,7 @@ _PLAIN = {bool, int, float, complex, str, bytes, type(None)}
 
 
 class Raised:
-    """The error that a function raised when it was asked something, as in place of an answer."""
+    """Wraps an error that a question about an outside object raised, in place of an answer."""
 
     __slots__ = ("error",)
 
