@@ -31,7 +31,7 @@ from ..source import source_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Choice, Function
-from ..values.kinds import COPIED
+from ..values.kinds import COPIED, WINDOWS
 from ..values.nested import depends_on_graph
 from .attributes import HOST_METHODS, get_attribute
 from .branches import select
@@ -116,6 +116,8 @@ def _call_methodcaller(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> 
 @calls(functools._lru_cache_wrapper)
 def _call_cached(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Call a function with a cache when the graph runs; what it does depends on earlier calls."""
+    if id(f) in ev.owned.objects:
+        return native(ev, f, args, kwargs)
     if ev.strict:
         raise _refused_at_strict(f, "its cache changes with each call")
     return run_on_host(ev, f, args, kwargs, callable_name(f), objects=True)
@@ -145,12 +147,19 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
             raise no_hooks("HookBackward")
         if interpreted(kind.__module__) and isinstance(method, types.FunctionType):
             return call_function(ev, method, (f, *args), kwargs)
-        return native(ev, f, args, kwargs)
+        return _framework_result(ev, native(ev, f, args, kwargs))
     if isinstance(method, types.FunctionType):
         return call_function(ev, method, (f, *args), kwargs)
     if method is None or not callable(f):
         raise TypeError(f"{kind.__name__!r} object is not callable")
     return call_foreign(ev, f, args, kwargs)
+
+
+def _framework_result(ev: Evaluation, found: Value) -> Value:
+    """Return a result of framework code; a view or an iterator in it was made for this call."""
+    if hasattr(type(found), "__next__") or isinstance(found, WINDOWS):
+        ev.owned.add(found)
+    return found
 
 
 def _apply(f: Value, args: Args, kwargs: Kwargs) -> Value:
@@ -163,7 +172,7 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
     """Trace a call of a Python function of the user, the framework or another library."""
     module = f.__module__
     if is_framework(module) and not interpreted(module):
-        return native(ev, f, args, kwargs)
+        return _framework_result(ev, native(ev, f, args, kwargs))
     if is_host(module):
         return call_foreign(ev, f, args, kwargs)
     if getattr(f, "is_constexpr", False):
