@@ -296,7 +296,7 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
         return ev.owned.add(found) if name in _MAKERS else found
     check_changeable(ev, owner)
     outside: Value = ev.copies.originals.get(id(owner))
-    if hasattr(outside, "value"):  # one of the arguments
+    if hasattr(outside, "value"):  # a list or dict argument of the call
         append_effect(
             ev,
             lambda o, a, k: getattr(o, name)(*a, **k),

@@ -63,7 +63,7 @@ def _cases(ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value])
         found = _guarded(ev, frame, found, names, case.guard)
 
     def body() -> Flow:
-        if case.guard is None:  # a guard needs the names before, and may rebind them
+        if case.guard is None:  # a guard has bound the names already
             _bind(ev, frame, names)
         return run_block(ev, frame, case.body)
 
