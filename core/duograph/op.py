@@ -41,9 +41,7 @@ OPS: dict[str, Op] = {}
 
 
 class _NoGrad:
-    """Type of NO_GRAD, which gradient rules return for operands without a gradient, such as
-    indices.
-    """
+    """Type of NO_GRAD, which gradient rules return for operands that have no gradient."""
 
     def __repr__(self) -> str:
         return "NO_GRAD"
@@ -194,8 +192,7 @@ class Op:
     # ---- rule slots -----------------------------------------------------------------------------
 
     def normaliser(self, rule: Function) -> Function:
-        """Decorator that sets a function which converts users' arguments to those of the op's
-        definition.
+        """Decorator that sets how users' arguments become those of the op's definition.
 
         `rule(*args, **kwargs)` takes the user's arguments. It returns the op's arguments as a
         tuple, in the order of the definition, or a finished result that is not a tuple. Framework
@@ -245,9 +242,7 @@ class Op:
         return runtime_state.scalar_of_body(s, self, scalars, attributes)
 
     def decompose(self, rule: Function) -> Function:
-        """Decorator that sets how to compute an op by other ops, on backends without a kernel for
-        it.
-        """
+        """Decorator that sets how other ops compute an op, for backends without a kernel for it."""
         self.decompose_rule = rule
         return rule
 
@@ -383,9 +378,7 @@ class Op:
         return documented(unary_named, self)
 
     def _make_with_attributes(self, n: int) -> Function:
-        """Return the function that applies an op with `n` parameters, first operands, then
-        attributes.
-        """
+        """Return the function that applies an op with `n` parameters: operands, then attributes."""
         table, k, call_bound = self.table, self.n_operands, self._call_bound
 
         def general(*args: Any, **kwargs: Any) -> Any:
@@ -426,8 +419,7 @@ class Op:
         return call(*operands)
 
     def key(self, types: Sequence[TensorType | None], attributes: Attributes) -> Hashable:
-        """Return the key under which an op's prepared call for given types and attributes is
-        cached.
+        """Return the cache key of an op's prepared call for given types and attributes.
 
         Floats are replaced by their repr, which distinguishes 1.0 from 1 and -0.0 from 0.0 and
         makes NaN equal to itself. Without operands, the device that the thread chose is part of it.
@@ -532,8 +524,9 @@ class Op:
         return found[0] if graph.single else found
 
     def _computes_in_float(self, types: tuple[TensorType | None, ...]) -> bool:
-        """Return whether a composite op has integer operands and float attributes, so computes in
-        float.
+        """Return whether a composite op computes in float although operands are integers.
+
+        This is so if it has attributes that are real numbers.
         """
         return (
             self.is_composite

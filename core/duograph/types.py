@@ -103,9 +103,7 @@ class TensorType:
         return found
 
     def on(self, device: Device | None, level: int = 0) -> TensorType:
-        """Return this tensor type on another device, and with another level of recording for
-        gradients.
-        """
+        """Return this tensor type on another device and with another gradient recording level."""
         variants = self._variants
         found = variants.get((device, level))
         if found is not None:

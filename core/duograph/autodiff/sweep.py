@@ -155,9 +155,7 @@ class Sweep:
         ]
 
     def joined_status(self, results: Sequence[int]) -> tuple[int, GraphScalar | None]:
-        """Return the status and run-time flag of a gradient computed from the cotangents of
-        `results`.
-        """
+        """Return the status and run-time flag of a gradient computed from `results`' cotangents."""
         given = [self.cotangents[r] for r in results if r in self.cotangents]
         if any(c.status == PRESENT for c in given):
             return PRESENT, None

@@ -170,15 +170,17 @@ def _(x, out, dout, axis, exclusive, reverse):
 
 @op(name="cummax", dtypes=BOOL + REAL)
 def scan_max(input: Tensor, axis: Axis):
-    """Primitive: cumulative maximum along one axis and its int64 index; NaN wins, ties take the
-    later.
+    """Primitive: cumulative maximum along one axis and its int64 index.
+
+    NaN wins; ties take the later.
     """
 
 
 @op(name="cummin", dtypes=BOOL + REAL)
 def scan_min(input: Tensor, axis: Axis):
-    """Primitive: cumulative minimum along one axis and its int64 index; NaN wins, ties take the
-    later.
+    """Primitive: cumulative minimum along one axis and its int64 index.
+
+    NaN wins; ties take the later.
     """
 
 

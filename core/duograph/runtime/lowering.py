@@ -115,9 +115,7 @@ class Lowering:
         return [self.slot(type_) for type_ in graph.types[: graph.n_params]]
 
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
-        """Append a graph's instructions, given the slots of its parameters; return those of its
-        outputs.
-        """
+        """Append a graph's instructions, given its parameters' slots; return its outputs' slots."""
         env = dict(enumerate(slots))
         out = set(graph.outputs)
         for node in live_nodes(graph.nodes, out):
@@ -191,8 +189,9 @@ class Lowering:
         results: tuple[Handle, ...],
         is_result: bool,
     ) -> list[int]:
-        """Append the instructions of a tensor op: its kernel, else its body, else its host
-        reference.
+        """Append the instructions that compute a tensor op: its kernel, body or host reference.
+
+        The body is taken if there is no kernel, the reference if there is neither.
         """
         op = node.op
         call = kernel(self.backend, op, types, node.attributes, self.device)
@@ -314,9 +313,7 @@ class Lowering:
         return results
 
     def alias(self, slot: int, type_: ValueType) -> int:
-        """Append an instruction that makes a new slot name the memory of `slot`; return the new
-        slot.
-        """
+        """Append an instruction by which a new slot names the memory of `slot`; return the new."""
         made = self.slot(type_)
         self.steps.append(Alias(slot, made))
         self.aliases.add(made)
@@ -340,8 +337,9 @@ class Lowering:
         further: Sequence[int],
         outputs: Sequence[int],
     ) -> HandleFunction | None:
-        """Return a Python function that runs instructions in order; None if there are loops or
-        branches.
+        """Return a Python function that runs instructions in order, or None.
+
+        None if there are loops or branches among them.
 
         Args:
             further: slots of handles that are passed after the parameters.

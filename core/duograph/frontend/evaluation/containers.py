@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar, NeedsValue, number_of
+from ...nn.cell import Cell
 from ...tensor import Tensor
 from ...types import INT
 from ..state.evaluation import Evaluation
@@ -33,6 +34,13 @@ MUTATORS = {
 }  # fmt: skip
 
 
+# Methods that return a new object: a copy, a view or an iterator.
+_MAKERS = {
+    "copy", "fromkeys", "keys", "values", "items", "__iter__", "__reversed__", "union",
+    "intersection", "difference", "symmetric_difference",
+}  # fmt: skip
+
+
 # Mutators whose effect does not depend on the present content.
 BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
 
@@ -43,6 +51,8 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     if isinstance(owner, Tensor):
         return native(ev, operator.getitem, (owner, _tensor_index(ev, index)), {})
+    if isinstance(owner, Cell):
+        ev.captures.members(owner)
     ev.copies.observe(owner)
     if isinstance(owner, (list, tuple, str)) and isinstance(index, (Tensor, GraphScalar)):
         return _select_item(ev, owner, index)
@@ -59,9 +69,8 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     if depends_on_graph(index):
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     found = owner[index]
-    if isinstance(owner, (list, tuple, dict)) and not isinstance(index, slice):
-        return found
-    if isinstance(found, (np.ndarray, list)):
+    viewed = isinstance(owner, np.ndarray) and isinstance(found, np.ndarray)
+    if viewed or (isinstance(index, slice) and type(found) is list):
         ev.owned.add(found, (owner,))
     return found
 
@@ -284,10 +293,10 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
     if name not in MUTATORS:
         ev.copies.observe(owner)
         found = method(*args, **kwargs)
-        return ev.owned.add(found) if name in ("copy", "fromkeys") else found
+        return ev.owned.add(found) if name in _MAKERS else found
     check_changeable(ev, owner)
     outside: Value = ev.copies.originals.get(id(owner))
-    if hasattr(outside, "value"):  # one of the arguments
+    if hasattr(outside, "value"):  # a list or dict argument of the call
         append_effect(
             ev,
             lambda o, a, k: getattr(o, name)(*a, **k),
