@@ -357,9 +357,7 @@ class _Linked:
     def bind(
         self, constants: Sequence[CData], last: Sequence[CData]
     ) -> Callable[[tuple[CData, ...]], object]:
-        """Fix the buffers of the program's last parameters; return the function of the remaining
-        ones.
-        """
+        """Fix the buffers of the program's last parameters; return a function of the others."""
         n, n_params = len(last), len(self.program.params)
         first = n_params - n
         n_pointers = self.n_given + len(constants)
@@ -454,7 +452,7 @@ def _runner(
         if donated:
             made: list[CData | None] = [None] * len(makers)
             for (k, p, owned), give in zip(donors, donated):
-                if give and typeof(handles[p]) is owned:  # not the user's array
+                if give and typeof(handles[p]) is owned:  # not memory of a user's NumPy array
                     made[k] = handles[p]
             results = [make() if h is None else h for make, h in zip(makers, made)]
         else:

@@ -167,9 +167,7 @@ class Device(GridDevice):
             raise DeviceError(f"{self.name}: {self.gone}")
 
     def leave(self, reason: str) -> None:
-        """Abandon a lost device's driver objects without releasing them, which could block for
-        ever.
-        """
+        """Abandon a lost device's driver objects without a release, which could block for ever."""
         _kept.append((self.queue, self.context, self._sending))
         self._sending, self.gone = [], reason
         # A call that raced past `alive` now raises TypeError, which `launcher` turns into `gone`.
@@ -189,6 +187,9 @@ class Device(GridDevice):
     def allocate(self, nbytes: int, what: str) -> Block:
         """Allocate a buffer from the OpenCL device's pool; return its handle."""
         return self._pool.allocate(nbytes, what)
+
+    def nbytes(self, handle: Block) -> int:
+        return handle.size
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> Block:
         """Copy a NumPy array to a new OpenCL buffer; small ones wait for no earlier launch."""

@@ -12,15 +12,18 @@ DuographError
 ├── IndexKindError (IndexError, TypeError)         something that cannot be an index
 ├── DeviceError (RuntimeError, ValueError)         no such device; operands on two devices
 │   └── BackendUnavailable             a plugin that is installed and cannot run here
+├── BackendError (RuntimeError)        a backend that breaks the rules of the plugin interface
 ├── UnsupportedOpError (NotImplementedError, RuntimeError)  no kernel, no decomposition, no fallback
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
 ├── GradientError (RuntimeError)       no gradient, or an invalid one from a rule
+│   └── MissingRuleError               an op without a rule
 ├── GraphError (ValueError)            a malformed graph, or text of one
 ├── RecursionDepthError (RecursionError) unbounded recursion of compiled functions
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
 ├── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
 ├── JoinError (TypeError)              branches, or iterations of a loop, that leave different types
 └── CaptureError (RuntimeError)        a captured constant of a compiled function changed
+OptionWarning (UserWarning)            an option was accepted that has no meaning here
 ```
 
 Each also derives from the built-in exception that MindSpore raises in that case, so `except
@@ -92,6 +95,10 @@ class BackendUnavailable(DeviceError):
     """Raised if an installed backend cannot run on this machine; the message has the reason."""
 
 
+class BackendError(DuographError, RuntimeError):
+    """Error: a method or kernel of a backend failed, or returned what it must not return."""
+
+
 class UnsupportedOpError(DuographError, NotImplementedError):
     """Raised if a backend has no kernel, no decomposition and no fallback for an op."""
 
@@ -102,6 +109,16 @@ class DeviceMemoryError(DuographError, MemoryError, RuntimeError):
 
 class GradientError(DuographError, RuntimeError):
     """Raised if a gradient does not exist, or a gradient rule returned an invalid one."""
+
+
+class MissingRuleError(GradientError):
+    """Error: a gradient reached an op that has no rule for it."""
+
+    def __init__(self, op: str) -> None:
+        super().__init__(
+            f"{op}: has no gradient rule; register one with bprop_getters.register, or wrap the "
+            f"operand in ops.stop_gradient"
+        )
 
 
 class GraphError(DuographError, ValueError):
@@ -153,10 +170,16 @@ class CaptureError(DuographError, RuntimeError):
 
 
 class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
-    """Raised if code compiled at level STRICT calls a method that needs a Tensor's data on the
-    host.
-    """
+    """Raised if code compiled at STRICT calls a method that needs a Tensor's data on the host."""
+
+
+class StrictDeviceError(UnsupportedSyntaxError, DeviceError):
+    """Error: a function compiled for one device uses another one."""
 
 
 class RecursionDepthError(DuographError, RecursionError):
     """Raised if compiled functions call themselves without bound or too deep."""
+
+
+class OptionWarning(UserWarning):
+    """Warning: an option was accepted that has no meaning here; said once for each option."""

@@ -83,8 +83,7 @@ class RecursivePair:
         return found
 
     def flagged(self, seeded: Sequence[int]) -> list[int]:
-        """Return the parameters whose cotangent exists only in some runs, and so has a run-time
-        flag.
+        """Return the parameters whose cotangent exists only in some runs, so has a run-time flag.
 
         Which parameters a recursive function uses differs from run to run. So these are all wanted
         parameters, except those to whose present cotangent the backward adds.
@@ -158,7 +157,7 @@ class CallPlan:
         for k, value in zip(pair.wanted_params, found):
             i = self.operands[k]
             made = Cotangent(value, GARBAGE, flags[k]) if k in flags else Cotangent(value)
-            if first[i] == k:  # the function added to the cotangent that was passed to it
+            if first[i] == k:  # the backward function has added the cotangent so far to its own
                 sweep.cotangents[i] = made
             else:
                 sweep.accumulate(i, made)

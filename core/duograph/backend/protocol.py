@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Handle"]
 
 # (major, minor): a plugin built for another major version is refused, naming both.
-SEAM_VERSION = (1, 0)
+SEAM_VERSION = (1, 1)
 
 # A plain function from operand handles to result handles is a prepared call without optional facts.
 Call: TypeAlias = PreparedCall | HandleFunction
@@ -125,6 +125,14 @@ class Backend:
         """
         return False
 
+    def nbytes(self, handle: Handle, device_id: int) -> int | None:
+        """Return the bytes of device memory behind a handle, or None if it is not known.
+
+        Debug mode compares them with the type of each result. Without them it reads every result
+        back with `copy_out`, which must then raise if the memory is too small.
+        """
+        return None
+
     def synchronize(self, device_id: int) -> None:
         """Wait until all kernels launched on the device have finished."""
 
@@ -167,9 +175,7 @@ class Backend:
         return [self.compiles(device_id) or ""] * len(regions)
 
     def costs(self, device_id: int) -> Costs:
-        """Return the costs and limits by which graph passes decide which rewrites pay on this
-        device.
-        """
+        """Return this device's costs and limits, by which graph passes decide what pays."""
         return DEFAULT_COSTS
 
     def compiler(self, device_id: int) -> str | None:
@@ -200,9 +206,7 @@ class Backend:
     # ---- memory ---------------------------------------------------------------------------------
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
-        """Return device memory statistics: `in_use`, `cached`, `peak`, `limit` in bytes, and
-        counts.
-        """
+        """Return device memory statistics: `in_use`, `cached`, `peak`, `limit` (bytes); counts."""
         return {}
 
     def empty_cache(self, device_id: int) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from ..dtype import int32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
+from ..op_signature import Number
 from ..tensor import Tensor
 from .arguments import Number
 from .axes import axis_of
@@ -359,7 +360,7 @@ def _int_or_float(value: object) -> object:
 
 
 @op(primitive='MatrixDiagV3(align="RIGHT_LEFT")')
-def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: object):
+def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: Number):
     """The last axis as diagonal `k` of matrices (`mindspore.ops.matrix_diag`), one diagonal at a
     time.
 
@@ -393,7 +394,7 @@ def _(
     padding_value: Tensor | Number = 0,
     align: str = "RIGHT_LEFT",
 ):
-    del align  # they matter for several diagonals only
+    _one_of_aligns("matrix_diag", align)
     at, pad = _int("matrix_diag", "k", k), _int_or_float(padding_value)
     n = x.shape[-1] if x.shape else 0
     rows = _int("matrix_diag", "num_rows", num_rows)
@@ -407,6 +408,17 @@ def _(
             f"matrix_diag: got shape {x.shape} for diagonal {at} of ({rows}, {columns}) matrices"
         )
     return (x, at, rows, columns, pad)
+
+
+_ALIGNS = ("LEFT_LEFT", "LEFT_RIGHT", "RIGHT_LEFT", "RIGHT_RIGHT")
+
+
+def _one_of_aligns(name: str, align: object) -> None:
+    """Raise ArgumentValueError for an unknown `align`, which matters for several diagonals only."""
+    if align not in _ALIGNS:
+        raise ArgumentValueError(
+            f"{name}: got align={align!r}; wanted one of {', '.join(map(repr, _ALIGNS))}"
+        )
 
 
 @primitive('MatrixDiagPartV3(align="RIGHT_LEFT")')
@@ -423,7 +435,7 @@ def matrix_diag_part(
         >>> ms.ops.matrix_diag_part(ms.Tensor([[1, 2], [3, 4]]), 0)
         Tensor(shape=[2], dtype=Int64, value= [1, 4])
     """
-    del padding_value, align  # they matter for several diagonals only
+    _one_of_aligns("matrix_diag_part", align)
     _matrix("matrix_diag_part", x)
     return diagonal_by(x, _int("matrix_diag_part", "k", k))
 
@@ -443,13 +455,13 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT
         [[ 1.00000000e+00,  0.00000000e+00],
          [ 0.00000000e+00,  2.00000000e+00]])
     """
-    del align  # they matter for several diagonals only
+    _one_of_aligns("matrix_set_diag", align)
     _matrix("matrix_set_diag", x)
     return diagonal_scatter(x, diagonal, _int("matrix_set_diag", "k", k), -2, -1)
 
 
 @op(primitive="FillDiagonal(fill_value, wrap=False)")
-def fill_diagonal(input: Tensor, value: object, wrap: bool):
+def fill_diagonal(input: Tensor, value: Number, wrap: bool):
     """A matrix with one value on its diagonal; of more, equal axes, where all indices agree.
 
     Args:

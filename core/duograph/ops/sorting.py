@@ -13,6 +13,7 @@ from ..dtype import BOOL, REAL, bool_, int32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..host_arrays import Array
 from ..op import op
+from ..op_signature import Axis
 from ..tensor import Tensor
 from ..types import TensorType
 from .arguments import ints_of
@@ -37,7 +38,7 @@ __all__ = [
 
 
 @op(name="sort", composite=False, dtypes=BOOL + REAL)
-def sort_by(input: Tensor, axis: int, descending: bool):
+def sort_by(input: Tensor, axis: Axis, descending: bool):
     """Primitive op: stable sort along `axis`, NaN last: (sorted values, int64 indices)."""
 
 
@@ -178,7 +179,6 @@ def _tensor_sort(
     dim: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Sort along an axis; return the values and their indices. See `ops.sort`."""
-    del stable  # the sort is always stable
     return sort(self, axis if dim is None else dim, descending)
 
 
@@ -209,7 +209,6 @@ def _tensor_argsort(
     dim: int | None = None,
 ) -> Tensor:
     """Return the indices that sort the tensor along an axis. See `ops.argsort`."""
-    del stable
     return argsort(self, axis if dim is None else dim, descending)
 
 
@@ -231,7 +230,7 @@ def msort(input: Tensor) -> Tensor:
 
 
 @op(name="topk", composite=False, dtypes=BOOL + REAL)
-def topk_by(input: Tensor, k: int, axis: int, largest: bool):
+def topk_by(input: Tensor, k: int, axis: Axis, largest: bool):
     """Primitive op: the k largest or smallest along `axis`, sorted: (values, int64 indices)."""
 
 
@@ -271,7 +270,7 @@ def topk(
         k: int, at most the size of the axis.
         dim: int; default the last axis.
         largest: the largest, else the smallest.
-        sorted: has no effect: they always come in order.
+        sorted: whether they must come in order; they always do.
 
     Returns:
         (values, int32 indices). NaN comes last either way.
@@ -285,7 +284,6 @@ def topk(
         >>> print(values, indices)
         [4 3] [1 3]
     """
-    del sorted
     if not input.shape:
         raise ShapeError("topk: got a 0-d tensor; wanted at least one axis")
     (count,) = ints_of("topk", "k", k)

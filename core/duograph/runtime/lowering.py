@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.prepared import Handle, HandleFunction, PreparedCall, as_prepared
+from .. import context
+from ..backend.plugin_checks import from_device, to_device
+from ..backend.prepared import Handle, HandleFunction, PreparedCall
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 from ..backend.protocol import Backend
 from ..dtype import bool_, int64
@@ -22,12 +24,13 @@ from ..ir.optimizer import optimizer
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType, ValueType
 from .control import CONTROL_OPS, ControlNode, control_call, may_raise, with_source_span
 from .executable import link_steps
+from .kernel_checks import checked_step
 from .kernel_choice import fallback, kernel
 
 __all__ = ["Lowering", "RegionCalls"]
 
 # The calls that the backend compiled for bodies of `region` nodes.
-RegionCalls = Mapping[Graph, PreparedCall | HandleFunction]
+RegionCalls = Mapping[Graph, PreparedCall]
 Types = tuple[ValueType | None, ...]
 
 # A call without operands whose result has at most this many elements runs once, while lowering.
@@ -63,6 +66,7 @@ class Lowering:
         steps: the instructions so far.
         constants: buffer handles, or Python objects, by slot.
         sizes: bytes of every slot.
+        types: of the values by slot.
         hosts: the type of each slot that holds a Python number, object or stack.
         python: the first thing that keeps the graph from being one native program; "" if none.
         host_constants: slots of constants that are Python objects.
@@ -86,6 +90,7 @@ class Lowering:
         self.steps: list[Instruction] = []
         self.constants: dict[int, Handle] = {}
         self.sizes: list[int] = []
+        self.types: dict[int, ValueType] = {}
         self.hosts: dict[int, HostType] = {}
         self.python = ""
         self.host_constants: set[int] = set()
@@ -95,6 +100,7 @@ class Lowering:
     def slot(self, type_: ValueType) -> int:
         """Allocate a slot (a number) for a run-time value of a given type; return it."""
         slot = len(self.sizes)
+        self.types[slot] = type_
         if isinstance(type_, TensorType):
             self.sizes.append(type_.nbytes)
             return slot
@@ -109,9 +115,7 @@ class Lowering:
         return [self.slot(type_) for type_ in graph.types[: graph.n_params]]
 
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
-        """Append a graph's instructions, given the slots of its parameters; return those of its
-        outputs.
-        """
+        """Append a graph's instructions, given its parameters' slots; return its outputs' slots."""
         env = dict(enumerate(slots))
         out = set(graph.outputs)
         for node in live_nodes(graph.nodes, out):
@@ -142,7 +146,7 @@ class Lowering:
             call = self.regions.get(body)
             if call is None:
                 return self.graph(body, operands, set(), is_result)
-            return self.step(node, as_prepared(call), operands, results, True)
+            return self.step(node, call, operands, results, True)
         if op.name == "custom_call" and self.level != "O0":
             return self.graph(node.attributes["graph"], operands, set(), is_result)
         if self.level == "O2" and op.name in _HOST_OPS:
@@ -162,7 +166,10 @@ class Lowering:
         types: Types,
         results: Sequence[ValueType],
     ) -> list[int]:
-        """Append a step that runs a control-flow op in Python; return its result slots."""
+        """Append a step that runs a control-flow op in Python; return the slots of its results.
+
+        A slot is the number under which the program keeps a value at run time.
+        """
         name = node.op.name
         call = control_call(
             name,
@@ -182,8 +189,9 @@ class Lowering:
         results: tuple[Handle, ...],
         is_result: bool,
     ) -> list[int]:
-        """Append the instructions of a tensor op: its kernel, else its body, else its host
-        reference.
+        """Append the instructions that compute a tensor op: its kernel, body or host reference.
+
+        The body is taken if there is no kernel, the reference if there is neither.
         """
         op = node.op
         call = kernel(self.backend, op, types, node.attributes, self.device)
@@ -196,14 +204,14 @@ class Lowering:
             given = [s for s in operands if s != -1]
             return self.graph(inner, given, set(), is_result)
         if call is None:
-            call = as_prepared(
+            call = PreparedCall(
                 fallback(self.backend, op, types, node.attributes, self.device, results)
             )
+        slots = self.step(node, call, operands, results, pure)
         if not operands and node.single and results[0].size <= CONSTANT_LIMIT and not is_result:
-            slot = self.slot(results[0])
-            self.constants[slot] = call.run()
-            return [slot]
-        return self.step(node, call, operands, results, pure)
+            (step,) = self.checked([self.steps.pop()])
+            self.constants[slots[0]] = step.call.run()
+        return slots
 
     def constant(self, node: GraphNode, type_: ValueType) -> int:
         """Store a constant (an array copied to the device, or a Python object); return its slot."""
@@ -215,7 +223,7 @@ class Lowering:
         else:
             frozen: FrozenArray = value
             array = np.asarray(frozen.array, order="C")
-            self.constants[slot] = self.backend.copy_in(array, self.device.index)
+            self.constants[slot] = to_device(self.backend, array, self.device.index)
         return slot
 
     def step(
@@ -226,7 +234,10 @@ class Lowering:
         results: Sequence[ValueType],
         pure: bool = False,
     ) -> list[int]:
-        """Append an instruction that makes a prepared kernel call; return its result slots."""
+        """Append an instruction that calls a prepared kernel; return the slots of its results.
+
+        A slot is the number under which the program keeps a value at run time.
+        """
         slots = [self.slot(t) for t in results]
         self.steps.append(
             Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure)
@@ -236,7 +247,10 @@ class Lowering:
     def host_step(
         self, node: GraphNode, operands: Sequence[int], types: Types, results: Sequence[ValueType]
     ) -> list[int]:
-        """Append an instruction that computes with Python numbers; return its result slots."""
+        """Append an instruction that computes with Python numbers; return its results' slots.
+
+        A slot is the number under which the program keeps a value at run time.
+        """
         slots = [self.slot(t) for t in results]
         made = HostStep(
             node.op.name, tuple(operands), tuple(slots), (*types, *results), node.attributes
@@ -256,7 +270,10 @@ class Lowering:
         return made, found
 
     def loop(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append the instruction of a while loop; return the slots of its loop variables."""
+        """Append the instruction of a while loop; return the slots of its final loop variables.
+
+        A slot is the number under which the program keeps a value at run time.
+        """
         body: Graph = node.attributes["body"]
         n = node.attributes["n_carry"]
         first, carried, rest = operands[0], operands[1 : 1 + n], operands[1 + n :]
@@ -279,8 +296,9 @@ class Lowering:
         return carries
 
     def choice(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append the instruction of a switch; its result slots name the results of the branch that
-        ran.
+        """Append the instruction that runs one of several branches; return its results' slots.
+
+        The slots refer at run time to the results of the branch that ran.
         """
         branches: Sequence[Graph] = node.attributes["branches"]
         kinds = [branches[0].types[i] for i in branches[0].outputs]
@@ -295,13 +313,22 @@ class Lowering:
         return results
 
     def alias(self, slot: int, type_: ValueType) -> int:
-        """Append an instruction that makes a new slot name the memory of `slot`; return the new
-        slot.
-        """
+        """Append an instruction by which a new slot names the memory of `slot`; return the new."""
         made = self.slot(type_)
         self.steps.append(Alias(slot, made))
         self.aliases.add(made)
         return made
+
+    def checked(self, instructions: Sequence[Instruction]) -> list[Step]:
+        """Return the steps among instructions; in debug mode, their kernels check their results."""
+        steps = [s for s in instructions if isinstance(s, Step)]
+        if not context.settings.debug:
+            return steps
+        index = self.device.index
+        return [
+            s if s.name in CONTROL_OPS else checked_step(s, self.types, self.backend, index)
+            for s in steps
+        ]
 
     def stepwise(
         self,
@@ -310,14 +337,15 @@ class Lowering:
         further: Sequence[int],
         outputs: Sequence[int],
     ) -> HandleFunction | None:
-        """Return a Python function that runs instructions in order; None if there are loops or
-        branches.
+        """Return a Python function that runs instructions in order, or None.
+
+        None if there are loops or branches among them.
 
         Args:
             further: slots of handles that are passed after the parameters.
             outputs: slots of the results.
         """
-        steps = [s for s in instructions if isinstance(s, Step)]
+        steps = self.checked(instructions)
         if len(steps) < len(instructions):
             return None
         slots = list(outputs)
@@ -345,5 +373,5 @@ class Lowering:
 
 def _copy(backend: Backend, device: Device, type_: TensorType, handle: object) -> object:
     """Copy a tensor to a new buffer on the same device; return the buffer's handle."""
-    array = backend.copy_out(handle, type_.shape, type_.dtype.np, device.index)
-    return backend.copy_in(np.array(array), device.index)
+    array = from_device(backend, handle, type_.shape, type_.dtype.np, device.index)
+    return to_device(backend, np.array(array), device.index)

@@ -146,8 +146,9 @@ class _Lifetimes:
                 self.sources.setdefault(slot, [])
 
     def loop(self, each: Loop) -> None:
-        """Record the value slots that a loop uses; values from outside that it reads live until its
-        end.
+        """Record the value slots that a loop uses.
+
+        Values from outside that it reads live until its end.
         """
         begin = self.now
         ring = [slot for carry in each.carries for slot in carry]
@@ -160,7 +161,7 @@ class _Lifetimes:
             self.write(slot)
         self.walk(each.body)
         self.now += 1
-        self.last_failure = self.now  # an interrupt
+        self.last_failure = self.now  # an interrupt can end a loop
         for slot in (*ring, each.predicate):
             self.read(slot)
         for slot, last in enumerate(self.last):
@@ -239,8 +240,9 @@ def _donations(
     updates: Mapping[int, int],
     results: Mapping[int, None],
 ) -> dict[int, int]:
-    """Return (output position -> parameter slot) of outputs that can overwrite that parameter's
-    buffer.
+    """Return, by output position, the slot of the parameter whose buffer it can overwrite.
+
+    Outputs that cannot overwrite a parameter are left out.
     """
     writers = {slot: (now, step) for now, step in lives.steps for slot in step.results}
     found = {}
@@ -325,7 +327,7 @@ def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int]
             offset, room = free.pop(best)
             if room > size:
                 free.insert(best, (offset + size, room - size))
-        elif free and sum(free[-1]) == top:  # the last gap, made longer
+        elif free and sum(free[-1]) == top:  # extend the gap at the end of the arena
             offset, _ = free.pop()
             top = offset + size
         else:

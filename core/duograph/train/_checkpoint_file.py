@@ -20,6 +20,7 @@ import numpy as np
 from ..dtype import ALL, DType, as_dtype
 from ..errors import CheckpointError
 from ._atomic_file import replace_file
+from ._encryption import Secret, opened, sealed
 
 __all__ = ["write", "read"]
 
@@ -37,8 +38,11 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Entry: TypeAlias = "Array | str"  # a tensor, or a string
 
 
-def write(path: str, entries: Mapping[str, Entry], crc: bool) -> None:
-    """Write a checkpoint file of arrays and strings atomically: old or complete new content."""
+def write(path: str, entries: Mapping[str, Entry], crc: bool, secret: Secret | None = None) -> None:
+    """Write a checkpoint file of arrays and strings atomically: old or complete new content.
+
+    With `secret`, the file is encrypted.
+    """
     header: dict[str, Any] = {}
     chunks: list[bytes] = []
     offset = 0
@@ -70,22 +74,27 @@ def write(path: str, entries: Mapping[str, Entry], crc: bool) -> None:
     header["__metadata__"] = {_OWN: json.dumps(notes)}
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)  # data starts at a multiple of 8
-    replace_file(path, [len(head).to_bytes(8, "little") + head, *chunks])
+    chunks.insert(0, len(head).to_bytes(8, "little") + head)
+    replace_file(path, chunks if secret is None else sealed(chunks, secret))
 
 
 def _crc(name: str, value: Entry, before: int) -> int:
-    """Return the checksum of the entries so far and one more: its name, type and value."""
+    """Return the checksum of a checkpoint's entries, continued by one more entry.
+
+    It covers the entry's name, type and value. `before` is the checksum of the entries before.
+    """
     if isinstance(value, str):
         return zlib.crc32(json.dumps([name, "text", value]).encode(), before)
     head = json.dumps([name, as_dtype(value.dtype).name, value.shape])
     return zlib.crc32(value.tobytes(), zlib.crc32(head.encode(), before))
 
 
-def read(path: str, check_crc: bool) -> dict[str, Entry]:
+def read(path: str, check_crc: bool, secret: Secret | None = None) -> dict[str, Entry]:
     """Read all (name, value) entries of a checkpoint file, in the order they were saved in.
 
     Raises:
-        CheckpointError: the file does not exist, is truncated, or has another format.
+        CheckpointError: the file does not exist, is truncated, has another format, or does not
+            open with `secret`.
     """
     try:
         with open(path, "rb") as f:
@@ -98,6 +107,7 @@ def read(path: str, check_crc: bool) -> dict[str, Entry]:
         ) from None
     if not data:
         raise CheckpointError(f"load_checkpoint: {path!r} is empty; wanted a checkpoint")
+    data = opened(path, data, secret)
     if _looks_like_safetensors(data):
         return _read_safetensors(path, data, check_crc)
     if check_crc:
@@ -135,7 +145,10 @@ def _read_safetensors(path: str, data: bytes, check_crc: bool) -> dict[str, Entr
 
 
 def _parts(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the notes of duograph in a file's header, and the tensors as safetensors has them."""
+    """Parse a checkpoint file; return duograph's own metadata, and the stored tensors.
+
+    The tensors are in the form in which safetensors stores them.
+    """
     length = int.from_bytes(data[:8], "little")
     header = _json("the header", data[8 : 8 + length])
     metadata = _dictionary("__metadata__", header.pop("__metadata__", {}))
@@ -169,7 +182,12 @@ def _dictionary(what: str, value: object) -> dict[str, Any]:
 
 
 def _entries(notes: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Entry]:
-    """Return tensors and strings in the order in which they were saved."""
+    """Return a checkpoint's tensors and strings in the order in which they were saved.
+
+    Args:
+        notes: duograph's own metadata of the file.
+        arrays: the stored tensors.
+    """
     texts = _dictionary("texts", notes.get("texts", {}))
     pairs = _dictionary("complex", notes.get("complex", {}))
     order = notes.get("order", list(arrays))
@@ -192,7 +210,10 @@ def _entries(notes: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Entry
 
 
 def _complex(name: str, array: Array, wanted: object) -> Array:
-    """Return an array of pairs of reals as the complex array that the metadata says it is."""
+    """Return a stored array of pairs of reals as a complex array.
+
+    Raises ValueError if the array is not what the metadata (`wanted`, a complex dtype) needs.
+    """
     if _PAIRS.get(str(wanted)) != array.dtype.name or array.shape[-1:] != (2,):
         raise ValueError(f"{name} has dtype {array.dtype} and shape {array.shape}, not {wanted}")
     return array.view(as_dtype(str(wanted)).np).reshape(array.shape[:-1])

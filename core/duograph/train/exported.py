@@ -19,21 +19,31 @@ from ..compiler.function import JitFunction
 from ..compiler.interpret import interpret
 from ..compiler.options import JitConfig
 from ..compiler.results import Argument, Out
-from ..errors import ArgumentError, ArgumentValueError, CheckpointError, UnsupportedSyntaxError
+from ..errors import (
+    ArgumentError,
+    ArgumentValueError,
+    CheckpointError,
+    GraphError,
+    UnsupportedSyntaxError,
+)
+from ..frontend.state.captures import has_hooks
 from ..ir.control import HostCall
 from ..ir.graph import Graph, GraphNode, NamedGraph
 from ..ir.text import parse, to_text
 from ..ir.verify import verify
+from ..nn.cell import Cell
+from ..option_checks import check_options
 from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from . import _checkpoint_file
+from ._encryption import secret_of
+from ._exported_form import VERSION, decoded, read_form
 
 __all__ = ["export", "load", "ExportedGraph"]
 
 _GRAPH, _FORM = "%graph", "%form"
-_VERSION = 1
 
 
 class ExportedGraph:
@@ -73,9 +83,7 @@ class ExportedGraph:
         return self._run(tuple(weights), tuple(inputs))
 
     def replayed(self, weights: tuple[Any, ...], inputs: tuple[Any, ...]) -> Any:
-        """Interpret the loaded graph's nodes eagerly or, inside jit, append copies to the outer
-        graph.
-        """
+        """Interpret the loaded graph's nodes eagerly or, inside jit, append copies of them."""
         values = [(inputs if kind == "arg" else weights)[k] for kind, k in self._form["order"]]
         builder: Any = staged_builder()
         if builder is None:
@@ -95,14 +103,20 @@ class ExportedGraph:
             found = [env[i] for i in self.graph.outputs]
         for k, i in self._form["writes"]:
             weights[k].set_data(found[i])
-        return _decoded(self._form["results"], found)
+        return decoded(self._form["results"], found, inputs)
 
     def __repr__(self) -> str:
         return f"<exported graph of {self._form['name']}, {len(self.weights)} weights>"
 
 
 def export(
-    net: Any, *inputs: Any, file_name: str, file_format: str = "MINDIR", **kwargs: Any
+    net: Any,
+    *inputs: Any,
+    file_name: str,
+    file_format: str = "MINDIR",
+    enc_key: bytes | None = None,
+    enc_mode: str = "AES-GCM",
+    **kwargs: Any,
 ) -> None:
     """Write a network as a graph with its weights (`mindspore.export`).
 
@@ -114,11 +128,12 @@ def export(
         inputs: example Tensors; the graph is specialised to their shapes and dtypes.
         file_name: path; the suffix ".mindir" is added if it is missing.
         file_format: "MINDIR".
-        kwargs: other options of MindSpore, which are ignored.
+        enc_key, enc_mode: encrypt the file, as `save_checkpoint` does.
 
     Raises:
-        ValueError: another format, or two weights with the same name.
-        TypeError: an input is not a Tensor.
+        ValueError: another format, two weights with the same name, a key of another length, or an
+            option that is not offered.
+        TypeError: an input is not a Tensor, or an unknown option.
         RuntimeError: the network has effects that a file cannot hold: prints, Python objects,
             random numbers.
 
@@ -132,7 +147,8 @@ def export(
         >>> bool((again(x) == net(x)).all())
         True
     """
-    del kwargs
+    check_options("export", **kwargs)
+    secret = secret_of("export", "enc", enc_key, enc_mode)
     if file_format != "MINDIR":
         raise ArgumentValueError(f"export: got file_format={file_format!r}; wanted 'MINDIR'")
     if not isinstance(file_name, (str, os.PathLike)) or not os.fspath(file_name):
@@ -149,6 +165,11 @@ def export(
     if isinstance(net, JitFunction):
         target = net.function if net._target is None else net._target
     name = str(getattr(target, "__qualname__", type(target).__name__))
+    if isinstance(target, Cell) and has_hooks(target):
+        raise UnsupportedSyntaxError(
+            f"export: got {name}, which has hooks; wanted a network without, since a file cannot "
+            "hold them"
+        )
     program = compile_program(target, inputs, {}, True, device, f"export of {name}")
     for node in _nodes(program.graph, set()):
         if node.effects or any(isinstance(v, HostCall) for v in node.attributes.values()):
@@ -163,40 +184,55 @@ def export(
     entries: dict[str, Any] = {_GRAPH: to_text(program.graph), _FORM: json.dumps(form)}
     for key, value in weights.items():
         entries[key] = value.asnumpy() if isinstance(value, Tensor) else value
-    _checkpoint_file.write(path, entries, False)
+    _checkpoint_file.write(path, entries, False, secret)
 
 
-def load(file_name: str, **kwargs: Any) -> ExportedGraph:
+def load(
+    file_name: str, dec_key: bytes | None = None, dec_mode: str = "AES-GCM", **kwargs: Any
+) -> ExportedGraph:
     """Read a graph file written by `export` (`mindspore.load`); run the result with `nn.GraphCell`.
 
+    Args:
+        file_name: path.
+        dec_key, dec_mode: key and mode of an encrypted file, as given to `export`.
+
     Raises:
-        ValueError: the file does not exist or has another format.
+        ValueError: the file does not exist, has another format, does not open with the key, or an
+            option that is not offered.
     """
-    del kwargs
+    check_options("load", **kwargs)
+    secret = secret_of("load", "dec", dec_key, dec_mode)
     if not isinstance(file_name, (str, os.PathLike)):
         raise ArgumentError(f"load: got file_name={file_name!r}; wanted a path")
     path = os.fspath(file_name)
-    found = _checkpoint_file.read(path, False)
+    found = _checkpoint_file.read(path, False, secret)
     text, about = found.pop(_GRAPH, None), found.pop(_FORM, None)
     if not isinstance(text, str) or not isinstance(about, str):
         raise CheckpointError(
             f"load: {path!r} holds no graph; wanted a file of duograph.export (load_checkpoint "
             "reads weights alone)"
         )
-    form = json.loads(about)
-    if form.get("version") != _VERSION:
-        raise CheckpointError(
-            f"load: {path!r} has version {form.get('version')!r} of the format; this duograph "
-            f"reads {_VERSION}"
-        )
-    graph = verify(parse(text))
-    if [k for _, k in form["order"]] and len(form["order"]) != graph.n_params:
-        raise CheckpointError(f"load: {path!r} is damaged: its graph does not fit its arguments")
-    weights = {
-        name: Parameter(Tensor(found[name]), name=name, requires_grad=trained)
-        for name, trained in form["weights"]
-    }
+    try:
+        graph = parse(text)
+        _refuse_foreign_ops(graph)
+        form = read_form(about, verify(graph), found)
+        weights = {
+            name: Parameter(Tensor(found[name]), name=name, requires_grad=trained)
+            for name, trained in form["weights"]
+        }
+    except ValueError as error:
+        raise CheckpointError(f"load: {path!r} cannot be read: {error}") from None
     return ExportedGraph(graph, form, weights)
+
+
+def _refuse_foreign_ops(graph: Graph) -> None:
+    """Raise GraphError if a graph holds nodes that `export` never writes.
+
+    Passes make regions, which are not checked like other nodes; the others run Python.
+    """
+    for node in _nodes(graph, set(), calls=True):
+        if node.op.name in ("region", "host_call", "random_state"):
+            raise GraphError(f"{node.op.name}: got a node that no exported graph has")
 
 
 def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -229,7 +265,7 @@ def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[
             )
         writes.append((index[id(v)], i))
     form = {
-        "version": _VERSION, "name": name, "order": order, "weights": trained, "writes": writes,
+        "version": VERSION, "name": name, "order": order, "weights": trained, "writes": writes,
         "results": _encoded(program.template),
     }  # fmt: skip
     return form, weights
@@ -252,22 +288,8 @@ def _encoded(template: Any) -> dict[str, Any]:
     )
 
 
-def _decoded(encoded: dict[str, Any], results: Sequence[Any]) -> Any:
-    """Rebuild nested result containers from the JSON description of their structure."""
-    ((kind, inner),) = encoded.items()
-    if kind == "result":
-        return results[inner]
-    if kind == "tuple":
-        return tuple(_decoded(v, results) for v in inner)
-    if kind == "list":
-        return [_decoded(v, results) for v in inner]
-    if kind == "dict":
-        return {k: _decoded(v, results) for k, v in inner.items()}
-    return inner
-
-
-def _nodes(graph: Graph, seen: set[int]) -> Iterator[GraphNode]:
-    """Yield the nodes of a graph and its subgraphs, without the nodes that only call subgraphs."""
+def _nodes(graph: Graph, seen: set[int], calls: bool = False) -> Iterator[GraphNode]:
+    """Yield the nodes of a graph and its subgraphs; those that call subgraphs only with `calls`."""
     if id(graph) in seen:
         return
     seen.add(id(graph))
@@ -276,10 +298,10 @@ def _nodes(graph: Graph, seen: set[int]) -> Iterator[GraphNode]:
         inner += [
             v.graph for v in node.attributes.values() if isinstance(v, NamedGraph) and v.graph
         ]
-        if not inner:
+        if calls or not inner:
             yield node
         for g in inner:
-            yield from _nodes(g, seen)
+            yield from _nodes(g, seen, calls)
 
 
 def _location(node: GraphNode) -> str:

@@ -113,8 +113,9 @@ class GridDevice:
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
 
     def matmul(self, problem: Matmul) -> Launch | None:
-        """Return the launch of a matmul kernel special to this device; None: use the common
-        kernels.
+        """Return the launch of a matmul kernel special to this device, or None.
+
+        None means that the common kernels are used.
 
         Convolutions call it too; their operands compute the offset of each element.
         """
@@ -137,6 +138,10 @@ class GridDevice:
     ) -> np.ndarray[Any, Any]:
         """Copy a device buffer to a host array, after all kernels launched before have run."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
+
+    def nbytes(self, handle: Handle) -> int | None:
+        """Return the bytes behind a handle, as `Backend.nbytes` does."""
+        return None
 
     def synchronize(self) -> None:
         """Wait until all kernels launched so far have run."""

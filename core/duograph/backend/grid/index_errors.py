@@ -22,11 +22,11 @@ from ..protocol import Handle
 
 __all__ = ["LABELS", "RECORD", "SIZE", "IndexRecord", "number_of"]
 
-# In the place of an axis: the indices are labels, of which no negative ones count from the end.
+# Stands for the axis of an index that is a label; negative labels do not count from the end.
 LABELS = -1
 # The number of the record among the buffers of a launch.
 RECORD = -1
-# Its int64 words.
+# The number of int64 words of the record.
 SIZE = 3
 
 # The end of a message that is raised later than the call.
@@ -67,9 +67,7 @@ class IndexRecord:
         clear(handle)
 
     def watching(self, run: Callable[..., None]) -> Callable[..., None]:
-        """Wrap a kernel's launcher, so that the host later checks whether an index was out of
-        range.
-        """
+        """Wrap a kernel's launcher so that the host later checks for an index out of range."""
 
         def watched(*handles: Handle) -> None:
             run(*handles)

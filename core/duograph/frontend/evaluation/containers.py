@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar, NeedsValue, number_of
+from ...nn.cell import Cell
 from ...tensor import Tensor
 from ...types import INT
 from ..state.evaluation import Evaluation
@@ -23,13 +24,20 @@ from .branches import select
 from .dispatch import call
 from .host import append_effect, run_on_host, with_item
 from .native import native
-from .outside import ask, check_made_here, defer, is_live, is_outside, special_method
+from .outside import as_key, ask, check_made_here, defer, is_live, is_outside, special_method
 
 MUTATORS = {
     "append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update",
     "setdefault", "popitem", "add", "discard", "__setitem__", "__delitem__", "__iadd__",
     "__imul__", "__ior__", "__iand__", "__isub__", "__ixor__",
     "difference_update", "intersection_update", "symmetric_difference_update",
+}  # fmt: skip
+
+
+# Methods that return a new object: a copy, a view or an iterator.
+_MAKERS = {
+    "copy", "fromkeys", "keys", "values", "items", "__iter__", "__reversed__", "union",
+    "intersection", "difference", "symmetric_difference",
 }  # fmt: skip
 
 
@@ -43,6 +51,8 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     if isinstance(owner, Tensor):
         return native(ev, operator.getitem, (owner, _tensor_index(ev, index)), {})
+    if isinstance(owner, Cell):
+        ev.captures.members(owner)
     ev.copies.observe(owner)
     if isinstance(owner, (list, tuple, str)) and isinstance(index, (Tensor, GraphScalar)):
         return _select_item(ev, owner, index)
@@ -54,12 +64,15 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     method = special_method(ev, owner, "__getitem__")
     if method is not None:
         return call(ev, method, (owner, index), {})
+    if isinstance(owner, dict):
+        as_key(ev, index)
     if is_outside(ev, owner):
         return _get_outside_item(ev, owner, index)
     if depends_on_graph(index):
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     found = owner[index]
-    if isinstance(found, np.ndarray) or (isinstance(index, slice) and type(found) is list):
+    viewed = isinstance(owner, np.ndarray) and isinstance(found, np.ndarray)
+    if viewed or (isinstance(index, slice) and type(found) is list):
         ev.owned.add(found, (owner,))
     return found
 
@@ -166,6 +179,8 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
         if isinstance(index, (Tensor, GraphScalar)) and isinstance(owner, list):
             _set_selected_item(ev, owner, index, value)
             return
+        if type(owner) is dict:
+            as_key(ev, index)
         container_method(ev, owner, "__setitem__", (index, value), {})
     elif special_method(ev, owner, "__setitem__") is not None:
         call(ev, type(owner).__setitem__, (owner, index, value), {})
@@ -186,7 +201,7 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
 
 
 def _change_made_here(ev: Evaluation, function: Value, owner: Value, *args: Value) -> None:
-    """Change an object that evaluated code made, such as a `deque`, while compiling."""
+    """Run `function(owner, *args)`, which changes an object that evaluated code made, at once."""
     check_made_here(ev, owner, function.__name__)
     function(owner, *args)
 
@@ -238,6 +253,19 @@ def check_changeable(ev: Evaluation, owner: Value) -> None:
             f"{type(owner).__name__}: got a change of one of two {type(owner).__name__}s, chosen "
             "by a condition on a Tensor; copy it in both branches"
         )
+    if id(owner) in ev.owned.kept:
+        raise UnsupportedSyntaxError(
+            f"{type(owner).__name__}: got a change inside jit of a container that an object from "
+            "outside already holds",
+            construct="Call",
+            remedy="Change it first, then store it",
+        )
+    if id(owner) in ev.copies.read_only:
+        raise UnsupportedSyntaxError(
+            "setattr: got a change of the `__dict__` of an object from outside inside jit",
+            construct="setattr",
+            remedy="Assign the attributes themselves",
+        )
     kind = "dict" if isinstance(owner, dict) else "set" if isinstance(owner, set) else "list"
     ev.journal.touch(kind, owner)
 
@@ -269,10 +297,10 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
     if name not in MUTATORS:
         ev.copies.observe(owner)
         found = method(*args, **kwargs)
-        return ev.owned.add(found) if name in ("copy", "fromkeys") else found
+        return ev.owned.add(found) if name in _MAKERS else found
     check_changeable(ev, owner)
     outside: Value = ev.copies.originals.get(id(owner))
-    if hasattr(outside, "value"):  # one of the arguments
+    if hasattr(outside, "value"):  # a list or dict argument of the call
         append_effect(
             ev,
             lambda o, a, k: getattr(o, name)(*a, **k),

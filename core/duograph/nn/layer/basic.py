@@ -13,6 +13,7 @@ from ... import ops
 from ...common.initializer import HeUniform, Uniform, initializer
 from ...dtype import as_dtype, float32
 from ...errors import ArgumentError, ShapeError
+from ...option_checks import check_options, warn_unused
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
@@ -220,7 +221,6 @@ class Identity(Cell):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        del args, kwargs
 
     def construct(self, x: Any) -> Any:
         return x
@@ -306,10 +306,12 @@ class Dropout(Cell):
         self, keep_prob: float = 0.5, p: float | None = None, dtype: DTypeLike = float32
     ) -> None:
         super().__init__()
-        del dtype
+        check_options("nn.Dropout", dtype=dtype if dtype is not float32 else "float32")
         self.p = p
         self.keep_prob = keep_prob
         if p is not None:
+            if keep_prob != 0.5:
+                warn_unused("nn.Dropout", "keep_prob")
             self._drop = _check.in_range("Dropout", "p", p, 0, 1, open_high=True)
         else:
             self._drop = 1.0 - _check.in_range(
