@@ -119,7 +119,8 @@ def set_context(**kwargs: Any) -> None:
         deterministic: ``"ON"`` or ``"OFF"``; results never depend on load here, so both do the
         same.
         debug: check the graph after every pass, what gradient rules return, and what kernels
-            return: their results have memory of their own, of the right size.
+            return: their results have memory of their own, of the right size. The first use of a
+            gradient rule that a user or a plugin registered is compared with finite differences.
         check_bprop: refuse a gradient of another dtype than its input from a Cell's own `bprop`.
         max_call_depth: how deep a compiled function may call itself on Tensors; at most 1000.
         host_fallback: what an op without a kernel does: ``"backend"`` (as the backend declares),

@@ -16,6 +16,7 @@ DuographError
 ├── UnsupportedOpError (NotImplementedError, RuntimeError)  no kernel, no decomposition, no fallback
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
 ├── GradientError (RuntimeError)       no gradient, or an invalid one from a rule
+│   └── MissingRuleError               an op without a rule
 ├── GraphError (ValueError)            a malformed graph, or text of one
 ├── RecursionDepthError (RecursionError) unbounded recursion of compiled functions
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
@@ -110,6 +111,16 @@ class GradientError(DuographError, RuntimeError):
     """Raised if a gradient does not exist, or a gradient rule returned an invalid one."""
 
 
+class MissingRuleError(GradientError):
+    """Error: a gradient reached an op that has no rule for it."""
+
+    def __init__(self, op: str) -> None:
+        super().__init__(
+            f"{op}: has no gradient rule; register one with bprop_getters.register, or wrap the "
+            f"operand in ops.stop_gradient"
+        )
+
+
 class GraphError(DuographError, ValueError):
     """Raised if a graph, or the printed form of a graph, is malformed."""
 
@@ -159,9 +170,11 @@ class CaptureError(DuographError, RuntimeError):
 
 
 class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
-    """Raised if code compiled at level STRICT calls a method that needs a Tensor's data on the
-    host.
-    """
+    """Raised if code compiled at STRICT calls a method that needs a Tensor's data on the host."""
+
+
+class StrictDeviceError(UnsupportedSyntaxError, DeviceError):
+    """Error: a function compiled for one device uses another one."""
 
 
 class RecursionDepthError(DuographError, RecursionError):

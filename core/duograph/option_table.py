@@ -340,7 +340,14 @@ _LAYERS = (
     *_rows(MOOT, "nn.Dropout", ("dtype", "the result has the dtype of the input", "ms.float16",
                                 "float32")),
     *_rows(MOOT, "nn.SyncBatchNorm", ("process_groups", _ONE, "[[0]]")),
-    *_rows(MOOT, "nn.DistributedGradReducer", ("", _ONE)),
+    *_rows(MOOT, "nn.DistributedGradReducer", ("degree", _ONE, "4")),
+    *_rows(
+        WORKS, "nn.DistributedGradReducer",
+        ("parameters", "the gradients of one device are their own mean", "[]"),
+        ("mean", "the gradients of one device are their own mean", "True"),
+        ("fusion_type", "the gradients of one device are their own mean", "2", 1),
+        ("group", "every group is this one process", "'g'", ""),
+    ),
     *_rows(MOOT, "nn.Conv2dBnAct", ("after_fake", "layers are never quantised", "False", True)),
     *_rows(MOOT, "nn.DenseBnAct", ("after_fake", "layers are never quantised", "False", True)),
     *_rows(

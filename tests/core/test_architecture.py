@@ -38,7 +38,7 @@ LAYERS = [
     # families of ops whose gradients are Python functions, what uses these, and the package itself
     ("ops.matrix_svd", "ops.state", "ops.loss_primitives", "ops.higher_order", "ops.norms",
      "ops.nn_functions", "ops.normalization", "ops.normalization_primitives", "ops.attention",
-     "ops.attention_functions",
+     "ops.attention_functions", "ops.transfers",
      "ops.reduction_primitives", "ops.stubs", "ops.__init__"),
     ("passes",),
     ("nn", "dataset", "amp", "communication"),

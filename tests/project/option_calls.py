@@ -78,7 +78,7 @@ CALLS = {
     "nn.Identity": "nn.Identity({})(x)",
     "nn.Dropout": "nn.Dropout(p=0.5, {})",
     "nn.SyncBatchNorm": "nn.SyncBatchNorm(2, {})",
-    "nn.DistributedGradReducer": "nn.DistributedGradReducer([])",
+    "nn.DistributedGradReducer": "nn.DistributedGradReducer(**{'parameters': [], **dict({})})",
     "nn.Conv2dBnAct": "nn.Conv2dBnAct(1, 1, 1, {})",
     "nn.DenseBnAct": "nn.DenseBnAct(1, 1, {})",
     "nn.TimeDistributed": "nn.TimeDistributed(net, 1, {})(ops.ones((1, 3, 2)))",

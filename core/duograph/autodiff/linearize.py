@@ -30,7 +30,7 @@ from .partition import Linearized
 from .subgraphs import Ids
 from .sweep import Sweep
 
-__all__ = ["Linearized", "linearize"]
+__all__ = ["NUMBER_FOR_OP", "Linearized", "linearize"]
 
 
 def linearize(
@@ -96,9 +96,7 @@ class Joint:
         single: bool,
         span: SourceSpan | None,
     ) -> tuple[int, ...]:
-        """Append a node with known result types to the forward graph; return the ids of its
-        results.
-        """
+        """Append a node with known result types to the forward graph; return its results' ids."""
         builder = self.builder
         first = len(builder.types)
         builder.types.extend(types)
@@ -107,8 +105,9 @@ class Joint:
         return results
 
     def inline(self, graph: Graph, params: Sequence[int], span: SourceSpan | None) -> list[int]:
-        """Append another graph's nodes, applied to `params`, to the forward graph; return output
-        ids.
+        """Append another graph's nodes, applied to `params`, to the forward graph.
+
+        Returns the ids of the other graph's outputs in the forward graph.
 
         Composite ops on active values are replaced by their bodies.
         """
@@ -143,8 +142,7 @@ class Joint:
     def _expanded(
         self, graph: Graph, node: GraphNode, operands: Ids, span: SourceSpan | None
     ) -> list[int]:
-        """Append the ops of a composite op's body to the forward graph; return the ids of its
-        results.
+        """Append a composite op's body to the forward graph; return the ids of its results.
 
         An operand that the body uses several times gets an alias, so that its cotangents are first
         summed
@@ -189,6 +187,8 @@ class Joint:
 
 # Calls of Python that return a string, or a tensor object that only host code receives.
 _WITHOUT_GRADIENT = {"format", "join", "str", "repr", "tensor object"}
+# The call that reads a number for a function of the framework, which makes a tensor of it.
+NUMBER_FOR_OP = "a number for an op"
 
 
 def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
@@ -198,6 +198,8 @@ def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
     """
     if node.attributes["run"].name in _WITHOUT_GRADIENT:
         return False
+    if node.attributes["run"].name == NUMBER_FOR_OP:
+        return True
     found = [types[r] for r in node.results]
     return any(t is OBJECT or (isinstance(t, TensorType) and t.dtype.kind in "fc") for t in found)
 

@@ -21,7 +21,7 @@ import pluggy
 from .. import context
 from .._locks import new_lock
 from ..errors import BackendError, BackendUnavailable, DeviceError
-from ..runtime_state import runtime_state
+from ..runtime_state import runtime_state, thread_state
 from ..types import Device
 from . import hookspecs
 from .plugin_checks import backend_problem, checked_specs, error_text, shown_value
@@ -384,8 +384,11 @@ def backend(name: str) -> Backend:
 def current_device() -> Device:
     """Return the device on which ops on host data run.
 
-    That is device_target, else DUOGRAPH_DEVICE, else the available backend of highest priority.
+    That is what `thread_device` chose for this thread, else device_target, else DUOGRAPH_DEVICE,
+    else the available backend of highest priority.
     """
+    if thread_state.device is not None:
+        return thread_state.device
     target = context.settings.device_target
     if target is None:
         return _default_device()

@@ -22,6 +22,10 @@ from .options import JitConfig
 __all__ = ["jit", "ms_function"]
 
 
+# MindSpore's names of its runtimes, which leave the device to the arguments.
+_ANY_BACKEND = ("", "ms_backend", "GE")
+
+
 def jit(
     function: Value = None,
     *,
@@ -44,7 +48,9 @@ def jit(
         jit_level: "O0", "O1" or "O2"; "" is the default of the backend.
         dynamic: 0 or 1; has no meaning here: each shape is compiled once, on its own.
         fullgraph: refuse what only Python can run, as `jit_syntax_level="STRICT"` does.
-        backend: a device_target, "ms_backend" or "GE"; the device of the arguments decides.
+        backend: the device_target, such as "CPU", on which the function runs: arguments without a
+            device go there, arguments on another device are refused. With "", "ms_backend" or "GE"
+            the device of the arguments decides.
         jit_config: a JitConfig or a dictionary of its options; those given here go before.
         input_signature: Tensors whose shapes (None is any) and dtypes the arguments must have.
 
@@ -70,8 +76,10 @@ def jit(
     config = given.but(jit_level, syntax)
     strict = True if fullgraph else None
 
+    device = "" if backend in _ANY_BACKEND else backend
+
     def decorate(f: Value) -> Value:
-        return _compiled(f, config, strict, input_signature)
+        return _compiled(f, config, strict, input_signature, device)
 
     return decorate if function is None else decorate(function)
 
@@ -83,7 +91,7 @@ def _check_options(
     backend: object,
     options: Mapping[str, object],
 ) -> None:
-    """Raise ArgumentError or ArgumentValueError for an option that `jit` does not take."""
+    """Raise ArgumentError or ArgumentValueError if an option passed to `jit` is not valid."""
     if capture_mode not in ("ast", "bytecode", "trace"):
         raise ArgumentValueError(
             f"jit: got capture_mode={capture_mode!r}; wanted 'ast', 'bytecode' or 'trace'"
@@ -94,9 +102,9 @@ def _check_options(
         raise ArgumentValueError(f"jit: got dynamic={dynamic!r}; wanted 0 or 1")
     if not isinstance(backend, str):
         raise ArgumentError(f"jit: got backend={backend!r}; wanted a string")
-    if backend not in ("", "ms_backend", "GE"):
+    if backend not in _ANY_BACKEND:
         try:
-            registry.canonical(backend)
+            registry.canonical(backend.partition(":")[0])
         except DeviceError as error:
             raise ArgumentValueError(
                 f'jit: got backend={backend!r}; wanted "ms_backend", "GE" or a device_target. '
@@ -111,10 +119,12 @@ def _check_options(
     check_options("jit", capture_mode=capture_mode, dynamic=dynamic, **options)
 
 
-def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature: Value) -> Value:
+def _compiled(
+    f: Value, config: JitConfig, strict: bool | None, input_signature: Value, backend: str
+) -> Value:
     """Wrap a function, method or callable object in a JitFunction; mark a Cell as compiled."""
     if isinstance(f, JitFunction):
-        return f
+        return f if backend in ("", f._backend) else f.with_backend(backend)
     if isinstance(f, type):
         raise ArgumentError(
             f"jit: got the class {f.__name__}; wanted a function, a method or a Cell: decorate its "
@@ -126,7 +136,7 @@ def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature:
         made = (
             inner
             if isinstance(inner, JitFunction)
-            else JitFunction(inner, config, strict, input_signature)
+            else JitFunction(inner, config, strict, input_signature, backend=backend)
         )
         return types.MethodType(made, f.__self__)
     if isinstance(f, Cell):
@@ -134,12 +144,12 @@ def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature:
         if cell._jit_config is not None and config == JitConfig():
             config = cell._jit_config
         declared = signature_of(cell) if input_signature is None else input_signature
-        made = JitFunction(type(cell).construct, config, strict, declared, target=cell)
+        made = JitFunction(type(cell).construct, config, strict, declared, cell, backend)
         cell.__dict__["_compiled"] = made
         cell.__dict__["_plain"] = False
         return cell
     if isinstance(f, (staticmethod, classmethod)):
-        return type(f)(_compiled(f.__func__, config, strict, input_signature))
+        return type(f)(_compiled(f.__func__, config, strict, input_signature, backend))
     if not callable(f):
         raise ArgumentError(f"jit: got {type(f).__name__}; wanted a function, a method or a Cell")
     if not isinstance(f, types.FunctionType):
@@ -147,12 +157,12 @@ def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature:
         if isinstance(f, functools.partial) or inspect.isfunction(
             getattr(method, "function", method)
         ):
-            return JitFunction(f, config, strict, input_signature, target=f)
+            return JitFunction(f, config, strict, input_signature, f, backend)
         raise ArgumentError(
             f"jit: got {getattr(f, '__name__', type(f).__name__)}, which has no Python source; "
             "wanted a Python function"
         )
-    return JitFunction(f, config, strict, input_signature)
+    return JitFunction(f, config, strict, input_signature, backend=backend)
 
 
 def ms_function(

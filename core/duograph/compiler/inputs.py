@@ -13,6 +13,7 @@ import numpy as np
 
 from ..backend import registry
 from ..backend.plugin_checks import to_device
+from ..errors import DeviceError
 from ..frontend.types import Value
 from ..placement import commit
 from ..tensor import Tensor
@@ -67,4 +68,9 @@ def read_input(
         return held
     if held._type.device is None:
         commit(held, device)
+    elif held._type.device is not device:
+        raise DeviceError(
+            f"jit: got {name!r} on {held._type.device} in a function that was compiled for "
+            f'{device}; wanted all on one device: move it with move_to("{device}")'
+        )
     return held._buf

@@ -368,8 +368,7 @@ class MnistDataset(_Source):
 
 
 class Cifar10Dataset(_Source):
-    """Small colour images from the binary or Python files of CIFAR-10
-    (`mindspore.dataset.Cifar10Dataset`).
+    """Small colour images of CIFAR-10, binary or Python files (`mindspore.dataset.Cifar10Dataset`).
 
     Columns: image, uint8 (32, 32, 3); label, uint32 ().
 

@@ -12,12 +12,13 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from ..backend import registry
 from ..dtype import DType, promote_scalar, scalar_dtype
 from ..errors import ArgumentError
 from ..op import Op
 from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
-from ..types import HostType, TensorType, ValueType
+from ..types import Device, HostType, TensorType, ValueType
 from .basic_ops import cast_to, constant, fill
 from .control import HostConstant, host_constant, to_tensor
 from .graph import Attributes, FrozenArray, Graph, GraphNode, SourceSpan
@@ -40,7 +41,13 @@ class GraphTensor(Tensor):
             "but no data. A gradient rule or a composite op may not look at values"
         )
 
-    numpy = asnumpy
+    numpy = _values = asnumpy
+
+    @property
+    def device(self) -> str:
+        """The device that the graph will run on; where that is open, the current one."""
+        found = self._builder.device
+        return repr(registry.current_device() if found is None else found)
 
     def _rebind(self, other: Tensor) -> None:
         """Make this graph tensor refer to another graph value, as an in-place write does."""
@@ -66,9 +73,11 @@ class GraphBuilder:
         staged: whether Python source is being evaluated; eager tensors are then inputs of the
             graph.
         span: the source location that new nodes get.
+        device: where the graph will run, if that is known.
     """
 
     staged = False
+    device: Device | None = None
 
     def __init__(self) -> None:
         self.types: list[ValueType] = []
@@ -122,9 +131,7 @@ class GraphBuilder:
         target._builder = value._builder
 
     def host(self, value: object) -> Any:
-        """Return a symbolic Python value unchanged; append any other object to the graph as a
-        constant.
-        """
+        """Return a symbolic Python value unchanged; append other objects as constants."""
         if isinstance(value, HostValue):
             if value._builder is not self:
                 raise ArgumentError(
@@ -134,8 +141,7 @@ class GraphBuilder:
         return self.append(host_constant, (), {"value": HostConstant(value)})
 
     def operand(self, value: object, like: DType | None) -> GraphTensor | None:
-        """Convert an operand of an op call (tensor, number, array) to a graph value; None stays
-        None.
+        """Convert an op call's operand (tensor, number, array) to a graph value; None stays None.
 
         A Python number takes the dtype `like` if that can hold numbers of its kind.
         """
@@ -174,8 +180,9 @@ class GraphBuilder:
     # ---- nodes --------------------------------------------------------------------------------
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        """Append an op call, with the casts that type promotion requires; return its result or
-        results.
+        """Append an op call, with the casts that type promotion requires; return its results.
+
+        A single result is not in a tuple.
         """
         first = op.promote_from  # operands before it, such as a condition, lend numbers no dtype
         like = next((x._type.dtype for x in operands[first:] if isinstance(x, Tensor)), None)
@@ -223,9 +230,7 @@ class GraphBuilder:
         return self.tensor(first) if single else tuple([self.tensor(i) for i in ids])
 
     def inline(self, graph: Graph, values: Sequence[GraphValue]) -> list[Any]:
-        """Append the nodes of another graph with given values as its parameters; return its
-        outputs.
-        """
+        """Append the nodes of another graph, applied to given values; return its outputs."""
         number: dict[int | None, int] = dict(enumerate(v._id for v in values))
         types = self.types
         for node in graph.nodes:

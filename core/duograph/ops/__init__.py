@@ -96,6 +96,7 @@ from . import (
     state,
     statistics,
     tensor_types,
+    transfers,
     trigonometry,
     value_sizes,
 )
@@ -183,6 +184,7 @@ FAMILIES = (
     rolling,
     repeating,
     tensor_types,
+    transfers,
     value_sizes,
     segments,
     slicing,

@@ -6,7 +6,7 @@ Users call them; other families use `as_index` and `beside` for index operands. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from ..dtype import DType, DTypeLike, as_dtype, bool_, float32, int32, int64, pr
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..ir.builder import GraphTensor
 from ..op import op
+from ..op_signature import NewAxis, Number
 from ..placement import commit
-from ..tensor import Tensor
+from ..tensor import Tensor, is_recorded
 from . import powers
 from .arguments import Number, Scalar, ints_of
 from .axes import axis_of
@@ -26,7 +27,7 @@ from .creation import fill as fill_by
 from .logic import select_by
 from .methods import tensor_method
 from .primitive import primitive
-from .shape_primitives import reshape_to
+from .shape_primitives import broadcast_to, reshape_to
 from .shaping import spread
 
 __all__ = [
@@ -145,9 +146,27 @@ def full(
         >>> ms.ops.full((2,), 0.5)
         Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e-01,  5.00000000e-01])
     """
+    repeated = _repeated(fill_value, lambda: sizes_of("full", size), dtype)
+    if repeated is not None:
+        return repeated
     value, own = number_and_dtype("full", fill_value)
     found = own if dtype is None else as_dtype(dtype)
     return fill_by(sizes_of("full", size), converted_number(value, found), found)
+
+
+def _repeated(
+    value: object, shape: Callable[[], tuple[int, ...]], dtype: DTypeLike | None
+) -> Tensor | None:
+    """Return a tensor of one value that a derivative records or a graph computes; else None.
+
+    Gradients flow to the value, unless the result is of integers.
+    """
+    if not isinstance(value, Tensor) or value.size != 1:
+        return None
+    found = value.dtype if dtype is None else as_dtype(dtype)
+    if found.kind not in "fc" or not (is_recorded(value) or isinstance(value, GraphTensor)):
+        return None
+    return broadcast_to(reshape_to(cast_to(value, found), ()), shape())
 
 
 def number_and_dtype(name: str, value: object) -> tuple[Any, DType]:
@@ -162,7 +181,7 @@ def number_and_dtype(name: str, value: object) -> tuple[Any, DType]:
 
 
 @op(differentiable=False)
-def full_like(input: Tensor, value: object, dtype: DType):
+def full_like(input: Tensor, value: Number, dtype: DType):
     """A tensor of one value with the shape of another (`mindspore.ops.full_like`).
 
     Args:
@@ -181,6 +200,9 @@ def full_like(input: Tensor, value: object, dtype: DType):
 @full_like.normaliser
 def _(input: Tensor, fill_value: Tensor | Scalar, *, dtype: DTypeLike | None = None):
     found = input.dtype if dtype is None else as_dtype(dtype)
+    repeated = _repeated(fill_value, lambda: input.shape, found)
+    if repeated is not None:
+        return repeated
     value = converted_number(number_and_dtype("full_like", fill_value)[0], found)
     return (input, value, found)
 
@@ -273,7 +295,7 @@ def fills(x: Tensor, value: Tensor | Scalar) -> Tensor:
 
 
 @op(name="new_full", differentiable=False)
-def new_full_by(input: Tensor, shape: Sequence[int], value: object, dtype: DType):
+def new_full_by(input: Tensor, shape: Sequence[int], value: Number, dtype: DType):
     """Composite op: a tensor of `shape` filled with `value`, on the device of `input`."""
     return fill_by(shape, value, dtype)
 
@@ -310,6 +332,9 @@ def _tensor_new_full(
     dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Return a tensor of another shape filled with one value, in this tensor's dtype by default."""
+    repeated = _repeated(fill_value, lambda: sizes_of("new_full", size), dtype or self.dtype)
+    if repeated is not None:
+        return repeated
     return _filled(self, "new_full", size, number_and_dtype("new_full", fill_value)[0], dtype)
 
 
@@ -357,7 +382,7 @@ def _(n: int, m: int | None = None, dtype: DTypeLike | None = None):
 
 
 @op(name="one_hot_mask", differentiable=False)
-def one_hot_mask(indices: Tensor, depth: int, axis: int):
+def one_hot_mask(indices: Tensor, depth: int, axis: NewAxis):
     """Composite op: True where the position along a new axis of size `depth` equals the index."""
     shape = indices.shape
     wide = shape[:axis] + (depth,) + shape[axis:]
@@ -366,7 +391,7 @@ def one_hot_mask(indices: Tensor, depth: int, axis: int):
 
 
 @op(differentiable=False)
-def one_hot(indices: Tensor, depth: int, axis: int, on: object, off: object, dtype: DType):
+def one_hot(indices: Tensor, depth: int, axis: NewAxis, on: Number, off: Number, dtype: DType):
     """`on_value` where the number along a new axis is the index, `off_value` elsewhere
     (`mindspore.ops.one_hot`).
 

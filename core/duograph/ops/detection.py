@@ -224,7 +224,7 @@ def check_valid(bboxes: Tensor, img_metas: Tensor) -> Tensor:
     return (x1 >= 0) & (y1 >= 0) & (x2 <= width) & (y2 <= height)
 
 
-@op(host=True, differentiable=False)
+@op(host=True)
 def nms_with_mask(bboxes: Tensor, iou_threshold: float):
     """Greedy non-maximum suppression of (n, 5) boxes with scores, on the host.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import random_state
 from ..dtype import DTypeLike, as_dtype, float32
-from ..errors import ArgumentValueError, DTypeError, ShapeError
+from ..errors import ArgumentValueError, DTypeError, MissingRuleError, ShapeError
 from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
@@ -23,7 +23,7 @@ from .creation import cast_to, fill
 from .elementwise import neg
 from .exponential import exp, log
 from .logic import bitwise_and, logical_and, logical_not, logical_or, select_by
-from .movement import slice_by
+from .movement import slice_by, stop_gradient
 from .powers import sqrt
 from .random import drawn_shape, fraction, random_bits, random_uniform, shape_of, take_state, u32
 from .shape_primitives import broadcast_to, reshape_to
@@ -88,7 +88,7 @@ def laplace(
 _GAMMA_ROUNDS = 8
 
 
-@op(differentiable=False)
+@op()
 def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
     """Composite op: random numbers of gamma distributions of scale 1 (Marsaglia, Tsang 2000).
 
@@ -121,6 +121,11 @@ def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
         done = taken if done is None else logical_or(done, taken)
     boost = exp(log(1.0 - row(3 * _GAMMA_ROUNDS)) / select_by(small, a, fill((), 1.0, float32)))
     return select_by(small, found * boost, found)
+
+
+@random_gamma_by.bprop
+def _(state, alpha, out, dout, shape):
+    raise MissingRuleError("random_gamma")
 
 
 def gamma(
@@ -177,6 +182,8 @@ def random_poisson(
 ) -> Tensor:
     """Poisson numbers (`mindspore.ops.random_poisson`), drawn on the host.
 
+    They are whole numbers; their gradient by `rate` is zero by definition.
+
     Args:
         shape: leading shape; that of `rate` is appended.
         rate: Tensor of means.
@@ -191,7 +198,7 @@ def random_poisson(
         >>> ms.ops.random_poisson((3,), ms.Tensor([1.0, 2.0])).shape
         (3, 2)
     """
-    mean = (rate if isinstance(rate, Tensor) else Tensor(rate, float32)).asnumpy()
+    mean = stop_gradient(rate if isinstance(rate, Tensor) else Tensor(rate, float32)).asnumpy()
     if (mean < 0).any():
         raise ArgumentValueError(
             f"random_poisson: got a negative rate {mean.min()}; wanted 0 or more"

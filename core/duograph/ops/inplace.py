@@ -113,8 +113,7 @@ def _tensor_zero_(self: Tensor) -> Tensor:
 @tensor_method("fill_")
 def _tensor_fill_(self: Tensor, value: Tensor | int | float | bool) -> Tensor:
     """Set every element to `value`, a number or 0-d tensor, in place; returns the tensor."""
-    number = value.item() if isinstance(value, Tensor) else value
-    return write(self, full_like(self, number, self.dtype), "fill_")
+    return write(self, full_like.public(self, value), "fill_")
 
 
 @tensor_method("copy_")

@@ -10,6 +10,7 @@ from ..dtype import FLOATING, int32
 from ..errors import ArgumentValueError, DTypeError, ProbabilityError, ShapeError
 from ..ir.builder import GraphTensor
 from ..op import NO_GRAD, op
+from ..op_signature import Axis
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from . import elementwise
@@ -231,7 +232,7 @@ def cross_entropy_with_probabilities(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None,
-    axis: int,
+    axis: Axis,
     reduction: str,
     smoothing: float,
 ):
@@ -427,8 +428,13 @@ def _(logits, labels, weight, out, dout, reduction):
 
     d_logits = unbroadcast(factor * (logits - labels) / variance, logits)
     tiny = 1e-12 if logits.dtype.itemsize > 2 else 1e-7
-    odds = log(maximum(1.0 - logits, tiny)) - log(maximum(logits, tiny))
-    return d_logits, unbroadcast(factor * odds, labels), NO_GRAD
+    positive, negative = log(maximum(logits, tiny)), log(maximum(1.0 - logits, tiny))
+    d_labels = unbroadcast(factor * (negative - positive), labels)
+    if weight is None:
+        return d_logits, d_labels, NO_GRAD
+    loss = neg(labels * positive + (1.0 - labels) * negative)
+    d_weight = unbroadcast(broadcast_to(scale, logits.shape) * loss, weight)
+    return d_logits, d_labels, cast_to(d_weight, weight.dtype)
 
 
 @op(name="bce_with_logits", dtypes=FLOATING)

@@ -61,12 +61,13 @@ class _Form(Primitive):
         except TypeError as error:
             raise ArgumentError(f"{type(self).__name__}: {error}") from None
         bound.apply_defaults()
-        self._given = dict(bound.arguments)
-        for key, value in self._given.items():
+        self._given = list(bound.arguments)
+        for key, value in bound.arguments.items():
             setattr(self, key, value)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        return type(self)._function(*args, **self._given, **kwargs)
+        given = {key: getattr(self, key) for key in self._given}
+        return type(self)._function(*args, **given, **kwargs)
 
 
 _REQUIRED = inspect.Parameter.empty

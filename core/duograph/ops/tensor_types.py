@@ -53,6 +53,8 @@ def scalar_to_tensor(input_x: bool | int | float | complex, dtype: DTypeLike = f
         >>> ms.ops.scalar_to_tensor(1, ms.int32)
         Tensor(shape=[], dtype=Int32, value= 1)
     """
+    if isinstance(input_x, Tensor):
+        return cast(input_x, dtype).reshape(())
     return Tensor(number_and_dtype("scalar_to_tensor", input_x)[0], dtype)
 
 

@@ -63,8 +63,9 @@ class DatasetHelper:
 
 
 def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -> Cell:
-    """Return the network unchanged: datasets need no connection
-    (`mindspore.train.connect_network_with_dataset`).
+    """Return the network unchanged (`mindspore.train.connect_network_with_dataset`).
+
+    Datasets need no connection.
     """
     return network
 

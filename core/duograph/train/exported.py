@@ -77,9 +77,7 @@ class ExportedGraph:
         return self._run(tuple(weights), tuple(inputs))
 
     def replayed(self, weights: tuple[Any, ...], inputs: tuple[Any, ...]) -> Any:
-        """Interpret the loaded graph's nodes eagerly or, inside jit, append copies to the outer
-        graph.
-        """
+        """Interpret the loaded graph's nodes eagerly or, inside jit, append copies of them."""
         values = [(inputs if kind == "arg" else weights)[k] for kind, k in self._form["order"]]
         builder: Any = staged_builder()
         if builder is None:

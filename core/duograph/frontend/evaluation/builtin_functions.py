@@ -25,19 +25,19 @@ from ...tensor import Tensor
 from ...tensor import tensor as _tensor_function
 from ...types import BOOL, FLOAT, INT
 from ..state.evaluation import Evaluation
-from ..state.journal import MISSING
 from ..types import Flag, Value
 from ..values.nested import depends_on_graph
 from ..values.ranges import GraphRange
 from .attributes import delete_attribute, get_attribute, set_attribute
 from .branches import select
 from .dispatch import call, replaces
-from .host import append_effect, run_on_host
+from .host import append_effect, host_number, run_on_host
 from .iteration import iterate, pairs_of
 from .native import native
 from .outside import ask, check_made_here, defer, is_live, is_outside, settle, special_method
 from .printing import print_values
 from .truth import as_python_bool, either, negated, truth
+from .variables import read_missing
 
 _CLASSES = {INT: int, FLOAT: float, BOOL: bool}
 
@@ -46,7 +46,7 @@ _CLASSES = {INT: int, FLOAT: float, BOOL: bool}
 
 
 def _number(kind: Value) -> Callable[..., Value]:
-    """Return a function that traces a call of `int`, `float` or `bool` in compiled code."""
+    """Return the replacement, in compiled code, of Python's `int`, `float` or `bool`."""
     python = _CLASSES[kind]
 
     def convert(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
@@ -67,7 +67,7 @@ def _number(kind: Value) -> Callable[..., Value]:
                         "of several elements is ambiguous, wanted one element (use .any(), .all() "
                         "or an index)"
                     )
-                return number_of(x, kind)
+                return host_number(ev, x, kind)
             if kind is BOOL and not isinstance(x, (int, float, str)):
                 return truth(ev, x)
         return python(*args, **kwargs)
@@ -114,7 +114,7 @@ def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
 
 
 def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
-    """Return a function that traces a call of `max` or `min` in compiled code."""
+    """Return the replacement, in compiled code, of Python's `max` or `min`."""
 
     def find(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if kwargs.get("key") is None and not (set(kwargs) - {"key", "default"}):
@@ -249,10 +249,11 @@ def _getattr(ev: Evaluation, owner: Value, name: Value, *default: Value) -> Valu
     if not default:
         return get_attribute(ev, owner, name)
     try:
-        return get_attribute(ev, owner, name)
+        with ev.journal.catching():
+            return get_attribute(ev, owner, name)
     except AttributeError:
         if not isinstance(owner, (Tensor, HostValue)):
-            ev.captures.add("attribute", owner, name, MISSING, f"{type(owner).__name__}.{name}")
+            read_missing(ev, "attribute", owner, name, f"{type(owner).__name__}.{name}")
         return default[0]
 
 
@@ -298,7 +299,7 @@ def _callable(ev: Evaluation, x: Value) -> bool:
 
 
 def _container(python: Value) -> Callable[..., Value]:
-    """Return a function that traces a call of list, tuple, set, frozenset or dict."""
+    """Return the replacement, in compiled code, of `list`, `tuple`, `set` or the like."""
 
     def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], GraphObject):
@@ -361,7 +362,8 @@ def _next(ev: Evaluation, items: Value, *default: Value) -> Value:
     method = special_method(ev, items, "__next__")
     if method is not None:
         try:
-            return call(ev, method, (items,), {})
+            with ev.journal.catching():
+                return call(ev, method, (items,), {})
         except StopIteration:
             if default:
                 return default[0]
@@ -408,8 +410,14 @@ def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
 # ---- strings and printing -----------------------------------------------------------------------
 
 
+_TEXT_METHODS: dict[Value, tuple[str, ...]] = {
+    str: ("__str__", "__repr__"), repr: ("__repr__",), ascii: ("__repr__",),
+    format: ("__format__", "__str__", "__repr__"),
+}  # fmt: skip
+
+
 def _text(python: Callable[..., Value]) -> Callable[..., Value]:
-    """Return a function that traces a call of `str`, `repr`, `format` or `ascii`."""
+    """Return the replacement, in compiled code, of `str`, `repr`, `format` or `ascii`."""
 
     def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if depends_on_graph(args) or depends_on_graph(kwargs):
@@ -421,11 +429,11 @@ def _text(python: Callable[..., Value]) -> Callable[..., Value]:
                     remedy="Use print(x), or jit_syntax_level=LAX",
                 )
             return run_on_host(ev, python, args, kwargs, python.__name__)
-        if len(args) == 1 and not kwargs:
-            for name in ("__str__", "__repr__") if python is str else ("__repr__",):
+        if args and not kwargs:
+            for name in _TEXT_METHODS[python]:
                 method = special_method(ev, args[0], name)
-                if method is not None:
-                    return call(ev, method, args, {})
+                if method is not None and (name == "__format__" or args[1:] in ((), ("",))):
+                    return call(ev, method, args if name == "__format__" else args[:1], {})
         if not settle(ev, (args, kwargs)):
             return run_on_host(ev, python, args, kwargs, python.__name__)
         return native(ev, python, args, kwargs)
@@ -499,9 +507,10 @@ _REFUSED = {
 
 
 def _python_only(name: str) -> Callable[..., Value]:
-    """Return a function that refuses a built-in call, or appends a node that runs it in Python.
+    """Return the replacement of a built-in function that the compiler cannot translate.
 
-    STRICT refuses all calls; LAX refuses those that need the caller's frame.
+    At STRICT it refuses the call; otherwise it appends a node that makes the call in Python. A
+    function that needs the caller's frame is always refused.
     """
     python = getattr(builtins, name)
 

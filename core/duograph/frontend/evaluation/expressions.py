@@ -22,7 +22,6 @@ from .dispatch import call, evaluate, syntax
 from .functions import function_from_syntax
 from .host import run_on_host
 from .iteration import is_iterable, iterate, pairs_of
-from .native import native
 from .operators import condition
 from .spans import begin_node
 from .targets import assign, mangled
@@ -228,7 +227,9 @@ def _formatted(ev: Evaluation, frame: Frame, node: ast.FormattedValue) -> Value:
 
     if depends_on_graph(value) or depends_on_graph(spec):
         return run_on_host(ev, text, (value, spec), {}, "format")
-    return native(ev, text, (value, spec), {})
+    if convert is not None:
+        value = call(ev, convert, (value,), {})
+    return call(ev, format, (value, spec), {})
 
 
 @syntax(ast.Starred)

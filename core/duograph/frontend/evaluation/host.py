@@ -6,17 +6,22 @@ evaluation call both for code that only Python can run. Nodes keep program order
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 
+import numpy as np
+
+from ...autodiff.linearize import NUMBER_FOR_OP
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call
-from ...ir.values import HostValue
+from ...ir.values import HostValue, number_of
 from ...runtime.source_spans import mark_source
-from ...tensor import Tensor
-from ...types import OBJECT
+from ...tensor import MAKERS, Tensor
+from ...types import FLOAT, OBJECT, HostType
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
+from ..values.kinds import IMMUTABLE
 from ..values.nested import sequence_like
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
 from .spans import call_spans
@@ -32,14 +37,21 @@ class Operand:
 
 
 def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: bool = False) -> Value:
-    """Replace graph values in nested arguments by `Operand`s; append the values to `found`.
+    """Return a host call's arguments with graph values replaced by `Operand` placeholders.
 
     A tensor from outside that the function has written is a graph value too.
 
     Args:
+        value: the arguments, nested in lists, tuples and dicts.
+        found: receives the graph values; `Operand(i)` stands for item i.
         objects: Python code will keep the arguments, so that a tensor must be the one object that
             represents it at run time (see `object_of`).
     """
+    outside = ev.copies.originals.get(id(value))
+    if outside is not None and isinstance(value, (list, dict, set, tuple)):
+        if not hasattr(outside, "value"):
+            return Held(outside)
+        value = outside.value()  # an argument
     if objects and isinstance(value, Tensor):
         made = object_of(ev, value)
         if made is None:
@@ -58,10 +70,19 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
     if hasattr(type(value), "as_python"):
         return value.as_python()
     if type(value) in (tuple, list) or hasattr(value, "_fields"):
+        if objects and not isinstance(value, tuple):
+            ev.owned.kept.add(id(value))
         items = [take_operands(ev, v, found, objects) for v in value]
         return sequence_like(value, items)
     if type(value) is dict:
+        if objects:
+            ev.owned.kept.add(id(value))
         return {k: take_operands(ev, v, found, objects) for k, v in value.items()}
+    if objects and type(value) is set:
+        ev.owned.kept.add(id(value))
+        return _NewSet(value)
+    if objects and id(value) in ev.owned.objects:
+        refuse_keeping(value)
     if type(value) is slice:
         return slice(
             *[take_operands(ev, v, found, objects) for v in (value.start, value.stop, value.step)]
@@ -70,7 +91,7 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
 
 
 def object_of(ev: Evaluation, tensor: Value) -> Value:
-    """Return the graph value of the Tensor object that represents a tensor at run time.
+    """Return the graph value of the Python Tensor object that stands for a tensor at run time.
 
     All writes in place to the tensor must reach the same object, wherever Python code stored it.
     Returns None if `tensor` itself is that object.
@@ -114,6 +135,35 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
     return made
 
 
+class Held:
+    """Placeholder in a host call's nested arguments for a container from outside, passed itself.
+
+    The container has received the changes that precede the call.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class _NewSet(frozenset[Value]):
+    """A set made while compiling, of which each host call gets a new copy."""
+
+
+def refuse_keeping(value: Value) -> None:
+    """Raise if Python code would keep an object that was made once, while compiling."""
+    kind = type(value)
+    constant = isinstance(value, IMMUTABLE) and kind is not types.ModuleType
+    if constant or isinstance(value, (np.ndarray, types.MethodType, types.BuiltinFunctionType)):
+        return
+    raise UnsupportedSyntaxError(
+        f"setattr: got a {kind.__name__} made inside jit, to be kept by an object from outside",
+        construct="Call",
+        remedy="Make it outside the compiled function, or use a list, a dict or a Tensor",
+    )
+
+
 def write_through(ev: Evaluation, tensor: Value) -> None:
     """Append a node that stores a tensor's value in its run-time Tensor object, if it has one."""
     if id(tensor) in ev.host_objects or id(tensor) in ev.inputs.locations:
@@ -124,6 +174,8 @@ def with_operands(nested: Value, values: Value) -> Value:
     """Return nested arguments of a host call with each `Operand` replaced by its value."""
     if isinstance(nested, Operand):
         return values[nested.index]
+    if isinstance(nested, Held):
+        return nested.value
     if isinstance(nested, Snapshot):
         return nested.array.copy()
     if type(nested) in (tuple, list) or hasattr(nested, "_fields"):
@@ -131,6 +183,8 @@ def with_operands(nested: Value, values: Value) -> Value:
         return sequence_like(nested, items)
     if type(nested) is dict:
         return {k: with_operands(v, values) for k, v in nested.items()}
+    if type(nested) is _NewSet:
+        return set(nested)
     if type(nested) is slice:
         return slice(*[with_operands(v, values) for v in (nested.start, nested.stop, nested.step)])
     return nested
@@ -189,8 +243,19 @@ def run_on_host(
     return out[0] if len(types) == 1 else out
 
 
+def host_number(ev: Evaluation, x: Tensor, kind: HostType) -> Value:
+    """Return a tensor's value as a number of the graph, which is a constant of every derivative.
+
+    Where a function of the framework asks, a derivative by the tensor is refused instead.
+    """
+    frames = ev.calls.frames
+    if kind is FLOAT and frames and frames[-1].globals.get("__name__", "").startswith(MAKERS):
+        return run_on_host(ev, float, (x,), {}, NUMBER_FOR_OP, (FLOAT,))
+    return number_of(x, kind)
+
+
 def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
-    """Return the in-place tensor changes that a host call must make before its Python code.
+    """Return the in-place tensor changes that Python code of a host call must see.
 
     Appends the values to `found`, the operands of the call.
 
@@ -226,6 +291,8 @@ def append_effect(
     """
     found: list[Value] = []
     nested = take_operands(ev, args, found, objects)
+    if objects:
+        nested = with_snapshots(ev, nested)
     commits = take_writes(ev, found) if commit else []
     spans = call_spans(ev)
 

@@ -62,7 +62,7 @@ def _changing_first() -> frozenset[Value]:
 
 
 class Snapshot:
-    """A copy, for a host call, of an array that was made at compile time."""
+    """An array made at compile time; each run of a host call gets a new copy of it."""
 
     __slots__ = ("array",)
 

@@ -34,7 +34,7 @@ _PLAIN = {bool, int, float, complex, str, bytes, type(None)}
 
 
 class Raised:
-    """The error with which a question was answered, such as the KeyError of a missing key."""
+    """Wraps an error that a question about an outside object raised, in place of an answer."""
 
     __slots__ = ("error",)
 
@@ -43,7 +43,7 @@ class Raised:
 
 
 def answer(function: Callable[..., Value], args: tuple[Value, ...]) -> Value:
-    """Return `function(*args)`, or the error that it raises as a `Raised`."""
+    """Return `function(*args)`; if the call raises an error, return it wrapped in `Raised`."""
     try:
         return function(*args)
     except Exception as error:  # noqa: BLE001  (of the user's object: the answer to the question)
@@ -125,7 +125,11 @@ class Capture:
         return compare(self.value if was is MISSING else was, now)
 
     def concerns(self, changed: Mapping[int, Value]) -> bool:
-        """Return whether the capture reads one of the objects `changed`, given by id."""
+        """Return whether a capture depends on one of some objects that have changed.
+
+        Args:
+            changed: the objects by id.
+        """
         if self.kind == "answer":
             return any(id(x) in changed for x in self.name)
         return id(self.owner) in changed
@@ -153,7 +157,7 @@ class Capture:
 
 
 # Classes of the standard library whose objects nothing can change, compared by `==`.
-VALUE_TYPES = (
+VALUE_TYPES: tuple[type, ...] = (
     datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, decimal.Decimal,
     fractions.Fraction, pathlib.PurePath, range, slice, uuid.UUID, np.dtype,
 )  # fmt: skip
@@ -192,7 +196,7 @@ def same(old: Value, new: Value) -> bool:
 
 
 def same_answer(old: Value, new: Value) -> bool:
-    """Return whether two answers to one question agree; new lists, dicts and sets by content."""
+    """Return whether two results of one function agree; new lists, dicts and sets by content."""
     kind = type(old)
     if kind is type(new):
         if kind in (list, tuple):
@@ -284,15 +288,21 @@ class Captures:
         Args:
             value: the bound method; None for a special method, which no attribute can hide.
         """
-        label = f"{type(owner).__name__}.{name}"
-        for cls in type(owner).__mro__:
-            if name in vars(cls):
-                if not is_framework(cls.__module__) and not is_host(cls.__module__):
-                    self.add("method", cls, name, vars(cls)[name], label)
-                    self.class_of(owner)
-                    if value is not None:  # an attribute of the object would come first
-                        self.add("attribute", owner, name, value, label)
-                return
+        if self.class_attribute(type(owner), name):
+            self.class_of(owner)
+            if value is not None:  # an attribute of the object would come first
+                self.add("attribute", owner, name, value, f"{type(owner).__name__}.{name}")
+
+    def class_attribute(self, kind: type, name: str) -> bool:
+        """Record an attribute of a user's class for the guards; return whether there is one."""
+        for cls in kind.__mro__:
+            found = vars(cls).get(name, MISSING)
+            user = not is_framework(cls.__module__) and not is_host(cls.__module__)
+            if user and cls is not object:
+                self.add("method", cls, name, found, f"{cls.__name__}.{name}")
+            if found is not MISSING:
+                return user
+        return False
 
     def class_of(self, owner: Value) -> None:
         """Record the class of an object for the guards, because `__class__` can be assigned."""

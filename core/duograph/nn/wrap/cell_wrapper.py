@@ -12,7 +12,7 @@ from ... import ops
 from ...autodiff.transforms import GradOperation, value_and_grad
 from ...dtype import float16, float32
 from ...errors import ArgumentError
-from ...option_table import warn_moot
+from ...option_table import check_options
 from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
 from ..cell import Cell
@@ -266,7 +266,7 @@ class DistributedGradReducer(Cell):
         group: str = "",
     ) -> None:
         super().__init__(auto_prefix=False)
-        warn_moot("nn.DistributedGradReducer")
+        check_options("nn.DistributedGradReducer", degree=degree)
 
     def construct(self, grads: Any) -> Any:
         return grads

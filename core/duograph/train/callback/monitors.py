@@ -425,8 +425,9 @@ class LambdaCallback(Callback):
 
 
 class SummaryCollector(Callback):
-    """Accepted for scripts that write summaries; writes nothing, and one warning says so
-    (`mindspore.train.SummaryCollector`).
+    """Accepted for scripts that write summaries (`mindspore.train.SummaryCollector`).
+
+    Writes nothing; one warning says so.
     """
 
     def __init__(self, summary_dir: str, *args: Any, **kwargs: Any) -> None:
