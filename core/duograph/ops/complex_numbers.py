@@ -312,6 +312,11 @@ def _(z):  # the parts of tanh(y + ix), exchanged
     return complex(x, y)
 
 
+def _with_sign(x: Tensor, size: Tensor) -> Tensor:
+    """Return the non-negative `size` with the sign of `x`; that of a zero names a branch."""
+    return select(logical_or(x < 0, true_divide(1, x) < 0), neg(size), size)
+
+
 def _atan_parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Return the real and imaginary part of atan(x + iy)."""
     a, b = abs(x), abs(y)
@@ -330,8 +335,8 @@ def _atan_parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     across = select(large, far, across)
     defined = nan == nan
     return (
-        select(defined, signed(x, turn), nan),
-        select(defined, signed(y, across), nan),
+        select(defined, _with_sign(x, turn), nan),
+        select(defined, _with_sign(y, across), nan),
     )
 
 
@@ -356,8 +361,7 @@ def _asinh_parts(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     near = select(large, 1, w)
     near = near + true_divide(near * near, 1 + sqrt(near * near + 1))
     out = select(large, log(w) + 0.6931471805599453, log1p(near))
-    below = logical_or(y < 0, true_divide(1, y) < 0)
-    return signed(x, real(out)), select(below, neg(imag(out)), imag(out))
+    return _with_sign(x, real(out)), _with_sign(y, imag(out))
 
 
 @_of_complex(asinh)
@@ -369,5 +373,4 @@ def _(z):
 def _(z):  # the parts of asinh(y + ix), exchanged
     x, y = real(z), imag(z)
     across, turn = _asinh_parts(abs(y), x)
-    below = logical_or(y < 0, true_divide(1, y) < 0)
-    return complex(turn, select(below, neg(across), across))
+    return complex(turn, _with_sign(y, across))

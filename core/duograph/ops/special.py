@@ -100,7 +100,9 @@ def _(x):
     value = (z - 0.5) * (log(z) - 1) - 0.5 + _HALF_LOG_2PI + series * r - log(product)
     pole = logical_and(x <= 0, floor(x) == x)
     turn = abs(select(pole, 0.5, x - floor(x + 0.5)))  # |sin(pi x)| has period 1
-    reflected = math.log(math.pi) - log(sin(turn * math.pi)) - value
+    tiny = turn < 1e-9  # where pi times a subnormal number would have few digits
+    sine = log(select(tiny, turn, sin(turn * math.pi)))
+    reflected = select(tiny, 0.0, math.log(math.pi)) - sine - value
     value = select(positive, value, select(pole, float("inf"), reflected))
     return select(infinite, float("inf"), value)
 
