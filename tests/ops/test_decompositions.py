@@ -83,14 +83,15 @@ def check(found, wanted, dtype, ulps, floor=0.0):
 
 
 # Bounds in units of the last place, and the size below which errors are relative to that size. An
-# exponential or a power multiplies the error of its argument by the argument.
+# exponential or a power multiplies the error of its argument by the argument; beyond 4, tan has the
+# error of a cosine near its roots.
 UNARY = {
     "abs": (0, 0), "neg": (0, 0), "sign": (0, 0), "square": (1, 0), "reciprocal": (1, 0),
     "isfinite": (0, 0), "isinf": (0, 0), "isnan": (0, 0), "ceil": (0, 0), "trunc": (0, 0),
     "exp2": (150, 0), "expm1": (8, 0), "log1p": (8, 0), "log2": (8, 0), "log10": (8, 0),
-    "cos": (4, 0.25), "tan": (16, 0.25), "asin": (8, 0), "acos": (8, 0.25), "atan": (8, 0),
+    "cos": (8, 0.25), "tan": (6000, 0.25), "asin": (8, 0), "acos": (8, 0.25), "atan": (8, 0),
     "sinh": (8, 0), "cosh": (200, 0), "tanh": (8, 0), "asinh": (8, 0), "acosh": (8, 0),
-    "atanh": (8, 0), "erf": (8, 0), "erfc": (200, 0), "lgamma": (16, 0.5), "rsqrt": (4, 0),
+    "atanh": (8, 0), "erf": (8, 0), "erfc": (200, 0), "lgamma": (32, 1), "rsqrt": (4, 0),
     "sigmoid": (200, 0), "gelu": (32, 0.125),
 }  # fmt: skip
 BINARY = {

@@ -101,8 +101,8 @@ def _(x):
     pole = logical_and(x <= 0, floor(x) == x)
     turn = abs(select(pole, 0.5, x - floor(x + 0.5)))  # |sin(pi x)| has period 1
     tiny = turn < 1e-9  # where pi times a subnormal number would have few digits
-    sine = log(select(tiny, turn, sin(turn * math.pi)))
-    reflected = select(tiny, 0.0, math.log(math.pi)) - sine - value
+    sine = select(tiny, log(turn) + math.log(math.pi), log(sin(turn * math.pi)))
+    reflected = math.log(math.pi) - sine - value
     value = select(positive, value, select(pole, float("inf"), reflected))
     return select(infinite, float("inf"), value)
 
