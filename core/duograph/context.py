@@ -16,7 +16,8 @@ from typing import Any
 
 from ._locks import new_lock
 from .errors import ArgumentValueError
-from .option_table import MOOT, REFUSED, check_options, defaults_of, warn_once
+from .option_checks import check_options, warn_unused
+from .option_table import MOOT, REFUSED, defaults_of
 from .runtime_state import runtime_state
 
 __all__ = [
@@ -216,7 +217,7 @@ def _check(key: str, value: Any) -> Any:
                 f"set_context: got max_call_depth={value!r}; wanted an int from 1 to {MOST_CALLS}"
             )
         if value > MOST_CALLS:
-            warn_once("set_context", key, f"at most {MOST_CALLS} calls fit on the stack")
+            warn_unused("set_context", key, f"is {MOST_CALLS} at most, which is used")
         return min(value, MOST_CALLS)
     if key == "save_graphs_path":
         if not isinstance(value, str) or not value:

@@ -20,7 +20,7 @@ from .backend.plugin_checks import from_device
 from .dtype import DType, as_dtype, float32
 from .errors import ArgumentError, ArgumentValueError, DTypeError, GradientError, ShapeError
 from .host_arrays import Array, array_of, python_number, shape_tuple
-from .option_table import check_options
+from .option_checks import check_options
 from .placement import commit, commit_lock, device_of, materialise, release, watched
 from .runtime_state import runtime_state, staged_builder, thread_state
 from .tensor_printing import tensor_text

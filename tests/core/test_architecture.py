@@ -21,7 +21,8 @@ CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 # The import order of docs/architecture.md. A module may import from its own row and from the rows
 # above it. The longest dotted prefix of a module's name that has an entry decides its row.
 LAYERS = [
-    ("_locks", "dtype", "errors", "option_table", "runtime_state", "context", "compat", "log"),
+    ("_locks", "dtype", "errors", "option_table", "option_checks", "runtime_state", "context",
+     "compat", "log"),
     ("types", "effects", "traits", "host_arrays", "tensor_printing"),
     ("backend",),
     ("op_signature",),
@@ -169,7 +170,7 @@ def test_imports_run_one_way() -> None:
 
 
 def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
-    """Strongly connected components of more than one module (Tarjan 1972)."""
+    """Return the strongly connected components of more than one module (Tarjan, 1972)."""
     number: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []

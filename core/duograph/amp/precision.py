@@ -13,7 +13,7 @@ from ..nn.layer import basic, conv, normalization
 from ..nn.optim.optimizer import Optimizer
 from ..nn.wrap.cell_wrapper import TrainOneStepCell, WithLossCell
 from ..nn.wrap.loss_scale import TrainOneStepWithLossScaleCell
-from ..option_table import check_options
+from ..option_checks import check_options
 from ..tensor import Tensor
 from .loss_scale_manager import DynamicLossScaleManager, LossScaleManager
 

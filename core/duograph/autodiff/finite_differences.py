@@ -144,7 +144,7 @@ def _compare(
 
 
 def _chosen(rng: np.random.Generator, shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield the indices of the elements to compare."""
+    """Yield the indices of the array elements whose gradient is compared: all, or a random part."""
     size = int(np.prod(shape))
     if size <= MOST_ELEMENTS:
         yield from np.ndindex(shape)
@@ -190,7 +190,13 @@ class _Slopes:
         return bool(np.max(bends) > 1e-11 * max(1.0, abs(self.here)))
 
     def at(self, k: int, index: tuple[int, ...], got: complex) -> tuple[complex, float]:
-        """Return the central difference by an element, and how far `got` is from the slopes."""
+        """Return the finite difference for one input element, and the error of a gradient there.
+
+        Args:
+            k: number of the input.
+            index: of the element in the input.
+            got: the gradient to judge, by how far it is from the one-sided and central slopes.
+        """
         real, far = self._along(k, index, 1.0, got.real)
         if self.inputs[k].dtype.kind != "c":
             return complex(real), far

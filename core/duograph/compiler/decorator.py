@@ -14,7 +14,8 @@ from ..backend import registry
 from ..errors import ArgumentError, ArgumentValueError, DeviceError
 from ..frontend.types import Value
 from ..nn.cell import Cell
-from ..option_table import check_options, options_of
+from ..option_checks import check_options
+from ..option_table import options_of
 from .function import JitFunction
 from .modes import signature_of
 from .options import JitConfig

@@ -14,7 +14,7 @@ from ..errors import ArgumentError, ArgumentValueError
 from ..frontend.types import Value
 from ..ir.values import kind_of
 from ..nn.cell import Cell
-from ..option_table import check_options, warn_moot
+from ..option_checks import check_options, warn_moot
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
 

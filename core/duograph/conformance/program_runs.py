@@ -259,7 +259,7 @@ def _called(
 
 
 def is_refused(program: Program, got: Sequence[Observation]) -> bool:
-    """Return whether compiled code refused the program with an error that it allows."""
+    """Return whether the compiled run failed with the error that the test program allows."""
     return bool(program.refused) and any(
         o.error is not None and re.search(program.refused, str(o.error[2])) for o in got
     )

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError
-from ..option_table import check_options
+from ..option_checks import check_options
 from . import config
 from .rows import (
     Array,

@@ -14,7 +14,7 @@ from typing import Any
 from ..context import PYNATIVE_MODE, settings
 from ..dtype import DType, bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
-from ..option_table import check_options, warn_moot
+from ..option_checks import check_options, warn_moot
 from ..parameter import Parameter, ParameterTuple
 from ..runtime_state import runtime_state
 from ..tensor import Tensor

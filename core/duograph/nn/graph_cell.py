@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..errors import ArgumentError, ArgumentValueError
-from ..option_table import check_options
+from ..option_checks import check_options
 from ..parameter import Parameter
 from ..tensor import Tensor
 from .cell import Cell

@@ -19,7 +19,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
 from ..ir.control import random_state as state_op
 from ..op import op
-from ..option_table import check_options
+from ..option_checks import check_options
 from ..placement import commit
 from ..random_state import Generator
 from ..runtime_state import staged_builder, thread_state
@@ -416,7 +416,8 @@ def randperm(
         >>> print(ms.ops.sort(ms.ops.randperm(4))[0])
         [0 1 2 3]
     """
-    check_options("ops.randperm", offset=offset)
+    if offset:
+        check_options("ops.randperm", offset=offset)
     (count,) = shape_of("randperm", n.item() if isinstance(n, Tensor) else n)
     return permutation(take_state(seed or None), count, as_dtype(dtype))
 

@@ -22,7 +22,7 @@ from ..errors import (
     RefusedError,
     ShapeError,
 )
-from ..option_table import check_options
+from ..option_checks import check_options
 from ..placement import commit
 from ..runtime_state import staged_builder
 from ..tensor import Tensor

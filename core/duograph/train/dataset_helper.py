@@ -12,7 +12,7 @@ from typing import Any
 from ..compiler import JitConfig, jit
 from ..errors import ArgumentValueError
 from ..nn.cell import Cell
-from ..option_table import check_options
+from ..option_checks import check_options, warn_unused
 from .model import batch_count, batches_of
 
 __all__ = ["DatasetHelper", "connect_network_with_dataset", "data_sink"]
@@ -94,6 +94,8 @@ def data_sink(
     """
     if jit_config is not None:
         fn = jit(fn, jit_config=jit_config, input_signature=input_signature)
+    elif input_signature is not None:
+        warn_unused("data_sink", "input_signature")
     if (
         isinstance(sink_size, bool)
         or not isinstance(sink_size, int)

@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import ArgumentError, ArgumentValueError, DuographError
 from ...nn import _check
 from ...nn.optim.optimizer import Optimizer
-from ...option_table import warn_moot
+from ...option_checks import warn_moot
 from ...parameter import Parameter
 from ...tensor import Tensor
 from ._callback import Callback, RunContext, RunParameters
