@@ -52,9 +52,11 @@ demo: setup
 
 test: lint unit $(FULL:%=full-%) $(QUICK:%=quick-%)
 
-# Compile every kernel of every dtype for every architecture; run the whole outside matrix.
+# Compile every kernel of every dtype for every architecture; run the whole outside matrix; differentiate every public
+# function.
 test-all: export DUOGRAPH_CUDA_FULL = 1
 test-all: export DUOGRAPH_OUTSIDE = full
+test-all: export DUOGRAPH_GRADIENTS = full
 test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) wheel-test
 
 lint: setup
