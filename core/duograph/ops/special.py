@@ -29,6 +29,11 @@ __all__ = ["digamma", "erfinv", "lgamma"]
 # suffice.
 _SHIFT = 6
 _HALF_LOG_2PI = 0.9189385332046727
+# Stirling's series in 1/z, highest power first; float32 takes the last three terms.
+_STIRLING = (
+    43867 / 244188, -3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360,
+    1 / 12,
+)  # fmt: skip
 
 # digamma has a root in (1, 2) and one between any two poles. Next to the two that lie nearest to 0
 # it is (x - root) times a polynomial, so no digit is lost; a root is a sum of three numbers, the
@@ -89,7 +94,10 @@ def _lgamma_of_number(x: float) -> float:
         return x
     if math.isinf(x) or (x <= 0 and x == math.floor(x)):
         return math.inf
-    return math.lgamma(x)
+    try:
+        return math.lgamma(x)
+    except OverflowError:  # beyond 2.5e305
+        return math.inf
 
 
 @lgamma.reference
@@ -110,21 +118,27 @@ def _(x, out, dout):
 
 @lgamma.decompose
 def _(x):
+    infinite = abs(x) == float("inf")
+    x = select(infinite, 1, x)
     positive = x > 0
     y = select(positive, x, 1 - x)
-    product: Any = y
+    small = y < 16  # the product of the recurrence would overflow for large arguments
+    product: Any = select(small, y, 1)
     for k in range(1, _SHIFT):
-        product = product * (y + k)
-    z = y + _SHIFT
-    series = (z - 0.5) * log(z) - z + _HALF_LOG_2PI
+        product = product * select(small, y + k, 1)
+    z = select(small, y + _SHIFT, y)
     r = true_divide(1, z)
-    series = series + r * (1 / 12 - r * r * (1 / 360 - r * r / 1260))
-    value = select(y > 1e8, y * (log(y) - 1), series - log(product))
+    series: Any = 0.0
+    for c in _STIRLING if x.dtype is float64 else _STIRLING[-3:]:
+        series = (series * r) * r + c
+    value = (z - 0.5) * (log(z) - 1) - 0.5 + _HALF_LOG_2PI + series * r - log(product)
     pole = logical_and(x <= 0, floor(x) == x)
-    reflected = math.log(math.pi) - log(abs(sin(select(pole, 0.5, x) * math.pi))) - value
+    turn = abs(select(pole, 0.5, x - floor(x + 0.5)))  # |sin(pi x)| has period 1
+    tiny = turn < 1e-9  # where pi times a subnormal number would have few digits
+    sine = select(tiny, log(turn) + math.log(math.pi), log(sin(turn * math.pi)))
+    reflected = math.log(math.pi) - sine - value
     value = select(positive, value, select(pole, float("inf"), reflected))
-    value = select(abs(x) == float("inf"), float("inf"), value)
-    return select(x == x, value, x)
+    return select(infinite, float("inf"), value)
 
 
 @op(method="digamma", primitive="Digamma", dtypes=FLOATING, promote="float", elementwise=True)
