@@ -51,6 +51,9 @@ def pytest_load_initial_conftests(
         help="test one dtype of each kind; test first derivatives and compiled code in one dtype",
     )
     group.addoption(
+        "--dtypes", metavar="NAMES", help="test only these dtypes, such as float16,complex64"
+    )
+    group.addoption(
         "--conformance-html", metavar="FILE", help="write the matrix of results to a web page"
     )
     group.addoption("--conformance-json", metavar="FILE", help="write every result to a JSON file")
@@ -87,12 +90,19 @@ def session_of(config: pytest.Config) -> Session:
         try:
             for required in filter(None, os.environ.get("DUOGRAPH_REQUIRE", "").split(",")):
                 registry.check_target(required.strip())
-            found = Session(_option(config, "--device"), bool(_option(config, "--quick")))
+            chosen = _option(config, "--dtypes")
+            found = Session(
+                _option(config, "--device"),
+                bool(_option(config, "--quick")),
+                chosen.split(",") if chosen else (),
+            )
             found.fuzz = _option(config, "--fuzz") or 0
             found.fuzz_seed = _option(config, "--fuzz-seed") or 0
             found.fuzz_level = _option(config, "--fuzz-level") or "O0"
         except DeviceError as error:
             raise pytest.UsageError(f"--device: {error}") from None
+        except DTypeError as error:
+            raise pytest.UsageError(f"--dtypes: {error}") from None
         config.stash[SESSION] = found
     return found
 

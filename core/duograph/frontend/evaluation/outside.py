@@ -392,6 +392,23 @@ def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
         )
 
 
+def as_key(ev: Evaluation, key: Value) -> Value:
+    """Return a key of a dict or item of a set after asking an outside object for its hash.
+
+    Raises:
+        NeedsValue: code of the user computes the hash or decides which keys are equal.
+    """
+    if is_outside(ev, key):
+        if special_method(ev, key, "__hash__") or special_method(ev, key, "__eq__"):
+            raise NeedsValue(
+                f"dict: got a key of {type(key).__name__}, whose own methods decide which keys are "
+                "equal; wanted a key of Python's classes"
+            )
+        if not isinstance(key, tuple):
+            ask(ev, hash, key)
+    return key
+
+
 def refuse_stream(ev: Evaluation, value: Value, what: str) -> None:
     """Raise NeedsValue if the items of a value are known only at run time, as an iterator's."""
     if is_live(ev, value):
