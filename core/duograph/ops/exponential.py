@@ -417,7 +417,14 @@ def logit(input: Tensor):
         >>> ms.ops.logit(ms.Tensor([0.1, 0.5]))
         Tensor(shape=[2], dtype=Float32, value= [-2.19722462e+00,  0.00000000e+00])
     """
-    return log(input / (1 - input))
+    # log1p of a quotient whose numerator is exact keeps the digits around the root, 1/2
+    rest = 1 - input
+    return select(input > 0.25, log1p((2 * input - 1) / rest), log(input / rest))
+
+
+@logit.bprop
+def _(x, out, dout):
+    return (true_divide(dout, x * (1 - x)),)
 
 
 @logit.normaliser

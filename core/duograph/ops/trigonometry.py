@@ -17,6 +17,7 @@ from .elementwise import abs, mul, neg, reciprocal, square, true_divide
 from .logic import logical_and, logical_or, select
 from .pointwise import conjugate
 from .powers import rsqrt, sqrt
+from .rounding import floor, rint
 from .shape_primitives import unbroadcast
 
 __all__ = [
@@ -325,7 +326,7 @@ def _(x, y):
     return select(x + y == x + y, angle, select(both, angle, x + y))
 
 
-@op(method="sinc", primitive="Sinc", dtypes=FLOATING, promote="float")
+@op(method="sinc", primitive="Sinc", dtypes=FLOATING, promote="float", elementwise=True)
 def sinc(input: Tensor):
     """``sin(pi x) / (pi x)``, 1 at zero (`mindspore.ops.sinc`).
 
@@ -340,15 +341,13 @@ def sinc(input: Tensor):
         >>> ms.ops.sinc(ms.Tensor([0.0, 0.5]))
         Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  6.36619747e-01])
     """
+    # the sine of the exact distance to the nearest whole number: sinc is 0 there
     zero = input == 0
-    angle = select(zero, 1, input) * math.pi
-    return select(zero, 1, sin(angle) / angle)
-
-
-@sinc.scalar
-def _(s, x):
-    angle = x * math.pi
-    return s.where(x == 0, 1, s.sin(angle) / angle)
+    x = select(zero, 1, input)
+    whole = rint(x)
+    odd = whole - 2 * floor(whole * 0.5)
+    sine = sin((x - whole) * math.pi) * (1 - 2 * odd)
+    return select(zero, 1, sine / (x * math.pi))
 
 
 @op(method="deg2rad", dtypes=FLOATING, promote="float", elementwise=True)
