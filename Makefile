@@ -12,7 +12,7 @@
 
 PYTHON ?= python3
 # How much of the conformance suite `make test` runs on each device; `make test-all` runs all of it.
-DEVICES ?= CPU:full InnerRing:quick Reference:quick Template:quick OpenCL:quick CUDA-emulated:quick
+DEVICES ?= CPU:full InnerRing:quick WideRing:quick Reference:quick Template:quick OpenCL:quick CUDA-emulated:quick
 # Devices that a machine may lack. A missing device is reported; it is a failure if DUOGRAPH_REQUIRE names it.
 OPTIONAL ?= OpenCL CUDA-emulated
 # Number of parallel test processes; auto means one per core.
@@ -53,9 +53,11 @@ demo: setup
 
 test: lint unit $(FULL:%=full-%) $(QUICK:%=quick-%)
 
-# Compile every kernel of every dtype for every architecture; run the whole outside matrix.
+# Compile every kernel of every dtype for every architecture; run the whole outside matrix; differentiate every public
+# function.
 test-all: export DUOGRAPH_CUDA_FULL = 1
 test-all: export DUOGRAPH_OUTSIDE = full
+test-all: export DUOGRAPH_GRADIENTS = full
 test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) wheel-test fuzz-files
 
 lint: setup
@@ -84,9 +86,12 @@ full-%: setup
 # Keeping OpenCL programs for later runs would make this run half as slow again.
 quick-OpenCL: export DUOGRAPH_CACHE_LIMIT = 0
 
+# What the wide ring has beyond the inner ring, in the results of every op.
+quick-WideRing: SAMPLE = --dtypes float16,bfloat16,float64,complex64,complex128 -k test_forward
+
 quick-%: setup
 	@absent=$$($(ABSENT)); if [ -n "$$absent" ]; then echo "left out: conformance on $*: $$absent"; else \
-	  set -x; $(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* --quick; fi
+	  set -x; $(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* --quick $(SAMPLE); fi
 
 N ?= 2000
 DEVICE ?= CPU
