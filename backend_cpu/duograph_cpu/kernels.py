@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from duograph.backend.prepared import Packing
-from duograph.errors import IndexRangeError, LabelRangeError
+from duograph.errors import ArgumentValueError, IndexRangeError, LabelRangeError
 
 from . import memory
 from ._native import ffi, lib
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 B = TypeVar("B", bound="Builder")
 
 KERNELS: dict[str, Builder] = {}
-# In the place of an axis: the indices are labels, of which no negative ones count from the end.
+# Stands for the axis of an index that is a label; negative labels do not count from the end.
 LABELS = -1
 # Ops whose kernels run an element-wise epilogue on each part of the result that is complete.
 EPILOGUE_OPS = frozenset({"matmul", "conv", "conv_channels_last"})
@@ -70,7 +70,11 @@ def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
 
 def plan(struct: str, **fields: object) -> CData:
     """Allocate a C struct with the constants of a kernel; return the pointer that owns it."""
-    return ffi.new(f"{struct} *", fields)
+    try:
+        return ffi.new(f"{struct} *", fields)
+    except OverflowError:
+        shown = ", ".join(f"{name}={value}" for name, value in fields.items())
+        raise ArgumentValueError(f"got {shown}; wanted numbers of 64 bits at most") from None
 
 
 def call(

@@ -12,9 +12,10 @@ import numpy as np
 from ..dtype import FLOATING, INEXACT
 from ..op import op
 from ..tensor import Tensor
-from .elementwise import mul, true_divide
+from .elementwise import mul, neg, true_divide
 from .logic import logical_and, logical_or, select
 from .pointwise import conjugate
+from .shape_primitives import unbroadcast
 
 __all__ = [
     "exp", "exp2", "expm1", "ldexp", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2",
@@ -125,10 +126,8 @@ def _(x, out, dout):
 @expm1.decompose
 def _(x):
     u = exp(x)
-    if x.dtype.is_complex:
-        return u - 1
     least = u - 1
-    middle = true_divide(mul(least, x), log(u))  # Kahan's method: the error of u cancels
+    middle = mul(least, true_divide(x, log(u)))  # Kahan's method: the error of u cancels
     return select(u == 1, x, select(logical_or(least == -1, u == float("inf")), least, middle))
 
 
@@ -195,9 +194,9 @@ def _(x, out, dout):
 @log1p.decompose
 def _(x):
     u = x + 1
-    if x.dtype.is_complex:
-        return log(u)
-    return select(u == 1, x, select(u == float("inf"), u, true_divide(mul(log(u), x), u - 1)))
+    # log(u) with a factor for the rounding of u; infinite only with x
+    nearly = mul(log(u), true_divide(x, select(u == float("inf"), 1, u - 1)))
+    return select(u == 1, x, select(u == float("inf"), u, nearly))
 
 
 @op(method="log2", dtypes=INEXACT, promote="float")
@@ -351,6 +350,18 @@ def logaddexp(input: Tensor, other: Tensor):
     return high + log1p(exp(gap))
 
 
+@logaddexp.bprop
+def _(x, y, out, dout):
+    by_x, by_y = _shares(x - y)
+    return unbroadcast(dout * by_x, x), unbroadcast(dout * by_y, y)
+
+
+def _shares(d: Tensor) -> tuple[Tensor, Tensor]:
+    """Return 1 / (1 + exp(-d)) and 1 / (1 + exp(d)): 1/2 each for NaN, from equal infinities."""
+    d = select(d == d, d, 0)
+    return true_divide(1, 1 + exp(neg(d))), true_divide(1, 1 + exp(d))
+
+
 @op(method="logaddexp2", dtypes=FLOATING, promote="float")
 def logaddexp2(input: Tensor, other: Tensor):
     """``log2(2**input + 2**other)`` without overflow (`mindspore.ops.logaddexp2`).
@@ -374,6 +385,12 @@ def logaddexp2(input: Tensor, other: Tensor):
     low = select(input >= other, other, input)
     gap = select(low == high, 0, low - high)
     return high + log1p(exp(gap * _LN2)) * (1 / _LN2)
+
+
+@logaddexp2.bprop
+def _(x, y, out, dout):
+    by_x, by_y = _shares((x - y) * _LN2)
+    return unbroadcast(dout * by_x, x), unbroadcast(dout * by_y, y)
 
 
 @logaddexp2.scalar
@@ -400,7 +417,14 @@ def logit(input: Tensor):
         >>> ms.ops.logit(ms.Tensor([0.1, 0.5]))
         Tensor(shape=[2], dtype=Float32, value= [-2.19722462e+00,  0.00000000e+00])
     """
-    return log(input / (1 - input))
+    # log1p of a quotient whose numerator is exact keeps the digits around the root, 1/2
+    rest = 1 - input
+    return select(input > 0.25, log1p((2 * input - 1) / rest), log(input / rest))
+
+
+@logit.bprop
+def _(x, out, dout):
+    return (true_divide(dout, x * (1 - x)),)
 
 
 @logit.normaliser

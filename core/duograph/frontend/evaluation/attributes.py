@@ -18,7 +18,6 @@ from ...nn.cell import Cell
 from ...parameter import Parameter
 from ...tensor import Tensor
 from ..libraries import is_framework, is_host, user_method
-from ..state.captures import is_heap_type
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING
 from ..types import Value
@@ -54,7 +53,11 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
             ev.captures.add("attribute", owner, name, found, f"{owner.name}.{name}", exact)
         return found
     if isinstance(owner, types.ModuleType):
-        value = _native(owner, name)
+        try:
+            value = _native(owner, name)
+        except AttributeError:
+            read_missing(ev, "item", vars(owner), name, _label(name, node))
+            raise
         if is_framework(owner.__name__) or (is_host(owner.__name__) and callable(value)):
             return value
         if name == "__dict__":
@@ -78,7 +81,14 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
     if isinstance(owner, types.CellType) and name == "cell_contents":
         return read_outside(ev, "cell", owner, None, owner.cell_contents, name)
     if isinstance(owner, type):
-        return _of_class(ev, owner, name, node)
+        users = not is_framework(owner.__module__) and not is_host(owner.__module__)
+        if users:
+            ev.captures.class_attribute(owner, name)
+            ev.captures.class_attribute(type(owner), name)
+        value = _native(owner, name)
+        if users and name in owner.__dict__ and not callable(value):
+            return _read_and_capture(ev, owner, name, value, node)
+        return value
     return _of_outside_object(ev, owner, name, node)
 
 
@@ -90,23 +100,6 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
             return _property(ev, owner, name)
         return ev.copies.imported(_native(owner, name), f"{type(owner).__name__}.{name}")
     return _native(owner, name)
-
-
-def _of_class(ev: Evaluation, owner: type, name: str, node: Value) -> Value:
-    """Return an attribute of a class, of a base or of its metaclass; a user's is captured."""
-    try:
-        value = _native(owner, name)
-    except AttributeError:
-        read_missing(ev, "attribute", owner, name, _label(name, node))
-        raise
-    if not is_heap_type(owner) or is_framework(owner.__module__) or is_host(owner.__module__):
-        return value
-    if name.startswith("__") and name not in vars(owner):
-        return value
-    if callable(value):
-        ev.captures.add("attribute", owner, name, value, _label(name, node))
-        return value
-    return _read_and_capture(ev, owner, name, value, node)
 
 
 def _of_super(ev: Evaluation, owner: super, name: str) -> Value:
@@ -138,6 +131,9 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         return _read_and_capture(ev, owner, name, held[name], node)
     if isinstance(found, functools.cached_property) and not is_framework(type(owner).__module__):
         ev.captures.method(owner, name, None)
+        if held is not None:
+            label = f"{type(owner).__name__}.{name}"
+            ev.captures.add("item", held, name, MISSING, label, exact=True)
         made = call(ev, found.func, (owner,), {})
         write_outside(ev, "attribute", owner, name, made, f"{type(owner).__name__}.{name}")
         return made

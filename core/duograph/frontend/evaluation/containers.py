@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar, NeedsValue, number_of
+from ...nn.cell import Cell
 from ...tensor import Tensor
 from ...types import INT
 from ..state.evaluation import Evaluation
@@ -23,7 +24,7 @@ from .branches import select
 from .dispatch import call
 from .host import append_effect, run_on_host, with_item
 from .native import native
-from .outside import ask, check_made_here, defer, is_live, is_outside, special_method
+from .outside import as_key, ask, check_made_here, defer, is_live, is_outside, special_method
 
 MUTATORS = {
     "append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update",
@@ -50,6 +51,8 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     if isinstance(owner, Tensor):
         return native(ev, operator.getitem, (owner, _tensor_index(ev, index)), {})
+    if isinstance(owner, Cell):
+        ev.captures.members(owner)
     ev.copies.observe(owner)
     if isinstance(owner, (list, tuple, str)) and isinstance(index, (Tensor, GraphScalar)):
         return _select_item(ev, owner, index)
@@ -61,6 +64,8 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     method = special_method(ev, owner, "__getitem__")
     if method is not None:
         return call(ev, method, (owner, index), {})
+    if isinstance(owner, dict):
+        as_key(ev, index)
     if is_outside(ev, owner):
         return _get_outside_item(ev, owner, index)
     if depends_on_graph(index):
@@ -174,6 +179,8 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
         if isinstance(index, (Tensor, GraphScalar)) and isinstance(owner, list):
             _set_selected_item(ev, owner, index, value)
             return
+        if type(owner) is dict:
+            as_key(ev, index)
         container_method(ev, owner, "__setitem__", (index, value), {})
     elif special_method(ev, owner, "__setitem__") is not None:
         call(ev, type(owner).__setitem__, (owner, index, value), {})
@@ -293,7 +300,7 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
         return ev.owned.add(found) if name in _MAKERS else found
     check_changeable(ev, owner)
     outside: Value = ev.copies.originals.get(id(owner))
-    if hasattr(outside, "value"):  # one of the arguments
+    if hasattr(outside, "value"):  # a list or dict argument of the call
         append_effect(
             ev,
             lambda o, a, k: getattr(o, name)(*a, **k),

@@ -109,9 +109,7 @@ def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
         function: a function of the `operator` module, a built-in function, or a method's function.
         args: the outside object, and constants.
     """
-    known: dict[int, Value] = {}
-    _collect(args, known)
-    if any(is_live(ev, x) or ev.outside.writes_to(x) for x in known.values()):
+    if any(_changes_inside(ev, x) for x in reachable(args).values()):
         return run_on_host(ev, function, args, {}, _name(function))
     found = answer(function, args)
     again = answer(function, args)
@@ -122,6 +120,12 @@ def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
     if isinstance(found, Raised):
         raise found.error
     return take_answer(ev, found, again, label)
+
+
+def _changes_inside(ev: Evaluation, value: Value) -> bool:
+    """Return whether the function changes an outside object before this point of the program."""
+    changed = id(value) in ev.outside.changed_containers
+    return changed or is_live(ev, value) or ev.outside.writes_to(value)
 
 
 def take_answer(ev: Evaluation, found: Value, again: Value, label: str) -> Value:
@@ -234,8 +238,7 @@ def owned_result(ev: Evaluation, found: Value, given: Value) -> Value:
     """
     if isinstance(found, (int, float, str, bool, type(None))):
         return found
-    known: dict[int, Value] = {}
-    _collect(given, known)
+    known = reachable(given)
     if id(found) in known:
         return _imported(ev, found, known)
     ev.owned.add(found, [x for x in known.values() if isinstance(x, np.ndarray)])
@@ -258,6 +261,13 @@ def _imported(ev: Evaluation, value: Value, known: dict[int, Value]) -> Value:
     return ev.copies.imported(value, f"a {type(value).__name__}")
 
 
+def reachable(value: Value) -> dict[int, Value]:
+    """Return an object and all that containers and attributes in it hold, by id."""
+    known: dict[int, Value] = {}
+    _collect(value, known)
+    return known
+
+
 def _collect(value: Value, known: dict[int, Value]) -> None:
     """Add an object and all that containers in it hold to `known`, by id."""
     if isinstance(value, (int, float, str, bool, type(None), HostValue)) or id(value) in known:
@@ -273,6 +283,9 @@ def _collect(value: Value, known: dict[int, Value]) -> None:
             _collect(v, known)
     elif isinstance(value, (types.BuiltinFunctionType, types.MethodType)):
         _collect(value.__self__, known)
+    elif not isinstance(value, (*IMMUTABLE, Cell)) and hasattr(value, "__dict__"):
+        for v in vars(value).values():
+            _collect(v, known)
 
 
 def _settle_array(ev: Evaluation, value: np.ndarray) -> bool:
@@ -291,10 +304,14 @@ def _settle_object(ev: Evaluation, value: Value, seen: set[int]) -> bool:
     if is_host(kind.__module__) and kind is not types.SimpleNamespace:
         return False
     for cls in kind.__mro__[:-1]:
-        for name in vars(cls):
+        for name, found in vars(cls).items():
             special = name.startswith("__") and name not in ("__init__", "__new__", "__post_init__")
             if special and user_method(value, name) is not None:
                 return False
+            if isinstance(found, property) or user_method(found, "__get__") is not None:
+                return False
+            if not special and not callable(found):
+                ev.captures.class_attribute(kind, name)
     ev.captures.class_of(value)
     names = list(getattr(value, "__dict__", ()))
     ev.captures.add("answer", _attribute_names, (value,), _attribute_names(value),
@@ -377,6 +394,23 @@ def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
             construct=name,
             remedy="Use a list or a dict, or move it out of the condition",
         )
+
+
+def as_key(ev: Evaluation, key: Value) -> Value:
+    """Return a key of a dict or item of a set after asking an outside object for its hash.
+
+    Raises:
+        NeedsValue: code of the user computes the hash or decides which keys are equal.
+    """
+    if is_outside(ev, key):
+        if special_method(ev, key, "__hash__") or special_method(ev, key, "__eq__"):
+            raise NeedsValue(
+                f"dict: got a key of {type(key).__name__}, whose own methods decide which keys are "
+                "equal; wanted a key of Python's classes"
+            )
+        if not isinstance(key, tuple):
+            ask(ev, hash, key)
+    return key
 
 
 def refuse_stream(ev: Evaluation, value: Value, what: str) -> None:

@@ -26,7 +26,7 @@ from .journal import MISSING
 
 __all__ = [
     "VALUE_TYPES", "Capture", "Captures", "Raised", "answer", "definition_of", "entries_of",
-    "has_hooks", "is_heap_type", "same", "same_answer",
+    "has_hooks", "same", "same_answer",
 ]  # fmt: skip
 
 _HEAP_TYPE = 1 << 9  # flag of a class that a `class` statement made
@@ -77,7 +77,7 @@ QUESTIONS: dict[str, Callable[[Value, Value], Value]] = {
     "cell": _cell,
     "function": lambda owner, name: definition_of(owner),
     "method": lambda owner, name: vars(owner).get(name, MISSING),
-    "class": lambda owner, name: type(owner),
+    "class": lambda owner, name: (type(owner), type(owner).__mro__),
     "entries": lambda owner, name: entries_of(owner),
     "contents": lambda owner, name: owner._buf if isinstance(owner, Tensor) else owner,
     "type": _type_at,
@@ -208,11 +208,6 @@ def same_answer(old: Value, new: Value) -> bool:
     return same(old, new)
 
 
-def is_heap_type(kind: type) -> bool:
-    """Return whether a `class` statement made a class, whose attributes can be assigned."""
-    return bool(kind.__flags__ & _HEAP_TYPE)
-
-
 def has_hooks(cell: Cell) -> bool:
     """Return whether a Cell has any forward or backward hook registered."""
     return bool(
@@ -263,7 +258,8 @@ class Captures:
     ) -> None:
         """Record that the function read a value from outside; repeated reads are recorded once.
 
-        With `exact`, a change of the value always recompiles.
+        With `exact`, a change of the value always recompiles; iterators always do, because they
+        change by being used.
         """
         key: Hashable = (kind, id(owner), name)
         if kind == "type":
@@ -272,6 +268,8 @@ class Captures:
             key = (kind, owner, *map(id, name))
         found = self.items.get(key)
         if found is None:
+            held = value if isinstance(value, tuple) else (value,)
+            exact = exact or any(hasattr(type(v), "__next__") for v in held)
             self.items[key] = Capture(kind, owner, name, value, label, exact)
         elif exact:
             found.exact = True
@@ -312,8 +310,9 @@ class Captures:
     def class_of(self, owner: Value) -> None:
         """Record the class of an object for the guards, because `__class__` can be assigned."""
         kind = type(owner)
-        if is_heap_type(kind):
-            self.add("class", owner, None, kind, f"the class of a {kind.__name__}", exact=True)
+        if kind.__flags__ & _HEAP_TYPE:
+            now = (kind, kind.__mro__)
+            self.add("class", owner, None, now, f"the class of a {kind.__name__}", exact=True)
 
     def contents(self, owner: Value, label: str = "") -> None:
         """Record for the guards the data of an array or tensor that were read while compiling."""
