@@ -1,11 +1,13 @@
 """Compare two installations of duograph: speed of every benchmark, and the bits of its results.
 
-Usage: against.py --old PYTHON [--new PYTHON] [--levels O0,O1] [--only WORDS] [--pairs N] [--out FILE]
+Usage: against.py --old PYTHON [--new PYTHON] [--levels O0,O1] [--only WORDS] [--pairs N]
+                  [--out FILE]
 
-Run it after a change that may not cost speed. PYTHON is the interpreter of an environment in which that
-version is installed; the default for --new is this one. Each version runs in its own process; their
-repetitions alternate, and a ratio is the median over the pairs of new time divided by old time, so
-above 1 is slower. Exit status: 1 if a row is slower by more than 3 % or computes other bits.
+Run it after a change that may not cost speed. PYTHON is the interpreter of an environment in which
+that version is installed; the default for --new is this one. Each version runs in its own process;
+their repetitions alternate, and a ratio is the median over the pairs of new time divided by old
+time, so above 1 is slower. Exit status: 1 if a row is slower by more than 3 % or computes other
+bits.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ def compare(case: str, name: str, workers: list[Worker], pairs: int) -> Comparis
 
 
 def first_results(case: str, level: str, pythons: list[str], pairs: int) -> list[Comparison]:
-    """Time to the first result of a compiled function in a new process: cold and warm disk cache."""
+    """Time to the first result of a compiled function in a new process, cold and warm."""
     seconds: dict[str, list[list[float]]] = {"cold": [[], []], "warm": [[], []]}
     for pair in range(pairs):
         for version in (0, 1) if pair % 2 == 0 else (1, 0):

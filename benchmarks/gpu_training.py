@@ -38,7 +38,10 @@ def workloads(
         data.GPT.update(layers=2, width=32, heads=2, tokens=16, batch=2, vocabulary=100)
     else:  # GPT-2 small
         data.GPT.update(layers=12, width=768, heads=12, tokens=1024, batch=8, vocabulary=50257)
-    text = f"GPT, {data.GPT['layers']} layers of {data.GPT['width']}, {data.GPT['batch']}x{data.GPT['tokens']} tokens"
+    text = (
+        f"GPT, {data.GPT['layers']} layers of {data.GPT['width']}, "
+        f"{data.GPT['batch']}x{data.GPT['tokens']} tokens"
+    )
     yield f"{text}, bfloat16", "gpt", data.gpt(), True
 
 

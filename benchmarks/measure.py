@@ -115,9 +115,10 @@ def check_values(case: str, values: dict[str, list[np.ndarray]]) -> None:
 
 
 def interleaved(case: str, sides: dict[str, tuple[Worker, str]], pairs: int = PAIRS) -> Pairs:
-    """Compare values, then time the sides alternately; `sides` maps a name to a worker and its case.
+    """Compare values, then time the sides alternately.
 
-    Sides that run a case of another name (the STREAM copy) are not compared.
+    `sides` maps a name to a worker and its case. Sides that run a case of another name (the
+    STREAM copy) are not compared.
     """
     values = {name: worker.prepare(own) for name, (worker, own) in sides.items()}
     check_values(case, {n: v for n, v in values.items() if sides[n][1] == case})

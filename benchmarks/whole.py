@@ -1,5 +1,6 @@
-"""Compare whole workloads of duograph and its peers: training steps, inference, loops, first results
-and growth of cost.
+"""Compare duograph and its peers on whole workloads: training, inference, loops, first results.
+
+It measures how cost grows with size, too.
 
 Usage: whole.py [--only WORDS] [--levels O0,O1] [--pairs N] [--brief] [--mindspore PYTHON] [--out
     build/benchmarks]
@@ -343,7 +344,10 @@ def growth(kind: str, results: list[dict]) -> dict[str, str]:
         for name in before["sides"].keys() & after["sides"].keys():
             times = before["sides"][name]["median"], after["sides"][name]["median"]
             factor = times[1] / times[0] / (large / small)
-            text = f"{small} to {large}, {duration(times[0])} to {duration(times[1])}: {factor:.2f} of linear"
+            text = (
+                f"{small} to {large}, {duration(times[0])} to {duration(times[1])}: "
+                f"{factor:.2f} of linear"
+            )
             worst[name] = max(worst.get(name, (0.0, "")), (factor, text))
     return {name: text for name, (_, text) in sorted(worst.items())}
 
@@ -376,7 +380,10 @@ def lines(result: dict) -> list[str]:
             if unit in entry:
                 text += f"  {entry[unit]:6.1f} {unit}"
         if "memory" in entry:
-            text += f"  {entry['memory']['steps'] / 2**20:7.1f} MiB (at most {entry['memory']['all'] / 2**20:.1f})"
+            text += (
+                f"  {entry['memory']['steps'] / 2**20:7.1f} MiB (at most "
+                f"{entry['memory']['all'] / 2**20:.1f})"
+            )
         if "accuracy" in entry:
             text += f"  {entry['accuracy']:.1%} right"
         if "first step" in entry:

@@ -8,8 +8,8 @@ conformance suite, and a few functions written here. Every program is compiled f
 CPU backend (C), an OpenCL processor, an OpenCL GPU, and the CUDA backend. No kernel is compiled or
 launched: the sources are recorded where the backend hands them to the toolchain.
 
-`OUT_DIR/TARGET/HASH.c` holds one kernel, with comments removed and identifiers numbered in the order
-of their first use, so that two kernels that differ in names only are one file.
+`OUT_DIR/TARGET/HASH.c` holds one kernel, with comments removed and identifiers numbered in
+the order of their first use, so that two kernels that differ in names only are one file.
 `OUT_DIR/index.json` maps target -> program -> the hashes it needs. Use it to check that a change of
 the planner or of a printer leaves the generated kernels as they were.
 """

@@ -1,4 +1,4 @@
-"""Kernel builders of attention and its gradient.
+"""CPU kernels of attention and its gradient, prepared for given operand types.
 
 Operands may have any layout of `duograph.backend.attention_layouts`, fewer key heads than query
 heads, and a mask. The kernels are in native/attention.c.
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def _strides(shape: Shape, axes: Iterable[int]) -> list[int]:
-    """Return the strides in elements of a dense array's chosen axes; 0 for axes of size 1."""
+    """Return the strides, in elements, of chosen axes of a contiguous array.
+
+    Axes of size 1 get stride 0.
+    """
     steps, step = [], 1
     for n in reversed(shape):
         steps.append(0 if n == 1 else step)
@@ -40,7 +43,7 @@ def _prepare(
     results: Types,
     **fields: object,
 ) -> NativeCall:
-    """Return the prepared call of an attention kernel, whose mask operand may be absent."""
+    """Return the prepared call of an attention kernel; the mask operand may be absent."""
     query = types[0]
     assert query is not None
     constants = plan(
@@ -69,9 +72,9 @@ def _separate(
     attributes: Mapping[str, object],
     layout: str,
 ) -> NativeCall | None:
-    """Return a prepared call of attention with separate query, key, value and mask operands.
+    """Return the prepared call of attention with separate query, key, value and mask operands.
 
-    Return None if query, key or value is empty.
+    Returns None if query, key or value is empty.
     """
     query, key, value = types[:3]
     axes = AXES[layout][:3]
@@ -99,9 +102,9 @@ def _joint(
     own: int,
     layout: str,
 ) -> NativeCall | None:
-    """Return a prepared call of attention on one operand that packs query, key and value.
+    """Return the prepared call of attention on one operand that packs query, key and value.
 
-    Return None if that operand is empty.
+    Returns None if that operand is empty.
     """
     x, mask = types[:2]
     if not x.size:
@@ -123,9 +126,9 @@ def _joint(
 def attention(
     types: Types, results: Types, *, layout: str, **attributes: float
 ) -> NativeCall | None:
-    """Return a prepared call of the kernel of softmax(scale * query @ key.T + mask) @ value.
+    """Return the prepared call of attention: softmax(scale * query @ key.T + mask) @ value.
 
-    Its second result holds the logarithms of the softmax sums, for the gradient.
+    The kernel's second result holds the logarithms of the softmax sums, for the gradient.
     """
     masked = types[3] is not None
     function = lib.dg_attention_masked if masked else lib.dg_attention_forward

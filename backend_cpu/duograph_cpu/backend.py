@@ -1,4 +1,4 @@
-"""The CPU backend: C kernels called through cffi.
+"""The CPU backend: implements the backend interface with C kernels, called through cffi.
 
 The core of the framework calls the methods of `CPU`. `prepare` looks a kernel builder up by op name
 in `kernels.KERNELS`; `compile` builds fused regions, and `link` makes one call of a whole program.
@@ -58,7 +58,7 @@ COSTS = Costs(
 class CPU(Backend):
     """The CPU backend: all cores of this machine as one device.
 
-    Tensor handles are cffi pointers (`memory`).
+    The handle of a tensor's buffer is a cffi pointer (`memory`).
     """
 
     name = "CPU"
@@ -71,7 +71,7 @@ class CPU(Backend):
         return [DeviceInfo(0, "CPU", text, memory.TOTAL)]
 
     def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> CData:
-        """Copy a C-contiguous NumPy array into newly allocated memory; return its handle."""
+        """Copy a C-contiguous NumPy array into newly allocated memory; return its buffer handle."""
         nbytes = array.nbytes
         handle = memory.maker(nbytes, "copy_in")()
         if nbytes:
@@ -79,9 +79,9 @@ class CPU(Backend):
         return handle
 
     def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> CData | None:
-        """Return a handle that shares a NumPy array's bytes and keeps the array alive.
+        """Return a buffer handle that shares a NumPy array's bytes and keeps the array alive.
 
-        Return None if the array is empty, not C-contiguous or not aligned.
+        Returns None if the array is empty, not C-contiguous or not aligned.
         """
         if not (array.flags.c_contiguous and array.flags.aligned and array.nbytes):
             return None
@@ -90,7 +90,7 @@ class CPU(Backend):
     def copy_out(
         self, handle: CData, shape: Shape, dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        """Return a writable NumPy array on a tensor handle's bytes, which it keeps alive."""
+        """Return a writable NumPy array that shares a buffer's bytes and keeps its handle alive."""
         n = 1
         for size in shape:
             n *= size
@@ -99,7 +99,7 @@ class CPU(Backend):
         return np.frombuffer(ffi.buffer(handle, n * dtype.itemsize), dtype).reshape(shape)
 
     def exclusive(self, handle: CData, device_id: int) -> bool:
-        """Return whether a handle's memory can be changed only through the handle.
+        """Return whether a buffer's memory can be changed only through its handle.
 
         That is memory of the allocator, or of an array without other references. Arrays that
         `copy_out` returned hold the handle.
@@ -112,7 +112,7 @@ class CPU(Backend):
     def prepare(
         self, op: Op, types: Types, attributes: Mapping[str, Any], device_id: int
     ) -> NativeCall | None:
-        """Return a prepared call of an op for given operand types; None without a kernel."""
+        """Return the prepared kernel call of an op for given operand types; None if unsupported."""
         builder = KERNELS.get(op.name)
         if builder is not None:
             return builder(types, op.infer_types(types, attributes), **attributes)
@@ -122,23 +122,28 @@ class CPU(Backend):
         return None
 
     def compiles(self, device_id: int) -> str | None:
-        """Return None unless the host's C compiler is known not to work, else the reason."""
+        """Return None if the machine's C compiler works as far as is known, else the problem with
+        it.
+        """
         from . import toolchain  # loads the disk cache, which only compilation needs
 
         return toolchain.problem()
 
     def compile(self, regions: Sequence[Graph], device_id: int) -> Sequence[NativeCall | str]:
-        """Compile fused regions as C; return a prepared call or failure text for each."""
+        """Compile fused regions as C.
+
+        Returns for each a prepared call or the reason of the failure.
+        """
         from .fused_regions import compile_regions
 
         return compile_regions(regions)
 
     def costs(self, device_id: int) -> Costs:
-        """Return the cost estimates of CPU kernels and of transposes between layouts."""
+        """Return the costs and limits with which graph passes decide what pays on the CPU."""
         return COSTS
 
     def compiler(self, device_id: int) -> str | None:
-        """Describe the host's C compiler in one line; this may run that compiler."""
+        """Describe the machine's C compiler in one line; this may run that compiler."""
         from . import toolchain
 
         return toolchain.describe()
@@ -148,11 +153,11 @@ class CPU(Backend):
         return None
 
     def link(self, program: Program, device_id: int) -> LinkedProgram | str:
-        """Return a whole program as one C call, or the reason why that is impossible."""
+        """Make one C call of a whole program, or return the reason why that is impossible."""
         return link(program)
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
-        """Return statistics of the CPU memory blocks above 4 KiB."""
+        """Return statistics of the CPU allocator's memory blocks above 4 KiB."""
         return memory.stats()
 
     def empty_cache(self, device_id: int) -> None:

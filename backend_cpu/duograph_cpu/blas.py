@@ -1,4 +1,4 @@
-"""Opens OpenBLAS from the `scipy-openblas32` wheel.
+"""Loads OpenBLAS, which computes large matmuls, from the `scipy-openblas32` wheel.
 
 Builders of matmul and convolution call `open_blas` when the first kernel needs BLAS; native/blas.c
 keeps the function pointers.
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 @functools.cache
 def open_blas() -> None:
-    """Load OpenBLAS once; if it is missing, warn that matmul uses duograph's slower loops."""
+    """Load OpenBLAS once; if it is missing, warn that matmul uses duograph's own, slower loops."""
     spec = importlib.util.find_spec("scipy_openblas32")
     folder = Path(spec.origin).parent / "lib" if spec is not None and spec.origin else None
     found = sorted(folder.glob("libscipy_openblas*")) if folder is not None else []
     problem = "the package scipy-openblas32 is not installed"
     if found:
-        # OpenBLAS reads these variables as it loads. By default it selects AVX2 kernels, at half the
-        # speed, on AVX-512 processors that it does not know, and starts a thread per core, while
-        # our own pool splits the work.
+        # OpenBLAS reads these variables as it loads. By default it selects AVX2 kernels, at half
+        # the speed, on AVX-512 processors that it does not know, and starts a thread per core,
+        # while our own pool splits the work.
         wanted = {"OPENBLAS_NUM_THREADS": "1"}
         if lib.dg_isa() == 2 and "OPENBLAS_CORETYPE" not in os.environ:
             wanted["OPENBLAS_CORETYPE"] = "SkylakeX"

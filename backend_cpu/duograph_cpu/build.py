@@ -29,9 +29,9 @@ FLAGS = [
 
 
 def _generated() -> tuple[str, list[Path]]:
-    """Write the C files of elementwise kernels; return cffi declarations and file paths.
+    """Write the C files of elementwise kernels; return (cffi declarations, file paths).
 
-    Return an empty string and list if there is no generator script.
+    Both are empty if there is no generator script.
     """
     path = HERE / "generate.py"
     if not path.exists():

@@ -1,7 +1,8 @@
-"""Chains of convolutions, each with its epilogue, as one call (native/conv_chain.c).
+"""Chains of convolutions run as one C call, each with elementwise code on its result (epilogue).
 
 The core asks `join`, as `PreparedCall.fuse_consumer`, whether a convolution and the only reader of
-its result become one call. Such a chain keeps the values in between in the caches.
+its result become one call. Such a chain keeps the values in between in the caches. The kernel is
+native/conv_chain.c.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ STAGES, OPERANDS = 3, 12
 
 
 class Affine(NamedTuple):
-    """The epilogue min(max(value * scale + bias + more, low), high) of a convolution.
+    """A convolution's epilogue of the form min(max(value * scale + bias + more, low), high).
 
     Attributes:
-        scale, bias, more: operands of the epilogue, -1 where absent; scale and bias have one
-            element for each channel, the last axis.
+        scale, bias, more: positions among the epilogue's operands, -1 where absent; scale and bias
+            have one element for each channel, the last axis.
     """
 
     scale: int
@@ -36,17 +37,17 @@ class Affine(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """One convolution of a chain: channels-last, packed weights, elementwise epilogue.
+    """One convolution of a chain: channels-last, with packed weights and an elementwise epilogue.
 
     Attributes:
-        native: the convolution.
-        address: of the generated function of the epilogue, whose operands are the convolution's
+        native: the C function of the convolution.
+        address: address of the epilogue's generated function, whose operands are the convolution's
             result and those at `reads`.
         operands: positions of input and weights among the operands of the call.
         reads: positions of the function's other operands.
         operand_count: number of operands of the call.
-        result: the type of its result, which has as many bytes as the convolution's.
-        name: for messages.
+        result: type of the stage's result, which has as many bytes as the convolution's.
+        name: name of the op, for messages.
         affine: the epilogue, if it is affine.
         linked: the operand that is the result of the stage before; -1 at the first stage.
     """
@@ -65,7 +66,8 @@ class Stage(NamedTuple):
 def join(stages: tuple[Stage, ...], other: PreparedCall, k: int) -> NativeCall | None:
     """Append a convolution to a chain of convolutions; return the call of the longer chain.
 
-    `other` is the call that reads the chain's result as its operand `k`. Return None if it is no
+    `other` is the call that reads the chain's result as its operand `k`. Returns None if it is not
+    a
     convolution that can extend the chain.
     """
     stage = other.stage if isinstance(other, NativeCall) else None

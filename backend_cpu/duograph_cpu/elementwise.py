@@ -1,6 +1,6 @@
-"""Prepared calls of the CPU's elementwise kernels, which `build.py` prints from the op table.
+"""Prepared calls of the CPU's elementwise kernels, whose C code `build.py` has printed.
 
-Every op with a `scalar` slot has kernels; each computes a run of elements along the last axis.
+Every op with a `scalar` rule has kernels; each computes a run of elements along the last axis.
 `prepare_elementwise` collapses the broadcast axes and fills in a C struct of constants once per
 operand types, so a call only allocates its result and crosses into C.
 """
@@ -35,7 +35,7 @@ MAX_OPERANDS = 5
 def prepare_plan(
     row: CData, heavy: int, types: Types, result: TensorType, parameters: Iterable[float]
 ) -> CData:
-    """Return the C struct `dg_elementwise_plan`, the constants of an elementwise kernel call.
+    """Return the C struct `dg_elementwise_plan`: sizes and strides for an elementwise kernel call.
 
     Args:
         row: the C function that computes the elements along the last axis.
@@ -72,7 +72,7 @@ def prepare_plan(
 def prepare_elementwise(
     op: Op, types: Types, result: TensorType, attributes: Mapping[str, Any]
 ) -> NativeCall | None:
-    """Return a prepared call of an op's elementwise kernel; None if none fits the dtypes."""
+    """Return the prepared call of an op's elementwise kernel; None if none fits the dtypes."""
     if None in types or len(types) > MAX_OPERANDS:
         return None
     name = kernel_name(op, [t.dtype for t in types], attributes)
@@ -95,9 +95,9 @@ def prepare_elementwise(
 
 
 def _call(name: str, plan: CData, types: Types, result: TensorType) -> HandleFunction:
-    """Return the closure that runs an elementwise kernel: one variant per operand count.
+    """Return the Python function that runs an elementwise kernel; a variant per operand count.
 
-    The closure is on the hot path of eager execution.
+    It is on the hot path of eager execution.
     """
     make = memory.maker(result.nbytes, name)
     small = result.nbytes <= memory.SMALL

@@ -1,4 +1,4 @@
-"""Compile the fused regions of a program as C with the host's C compiler.
+"""Compiles the fused regions of a program (ops that become one kernel) with the C compiler.
 
 `CPU.compile` calls `compile_regions`. All regions of a program are printed into a few files, so
 that the cores build them in parallel; equal sources come from the disk cache. Of a region that
@@ -44,7 +44,7 @@ PER_FILE = 8
 
 
 class _Printed(NamedTuple):
-    """The C text of a fused region (nodes that one kernel computes), and its loop plan."""
+    """The C source of a fused region (ops that one kernel computes), and its loop plan."""
 
     name: str
     function: PrintedRegion
@@ -52,7 +52,7 @@ class _Printed(NamedTuple):
 
 
 def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
-    """Compile fused regions as C; return a prepared call or failure text for each."""
+    """Compile fused regions as C; return for each a prepared call or the reason of the failure."""
     epilogues = [epilogue_of(graph, EPILOGUE_OPS) for graph in graphs]
     tails = [graph if e is None else e.tail for graph, e in zip(graphs, epilogues)]
     # equal epilogues of several kernels are one function; whole regions differ from each other
@@ -85,7 +85,7 @@ def compile_regions(graphs: Sequence[Graph]) -> list[NativeCall | str]:
 def _built(
     printed: dict[Graph | str, _Printed],
 ) -> dict[Graph | str, toolchain.Library | toolchain.BuildFailure]:
-    """Compile the C text of fused regions; map each region to its library or failure."""
+    """Compile the C source of fused regions; return each region's library, or its failure."""
     order = list(printed)
     files = [order[at : at + PER_FILE] for at in range(0, len(order), PER_FILE)]
     sources = []
@@ -107,7 +107,10 @@ def _types(graph: Graph, values: Sequence[int | None]) -> tuple[TensorType, ...]
 
 
 def _region_call(graph: Graph, library: toolchain.Library, printed: _Printed) -> NativeCall | str:
-    """Return the prepared call of a region without matmul or convolution, or why not."""
+    """Return the prepared call of a fused region, or the reason why there is none.
+
+    It is for regions that do not begin with a matmul or convolution.
+    """
     name, function, plan = printed
     results = _types(graph, graph.outputs)
     indices = _indices(graph, plan)
@@ -131,9 +134,9 @@ def _region_call(graph: Graph, library: toolchain.Library, printed: _Printed) ->
 def _epilogue_call(
     graph: Graph, epilogue: Epilogue, library: toolchain.Library, printed: _Printed
 ) -> NativeCall | str:
-    """Return the prepared call of a matmul or convolution with a compiled epilogue.
+    """Return the prepared call of a matmul or convolution with a compiled elementwise epilogue.
 
-    Return a failure reason if the matmul or convolution has no kernel for its operands.
+    Returns a failure reason if the matmul or convolution has no kernel for its operands.
     """
     node = epilogue.product
     (value,) = _types(graph, node.results)
@@ -159,7 +162,10 @@ LIMITS = {"relu": math.inf, "relu6": 6.0}
 
 
 def _affine(tail: Graph) -> Affine | None:
-    """Return a convolution's elementwise epilogue as an affine map with limits, else None."""
+    """Return a convolution's epilogue in the form of an affine map with limits.
+
+    None if it is none.
+    """
     value, *others = _types(tail, range(tail.n_params))
     at, found, low, high = 0, dict[str, int](), -math.inf, math.inf
     if value.dtype is not float32 or len(tail.outputs) != 1:
@@ -199,7 +205,7 @@ def _affine_part(op: str, value: TensorType, other: TensorType) -> str | None:
 
 
 def _indices(graph: Graph, plan: RegionPlan) -> list[IndexOperand]:
-    """Return the operands of a fused region that hold indices, one for each indexed axis."""
+    """Return the operands of a fused region that hold indices, with what they index."""
     found: dict[tuple[int, str, int, int], IndexOperand] = {}
     for g in gathered_in(plan):
         operand = plan.accesses[g.label].operand
@@ -212,7 +218,7 @@ _warned: set[str] = set()
 
 
 def _warn(reason: str) -> None:
-    """Warn once per reason that a fused region was not built and runs op by op instead."""
+    """Warn, once for each reason, that a fused region was not built and runs op by op instead."""
     if reason not in _warned:
         _warned.add(reason)
         warnings.warn(
@@ -223,9 +229,9 @@ def _warn(reason: str) -> None:
 
 
 def _hint(graph: Graph) -> str:
-    """Return the name of a region's last op that is not a fill, reshape or cast.
+    """Return the name of a fused region's last op that computes, for its function's name.
 
-    Generated sources and profiles show the name. It is "copy" if there is no such op.
+    It is "copy" if all ops are fills, reshapes and casts.
     """
     names = [
         node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")

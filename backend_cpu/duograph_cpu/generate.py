@@ -1,6 +1,6 @@
-"""Print the prebuilt elementwise kernels as C when the backend is built.
+"""Prints the elementwise kernels of all ops as C, when the backend is built.
 
-`build.py` calls `generate`, which writes one C function for each op with a `scalar` slot and each
+`build.py` calls `generate`, which writes one C function for each op with a `scalar` rule and each
 dtype. It computes the elements along the last axis (a row). Kernels that vectorise are compiled for
 the baseline, AVX2 and AVX-512 from one source and selected for the processor at the first call;
 others for the baseline only. Never imported at run time.
@@ -56,7 +56,7 @@ def _nodes(e: Expr) -> Iterator[Expr]:
 
 
 def _is_hot(kernel: ScalarKernel) -> bool:
-    """Return whether an elementwise kernel runs faster if compiled for wider vectors."""
+    """Return whether an elementwise kernel is worth compiling for wider vectors (AVX2, AVX-512)."""
     if kernel.result in COMPLEX or any(d in COMPLEX for _, d in kernel.operands):
         return False
     for e in _nodes(kernel.expression):
@@ -76,7 +76,10 @@ _PLAIN = {
 
 
 def _patterns(n: int) -> list[int]:
-    """Return for each specialised loop a bit mask of the operands that are not broadcast."""
+    """Return the operand patterns for which a kernel of `n` operands has a loop of its own.
+
+    A pattern is a bit mask of the operands that are not broadcast along a row.
+    """
     if n == 1:
         return [1]
     if n == 2:
@@ -87,7 +90,7 @@ def _patterns(n: int) -> list[int]:
 
 
 def print_kernel(kernel: ScalarKernel, isa: str) -> str:
-    """Return the C functions of an elementwise kernel: for one element, and for a row."""
+    """Return the C functions of an elementwise kernel: for one element and for a row."""
     name = f"{kernel.name}_{isa}"
     real = kernel.operands[-1][1]
     parameters = [*kernel.operands, *((p, compute_dtype(real)) for p in kernel.parameters)]
@@ -149,7 +152,8 @@ def _source(kernels: Sequence[ScalarKernel], isa: str) -> str:
         parts.append(
             "#if defined(__x86_64__) || defined(__i386__)\n"
             "#ifdef __clang__\n"
-            f'#pragma clang attribute push(__attribute__((target("{target.split(",prefer")[0]}"))), '
+            f"#pragma clang attribute "
+            f'push(__attribute__((target("{target.split(",prefer")[0]}"))), '
             "apply_to = function)\n"
             "#else\n"
             f'#pragma GCC target("{target}")\n'
@@ -166,7 +170,7 @@ def _source(kernels: Sequence[ScalarKernel], isa: str) -> str:
 
 
 def _table(kernels: Sequence[ScalarKernel], hot: Collection[str]) -> str:
-    """Return the C text of `dg_elementwise_find`, which looks a kernel up by its name.
+    """Return the C source of `dg_elementwise_find`, which looks an elementwise kernel up by name.
 
     The function selects the variant for the processor's instruction set.
     """
@@ -224,7 +228,7 @@ def _write(path: Path, text: str) -> Path:
 def generate(folder: str | Path) -> tuple[str, list[Path]]:
     """Write the C sources of all elementwise kernels into `folder`.
 
-    Return the C declarations for cffi and the paths of the sources.
+    Returns (C declarations for cffi, paths of the sources).
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -248,7 +252,7 @@ def generate(folder: str | Path) -> tuple[str, list[Path]]:
 
 
 def fingerprint(folder: str | Path) -> str:
-    """Return a hash of a folder's C files, for tests that printed kernels did not change."""
+    """Return a hash of a folder's C files, with which tests notice that printed kernels changed."""
     digest = hashlib.sha256()
     for path in sorted(Path(folder).glob("*.[ch]")):
         digest.update(path.name.encode() + path.read_bytes())

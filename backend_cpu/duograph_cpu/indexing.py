@@ -1,6 +1,6 @@
-"""Kernel builders of gather and scatter on the CPU (native/indexing.c).
+"""CPU kernels of gather and scatter (native/indexing.c), prepared for given operand types.
 
-`CPU.prepare` calls the builders through the kernel table.
+`CPU.prepare` finds them in the kernel table.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def _rows(name: str, function: CFunction, add: int = 0) -> None:
 
 
 def _elements(name: str, function: CFunction, add: int = 0) -> None:
-    """Register the builder of a gather or scatter of single elements along an axis.
-
-    The semantics are those of NumPy's take_along_axis.
+    """Register the builder of a gather or scatter of single elements, as NumPy's take_along_axis.
 
     The indices may be shorter than x along the other axes. `add`: whether the kernel adds updates
     to the existing elements.

@@ -42,7 +42,7 @@ EPILOGUE_OPS = frozenset({"matmul", "conv", "conv_channels_last"})
 
 
 def kernel(*names: str) -> Callable[[B], B]:
-    """Return a decorator that registers a CPU kernel builder under the names of its ops."""
+    """Decorator that registers a CPU kernel builder under the names of its ops."""
 
     def enter(builder: B) -> B:
         for name in names:
@@ -68,7 +68,7 @@ def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
 
 
 def plan(struct: str, **fields: object) -> CData:
-    """Allocate the C struct of a kernel's constants; return the pointer that owns it."""
+    """Allocate a C struct with the constants of a kernel; return the pointer that owns it."""
     return ffi.new(f"{struct} *", fields)
 
 
@@ -82,7 +82,7 @@ def call(
     overwrites: Iterable[tuple[int, int]] = (),
     infallible: bool = False,
 ) -> NativeCall:
-    """Return a prepared call of the C function `function(constants, *results, *operands)`.
+    """Return the prepared call of the C function `function(constants, *results, *operands)`.
 
     A kernel without result elements does not run, unless it has indices to check: then `axis` is
     the indexed axis, for the error message. `overwrites` and `infallible`: see `PreparedCall`.
@@ -106,10 +106,10 @@ def packing(
     types: Types,
     results: Types,
 ) -> Packing:
-    """Return the `Packing` of a kernel that can take one of two operands packed in advance.
+    """Return how a kernel takes one of its two operands packed in advance (a `Packing`).
 
     Args:
-        name: the op, for error messages.
+        name: name of the op, for error messages.
         nbytes: size of the packed operand.
         layout: see `Packing`.
         pack: function(constants, packed, operand).
@@ -143,9 +143,9 @@ def _call(
     makers: Sequence[Maker],
     axis: int | None,
 ) -> HandleFunction:
-    """Return the Python closure of a prepared call: it allocates results and runs a C kernel.
+    """Return the Python function that allocates results and runs a C kernel.
 
-    There is one variant per operand count, because the closure is on the hot path.
+    There is one variant per operand count, because it is on the hot path.
     """
     if len(makers) > 1:
 
@@ -190,7 +190,7 @@ def _call(
 
 
 def _nothing(makers: Sequence[Maker]) -> HandleFunction:
-    """Return a prepared call without a kernel, which only allocates its empty results."""
+    """Return a prepared call that runs no kernel and only allocates its empty results."""
     if len(makers) == 1:
         make = makers[0]
         return lambda *operands: make()
@@ -198,7 +198,7 @@ def _nothing(makers: Sequence[Maker]) -> HandleFunction:
 
 
 def product(values: Iterable[int]) -> int:
-    """Return the product of some integers; 1 if there are none."""
+    """Return the product of integers; 1 if there are none."""
     n = 1
     for v in values:
         n *= v
@@ -206,5 +206,5 @@ def product(values: Iterable[int]) -> int:
 
 
 def split(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
-    """Return the numbers of elements before, along and after an axis: (outer, n, inner)."""
+    """Return (outer, n, inner): the numbers of elements before, along and after an axis."""
     return product(shape[:axis]), shape[axis], product(shape[axis + 1 :])

@@ -1,7 +1,7 @@
-"""Kernel builders of matmul and convolution.
+"""CPU kernels of matmul and convolution, prepared for given operand types.
 
 The kernels are in native/matmul.c, conv.c and conv_last.c. Matmul and forward convolution can take
-an operand packed in advance, and run an epilogue (`region_calls`).
+an operand packed in advance, and run an epilogue, elementwise code on the result (`region_calls`).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def matmul(
 
 
 def _batch_strides(shape: Shape) -> list[int]:
-    """Return the strides of batch axes, in matrices; 0 for broadcast axes."""
+    """Return the strides of a matmul operand's batch axes, in matrices; 0 for broadcast axes."""
     strides, step = [], 1
     for n in reversed(shape):
         strides.append(0 if n == 1 else step)
@@ -90,7 +90,7 @@ class Window:
 def _geometry(
     x: TensorType, w: TensorType, size: Shape, kernel: Shape, out_size: Shape, window: Window
 ) -> CData:
-    """Return the C struct of a convolution's constants; missing spatial axes have size 1."""
+    """Return the C struct with the sizes of a convolution; missing spatial axes have size 1."""
     lead = (1,) * (5 - len(x.shape))
     return plan(
         "dg_convolution",
@@ -103,7 +103,7 @@ def _geometry(
 
 
 def _channels_first(x: TensorType, w: TensorType, y: TensorType, window: Window) -> CData | None:
-    """Return the C struct of a channels-first convolution's constants; None if unsupported.
+    """Return the C struct with the sizes of a channels-first convolution; None if unsupported.
 
     x, w and y are the types of input, weights and output.
     """
@@ -121,7 +121,7 @@ def _with_packed_weights(
     types: Types,
     results: Types,
 ) -> NativeCall:
-    """Return a prepared call of a convolution kernel that also accepts prepacked weights.
+    """Return the prepared call of a convolution, which can also take its weights packed.
 
     `functions`: the convolution, the size of its packed weights, how to pack them, and the
     convolution with packed weights.

@@ -1,9 +1,9 @@
-"""Allocation of the CPU backend's result buffers.
+"""Allocation of the CPU backend's buffers.
 
-A handle is a cffi pointer or array that owns its bytes; Python's reference count frees it. Up to
-`SMALL` bytes it is an uninitialised `char[n]` inside the Python object, the cheapest allocation
-there is. Larger buffers come from the caching allocator of native/memory.c and return to it with
-the handle. Kernel builders call `maker` once per result, so a call only runs the maker.
+A buffer handle is a cffi pointer or array that owns its bytes; Python's reference count frees it.
+Up to `SMALL` bytes it is an uninitialised `char[n]` inside the Python object, the cheapest
+allocation there is. Larger buffers come from the caching allocator of native/memory.c and return to
+it with the handle. Kernel builders call `maker` once per result, so a call only runs the maker.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def stats() -> dict[str, int]:
 
 
 def no_memory(what: str, wanted: int = 0) -> DeviceMemoryError:
-    """Return the exception for a failed CPU memory allocation."""
+    """Return the exception to raise for a failed memory allocation on the CPU."""
     now = stats()
     wanted_text = f"no memory for {wanted} bytes" if wanted else "no memory for scratch space"
     return DeviceMemoryError(
@@ -77,7 +77,7 @@ def _large(ctype: CType, what: str, nbytes: int) -> CData:
 
 
 def owned_type(nbytes: int) -> CType:
-    """Return the cffi type of handles that own `nbytes` bytes.
+    """Return the cffi type of buffer handles that own `nbytes` bytes.
 
     Handles that share a NumPy array have another type.
     """
@@ -85,7 +85,7 @@ def owned_type(nbytes: int) -> CType:
 
 
 def shared(array: np.ndarray[Any, Any]) -> CData:
-    """Return a tensor handle that shares the bytes of a C-contiguous NumPy array.
+    """Return a buffer handle that shares the bytes of a C-contiguous NumPy array.
 
     The handle keeps the array alive.
     """
@@ -96,9 +96,10 @@ _SHARED = ffi.typeof("char[]")
 
 
 def _references(handle: CData) -> tuple[int, int] | None:
-    """Return the reference counts of a shared handle's NumPy array and of the array's view.
+    """Return the reference counts of the NumPy array behind a shared buffer handle.
 
-    None if the array is itself a view or of a subclass.
+    They are those of the array and of the view that the handle holds. None if the array is itself a
+    view or of a subclass.
     """
     (view,) = gc.get_referents(handle)
     array = view.base
@@ -112,7 +113,7 @@ _ALONE = _references(shared(np.zeros(1)))
 
 
 def exclusive(handle: CData) -> bool:
-    """Return whether nothing but a tensor handle refers to the handle's memory.
+    """Return whether nothing but a buffer handle refers to the handle's memory.
 
     The memory may belong to a NumPy array. Holders of the handle itself are not counted.
     """
@@ -120,7 +121,7 @@ def exclusive(handle: CData) -> bool:
 
 
 def maker(nbytes: int, what: str) -> Maker:
-    """Return a function that allocates `nbytes` uninitialised bytes.
+    """Return a function that allocates a buffer of `nbytes` uninitialised bytes.
 
     `what` names the op in errors.
     """

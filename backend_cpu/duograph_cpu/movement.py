@@ -1,4 +1,4 @@
-"""Kernel builders of data movement: constants, strided copies, slices and concatenation.
+"""CPU kernels that move data (fill, strided copy, slice, concat), prepared for operand types.
 
 The kernels are in native/movement.c and never look at the values that they move.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _value(value: float, dtype: DType) -> bytes:
-    """Convert a number to a dtype; return the bytes of that one element."""
+    """Convert a number to a dtype; return the bytes of one element."""
     return np.array(value).astype(dtype.np).tobytes()
 
 
@@ -97,7 +97,7 @@ def nd(
     nbytes: int = 0,
     value: bytes = b"",
 ) -> CData | None:
-    """Return the C struct of constants of a strided copy; None if there are too many axes.
+    """Return the C struct with sizes and strides of a strided copy; None if it has too many axes.
 
     Axes of size 1 are dropped, and axes that are contiguous on both sides are merged.
     """
@@ -114,7 +114,8 @@ def nd(
     return plan(
         "dg_nd",
         ndim=len(axes), itemsize=itemsize, dst_offset=dst_offset, src_offset=src_offset,
-        bytes=nbytes, shape=[a[0] for a in axes], dst=[a[1] for a in axes], src=[a[2] for a in axes], value=value,
+        bytes=nbytes, shape=[a[0] for a in axes], dst=[a[1] for a in axes],
+        src=[a[2] for a in axes], value=value,
     )  # fmt: skip
 
 
@@ -186,7 +187,7 @@ def slice_update(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> NativeCall | None:
-    """Return a prepared call that copies a tensor and replaces one slice of the copy."""
+    """Return the prepared call that copies a tensor and replaces one slice of the copy."""
     x, v = types
     steps = dense(x.shape)
     constants = nd(

@@ -1,4 +1,4 @@
-"""Translate lowered programs to bytecode that native/program.c runs in one call.
+"""Translates lowered programs to bytecode that native/program.c runs in one C call.
 
 `CPU.link` calls `link`. Every kernel is a `NativeCall`, which names the C function behind it; a
 program with a call of any other kind is not linked. An absent operand is left out of the bytecode:
@@ -76,14 +76,17 @@ MOST = 10
 
 
 class Native(NamedTuple):
-    """The C function of a prepared kernel call, with its constants and calling convention.
+    """The C function behind a prepared kernel call, with its constants and calling convention.
 
     Attributes:
         function: its name in the compiled module.
-        constants: the pointer that is its first argument; owns what it points to.
-        form: CALL: the results, then the operands, each a pointer. VARIADIC: a result, and an array of
+        constants: pointer to the struct that is its first argument; owns the struct.
+        form: CALL: the results, then the operands, each a pointer. VARIADIC: a result, and an array
+            of
             the operands. LIST: an array of the operands, then the results.
-        failed: called with a code other than 0; raises. None: the function returns no code.
+        failed: function called with an error code other than 0; raises. None: the C function
+            returns
+            no code.
     """
 
     function: str
@@ -97,9 +100,9 @@ class NativeCall(PreparedCall):
     """A prepared kernel call of the CPU backend.
 
     Attributes:
-        native: the C function behind it; None: the call cannot be linked.
-        stage: the convolution that `convolution_chains.join` may append to another one; None: the
-            call is none.
+        native: the C function behind it; None: the call cannot be part of a bytecode program.
+        stage: the convolution that `convolution_chains.join` may append to another one, if it is
+            one.
     """
 
     native: Native | None = None
@@ -107,16 +110,16 @@ class NativeCall(PreparedCall):
 
 
 def keep(pointer: CData, owner: object) -> CData:
-    """Return a C pointer into an owner's memory that keeps the owner alive."""
+    """Return a C pointer that keeps another object, the owner of the memory, alive."""
     return ffi.gc(pointer, functools.partial(_drop, owner))
 
 
 def _drop(owner: object, pointer: CData) -> None:
-    """Do nothing as a C pointer's destructor: the pointer's end releases its owner."""
+    """Destructor of a C pointer that does nothing; the pointer's end releases its owner."""
 
 
 def list_call(native: Native, results: Sequence[TensorType], name: str) -> HandleFunction:
-    """Return a function that allocates a C kernel's results and calls the kernel.
+    """Return a Python function that allocates a C kernel's results and calls the kernel.
 
     The kernel has the LIST form: one array of operands, then the results.
     """
@@ -154,7 +157,7 @@ class _Assembler:
         self.index: dict[int, int] = {}
 
     def step(self, step: Step) -> None:
-        """Append the bytecode of one kernel call; a kernel used twice is stored once."""
+        """Append the bytecode of one kernel call; a kernel that is called twice is stored once."""
         assert isinstance(step.call, NativeCall) and step.call.native is not None
         native = step.call.native
         k = self.index.setdefault(id(native), len(self.kernels))
@@ -212,7 +215,8 @@ class _Assembler:
     def loop(self, loop: Loop) -> None:
         """Append the bytecode of a while loop.
 
-        An inner loop starts more than once, so the bytecode resets its loop-carried slots first.
+        An inner loop starts more than once, so the bytecode first resets the slots of its loop
+        variables.
         """
         for _, following, spare in loop.carries:
             self.code += (Code.RESET, following, Code.RESET, spare)
@@ -240,19 +244,19 @@ class _Assembler:
 
 
 def _dtype_index(type_: TensorType | HostType | None) -> int:
-    """Return the number by which C code knows the dtype of a tensor type."""
+    """Return the number that stands for a tensor type's dtype in C code."""
     assert isinstance(type_, TensorType)
     return type_.dtype.index
 
 
 def _kind(type_: TensorType | HostType | None) -> int:
-    """Return the number by which C code knows a kind of Python number (bool, int, float)."""
+    """Return the number that stands for a kind of Python number (bool, int, float) in C code."""
     assert isinstance(type_, HostType)
     return KINDS[type_]
 
 
 def _scalar_plan(step: HostStep) -> CData:
-    """Return the C struct of constants for an instruction on Python numbers."""
+    """Return the C struct that describes an instruction on Python numbers."""
     *types, result = step.types
     if step.name == "scalar":
         function = FUNCTIONS.index(step.attributes["function"])
@@ -288,10 +292,11 @@ def _obstacle(program: Program) -> str | None:
 
 
 class _Linked:
-    """A lowered program as bytecode and tables in C memory, for native/program.c.
+    """A lowered program as bytecode and tables in C memory, ready to run.
 
-    Pointers of a call are numbered: parameters, allocated results, then constants. A slot lives at
-    its offset in the arena, or (negative) in the memory of such a pointer.
+    Pointers of a call are numbered: parameters, allocated results, then constants. A value slot
+    lives
+    at its offset in the arena, or (negative) in the memory of such a pointer.
 
     Attributes:
         made: slots of the results that a call allocates.
@@ -331,7 +336,10 @@ class _Linked:
         ]
 
     def constants(self) -> list[CData] | None:
-        """Return C pointers to the program's constants; None if one needs over 64 bits."""
+        """Return C pointers to the program's constants.
+
+        None if a number needs more than 64 bits.
+        """
         program = self.program
         found: list[CData] = []
         for slot, value in program.constants.items():
@@ -342,16 +350,15 @@ class _Linked:
         return found
 
     def call(self, constants: Sequence[CData]) -> HandleFunction:
-        """Return the function that runs the program on handles of all its parameters."""
+        """Return the function that runs the program on the buffer handles of all its parameters."""
         start = _starter(self, self.offsets, constants, self.n_given)
         return _runner(self.program, start, self.makers, self.where)
 
     def bind(
         self, constants: Sequence[CData], last: Sequence[CData]
     ) -> Callable[[tuple[CData, ...]], object]:
-        """Return the program with its last parameters bound to fixed handles, as constants.
-
-        The returned function takes handles of the remaining parameters.
+        """Fix the buffers of the program's last parameters; return the function of the remaining
+        ones.
         """
         n, n_params = len(last), len(self.program.params)
         first = n_params - n
@@ -369,7 +376,7 @@ class _Linked:
 
 
 def link(program: Program) -> LinkedProgram | str:
-    """Return a lowered program as one C call, or the reason why that is impossible."""
+    """Make one C call of a lowered program, or return the reason why that is impossible."""
     reason = _obstacle(program)
     if reason is not None:
         return reason
@@ -385,7 +392,7 @@ def link(program: Program) -> LinkedProgram | str:
 
 
 def _number(kind: HostType, value: object) -> CData | None:
-    """Return a C pointer to a copy of a Python number, or None if the number does not fit."""
+    """Return a C pointer to a copy of a Python number; None if it needs more than 64 bits."""
     try:
         return ffi.new(C_TYPES[kind], [value])
     except OverflowError:
@@ -395,7 +402,7 @@ def _number(kind: HostType, value: object) -> CData | None:
 def _starter(
     linked: _Linked, offsets: Sequence[int], constants: Sequence[CData], n_given: int
 ) -> Start:
-    """Return the function that runs bytecode on pointers to parameters and results."""
+    """Return the function that runs a program's bytecode on pointers to its buffers."""
     program, kernels = linked.program, linked.kernels
     parts = (
         linked.code,

@@ -1,6 +1,6 @@
-"""CPU kernel builders of softmax, layer_norm, batch_norm and gradients (native/normalise.c).
+"""CPU kernels of softmax, layer_norm, batch_norm and their gradients (native/normalise.c).
 
-`CPU.prepare` calls the builders through the kernel table.
+`CPU.prepare` finds their builders in the kernel table.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _softmax(name: str, function: CFunction) -> None:
-    """Register the CPU kernel builder of softmax, log_softmax or one of their gradients."""
+    """Register the CPU kernel of softmax, log_softmax or the gradient of one of them."""
 
     @kernel(name)
     def along_axis(types: Types, results: Types, *, axis: int) -> NativeCall | None:
@@ -46,14 +46,14 @@ def _normalise(
     shape: tuple[int, int, int],
     eps: float = 0.0,
 ) -> NativeCall | None:
-    """Return a prepared call of layer_norm or batch_norm, or of one of their gradients.
+    """Return the prepared call of layer_norm or batch_norm, or of one of their gradients.
 
-    The first two operands are x and gamma. Return None for dtypes other than floating-point ones
+    The first two operands are x and gamma. Returns None for dtypes other than floating-point ones
     and for rows without elements.
 
     Args:
         stat: type of the mean.
-        shape: (outer, n, inner) of `dg_normalisation`.
+        shape: (outer, n, inner): the axis of size n, or a row of n elements, is normalised.
     """
     outer, n, inner = shape
     if any(t is None or t.dtype.kind != "f" for t in types) or n == 0:
@@ -68,7 +68,7 @@ def _normalise(
 
 
 def _rows(x: TensorType, axis: int) -> tuple[int, int, int]:
-    """Return (number of rows, elements per row, 1); a row spans the axes from `axis` on."""
+    """Return (number of rows, elements per row, 1) if a row spans the axes from `axis` on."""
     return product(x.shape[:axis]), product(x.shape[axis:]), 1
 
 

@@ -1,4 +1,4 @@
-"""CPU kernel builders of parameter updates by optimisers, such as Adam.
+"""CPU kernels of parameter updates by optimisers, such as Adam.
 
 These ops are composites that read and write each parameter many times; the kernels of
 native/optimizer.c do it in one loop over memory, for float32.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _step(name: str, function: CFunction, scalars: int) -> Builder:
-    """Register the CPU kernel builder of an optimiser's parameter update in float32.
+    """Register the CPU kernel of an optimiser's parameter update in float32.
 
     The last `scalars` operands have one element each; all others have one shape.
     """

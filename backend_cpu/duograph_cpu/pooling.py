@@ -1,6 +1,6 @@
-"""CPU kernel builders of pooling and of random bits.
+"""CPU kernels of pooling, and of the generation of random bits.
 
-`CPU.prepare` calls the builders through the kernel table. The kernels are in native/pooling.c,
+`CPU.prepare` finds their builders in the kernel table. The kernels are in native/pooling.c,
 pooling_last.c and random.c.
 """
 
@@ -32,7 +32,7 @@ class Window(NamedTuple):
 
 
 def _plan(size: Shape, out_size: Shape, window: Window, **fields: int | None) -> CData:
-    """Return the C struct of pooling constants; missing spatial axes have size 1."""
+    """Return the C struct with the sizes of a pooling; missing spatial axes have size 1."""
     lead = (1,) * (3 - len(size))
     return plan(
         "dg_pooling",
@@ -188,6 +188,6 @@ def avg_pool_channels_last(
 
 @kernel("random_bits")
 def random_bits(types: Types, results: Types, *, shape: Sequence[int]) -> NativeCall:
-    """Return a prepared call of the Philox random generator for a state (key, offset)."""
+    """Return the prepared call that generates Philox random bits from a state (key, offset)."""
     constants = plan("dg_bits", n=results[0].size)
     return call("random_bits", lib.dg_random_bits, constants, types, results)

@@ -1,4 +1,4 @@
-"""CPU kernel builders of reductions, argmax, argmin, scans, sort and topk.
+"""CPU kernels of reductions, argmax, argmin, cumulative ops, sort and topk.
 
 The kernels are in native/reduce.c, scan.c and sort.c.
 """
@@ -24,7 +24,7 @@ def merged(shape: Sequence[int], axis: Sequence[int]) -> list[list[int]]:
     """Merge adjacent axes that are all reduced or all kept, and drop axes of size 1.
 
     Returns:
-        [size, stride, whether it is reduced] of each merged axis, outermost first.
+        [size, stride, whether it is reduced] for each merged axis, outermost first.
     """
     axes: list[list[int]] = []
     for i, (n, stride) in enumerate(zip(shape, dense(shape))):
@@ -39,7 +39,7 @@ def merged(shape: Sequence[int], axis: Sequence[int]) -> list[list[int]]:
 
 
 def _reduction(name: str) -> None:
-    """Register the CPU kernel builder of one reduction, such as sum or max."""
+    """Register the CPU kernel of one reduction, such as sum or max."""
 
     @kernel(f"reduce_{name}")
     def reduce(

@@ -1,8 +1,8 @@
-"""Prepared calls of the C functions generated for fused regions at run time.
+"""Prepared calls of the C functions that are generated at run time for fused regions.
 
-A fused region is a group of nodes that one kernel computes. `fused_regions` makes one prepared call
-for every region. A call allocates its results, then
-crosses into C once; it never interprets what the function computes.
+A fused region is a group of ops that one kernel computes. `fused_regions` makes one prepared call
+for every region. A call allocates its results, then crosses into C once; it never interprets what
+the function computes.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ def make_call(
     overwrites: Sequence[tuple[int, int]] = (),
     infallible: bool = False,
 ) -> NativeCall:
-    """Return a prepared call that allocates its results and runs one generated C function.
+    """Return the prepared call that allocates its results and runs one generated C function.
 
     Args:
-        address: of an `int f(void **args, int64_t begin, int64_t end)`; args: operands, then
+        address: address of an `int f(void **args, int64_t begin, int64_t end)`; args: operands,
+            then
             results.
         n: iterations of its outer loop, which the thread pool splits.
         grain: iterations that are worth a thread. A result may depend on it, never on the number of
             threads.
         operand_count: number of operand handles.
         results: types of the results.
-        name: for messages.
-        failed: called with a code other than 0 and the operands; its value is returned. None:
-            raises.
+        name: name of the function, for messages.
+        failed: called with an error code and the operands; its value is returned. None: raises.
         overwrites: pairs (operand, result) that may share memory.
         infallible: whether the function always returns 0.
     """
@@ -77,13 +77,13 @@ def make_call(
 
 
 class IndexOperand(NamedTuple):
-    """An operand that holds gather indices of a fused region; a call checks them first.
+    """An operand of a fused region that holds indices; a call checks them before it runs.
 
     Attributes:
         operand: its number.
         type: its type.
-        op, axis: for messages.
-        size: of the indexed axis.
+        op, axis: name of the op and the indexed axis, for messages.
+        size: size of the indexed axis.
     """
 
     operand: int
@@ -102,7 +102,7 @@ def make_staged_call(
     name: str,
     overwrites: Sequence[tuple[int, int]],
 ) -> NativeCall:
-    """Return a prepared call that checks indices, then runs one or two generated functions.
+    """Return the prepared call that checks indices, then runs one or two generated C functions.
 
     Args:
         library: the library with the generated C functions. The second one, if there is one, runs
@@ -111,7 +111,7 @@ def make_staged_call(
         indices: the operands that hold indices.
         operand_count: number of operand handles.
         results: types of the results.
-        name: of the first function.
+        name: name of the first function.
         overwrites: pairs (operand, result) that may share memory.
     """
 
@@ -144,14 +144,15 @@ class Tail(NamedTuple):
     """A generated elementwise C function that runs on the result of a matmul or convolution.
 
     Attributes:
-        address: of the generated function, whose operands are that result and those at `reads`.
+        address: address of the generated function, whose operands are that result and those at
+            `reads`.
         function: the printed region.
         operands: positions of the kernel's own operands among those of the call.
         value: the type of the kernel's result.
         reads: positions of the function's other operands among those of the call.
         operand_count: number of operand handles of the call.
         results: types of the results.
-        name: for messages.
+        name: name of the function, for messages.
         affine: the function as `dg_affine`, if it is one.
     """
 
@@ -282,7 +283,7 @@ def _few(region: CData, count: int, make: Maker, nbytes: int, failed: Failed) ->
 
 
 def _many(region: CData, make: Maker, failed: Failed) -> HandleFunction:
-    """Return the closure that runs a generated function of many operands and one result.
+    """Return the Python function that runs a generated C function with many operands, one result.
 
     cffi makes a C array of the tuple in each call: safe for threads, and cheaper than filling one
     that is kept.

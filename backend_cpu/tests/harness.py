@@ -14,7 +14,10 @@ def type_of(array):
 
 
 def run(name, arrays, like, **attributes):
-    """The results of kernel `name`; `like` are arrays (or one) with the wanted shapes and dtypes."""
+    """The results of kernel `name`.
+
+    `like` are arrays (or one) with the wanted shapes and dtypes.
+    """
     single = not isinstance(like, tuple)
     like = (like,) if single else like
     arrays = [np.asarray(a, order="C") for a in arrays]

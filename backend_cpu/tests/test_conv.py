@@ -240,11 +240,14 @@ import numpy as np
 from harness import run
 rng = np.random.default_rng(1)
 for n, c, k, side, taps, step in [
-    (1, 64, 64, 56, 3, 1), (1, 128, 96, 14, 3, 1), (3, 70, 64, 9, 3, 1), (1, 256, 512, 7, 3, 1), (2, 32, 32, 30, 3, 2),
-    (1, 3, 32, 64, 3, 2), (1, 200, 300, 7, 1, 1), (1, 24, 144, 28, 1, 1), (1, 144, 24, 28, 1, 1), (2, 40, 60, 14, 1, 1),
+    (1, 64, 64, 56, 3, 1), (1, 128, 96, 14, 3, 1), (3, 70, 64, 9, 3, 1), (1, 256, 512, 7, 3, 1),
+    (2, 32, 32, 30, 3, 2),
+    (1, 3, 32, 64, 3, 2), (1, 200, 300, 7, 1, 1), (1, 24, 144, 28, 1, 1), (1, 144, 24, 28, 1, 1),
+    (2, 40, 60, 14, 1, 1),
 ]:
     pad, out = taps // 2, (side - 1) // step + 1
-    x, w = rng.standard_normal((n, c, side, side), np.float32), rng.standard_normal((k, c, taps, taps), np.float32)
+    x = rng.standard_normal((n, c, side, side), np.float32)
+    w = rng.standard_normal((k, c, taps, taps), np.float32)
     y = np.zeros((n, k, out, out), np.float32)
     kind = dict(stride=(step, step), padding=((pad, pad), (pad, pad)), dilation=(1, 1), groups=1)
     y = run("conv", [x, w], y, **kind)

@@ -56,7 +56,8 @@ def test_eight_concurrent_processes(tmp_path):
         time.sleep(max(0, float(sys.argv[1]) - time.time()))
         library = toolchain.build(sys.argv[2])
         assert isinstance(library, toolchain.Library), library
-        call = region_calls.make_call(library.address("f"), 3, 9, 1, [TensorType.of((3,), float32)], "f")
+        types = [TensorType.of((3,), float32)]
+        call = region_calls.make_call(library.address("f"), 3, 9, 1, types, "f")
         cpu = backend.CPU()
         out = call(cpu.copy_in(np.array([1, 2, 3], np.float32), 0))
         assert cpu.copy_out(out, (3,), np.dtype(np.float32), 0).tolist() == [2, 4, 6]
@@ -88,7 +89,8 @@ def test_full_disk(fake, monkeypatch, tmp_path):
     """The compiler finds it full: the words are gcc's."""
     root = tmp_path / "cache"
     fake(f"""
-        case "$out" in "{root}"*) echo "fatal error: error writing: No space left on device" >&2; exit 1;; esac
+        case "$out" in "{root}"*)
+            echo "fatal error: error writing: No space left on device" >&2; exit 1;; esac
         exec {COMPILER} "$@"
     """)
     with pytest.warns(RuntimeWarning, match="it is full"):

@@ -43,7 +43,8 @@ def test_calls(operands, results, n):
 def test_return_codes_raise(operands):
     """The greatest code of all chunks."""
     library = toolchain.build(
-        f"{EXPORT}int f(void **args, long begin, long end) {{ return begin <= 7777 && 7777 < end ? 2 : 0; }}\n"
+        f"{EXPORT}int f(void **args, long begin, long end) {{ return begin <= 7777 && 7777 < "
+        f"end ? 2 : 0; }}\n"
         f"{EXPORT}int g(void **args, long begin, long end) {{ return begin / 1000; }}\n"
         f"{EXPORT}int h(void **args, long begin, long end) {{ return 1; }}\n"
     )
@@ -76,7 +77,8 @@ def test_results_of_several_types():
     library = toolchain.build(
         f"{EXPORT}int f(void **args, long begin, long end) {{\n"
         "    const float *x = args[0]; double *y = args[1]; unsigned char *z = args[2];\n"
-        "    for (long i = begin; i < end; i++) { y[i] = x[i]; z[i] = x[i] > 0; }\n    return 0;\n}\n"
+        "    for (long i = begin; i < end; i++) { y[i] = x[i]; z[i] = x[i] > 0; }\n"
+        "    return 0;\n}\n"
     )
     results = [TensorType.of((2, 1), float64), TensorType.of((2,), bool_)]
     call = region_calls.make_call(library.address("f"), 2, 9, 1, results, "two")

@@ -112,7 +112,7 @@ for m, n, k in EDGES:
 @pytest.mark.parametrize("isa", [0, 1, 2])
 @pytest.mark.parametrize("library", ["own", "blas"])
 def test_edges(isa, library):
-    """Every instruction set, with and without BLAS, in a process of its own: both are chosen once."""
+    """Every instruction set, with and without BLAS, each in a new process: both are chosen once."""
     program = f"EDGES = {EDGES}\n{EDGES_PROGRAM}"
     done = subprocess.run(
         [sys.executable, "-c", program, str(isa), library],

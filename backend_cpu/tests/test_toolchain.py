@@ -270,7 +270,8 @@ def test_chosen_compiler_is_missing(monkeypatch):
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        ("echo 'internal error: out of luck' >&2; exit 4", "failed with exit status 4\n  internal error: out of luck"),
+        ("echo 'internal error: out of luck' >&2; exit 4", "failed with exit status 4\n"
+                                                           "  internal error: out of luck"),
         ("kill -SEGV $$", "crashed: Segmentation fault"),
         ("kill -KILL $$", "crashed: Killed"),
         ("exit 0", "succeeded and wrote nothing"),
@@ -374,7 +375,8 @@ def test_interrupt_stops_the_compiler(tmp_path):
     """Ctrl-C reaches this process alone: the compiler has a session of its own."""
     path = tmp_path / "cc"
     path.write_text(
-        f'#!/bin/sh\ncase "$*" in *--version*) exit 0;; esac\necho $$ > "{tmp_path}/pid"; sleep 1000\n'
+        f'#!/bin/sh\ncase "$*" in *--version*) exit 0;; esac\n'
+        f'echo $$ > "{tmp_path}/pid"; sleep 1000\n'
     )
     path.chmod(0o755)
     # a shell lets what it starts in the background ignore interrupts

@@ -1,4 +1,4 @@
-"""CUDA kernel builders of attention and its gradient (cuda/attention.cuh).
+"""CUDA kernels of attention and its gradient (cuda/attention.cuh), as launch plans.
 
 A block of threads processes some queries or keys of one head, with tensor cores for float16 and
 bfloat16. The CUDA backend's kernel table holds the builders.

@@ -48,7 +48,7 @@ class Cuda(GridBackend):
         return problem()
 
     def driver(self) -> Driver:
-        """Return the CUDA driver API, which the first call imports and initialises."""
+        """Return the CUDA driver API (a `Driver`), imported and initialised at the first call."""
         if self._driver is None:
             from cuda.bindings import driver as module
 

@@ -1,4 +1,4 @@
-"""A whole compiled program as one CUDA graph, for jit level O2.
+"""Runs a whole compiled program as one CUDA graph, for jit level O2.
 
 `Cuda.link` makes a `Captured` call. Its first call runs the steps one by one on buffers that belong
 to the program and records their allocations. Then the same steps run again on the same buffers
@@ -47,7 +47,7 @@ def refusal(program: Program) -> str | None:
 
 
 class Blocks:
-    """The device memory of a program captured as a CUDA graph: each run gets the same blocks.
+    """The device memory of a program that becomes a CUDA graph: each run gets the same blocks.
 
     The n-th allocation of every run gets the same block. A freed block serves a later request of
     the same size, since work on a stream runs in order.
@@ -58,7 +58,9 @@ class Blocks:
         self.start(False)
 
     def start(self, replaying: bool) -> None:
-        """Begin a run that records its memory blocks, or one that repeats the record."""
+        """Begin a run of the program: one that records its memory blocks, or one that gets them
+        again.
+        """
         self.at, self.replaying = 0, replaying
         if not replaying:
             self.kept: dict[int, Memory] = {}
@@ -66,7 +68,7 @@ class Blocks:
             self.order: list[int] = []
 
     def allocate(self, nbytes: int, what: str) -> Memory:
-        """Return the next memory block of a run; the recording run allocates new ones."""
+        """Return the memory block of the run's next allocation; the recording run allocates it."""
         if not self.replaying:
             free = self.free.get(nbytes)
             block = self.kept[free.pop()] if free else self.device.allocate(nbytes, what)
@@ -76,13 +78,13 @@ class Blocks:
         return Memory(self.order[self.at - 1], nbytes, self)  # type: ignore[arg-type]  # only `release` is called
 
     def release(self, pointer: int) -> None:
-        """Make a captured program's memory block available for reuse in the recording run."""
+        """Make a block of the program's memory available again, during the recording run."""
         if not self.replaying and pointer in self.kept:
             self.free.setdefault(self.kept[pointer].nbytes, []).append(pointer)
 
 
 class _State(Memory):
-    """A handle to an updated parameter that is stored in a captured program's buffer."""
+    """Handle of an updated parameter whose value is in the buffer of a CUDA graph's program."""
 
     __slots__ = ("__weakref__", "block")
 
@@ -91,7 +93,7 @@ class _State(Memory):
         self.block = block
 
     def leave(self, name: str) -> None:
-        """Move a parameter's value out of the CUDA graph's buffer to new memory.
+        """Move the parameter's value out of the CUDA graph's buffer to new memory.
 
         The caller holds the device's lock.
         """
@@ -100,16 +102,18 @@ class _State(Memory):
         self.pointer, self.block = fresh.pointer, fresh
 
     def __del__(self) -> None:
-        """Free nothing at the end of a parameter handle: its memory block frees itself."""
+        """Do nothing, unlike the base class: the memory block that the handle refers to frees
+        itself.
+        """
 
 
 class Captured:
-    """A callable that runs a compiled program as a CUDA graph, captured at its first call.
+    """Callable that runs a compiled program as a CUDA graph, captured at its first call.
 
     Args:
         program: a program that `refusal` accepts.
         device: the device that runs it.
-        name: for messages.
+        name: name of the program, for messages.
 
     Attributes:
         inputs, results: buffers of parameters and results.
@@ -144,7 +148,7 @@ class Captured:
         ]
 
     def __call__(self, handles: Sequence[Memory], taken: Sequence[bool] = ()) -> Any:
-        """Run the program on tensor handles of its parameters; return handles to the results.
+        """Run the program on the buffer handles of its parameters; return handles of the results.
 
         The first call captures the CUDA graph. `taken` says for each of `donations` whether the
         caller alone holds the handle.
@@ -162,7 +166,7 @@ class Captured:
         return made[0] if self.single else tuple(made)
 
     def _launch(self, handles: Sequence[Memory], taken: set[int]) -> list[Memory]:
-        """Copy arguments to the graph's buffers, launch it, and copy the results out."""
+        """Copy parameters to the CUDA graph's buffers, launch it, and copy the results out."""
         device, copied = self.device, [o for o in range(len(self.results)) if o not in self.states]
         made: dict[int, Memory] = {
             o: device.allocate(self.results[o].nbytes, self.name) for o in copied
@@ -181,7 +185,7 @@ class Captured:
         return [made[o] for o in range(len(self.results))]
 
     def _fill(self, handles: Sequence[Memory], taken: set[int]) -> None:
-        """Copy arguments to the CUDA graph's buffers, except those already stored there."""
+        """Copy parameters to the CUDA graph's buffers, except those that are there already."""
         known = {p: state for p, ref in self.given.items() if (state := ref()) is not None}
         for p, state in known.items():  # allocations, which may raise, come first
             if state is not handles[p] or p not in taken:
@@ -192,7 +196,9 @@ class Captured:
                 _copy(self.device, self.name, own, handle)
 
     def _first(self, handles: Sequence[Memory]) -> None:
-        """Capture the program as a CUDA graph; if that fails, warn and do without."""
+        """Capture the program as a CUDA graph; if that fails, warn and run without one from then
+        on.
+        """
         device = self.device
         try:
             self.inputs = [device.allocate(h.nbytes, self.name) for h in handles]
@@ -211,7 +217,7 @@ class Captured:
     def _captured(self) -> Any:
         """Capture the program's kernel launches; return the executable CUDA graph.
 
-        Return None if an instruction copies between host and device.
+        Returns None if an instruction copies between host and device.
         """
         device = self.device
         module = device.driver.module
@@ -240,7 +246,10 @@ class Captured:
             device.checked(self.name, "cuGraphDestroy", graph)
 
     def _lent(self) -> list[Memory]:
-        """Run the program in its own memory blocks; return handles to the results."""
+        """Run the program with all allocations in its own memory blocks.
+
+        Returns its result handles.
+        """
         self.device.lend(self.blocks)
         try:
             made = self._run(self.inputs)
@@ -283,5 +292,5 @@ def _copy(device: CudaDevice, name: str, target: Memory, source: Memory) -> None
 
 
 def _read(step: Any) -> tuple[int, ...]:
-    """Return the numbers of the value slots that an instruction of a program reads."""
+    """Return the value slots (numbers) that an instruction of a program reads."""
     return tuple(k for k in step.operands if k >= 0) if isinstance(step, Step) else (step.source,)

@@ -1,4 +1,4 @@
-"""Compile CUDA C++ with NVRTC to an image that the driver loads, with a disk cache.
+"""Compiles CUDA C++ with NVRTC to an image that the driver loads, with a disk cache.
 
 DUOGRAPH_CUDA_SOURCES    a folder for a copy of every source that is requested (`<hash>.cu`)
 """
@@ -16,8 +16,8 @@ from duograph.errors import DeviceError
 
 __all__ = ["OPTIONS", "BuildError", "Compiler", "Nvrtc"]
 
-# Contraction is off, so that the result of an op does not depend on neighbouring ops. Kernels request a
-# fused multiply-add explicitly. Denormals, division and square root are IEEE by default.
+# Contraction is off, so that the result of an op does not depend on neighbouring ops. Kernels
+# request a fused multiply-add explicitly. Denormals, division and square root are IEEE by default.
 OPTIONS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space")
 
 # Version of the cache entries.
@@ -25,11 +25,11 @@ FORMAT = 1
 
 
 class BuildError(Exception):
-    """The exception for CUDA source that does not compile; its message is the build log."""
+    """Raised for CUDA source that does not compile; the message is the build log."""
 
 
 class Compiler:
-    """Base class of CUDA C++ compilers; it caches compiled images on disk.
+    """Base class of CUDA C++ compilers; caches compiled images on disk.
 
     A subclass implements `run` and sets `suffix` and `identity`: everything besides the source that
     an image depends on.
@@ -71,7 +71,9 @@ class Compiler:
         return made
 
     def failure(self, source: str, log: str) -> DeviceError:
-        """Save source and log of a failed CUDA build; return an exception that names them."""
+        """Save the source and the log of a failed CUDA build; return an exception that names the
+        files.
+        """
         folder = pathlib.Path(tempfile.mkdtemp(prefix="duograph-cuda-"))
         (folder / "kernel.cu").write_text(source)
         (folder / "kernel.log").write_text(log)
@@ -83,7 +85,7 @@ class Compiler:
 
 
 def keep_source(source: str) -> None:
-    """Copy CUDA source to the folder that DUOGRAPH_CUDA_SOURCES names, if it is set."""
+    """Write a copy of CUDA source to the folder that DUOGRAPH_CUDA_SOURCES names, if it is set."""
     folder = os.environ.get("DUOGRAPH_CUDA_SOURCES")
     if folder:
         path = pathlib.Path(folder) / f"{disk_cache.key_of(source)[:24]}.cu"
@@ -130,14 +132,14 @@ class Nvrtc(Compiler):
 
     @property
     def name(self) -> str:
-        """Return NVRTC's version number as a string, such as "12.8"."""
+        """NVRTC's version number as a string, such as "12.8"."""
         return ".".join(map(str, self.version))
 
     def describe(self) -> str:
         return f"NVRTC {self.name} {self.architecture}"
 
     def call(self, answer: tuple[Any, ...]) -> Any:
-        """Return an NVRTC function's results without the status code; raise if it failed."""
+        """Return what an NVRTC function returned, without its status code; raise if it failed."""
         code, *rest = answer
         if code:
             (_, text) = self.api.nvrtcGetErrorString(code)
@@ -163,7 +165,7 @@ class Nvrtc(Compiler):
             api.nvrtcDestroyProgram(program)
 
     def log(self, program: Any) -> str:
-        """Return the text of NVRTC's build log of one source."""
+        """Return NVRTC's build log of one source."""
         text = b" " * self.call(self.api.nvrtcGetProgramLogSize(program))
         self.call(self.api.nvrtcGetProgramLog(program, text))
         return text.rstrip(b"\0 ").decode("utf-8", "replace")

@@ -66,12 +66,12 @@ def find() -> Library | str:
 
 
 class Refused(Exception):
-    """cuBLASLt failed or cannot compute a matmul; the exception's message is the reason."""
+    """Raised if cuBLASLt fails or cannot compute a matmul; the message is the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Called(Launch):
-    """A matmul launch that calls cuBLASLt, and duograph's own kernel if the library fails.
+    """A matmul launch that calls cuBLASLt, or duograph's own kernel if the library fails.
 
     Attributes:
         chosen: the algorithm of the library.
@@ -81,7 +81,7 @@ class Called(Launch):
 
 
 class Library:
-    """The cuBLASLt library as loaded and initialised for one CUDA context.
+    """The shared library cuBLASLt, loaded and initialised for one CUDA context.
 
     Args:
         path: path of the shared library.
@@ -103,7 +103,7 @@ class Library:
         self._chosen: dict[tuple[Any, ...], _Chosen | None] = {}
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a cuBLASLt function and raise an exception if it fails.
+        """Call a cuBLASLt function.
 
         Raises:
             Refused: the function failed.
@@ -114,7 +114,7 @@ class Library:
             raise Refused(f"{name} gave {text}")
 
     def made(self, name: str, *arguments: Any) -> Any:
-        """Call a cuBLASLt function that creates an object; return that object."""
+        """Call a cuBLASLt function that creates an object; return the object."""
         place = self.ffi.new("void **")
         self.call(name, place, *arguments)
         return place[0]
@@ -127,7 +127,7 @@ class Library:
     def layout(
         self, dtype: DType, rows: int, columns: int, pitch: int, count: int, step: int
     ) -> Any:
-        """Return a cuBLASLt descriptor of Fortran-order matrices, `step` elements apart."""
+        """Create a cuBLASLt descriptor of `count` Fortran-order matrices, `step` elements apart."""
         c = self.functions
         made = self.made(
             "cublasLtMatrixLayoutCreate", getattr(c, TYPES[dtype]), rows, columns, pitch
@@ -176,7 +176,7 @@ class _Chosen:
         sizes: rows, columns and depth.
         count: number of matrices.
         parts: strides of x and y in elements: from line to line, along the depth, between matrices.
-        dtype: of operands and result.
+        dtype: dtype of operands and result.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ class _Chosen:
     def launcher(
         self, device: CudaDevice, name: str, own: Callable[[], Any]
     ) -> Callable[..., None]:
-        """Return a function of x, y and the result that runs a matmul by cuBLASLt.
+        """Return a function of the buffers of x, y and the result that runs a matmul by cuBLASLt.
 
         If a call fails, it warns once and uses the kernel that `own` returns from then on.
         """

@@ -36,7 +36,7 @@ KEEP = 2**64 - 1
 
 
 class _Here(threading.local):
-    """Thread-local record of the device whose CUDA context is current."""
+    """The device whose CUDA context is current, for each thread."""
 
     device: CudaDevice | None = None
 
@@ -46,7 +46,7 @@ _devices: weakref.WeakSet[CudaDevice] = weakref.WeakSet()
 
 
 def _forked() -> None:
-    """Mark all CUDA devices as unusable in a forked child process.
+    """Mark all CUDA devices as unusable; called in a forked child process.
 
     The child must not use or free the parent's CUDA objects.
     """
@@ -64,11 +64,11 @@ if hasattr(os, "register_at_fork"):
 
 
 class Memory:
-    """A handle to CUDA device memory, which is freed in stream order with its last reference.
+    """Handle that owns CUDA device memory, freed in stream order with its last reference.
 
     Attributes:
-        pointer: its address on the device; 0 for no bytes.
-        nbytes: its size.
+        pointer: address on the device; 0 for no bytes.
+        nbytes: size in bytes.
     """
 
     __slots__ = ("pointer", "nbytes", "device")
@@ -165,7 +165,7 @@ class CudaDevice(GridDevice):
             _here.device = self
 
     def failed(self, code: Any, what: str) -> None:
-        """Raise the exception for a CUDA error code, and mark the device if it is lost."""
+        """Raise the exception for a CUDA error code; mark the device if it is lost."""
         if int(code) in LOST:
             self.problem = (
                 f"the device was lost ({self.driver.words(code)}, seen at {what}); what was on it "
@@ -179,8 +179,9 @@ class CudaDevice(GridDevice):
     def checked(self, what: str, name: str, *arguments: Any) -> Any:
         """Call a CUDA driver function in this device's context; raise if it returns an error.
 
-        Return the function's results. No other thread may capture at the same time, so the call
-        holds `lock`.
+        Returns the function's results. No other thread may capture a CUDA graph at the same time,
+        so the
+        call holds `lock`.
         """
         with self.lock:
             self.enter()
@@ -220,15 +221,14 @@ class CudaDevice(GridDevice):
         return Memory(int(pointer), nbytes, self)
 
     def lend(self, blocks: Any) -> None:
-        """Make this thread's allocations use the memory blocks of a CUDA graph's program.
+        """Make this thread's allocations come from a CUDA graph's memory blocks; None ends that.
 
-        A call with None ends that. The caller holds `lock`, so that no other thread launches
-        meanwhile.
+        The caller holds `lock`, so that no other thread launches meanwhile.
         """
         self._lent, self._lent_to = blocks, threading.get_ident()
 
     def no_memory(self, nbytes: int, what: str) -> DeviceMemoryError:
-        """Return the exception for a CUDA memory allocation that failed twice."""
+        """Return the exception to raise for a CUDA memory allocation that failed twice."""
         now = self.memory_stats()
         return DeviceMemoryError(
             f"{what}: no memory for {nbytes} bytes on {self.name}; in use {now['in_use']}, cached "
@@ -310,7 +310,7 @@ class CudaDevice(GridDevice):
     # ---- kernels --------------------------------------------------------------------------------
 
     def library(self) -> Library | str:
-        """Return cuBLASLt, opened at the first call, or why it is not available."""
+        """Return cuBLASLt, loaded at the first call, or the reason why it is not available."""
         with self.lock:
             if self._library is None:
                 self.enter()

@@ -1,4 +1,4 @@
-"""The CUDA driver API, with error codes turned into exceptions.
+"""Calls the CUDA driver API and turns its error codes into exceptions.
 
 `Driver` calls a module with the functions and conventions of cuda-bindings: `cuda.bindings.driver`,
 or in tests its emulation (`emulation.driver`).
@@ -13,13 +13,13 @@ from duograph.errors import DeviceError, DeviceMemoryError
 __all__ = ["OUT_OF_MEMORY", "Driver", "problem"]
 
 OUT_OF_MEMORY = 2
-# After one of these errors the context is destroyed, with all data on the device, and every later call
-# in the process fails.
+# After one of these errors the context is destroyed, with all data on the device, and every later
+# call in the process fails.
 LOST = {46, 100, 214, 219, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 720, 721, 999}
 
 
 class Driver:
-    """The CUDA driver API as a class whose calls raise an exception for an error code.
+    """The CUDA driver API, with calls that raise an exception for an error code.
 
     Args:
         module: `cuda.bindings.driver`, or an object with the same functions.
@@ -40,12 +40,12 @@ class Driver:
         return rest[0] if len(rest) == 1 else rest
 
     def error(self, code: Any, what: str) -> DeviceError | DeviceMemoryError:
-        """Return the exception for a CUDA driver error code."""
+        """Return the exception to raise for a CUDA driver error code."""
         text = f"{what}: {self.words(code)}"
         return DeviceMemoryError(text) if int(code) == OUT_OF_MEMORY else DeviceError(text)
 
     def words(self, code: Any) -> str:
-        """Return the name and meaning of a CUDA driver error code."""
+        """Return the name and the meaning of a CUDA driver error code, as text."""
         _, name = self.module.cuGetErrorName(code)
         _, text = self.module.cuGetErrorString(code)
         parts = [t.decode() for t in (name, text) if t]
@@ -80,5 +80,8 @@ def problem() -> str | None:
 
         nvrtc.nvrtcVersion()
     except (ImportError, RuntimeError) as error:
-        return f"there is no NVRTC, which compiles the kernels ({str(error).splitlines()[0]}); {INSTALL}"
+        return (
+            f"there is no NVRTC, which compiles the kernels ({str(error).splitlines()[0]}); "
+            f"{INSTALL}"
+        )
     return None

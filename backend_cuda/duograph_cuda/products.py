@@ -1,7 +1,7 @@
-"""Tiled matmul and convolution kernels (cuda/product.cuh).
+"""CUDA kernels of tiled matmul and convolution (cuda/product.cuh), as launches.
 
 Tensor cores for float16 and bfloat16 (and TF32 on request), register tiles for float32.
-`CudaDevice.product` uses them if `cublaslt` does not compute the matmul.
+`CudaDevice.matmul` uses them if `cublaslt` does not compute the matmul.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _kind(capability: tuple[int, int], dtype: DType) -> str | None:
 
 
 def launch_of(device: GridDevice, capability: tuple[int, int], product: Matmul) -> Launch | None:
-    """Return the kernel launch of a tiled CUDA matmul, or None if the generic kernel is used.
+    """Return the launch of a tiled CUDA matmul, or None if the generic kernel must be used.
 
     The generic kernel (`backend.grid`) computes empty matmuls and all other dtypes.
     """
@@ -82,7 +82,7 @@ def launch_of(device: GridDevice, capability: tuple[int, int], product: Matmul) 
 
 
 def _operand(k: Kernel, label: str, operand: Operand, lines: int, depth: int) -> list[str]:
-    """Add to a kernel the C++ struct that reads a matmul operand; return its initialisers."""
+    """Add to a kernel the C++ struct that reads one matmul operand; return its initialisers."""
     stored = SUFFIX[operand.dtype]
     if isinstance(operand, Matrices) and 1 in (operand.line_step, operand.step):
         across = operand.step != 1

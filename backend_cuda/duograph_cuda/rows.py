@@ -1,6 +1,6 @@
-"""CUDA kernel builders of softmax, layer_norm and their gradients along dense rows.
+"""CUDA kernels of softmax, layer_norm and their gradients along rows (cuda/rows.cuh).
 
-One warp or one block processes a row; the kernels are in cuda/rows.cuh.
+One warp or one block of threads processes a row. The CUDA backend's kernel table has the builders.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def _supported(types: Any, results: Any) -> bool:
 def layer_norm_core(
     device: GridDevice, types: Any, results: Any, *, axis: int, eps: float
 ) -> Plan | None:
-    """Return the kernel launches of layer_norm on CUDA over the axes from `axis` on, or None.
+    """Return the launches of layer_norm on CUDA over the axes from `axis` on; None if unsupported.
 
-    The results are y, mean and the reciprocal standard deviation. None: unsupported types.
+    The results are y, mean and the reciprocal standard deviation.
     """
     if not _supported(types, results):
         return None
@@ -102,10 +102,11 @@ def layer_norm_core(
 
 
 def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
-    """Return the CUDA kernel launches of layer_norm's gradients, or None.
+    """Return the launches of layer_norm's gradients for x, gamma, beta on CUDA; None if
+    unsupported.
 
-    The gradients are for x, gamma and beta. One kernel computes the gradient of x by rows; two sum
-    those of gamma and beta over the rows, in parts with a fixed order. None: unsupported types.
+    One kernel computes the gradient of x by rows; two sum those of gamma and beta over the rows, in
+    parts with a fixed order.
     """
     if not _supported(types, results):
         return None

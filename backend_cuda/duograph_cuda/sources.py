@@ -19,5 +19,5 @@ HERE = pathlib.Path(__file__).parent / "cuda"
 
 @functools.cache
 def text(*names: str) -> str:
-    """Return the concatenated contents of CUDA source files under cuda/."""
+    """Return the source of CUDA files under cuda/, concatenated."""
     return "".join((HERE / name).read_text() for name in names)

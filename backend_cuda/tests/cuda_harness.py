@@ -21,7 +21,7 @@ def device(limit=1 << 30, seed=1):
 
 
 def run(source, *arrays, out, scalars=(), groups=(1, 1, 1), size=(32, 1, 1), on=None):
-    """Launch the kernel `k` of a source: arrays in, then the result, then (dtype, value) numbers."""
+    """Launch kernel `k` of a source: arrays in, then the result, then (dtype, value) numbers."""
     on = on or device()
     module = on.build(on.dialect.prelude_for(source) + source)
     handles = [on.copy_in(a) for a in (*arrays, out)]

@@ -63,7 +63,8 @@ try:
     device.launcher(module, "k", (3, 1, 1), (32, 2, 1), 1, [(int32, -1)])(x)
     raise SystemExit("the launch fails")
 except DeviceError as error:
-    assert "the device was lost (CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure" in str(error), error
+    said = "the device was lost (CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure"
+    assert said in str(error), error
 print("all of it arrived")
 """
 

@@ -184,7 +184,8 @@ def test_matmul_in_a_captured_graph(backend, fake):
 
 
 @pytest.mark.parametrize("how, words", [
-    ("absent", "cannot load library"), ("empty", "cannot load library"), ("other", "cublasLtGetVersion"),
+    ("absent", "cannot load "
+               "library"), ("empty", "cannot load library"), ("other", "cublasLtGetVersion"),
     ("old", "is version 100200"), ("broken", "cublasLtCreate gave CUBLAS_STATUS_NOT_INITIALIZED"),
     ("off", "DUOGRAPH_CUDA_CUBLASLT=0"),
 ])  # fmt: skip

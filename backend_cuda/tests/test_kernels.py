@@ -122,7 +122,10 @@ def test_convolutions(case, dtype, monkeypatch):
 @pytest.mark.parametrize("dtype", NEAR)
 @pytest.mark.parametrize("shape", [(3, 5), (9, 40), (2, 3000), (5, 1025)])
 def test_softmax_of_rows(shape, dtype):
-    """A warp for a short row, a block for a long one; the last block has rows that are not there."""
+    """A warp for a short row, a block for a long one.
+
+    The last block has rows that are not there.
+    """
     near = NEAR[dtype]
     x, dout = _tensors(dtype, shape, shape)
     for name in ("softmax", "log_softmax"):

@@ -25,7 +25,7 @@ NAME_VARIABLE = "DUOGRAPH_OPENCL_DEVICE"
 
 
 class OpenCL(GridBackend):
-    """The OpenCL backend, for all OpenCL devices that run a test kernel correctly."""
+    """The OpenCL backend, which uses all OpenCL devices that run a test kernel correctly."""
 
     name = "OpenCL"
     dtypes = tuple(d for d in ALL if not d.is_complex)
@@ -38,16 +38,19 @@ class OpenCL(GridBackend):
         self._open: dict[int, Device] = {}
 
     def available(self) -> str | None:
-        """Return None if an OpenCL device works, else the problems of all devices."""
+        """Return None if some OpenCL device works, else the problems of all devices."""
         if self._candidates():
             return None
         return "; ".join(self.problems) or "no OpenCL platform is installed"
 
     def devices(self) -> list[DeviceInfo]:
-        """Describe working OpenCL devices; the first text also names devices left out."""
+        """Describe the working OpenCL devices; the first description also names those left out."""
         infos = []
         for index, device in enumerate(self._candidates()):
-            text = f"{device.name.strip()}, {device.platform.name.strip()}, {device.max_compute_units} units"
+            text = (
+                f"{device.name.strip()}, {device.platform.name.strip()}, "
+                f"{device.max_compute_units} units"
+            )
             if index == 0 and self.problems:
                 text += f" (left out: {'; '.join(self.problems)})"
             infos.append(DeviceInfo(index, device.name.strip(), text, device.global_mem_size))
@@ -66,12 +69,17 @@ class OpenCL(GridBackend):
         return found
 
     def tune(self, device_id: int) -> Iterator[str]:
-        """Time matmul tile sizes on an OpenCL device, store the best and yield a report."""
+        """Time each matmul tile size on an OpenCL device and store the best; yield lines of a
+        report.
+        """
         device = self.device(device_id)
         side = side_of(device)
         found = measure(self, device_id, side)
         for tiles, seconds in found.items():
-            yield f"matmul {side}x{side}x{side} float32, {tiles}: {2e-9 * side**3 / seconds:.0f} GFLOP/s"
+            yield (
+                f"matmul {side}x{side}x{side} float32, {tiles}: "
+                f"{2e-9 * side**3 / seconds:.0f} GFLOP/s"
+            )
         device.tiles = best_of(found)
         yield f"chosen: {device.tiles}, kept in {store_tiles(device, device.tiles)}"
 

@@ -39,8 +39,8 @@ _NO_MEMORY = {
     cl.status_code.OUT_OF_HOST_MEMORY,
     cl.status_code.INVALID_BUFFER_SIZE,
 }
-# After these errors no queue of the device works; -9999 is NVIDIA's code for an access outside of all
-# buffers.
+# After these errors no queue of the device works; -9999 is NVIDIA's code for an access outside of
+# all buffers.
 _LOST = {
     cl.status_code.DEVICE_NOT_AVAILABLE,
     cl.status_code.INVALID_COMMAND_QUEUE,
@@ -95,7 +95,7 @@ class Device(GridDevice):
         buffers: int,
         scalars: Sequence[Scalar],
     ) -> Callable[..., None]:
-        """Return a function that launches an OpenCL kernel on buffer handles.
+        """Return a function that launches an OpenCL kernel on the buffer handles it is called with.
 
         The function has its own kernel object, which holds the scalars.
         """
@@ -123,7 +123,7 @@ class Device(GridDevice):
         return run
 
     def failure(self, what: str, error: Exception) -> DeviceError | DeviceMemoryError:
-        """Return the exception for an OpenCL error, and mark the device if it is lost."""
+        """Return the exception to raise for an OpenCL error; mark the device if it is lost."""
         code = getattr(error, "code", None)
         if code in _LOST and not self.gone:
             self.leave(
@@ -143,9 +143,11 @@ class Device(GridDevice):
         return DeviceError(f"{what}: {self.name}: {first_line(error)}")
 
     def again(self, what: str, error: Exception, function: Callable[[], T]) -> T:
-        """Call `function` again with an empty memory pool after an out-of-memory error.
+        """Call `function` again, with the memory pool emptied, after an OpenCL error.
 
-        Drivers may allocate memory when a buffer is first used, not when it is created.
+        Raises the error unless it was a lack of memory. Drivers may allocate memory when a buffer
+        is first
+        used, not when it is created.
         """
         failure = self.failure(what, error)
         if not isinstance(failure, DeviceMemoryError):
@@ -165,7 +167,9 @@ class Device(GridDevice):
             raise DeviceError(f"{self.name}: {self.gone}")
 
     def leave(self, reason: str) -> None:
-        """Abandon the driver's objects without a release, which could block for ever."""
+        """Abandon a lost device's driver objects without releasing them, which could block for
+        ever.
+        """
         _kept.append((self.queue, self.context, self._sending))
         self._sending, self.gone = [], reason
         # A call that raced past `alive` now raises TypeError, which `launcher` turns into `gone`.
@@ -183,11 +187,11 @@ class Device(GridDevice):
             raise self.failure("buffer", error) from error
 
     def allocate(self, nbytes: int, what: str) -> Block:
-        """Allocate a memory block from the OpenCL device's pool."""
+        """Allocate a buffer from the OpenCL device's pool; return its handle."""
         return self._pool.allocate(nbytes, what)
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> Block:
-        """Copy a NumPy array to a new OpenCL block; small ones wait for no earlier launch."""
+        """Copy a NumPy array to a new OpenCL buffer; small ones wait for no earlier launch."""
         self.alive()
         block = self._pool.allocate(array.nbytes, "copy_in")
         if not array.nbytes:
@@ -212,7 +216,7 @@ class Device(GridDevice):
         return block
 
     def copy_out(self, handle: Block, shape: Shape, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """Return an OpenCL block's values as a NumPy array, after all earlier launches."""
+        """Copy an OpenCL buffer to a new NumPy array, after all earlier kernels have run."""
         self.alive()
         out = np.empty(shape, dtype)
         if out.nbytes:
@@ -235,7 +239,7 @@ class Device(GridDevice):
         self._sending.clear()
 
     def memory_stats(self) -> dict[str, int]:
-        """Return memory pool statistics and the numbers of copies to and from the host."""
+        """Return the statistics of the device's memory pool, and how often data was copied."""
         return {**self._pool.stats(), "copies_in": self.copies_in, "copies_out": self.copies_out}
 
     def empty_cache(self) -> None:

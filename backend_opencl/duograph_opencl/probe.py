@@ -1,4 +1,4 @@
-"""The test of OpenCL devices: a device is used only if a small kernel runs correctly.
+"""Tests whether an OpenCL device works, by running a small kernel on it.
 
 The OpenCL backend calls `probe` for each device that it finds. The test must not raise for a broken
 driver.

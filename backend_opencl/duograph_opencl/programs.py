@@ -1,4 +1,4 @@
-"""The OpenCL backend's disk cache of compiled OpenCL programs and tuned matmul tile sizes.
+"""Disk cache of compiled OpenCL programs and of tuned matmul tile sizes.
 
 Entries are stored by device and driver. `Device` calls the functions; a missing or unusable program
 entry is built again.
@@ -82,7 +82,7 @@ def _declarations() -> str:
 
 
 def _identity(d: cl.Device) -> tuple[str, ...]:
-    """Return the part of a disk cache key for the OpenCL device, driver and platform."""
+    """Return what identifies an OpenCL device, its driver and platform in a disk cache key."""
     return d.name, d.vendor, d.version, d.driver_version, d.platform.name, d.platform.version
 
 
@@ -104,7 +104,10 @@ def store_tiles(device: Device, tiles: Tiles | GroupTiles) -> pathlib.Path:
 
 
 def _report(device: Device, source: str, error: cl.Error) -> str:
-    """Save source and log of a failed OpenCL build; return an error text with the paths."""
+    """Save the source and the log of a failed OpenCL build.
+
+    Returns an error message with the paths.
+    """
     folder = tempfile.mkdtemp(prefix="duograph-opencl-")
     text = os.path.join(folder, "kernel.cl")
     log = os.path.join(folder, "build.log")

@@ -93,7 +93,8 @@ x = ms.Tensor(np.ones(4, np.float32)) + 1.0
 x.asnumpy()
 child = os.fork()
 if child == 0:
-    for use in (lambda: x + 1.0, lambda: x.asnumpy(), lambda: ms.Tensor(np.ones(5, np.float32)) * x[0]):
+    ones = lambda: ms.Tensor(np.ones(5, np.float32))
+    for use in (lambda: x + 1.0, lambda: x.asnumpy(), lambda: ones() * x[0]):
         try:
             use()
             os._exit(1)
@@ -122,7 +123,8 @@ real, lost = getattr(cl, where), []
 
 def call(*args, **kwargs):
     if lost:
-        raise cl.LogicError(cl._cl._ErrorRecord(msg="", code=cl.status_code.INVALID_COMMAND_QUEUE, routine=where))
+        code = cl.status_code.INVALID_COMMAND_QUEUE
+        raise cl.LogicError(cl._cl._ErrorRecord(msg="", code=code, routine=where))
     return real(*args, **kwargs)
 
 setattr(cl, where, call)
@@ -133,13 +135,15 @@ assert kept.asnumpy()[0, 0] == 9
 lost.append(True)
 
 uses = (lambda: twice(x).asnumpy(), kept.asnumpy, lambda: kept + 1.0, lambda: kept.move_to("CPU"),
-        lambda: ms.Tensor(np.ones(2, np.float32)) + 1.0, lambda: float(kept[0, 0]), lambda: twice(kept))
+        lambda: ms.Tensor(np.ones(2, np.float32)) + 1.0, lambda: float(kept[0, 0]),
+        lambda: twice(kept))
 for k, use in enumerate(uses):
     try:
         use()
         print("no error from use", k)
     except ms.errors.DeviceError as error:
-        for part in ("the device was lost (", "INVALID_COMMAND_QUEUE", ", seen at ", "Start a new one"):
+        for part in ("the device was lost (", "INVALID_COMMAND_QUEUE", ", seen at ",
+                     "Start a new one"):
             if part not in str(error):
                 print("use", k, error)
     lost.clear()

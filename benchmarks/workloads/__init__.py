@@ -18,7 +18,7 @@ COMPARED_STEPS = 6
 
 
 def training(step: Callable[[], Any], number: Callable[[Any], float]) -> Case:
-    """A training step as a workload: the loss is read after each, as a user who watches it would."""
+    """A training step as a workload: the loss is read after each, as a user would."""
     notes: dict[str, float] = {}
 
     def losses() -> list[np.ndarray]:

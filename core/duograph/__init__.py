@@ -132,7 +132,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _train_name(name: str) -> str | None:
-    """Return the training module that defines a top-level callback or metric name."""
+    """Return "train" for a name that may be a callback or metric of that package, else None."""
     if name.startswith("_") or not name[:1].isupper():
         return None
     return "train"

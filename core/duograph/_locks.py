@@ -1,7 +1,9 @@
 """Re-entrant locks that are released in a forked child.
 
-A fork copies the locks that other threads hold at that moment, and no thread of the child would ever
-release them. The state that these locks guard is consistent between any two statements, so the child
+A fork copies the locks that other threads hold at that moment, and no thread of the child would
+ever
+release them. The state that these locks guard is consistent between any two statements, so the
+child
 may start with free ones. The module must not import any other part of the package.
 """
 
@@ -25,9 +27,10 @@ def new_lock() -> Any:
 
 
 def _free_all() -> None:
-    """Reset every lock; runs in the child after a fork."""
+    """Reset every lock to unlocked; called in the child process after a fork."""
     for lock in list(_made):
-        lock._at_fork_reinit()
+        if not lock._is_owned():  # the thread that forked goes on in the child and releases its own
+            lock._at_fork_reinit()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,9 +1,9 @@
 """Process-wide settings: one typed object, read from the environment in one place.
 
-Every field says whether compiled code depends on it (`keyed`); those are part of the key of a
-compiled function. Options of MindSpore without a meaning here are recorded, so that scripts run
-unchanged. The module is a leaf: the backend registry installs what needs devices in
-`runtime_state`.
+Every field says whether compiled code depends on it (`keyed`); the values of those fields are part
+of the cache key of a compiled function. Options of MindSpore without a meaning here are recorded,
+so that scripts run unchanged. The module imports no higher layer: the backend registry installs
+what needs devices in `runtime_state`.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class ParallelMode(str, enum.Enum):
 def _field(
     default: object, *, keyed: bool = False, allowed: tuple[object, ...] | None = None
 ) -> Any:
-    """Declare a settings field, optionally with allowed values and as part of compile keys."""
+    """Declare a field of `Settings`: default, allowed values, and whether compiled code uses it."""
     return dataclasses.field(default=default, metadata={"keyed": keyed, "allowed": allowed})
 
 
 @dataclasses.dataclass
 class Settings:
-    """All settings; the fields that are `keyed` are part of the key of compiled code."""
+    """All settings of the process. Compiled code depends on those that are `keyed`."""
 
     mode: int = _field(PYNATIVE_MODE, keyed=True, allowed=(GRAPH_MODE, PYNATIVE_MODE))
     device_target: str | None = _field(None, keyed=True)
@@ -125,7 +125,7 @@ on_device_change: list[Callable[[], None]] = []
 
 
 def _read_environment() -> None:
-    """Set the settings fields for which environment variables are defined."""
+    """Set the settings for which environment variables such as DUOGRAPH_MODE are defined."""
     mode = os.environ.get("DUOGRAPH_MODE")
     if mode:
         names = {"0": 0, "1": 1, "GRAPH_MODE": 0, "PYNATIVE_MODE": 1, "GRAPH": 0, "PYNATIVE": 1}
@@ -208,10 +208,10 @@ def set_deterministic(deterministic: bool) -> None:
 
 
 def _check(key: str, value: Any) -> Any:
-    """Return a value for a settings field in its canonical form.
+    """Validate a new value for a setting; return the value in canonical form.
 
     Raises:
-        ArgumentValueError: the field does not take it.
+        ArgumentValueError: the setting does not take this value.
     """
     if key == "mode":
         if isinstance(value, bool) or value not in _MODES:
@@ -333,7 +333,7 @@ def get_auto_parallel_context(attr_key: str) -> Any:
 
 
 def reset_auto_parallel_context() -> None:
-    """Set the parallel options back to their defaults."""
+    """Set MindSpore's parallel options, which are only recorded here, back to their defaults."""
     _parallel.clear()
     _parallel.update(_PARALLEL_DEFAULTS)
 

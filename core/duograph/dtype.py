@@ -154,7 +154,7 @@ _BY_NUMPY = {d.np: d for d in ALL}
 
 
 class Type:
-    """A named type class of MindSpore's signatures: a set of dtypes, or a non-tensor type.
+    """A type name of MindSpore's function signatures: a set of dtypes, or a non-tensor type.
 
     `MultitypeFuncGraph.register` takes them; `contains` tests membership of a dtype.
     """
@@ -169,6 +169,7 @@ class Type:
     __repr__ = __str__
 
     def contains(self, dtype: DType) -> bool:
+        """Return whether a dtype belongs to this type, as float32 does to ``number``."""
         return dtype in self.members
 
 
@@ -256,7 +257,8 @@ def promote(a: DType, b: DType) -> DType:
 
     The kinds rank bool < integer < float < complex, and the higher kind wins whatever the widths. A
     signed and an unsigned integer promote to the next wider signed type; uint64 with a signed
-    integer promotes to float32, float16 with bfloat16 to float32, float64 with complex64 to complex128.
+    integer promotes to float32, float16 with bfloat16 to float32, float64 with complex64 to
+    complex128.
 
     Examples:
         >>> import duograph as ms
@@ -286,7 +288,7 @@ def promote_scalar(a: DType, scalar: object) -> DType:
 
 
 def scalar_kind(scalar: object) -> str:
-    """Return the kind ``b``, ``i``, ``f`` or ``c`` of a Python or NumPy number."""
+    """Return the kind of a number: ``b`` bool, ``i`` int, ``f`` float, ``c`` complex."""
     if isinstance(scalar, (bool, np.bool_)):
         return "b"
     if isinstance(scalar, (int, np.integer)):
@@ -297,7 +299,7 @@ def scalar_kind(scalar: object) -> str:
 
 
 def scalar_dtype(scalar: object) -> DType:
-    """Return the dtype of a tensor made from a Python number."""
+    """Return the dtype of a tensor made from a Python number without an explicit dtype."""
     return _SCALAR[scalar_kind(scalar)]
 
 

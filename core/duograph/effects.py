@@ -1,7 +1,7 @@
-"""Side effects that ops declare.
+"""Side effects that ops declare, such as printing or advancing the random generator.
 
-Passes that remove, merge or reorder nodes consult these declarations and nothing else. This module
-knows no op.
+Graph passes that remove, merge or reorder nodes consult these declarations and nothing else. This
+module knows no op.
 """
 
 from __future__ import annotations
@@ -13,19 +13,25 @@ __all__ = ["Effect", "Reads", "Writes", "IO", "Random"]
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """Base class of side effects: things that an op does besides returning values."""
+    """Base class of side effects: what an op does besides returning values."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Reads(Effect):
-    """Side effect of an op that reads the mutable state that an operand names."""
+    """Side effect of an op that reads mutable state.
+
+    `operand` names the operand with that state.
+    """
 
     operand: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Writes(Effect):
-    """Side effect of an op that writes the mutable state that an operand names."""
+    """Side effect of an op that writes mutable state.
+
+    `operand` names the operand with that state.
+    """
 
     operand: str
 
@@ -37,4 +43,4 @@ class IO(Effect):
 
 @dataclasses.dataclass(frozen=True)
 class Random(Effect):
-    """Side effect of an op that advances the random generator's state by one position."""
+    """Side effect of an op that advances the random generator to its next position."""

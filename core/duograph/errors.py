@@ -31,67 +31,67 @@ from __future__ import annotations
 
 
 class DuographError(Exception):
-    """Root of the exceptions that duograph raises on purpose."""
+    """Base class of all exceptions that duograph raises on purpose."""
 
 
 class ShapeError(DuographError, ValueError):
-    """Error: the shapes of operands do not fit together."""
+    """Raised if the shapes of operands do not fit together."""
 
 
 class DTypeError(DuographError, TypeError):
-    """Error: an op does not take an element type."""
+    """Raised if an op does not support an operand's element type."""
 
 
 class ArgumentError(DuographError, TypeError):
-    """Error: wrong number or kind of arguments."""
+    """Raised if a call has the wrong number or kind of arguments."""
 
 
 class ArgumentValueError(DuographError, ValueError):
-    """Error: an argument is outside the allowed values."""
+    """Raised if an argument is outside the allowed values."""
 
 
 class ProbabilityError(ArgumentValueError, RuntimeError):
-    """Error: a probability is outside [0, 1]."""
+    """Raised if a probability is outside [0, 1]."""
 
 
 class IndexRangeError(DuographError, IndexError):
-    """Error: an index is past the end of an axis."""
+    """Raised if an index is out of range for its axis."""
 
 
 class IndexKindError(DuographError, IndexError, TypeError):
-    """Error: a value is of a kind that cannot be an index."""
+    """Raised if a value of a wrong kind is used as an index."""
 
 
 class DeviceError(DuographError, RuntimeError, ValueError):
-    """Error: a device does not exist, or operands are on different devices."""
+    """Raised if a device does not exist, or operands are on different devices."""
 
 
 class BackendUnavailable(DeviceError):
-    """Error: an installed backend plugin cannot run on this machine, with its reason."""
+    """Raised if an installed backend cannot run on this machine; the message has the reason."""
 
 
 class UnsupportedOpError(DuographError, NotImplementedError):
-    """Error: a backend has no kernel for an op, no decomposition and no fallback."""
+    """Raised if a backend has no kernel, no decomposition and no fallback for an op."""
 
 
 class DeviceMemoryError(DuographError, MemoryError, RuntimeError):
-    """Error: a device is out of memory."""
+    """Raised if a device is out of memory."""
 
 
 class GradientError(DuographError, RuntimeError):
-    """Error: a gradient does not exist, or a gradient rule returned an invalid one."""
+    """Raised if a gradient does not exist, or a gradient rule returned an invalid one."""
 
 
 class GraphError(DuographError, ValueError):
-    """Error: a graph, or the text of a graph, is malformed."""
+    """Raised if a graph, or the printed form of a graph, is malformed."""
 
 
 class CheckpointError(DuographError, ValueError):
-    """Error: a checkpoint file cannot be loaded as requested; no parameter was changed."""
+    """Raised if a checkpoint file cannot be loaded as requested; no parameter was changed."""
 
 
 class UnsupportedSyntaxError(DuographError, RuntimeError):
-    """Error: a Python construct cannot be compiled.
+    """Raised if a Python construct cannot be compiled.
 
     Attributes:
         construct: name of the construct, of its class in Python's `ast` if it has one, or "".
@@ -105,14 +105,14 @@ class UnsupportedSyntaxError(DuographError, RuntimeError):
 
 
 class RefusedError(UnsupportedSyntaxError):
-    """Error: an operation that compiled functions refuse at every syntax level.
+    """Raised if compiled code uses an operation that is refused at every syntax level.
 
-    At LAX it raises as well, where other unsupported constructs fall back to Python.
+    It is raised even at level LAX, where other unsupported constructs run in Python instead.
     """
 
 
 class JoinError(DuographError, TypeError):
-    """Error: a variable has different types after two branches or two loop iterations.
+    """Raised if a variable has different types after two branches or two loop iterations.
 
     Attributes:
         name: the variable, or a description such as "the result".
@@ -124,15 +124,17 @@ class JoinError(DuographError, TypeError):
 
 
 class CaptureError(DuographError, RuntimeError):
-    """Error: a value that a compiled function captured as a constant has changed.
+    """Raised if a value that a compiled function captured as a constant has changed.
 
-    Raised if the setting `stale_captures` is "error".
+    Only if the setting `stale_captures` is "error".
     """
 
 
 class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
-    """Error: code compiled at STRICT calls a method that needs a Tensor's data on the host."""
+    """Raised if code compiled at level STRICT calls a method that needs a Tensor's data on the
+    host.
+    """
 
 
 class RecursionDepthError(DuographError, RecursionError):
-    """Error: unbounded or too deep recursion of compiled functions."""
+    """Raised if compiled functions call themselves without bound or too deep."""

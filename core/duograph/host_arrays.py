@@ -1,6 +1,7 @@
-"""NumPy arrays made of what users pass for a tensor: numbers, nested sequences, arrays.
+"""Converts what users pass for a tensor (numbers, nested sequences, arrays) to NumPy arrays.
 
-`Tensor` and `Parameter` are built from these arrays. The functions know nothing of tensors; a caller
+`Tensor` and `Parameter` are built from these arrays. The functions know nothing of tensors; a
+caller
 replaces tensors inside a sequence by arrays first.
 """
 
@@ -64,7 +65,10 @@ def array_of(data: object, dtype: DType | None, kind: str) -> Array:
 
 
 def _array_of_int(value: int, dtype: DType | None) -> Array:
-    """Return a Python int as a 0-d NumPy array; ints wrap around in dtypes below 64 bits."""
+    """Return a Python int as a 0-d NumPy array.
+
+    It wraps around in integer dtypes too small for it.
+    """
     if not -(2**63) <= value < 2**64:
         raise ArgumentValueError(f"Tensor: got {value}; wanted an int of at most 64 bits")
     natural = int64 if value < 2**63 else uint64
@@ -95,7 +99,7 @@ def _has_numpy(data: object) -> bool:
 
 
 def shape_tuple(shape: object) -> tuple[int, ...]:
-    """Return a shape given as an int or a sequence of ints as a tuple.
+    """Convert a shape, given as an int or a sequence of ints, to a tuple.
 
     Raises:
         ArgumentError: it is neither.

@@ -1,4 +1,7 @@
-"""`run_check`: tests that the installation can compute on the current device."""
+"""Implements `run_check`, which tests that the installation can compute on the current device.
+
+Users call it after installing.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,16 @@ def run_check() -> None:
         >>> import duograph as ms
         >>> ms.run_check() # doctest: +ELLIPSIS
         duograph version: ...
-        The result of multiplication calculation is correct, duograph has been installed on platform [...] successfully!
+        The result of multiplication calculation is correct, duograph has been installed ...
     """
     check()
 
 
 def check() -> bool:
-    """Multiply matrices on the current device, report, and return whether the product is right."""
+    """Multiply two matrices on the current device and print whether the result is right.
+
+    Returns whether it is.
+    """
     say = sys.stdout.write
     say(f"duograph version: {__version__}\n")
     try:

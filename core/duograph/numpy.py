@@ -195,23 +195,23 @@ def ones(shape: Ints, dtype: DTypeLike = float32) -> Tensor:
 
 
 def full(shape: Ints, fill_value: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor with every element `fill_value`."""
+    """Return a tensor with every element `fill_value`."""
     return _ops.full(shape, fill_value, dtype=_as(dtype))
 
 
 def empty(shape: Ints, dtype: DTypeLike = float32) -> Tensor:
-    """A tensor of a shape; its values are zeros."""
+    """Return a tensor of the given shape; its elements are zeros."""
     return zeros(shape, dtype)
 
 
 def zeros_like(a: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None = None) -> Tensor:
-    """Zeros of the shape and dtype of `a`, unless overridden."""
+    """Return zeros with the shape and dtype of `a`, unless overridden."""
     a = _tensor(a)
     return zeros(a.shape if shape is None else shape, dtype or a.dtype)
 
 
 def ones_like(a: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None = None) -> Tensor:
-    """Ones of the shape and dtype of `a`, unless overridden."""
+    """Return ones with the shape and dtype of `a`, unless overridden."""
     a = _tensor(a)
     return ones(a.shape if shape is None else shape, dtype or a.dtype)
 
@@ -219,7 +219,7 @@ def ones_like(a: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None 
 def full_like(
     a: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None, shape: Ints | None = None
 ) -> Tensor:
-    """A tensor of `fill_value` with the shape and dtype of `a`, unless overridden."""
+    """Return a tensor with every element `fill_value` and the shape and dtype of `a`."""
     a = _tensor(a)
     return full(a.shape if shape is None else shape, fill_value, dtype or a.dtype)
 
@@ -230,7 +230,7 @@ def arange(
     step: float | None = None,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Numbers from `start` up to, but not including, `stop`."""
+    """Return evenly spaced numbers from `start` up to, but not including, `stop`."""
     if stop is None:
         start, stop = 0, start
     return _ops.arange(start, stop, 1 if step is None else step, dtype=_as(dtype))
@@ -277,7 +277,7 @@ def meshgrid(*xi: TensorLike, sparse: bool = False, indexing: str = "xy") -> tup
 
 
 def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None) -> Any:
-    """Select from `x` where a condition holds, else `y`; without both, return true indices."""
+    """Return `x` where a condition holds, else `y`; without both, the indices of true elements."""
     condition = _tensor(condition)
     if x is None or y is None:
         if x is not y:
@@ -295,7 +295,7 @@ def concatenate(arrays: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
 
 
 def stack(arrays: Sequence[TensorLike], axis: int = 0) -> Tensor:
-    """Stack tensors along a new axis."""
+    """Stack tensors of equal shape along a new axis."""
     return _ops.stack([_tensor(a) for a in arrays], axis)
 
 
@@ -305,7 +305,7 @@ def hstack(tup: Sequence[TensorLike]) -> Tensor:
 
 
 def vstack(tup: Sequence[TensorLike]) -> Tensor:
-    """Concatenate tensors along axis 0; tensors of one axis are rows."""
+    """Concatenate tensors along axis 0; a tensor of one axis counts as one row."""
     return _ops.vstack([_tensor(a) for a in tup])
 
 
@@ -414,7 +414,7 @@ def clip(
 
 
 def _reduction(name: str) -> Callable[..., Tensor]:
-    """Return a reduction of `duograph.ops` as a function with NumPy's signature."""
+    """Return a NumPy-style function that calls a reduction of `duograph.ops`."""
     function = getattr(_ops, name)
 
     def reduce(
@@ -434,7 +434,7 @@ def sum(
     keepdims: bool = False,
     initial: float | None = None,
 ) -> Tensor:
-    """Sum of a tensor over `axis`, or all axes for None."""
+    """Return the sum of a tensor over `axis`, or over all axes for None."""
     out = _ops.sum(_tensor(a), axis, keepdims, dtype=_as(dtype))
     return out if initial is None else out + initial
 
@@ -442,7 +442,10 @@ def sum(
 def mean(
     a: TensorLike, axis: Ints | None = None, keepdims: bool = False, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Mean of a tensor over `axis`, or all axes for None; integers are converted to float32."""
+    """Return the mean of a tensor over `axis`, or over all axes for None.
+
+    Integers are converted to float32.
+    """
     a = _tensor(a)
     if a.dtype.kind in "biu":
         a = a.astype(float32)
@@ -456,34 +459,34 @@ any, all = _reduction("any"), _reduction("all")
 
 
 def std(a: TensorLike, axis: Ints | None = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Standard deviation of a tensor over `axis`, or all axes for None."""
+    """Return the standard deviation of a tensor over `axis`, or over all axes for None."""
     return _ops.std(_tensor(a), axis, ddof, keepdims)
 
 
 def var(a: TensorLike, axis: Ints | None = None, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """Variance of a tensor over `axis`, or all axes for None."""
+    """Return the variance of a tensor over `axis`, or over all axes for None."""
     return _ops.var(_tensor(a), axis, ddof, keepdims)
 
 
 def argmax(a: TensorLike, axis: int | None = None) -> Tensor:
-    """Index of the largest element of a tensor along an axis, or of the flattened tensor."""
+    """Return the index of the largest element along an axis, or of the flattened tensor."""
     return _tensor(a).argmax(axis)
 
 
 def argmin(a: TensorLike, axis: int | None = None) -> Tensor:
-    """Index of the smallest element of a tensor along an axis, or of the flattened tensor."""
+    """Return the index of the smallest element along an axis, or of the flattened tensor."""
     return _tensor(a).argmin(axis)
 
 
 def cumsum(a: TensorLike, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
-    """Cumulative sums of a tensor along an axis, or of the flattened tensor."""
+    """Return the cumulative sums along an axis, or of the flattened tensor for None."""
     a = _tensor(a)
     out = _ops.cumsum(a.reshape(-1) if axis is None else a, 0 if axis is None else axis)
     return out if dtype is None else out.astype(_as(dtype))
 
 
 def _elementwise(name: str, own: str | None = None) -> Callable[..., Tensor]:
-    """Return an elementwise op as a function with NumPy's signature."""
+    """Return a NumPy-style function that calls an elementwise op of `duograph.ops`."""
     function = getattr(_ops, own or name)
 
     def call(*xs: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
@@ -517,7 +520,7 @@ matmul, outer = _elementwise("matmul"), _elementwise("outer")
 
 
 def dot(a: TensorLike, b: TensorLike) -> Tensor:
-    """Dot product of two tensors: sum over the last axis of `a` and the second to last of `b`."""
+    """Return the dot product: the sum over the last axis of `a` and the second to last of `b`."""
     a, b = _tensor(a), _tensor(b)
     if a.ndim == 0 or b.ndim == 0:
         return a * b
@@ -525,7 +528,7 @@ def dot(a: TensorLike, b: TensorLike) -> Tensor:
 
 
 def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[Ints] = 2) -> Tensor:
-    """Tensor contraction: sum over pairs of axes."""
+    """Return the contraction of two tensors: the sum of products over pairs of axes."""
     return _ops.tensor_dot(_tensor(a), _tensor(b), axes)
 
 
@@ -552,15 +555,15 @@ def moveaxis(a: TensorLike, source: Ints, destination: Ints) -> Tensor:
 
 
 def triu(m: TensorLike, k: int = 0) -> Tensor:
-    """Keep the elements on and above the k-th diagonal of a matrix; zeros below."""
+    """Return the upper triangle of a matrix: elements below the k-th diagonal become 0."""
     return _ops.triu(_tensor(m), k)
 
 
 def tril(m: TensorLike, k: int = 0) -> Tensor:
-    """Keep the elements on and below the k-th diagonal of a matrix; zeros above."""
+    """Return the lower triangle of a matrix: elements above the k-th diagonal become 0."""
     return _ops.tril(_tensor(m), k)
 
 
 def diag(v: TensorLike, k: int = 0) -> Tensor:
-    """A matrix with `v` on its k-th diagonal, or that diagonal of a matrix."""
+    """Return a matrix with `v` on its k-th diagonal or, of a matrix, that diagonal."""
     return _tensor(v).diag(k)

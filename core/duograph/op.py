@@ -1,10 +1,11 @@
-"""The definition of an op: signature, documentation, rules and calls.
+"""The definition of an op: its signature, documentation and rules, and how a call finds a kernel.
 
 The families in `ops` define each op once with `@op`. In the signature of the function a parameter
 annotated `Tensor` is an operand, `Tensor | None` an optional operand, and `Sequence[Tensor]` a
 variadic operand, which must be the only operand; all others are attributes. A function with a body
-defines a composite op, a function without one a primitive. Rules are attached with the slots of the
-op. This module must not name a particular op, backend or builder.
+defines a composite op, a function without one a primitive. Rules (type inference, gradient, NumPy
+reference, ...) are attached with decorators of the op. This module must not name a particular op,
+backend or builder.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ OPS: dict[str, Op] = {}
 
 
 class _NoGrad:
-    """Type of NO_GRAD, which gradient rules return for operands without gradient (indices)."""
+    """Type of NO_GRAD, which gradient rules return for operands without a gradient, such as
+    indices.
+    """
 
     def __repr__(self) -> str:
         return "NO_GRAD"
@@ -51,7 +54,7 @@ _ABSENT = object()
 
 
 class Builder(Protocol):
-    """Interface that receives op calls: eager mode runs them, graph builders add nodes."""
+    """Interface of what receives op calls: eager mode runs them, a graph builder appends nodes."""
 
     def apply(self, op: Op, operands: Operands, attributes: AttributeDict) -> object: ...
 
@@ -63,13 +66,13 @@ numbers: dict[tuple[TensorType, type, object], Tensor] = {}
 
 
 def drop_tables() -> None:
-    """Clear every op's table of prepared calls after a rule, plugin or device change."""
+    """Clear all ops' caches of prepared calls, after a change of rules or device."""
     for known in OPS.values():
         known.table.clear()
 
 
 def rules_changed() -> None:
-    """Invalidate ops' prepared calls, traced bodies and compiled code after a rule change."""
+    """Discard prepared calls, traced bodies and compiled code, after an op's rule changed."""
     runtime_state.rules_version += 1
     runtime_state.settings_version = object()
     for known in OPS.values():
@@ -165,7 +168,7 @@ class Op:
         self.decompose_rule: Function | None = None
 
     def _read_signature(self, function: Function) -> None:
-        """Read the parameters of the defining function and make the function that users call."""
+        """Read the op's parameters from its defining function; create the function users call."""
         self.parameters = parameters_of(function)
         kinds = [p.kind for p in self.parameters]
         self.n_operands = sum(k != "attribute" for k in kinds)
@@ -186,7 +189,8 @@ class Op:
     # ---- rule slots -----------------------------------------------------------------------------
 
     def normaliser(self, rule: Function) -> Function:
-        """Decorator that sets an op's rule for user arguments that differ from its definition.
+        """Decorator that sets a function which converts users' arguments to those of the op's
+        definition.
 
         `rule(*args, **kwargs)` takes the user's arguments. It returns the op's arguments as a
         tuple, in the order of the definition, or a finished result that is not a tuple. Framework
@@ -220,28 +224,33 @@ class Op:
         return rule
 
     def scalar(self, rule: Function) -> Function:
-        """Decorator for an op's scalar rule: `rule(s, *scalars, **attributes)` per element.
+        """Decorator that sets an op's scalar rule: how one element of the result is computed.
 
-        Attaching it makes the op element-wise. Default for a composite with ``elementwise=True``:
-        the expression that its body computes.
+        The rule is `rule(s, *scalars, **attributes)`: it returns an expression over symbolic
+        scalars, for
+        code generators. Attaching it makes the op element-wise. Default for a composite with
+        ``elementwise=True``: the expression that its body computes.
         """
         self.scalar_rule = rule
         self.elementwise = True
         return rule
 
     def _scalar_of_body(self, s: object, *scalars: object, **attributes: object) -> object:
-        """Scalar rule of an element-wise composite: run its body on symbolic scalars."""
+        """Return the scalar expression that an element-wise composite's body computes."""
         return runtime_state.scalar_of_body(s, self, scalars, attributes)
 
     def decompose(self, rule: Function) -> Function:
-        """Decorator that sets how other ops compute an op on backends without its kernel."""
+        """Decorator that sets how to compute an op by other ops, on backends without a kernel for
+        it.
+        """
         self.decompose_rule = rule
         return rule
 
     def bprop(self, rule: Function) -> Function:
-        """Decorator for an op's gradient rule, `rule(*operands, out, dout, **attributes)`.
+        """Decorator that sets an op's gradient rule, `rule(*operands, out, dout, **attributes)`.
 
-        There is one cotangent, or NO_GRAD, for each operand. Default: the body of a composite is
+        The rule returns one cotangent, or NO_GRAD, for each operand. Default: the body of a
+        composite is
         differentiated.
 
         Raises:
@@ -286,7 +295,7 @@ class Op:
         return _op_by_name, (self.name,)
 
     def _make_function(self, kinds: list[str]) -> Function:
-        """Generate the Python function that applies an op, with a fast path by signature kind.
+        """Create the Python function that applies an op, specialised for its kinds of parameters.
 
         It looks up the prepared call by the types of the operands, and dispatches when there is
         none. `operator_function` is the variant without keywords, for Python's operators.
@@ -366,7 +375,9 @@ class Op:
         return documented(unary_named, self)
 
     def _make_with_attributes(self, n: int) -> Function:
-        """Return the function of an op whose `n` parameters are operands followed by attributes."""
+        """Return the function that applies an op with `n` parameters, first operands, then
+        attributes.
+        """
         table, k, call_bound = self.table, self.n_operands, self._call_bound
 
         def general(*args: Any, **kwargs: Any) -> Any:
@@ -406,7 +417,8 @@ class Op:
         return call(*operands)
 
     def key(self, types: Sequence[TensorType | None], attributes: Attributes) -> Hashable:
-        """Return the key of a prepared call in the op's table.
+        """Return the key under which an op's prepared call for given types and attributes is
+        cached.
 
         Floats are replaced by their repr, which distinguishes 1.0 from 1 and -0.0 from 0.0 and
         makes NaN equal to itself.
@@ -421,7 +433,7 @@ class Op:
         return tuple(types)
 
     def bind(self, args: Sequence[object], kwargs: Attributes) -> tuple[Operands, AttributeDict]:
-        """Split the arguments of an op call into tensor operands and hashable attributes.
+        """Split the arguments of an op call into operands (tensors) and hashable attributes.
 
         An absent optional operand is None. The operands of a variadic op are not nested in a tuple.
         """
@@ -450,7 +462,7 @@ class Op:
         return tuple(operands), attributes
 
     def check_attributes(self, attributes: Attributes) -> None:
-        """Raise ArgumentError if an op call's attribute does not fit its annotation."""
+        """Raise ArgumentError if an attribute of an op call does not fit its annotation."""
         for name, value in attributes.items():
             accepted = self.parameters[self._index[name]].accepted
             if accepted is not None and not accepted.accepts(value):
@@ -459,13 +471,16 @@ class Op:
     # ---- types ----------------------------------------------------------------------------------
 
     def arguments(self, operands: Sequence[object]) -> Operands:
-        """Return op operands as its rules take them: one tuple for a variadic op."""
+        """Return operands in the form that the op's rules take: as one tuple for a variadic op."""
         return (tuple(operands),) if self.variadic else tuple(operands)
 
     def result_types(
         self, types: tuple[TensorType | None, ...], attributes: Attributes
     ) -> TensorType | tuple[TensorType, ...]:
-        """Return an op's result type, or tuple of types, for types of promoted operands."""
+        """Return the type, or tuple of types, of an op's results for given operand types.
+
+        The operand types must be promoted already.
+        """
         if self.infer_rule is not None:
             return self.infer_rule(*self.arguments(types), **attributes)
         if (self.elementwise or self.result_dtype) and not self._computes_in_float(types):
@@ -481,7 +496,9 @@ class Op:
         return found[0] if graph.single else found
 
     def _computes_in_float(self, types: tuple[TensorType | None, ...]) -> bool:
-        """Return whether a composite op mixes integer operands with float attributes."""
+        """Return whether a composite op has integer operands and float attributes, so computes in
+        float.
+        """
         return (
             self.is_composite
             and bool(self.real_attributes)
@@ -528,7 +545,7 @@ def _op_by_name(name: str) -> Op:
 
 
 def dispatch(op: Op, operands: Operands, attributes: AttributeDict) -> Any:
-    """Send an op call without a prepared call to the current builder; return its result.
+    """Pass an op call to the current graph builder or, if there is none, to eager mode.
 
     The builder is that of the thread; without one, that of the first operand that belongs to a
     graph; without such an operand, the eager builder.

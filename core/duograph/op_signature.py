@@ -52,7 +52,7 @@ def freeze(value: Any) -> Any:
 
 
 class _Accepted(NamedTuple):
-    """The frozen values that an attribute accepts, and their description for error messages."""
+    """Which values an attribute of an op accepts, and how error messages describe them."""
 
     text: str
     kinds: type | tuple[type, ...]
@@ -100,7 +100,7 @@ class Parameter:
 
 
 def parameters_of(function: Callable[..., object]) -> list[Parameter]:
-    """Return the parameters of a function, read from its code object.
+    """Return the parameters of a function that defines an op, read from its code object.
 
     `inspect.signature` would double the import time of the package.
     """
@@ -129,7 +129,7 @@ def _kind_of(annotation: str) -> str:
 
 
 class Signature(Protocol):
-    """Interface of the part of an op that binding call arguments to parameters needs."""
+    """Interface of an op as far as binding call arguments to its parameters needs it."""
 
     name: str
     parameters: list[Parameter]
@@ -139,7 +139,7 @@ class Signature(Protocol):
 
 
 def values_of(op: Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> list[object]:
-    """Return one value per parameter of an op call, defaults included.
+    """Return one value for each parameter of an op, from a call's arguments and from defaults.
 
     Raises:
         ArgumentError: too many arguments, a missing one, an unknown one, or two values for one.
@@ -202,9 +202,9 @@ def plain_call(call_bound: Callable[..., Any]) -> Callable[..., Any]:
 def documented(
     function: Callable[..., Any], of: Op, signature: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
-    """Set the name and documentation of a function to those of an op, and its signature.
+    """Give a function the name and documentation of an op, and a signature; return it.
 
-    The signature is that of `signature`, or of the defining function when it is None.
+    The signature is that of `signature`, or of the function that defines the op if it is None.
     """
     function.__name__ = of.name if signature is None else of.__wrapped__.__name__
     function.__qualname__ = function.__name__

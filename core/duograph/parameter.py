@@ -80,7 +80,7 @@ class Parameter(Tensor):
 
     @property
     def name(self) -> str:
-        """Name of a Parameter in checkpoints; can be set."""
+        """The Parameter's name, under which checkpoints store it; can be set."""
         return self._name
 
     @name.setter
@@ -92,7 +92,7 @@ class Parameter(Tensor):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether `trainable_params`, and so optimisers, include a Parameter; can be set."""
+        """Whether the Parameter is trainable, so that optimisers update it; can be set."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -101,7 +101,7 @@ class Parameter(Tensor):
         runtime_state.cells_version += 1
 
     def requires_grad_(self, requires_grad: bool = True) -> Parameter:
-        """Set `requires_grad`, and return the Parameter."""
+        """Set whether the Parameter is trainable, and return the Parameter."""
         self.requires_grad = requires_grad
         return self
 
@@ -149,13 +149,13 @@ class Parameter(Tensor):
         return self.set_data(value)
 
     def value(self) -> Tensor:
-        """Return the present value as a Tensor, which later writes do not change."""
+        """Return the Parameter's present value as a Tensor, which later writes do not change."""
         if staged_builder() is not None:
             return stop_gradient(self)
         return Tensor._make(self._type.on(self._type.device), self._host_or_handle())
 
     def _host_or_handle(self) -> Array | Handle:
-        """Return a Parameter's buffer handle, or its NumPy array if on no device yet."""
+        """Return the Parameter's buffer handle, or its NumPy array if it is on no device yet."""
         if self._type.device is None:
             materialise(self)
         return self._buf

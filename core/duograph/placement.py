@@ -1,8 +1,8 @@
-"""Where a tensor's data is: deferred initial values, transfers from host to device, device names.
+"""Moves tensors' data to devices, creates deferred initial values, and parses device names.
 
 Host data is sent to a device once, when an op first uses it (`commit`). The module also keeps the
-registry of handles from which cached values were computed (`watched`), because whatever gives a
-tensor another buffer must drop these values.
+registry of buffer handles from which cached values were computed (`watched`), because whatever
+gives a tensor another buffer must drop these values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ commit_lock = new_lock()
 
 
 class CachedValues(Protocol):
-    """Interface of caches of values computed from watched buffer handles."""
+    """Interface of a cache of values that were computed from tensors' buffers."""
 
     def drop(self) -> None:
         """Discard cached values, because the memory they were computed from may change."""
@@ -40,7 +40,7 @@ watched: dict[int, tuple[weakref.ref[Any], ...]] = {}
 
 
 def release(handle: Handle) -> None:
-    """Drop the values cached from a buffer handle, whose memory may be written from now on."""
+    """Drop the values cached from a buffer, whose memory may be written from now on."""
     for ref in watched.get(id(handle), ()):
         cached: CachedValues | None = ref()
         if cached is not None:
@@ -48,7 +48,7 @@ def release(handle: Handle) -> None:
 
 
 def materialise(t: Tensor) -> None:
-    """Run the initializer of a lazily initialised tensor to create its data."""
+    """Create the data of a tensor that was made with an Initializer, by running that."""
     if hasattr(t, "_init"):
         init = t._init
         array = np.empty(t._type.shape, t._type.dtype.np)
@@ -90,7 +90,7 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
 
 
 def device_of(text: str) -> Device:
-    """Return the Device of ``"NAME"`` or ``"NAME:INDEX"``.
+    """Parse a device name such as ``"CPU"`` or ``"CPU:0"``; return the Device.
 
     Raises:
         DeviceError: no such backend, or it has no device of that index.
@@ -110,7 +110,7 @@ _checked_devices: set[tuple[str, int]] = set()
 
 
 def check_index(name: str, index: int) -> None:
-    """Raise DeviceError when the backend has no device of that index."""
+    """Raise DeviceError if a backend has no device of the given index."""
     if (name, index) in _checked_devices:
         return
     found = registry.backend(name).devices()

@@ -78,7 +78,7 @@ def philox(state: Sequence[int] | np.ndarray[Any, Any], count: int) -> np.ndarra
 
 
 def _checked_seed(name: str, seed: object) -> int:
-    """Return a random seed as a 64-bit int, or raise an error naming the public function."""
+    """Return a random seed as a 64-bit int; errors begin with `name`, the public function."""
     if isinstance(seed, Tensor):
         seed = seed.item()
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
@@ -137,7 +137,7 @@ class Generator:
         """Restore a random generator's state from a Tensor that `get_state` returned.
 
         Raises:
-            ValueError: another array.
+            ValueError: an array of another size.
         """
         data = np.asarray(
             state.asnumpy() if isinstance(state, Tensor) else state, np.uint8
@@ -151,7 +151,7 @@ class Generator:
             self._position = int.from_bytes(data[8:], "little")
 
     def take(self) -> tuple[int, int]:
-        """Return a random generator's seed and next position, and advance the position."""
+        """Return a random generator's (seed, position) for one op, and advance the position."""
         with self._lock:
             position = self._position
             self._position = position + 1
@@ -165,7 +165,7 @@ default_generator = Generator()
 
 
 def next_state(seed: object = None, generator: Generator | None = None) -> np.ndarray[Any, Any]:
-    """Return the next random op's uint32 (4,) state: key low, high, offset low, high.
+    """Return the generator state for the next random op: key low, high, offset low, high (uint32).
 
     Args:
         seed: the op's own seed: the numbers then depend on it, on that of `set_seed` if it was

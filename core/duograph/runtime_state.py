@@ -1,6 +1,7 @@
-"""The mutable state of the process that dispatch, the tape and compiled functions read on each call.
+"""The process's mutable state that op calls, the tape and compiled functions read on each call.
 
-`runtime_state` is the only instance; every layer reads it and the layer that owns a field writes it.
+`runtime_state` is the only instance; every layer reads it and the layer that owns a field writes
+it.
 The module holds data alone: it must not import any other part of the package.
 """
 
@@ -22,7 +23,7 @@ __all__ = ["runtime_state", "staged_builder", "thread_state"]
 
 
 class CellCompiler(Protocol):
-    """Interface of the compiler functions that a Cell calls."""
+    """Interface of the compiler functions that a Cell (a network layer) calls."""
 
     def graph_call(self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any: ...
 
@@ -32,7 +33,7 @@ class CellCompiler(Protocol):
 
 
 class RuntimeState:
-    """Process-wide version counters and functions that higher layers install.
+    """Process-wide version counters, and functions that higher layers install for lower ones.
 
     A *version* that is an object is replaced by a new object at every change: a cache stores the
     version that it saw and compares with `is`. A version that is an int counts the changes.
@@ -50,12 +51,14 @@ class RuntimeState:
         staging: evaluations of Python source into graphs that are running now, in all threads.
             While it is not 0 every op call goes to the current builder, because tensors that a
             compiled function captures are inputs of its graph, whatever their type.
-        seed: what `set_seed` or `manual_seed` was called with last; None before, and after `seed()`.
+        seed: what `set_seed` or `manual_seed` was called with last; None before, and after
+            `seed()`.
         eager_builder: runs ops immediately; installed by `runtime.eager`.
         expand_body: traces the body of a composite to a graph; installed by `ir.builder`.
         scalar_of_body: runs the body of an element-wise composite on symbolic scalars; installed by
             `backend.codegen`.
-        load_compiler: returns the package `duograph.compiler`, which is imported when a Cell is first
+        load_compiler: returns the package `duograph.compiler`, which is imported when a Cell is
+            first
             compiled; installed by the package itself.
         check_device: validates a `device_target`; installed by `backend.registry`.
         default_device: the name of the device that an op would run on now; installed by
@@ -94,24 +97,27 @@ class RuntimeState:
         self._lock = new_lock()
 
     def enter_derivative(self, next_sequence: Callable[[], int]) -> None:
-        """Increment the count of running derivatives; the first records the tape position."""
+        """Count one more running derivative.
+
+        The first stores the tape position at which it began.
+        """
         with self._lock:
             if not self.derivatives:
                 self.horizon = next_sequence()
             self.derivatives += 1
 
     def leave_derivative(self) -> None:
-        """Decrement the count of running derivatives."""
+        """Count one running derivative less."""
         with self._lock:
             self.derivatives -= 1
 
     def enter_staging(self) -> None:
-        """Increment the count of running evaluations of Python source to graphs."""
+        """Count one more evaluation of Python source to a graph that is running."""
         with self._lock:
             self.staging += 1
 
     def leave_staging(self) -> None:
-        """Decrement the count of running evaluations of Python source to graphs."""
+        """Count one evaluation of Python source to a graph less."""
         with self._lock:
             self.staging -= 1
 
@@ -120,7 +126,7 @@ runtime_state = RuntimeState()
 
 
 class _ThreadState(threading.local):
-    """Per-thread state: the current graph builder, call depth and derivative depth.
+    """Per-thread state: the graph builder that gets op calls, and nesting depths.
 
     Attributes:
         builder: receives the thread's op calls; None runs them eagerly.
@@ -142,7 +148,7 @@ thread_state = _ThreadState()
 
 
 def staged_builder() -> Any:
-    """Return the graph builder if this thread is compiling Python source, else None."""
+    """Return the graph builder if this thread is compiling a function's source, else None."""
     if not runtime_state.staging:
         return None
     builder: Any = thread_state.builder

@@ -1,7 +1,7 @@
 """The Tensor class: a reference to an immutable, dense, C-ordered buffer, which can be rebound.
 
 Assignment in place, `x[i] = v` and methods such as `add_` rebind the tensor to another buffer, so
-buffers kept as residuals never change. This module has construction, conversion to Python and
+buffers kept for gradients never change. This module has construction, conversion to Python and
 NumPy, and device moves; operators and most methods are installed from the op table by
 `ops/__init__.py`. It must not depend on particular ops.
 """
@@ -35,7 +35,7 @@ _named_initializer: Callable[[object, tuple[int, ...]], Initializer] | None = No
 
 
 def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initializer]) -> None:
-    """Set the function that makes an Initializer from a name or a number."""
+    """Set the function that finds an Initializer by name, as in ``Tensor(init="zeros")``."""
     global _named_initializer
     _named_initializer = find
 
@@ -106,7 +106,7 @@ class Tensor(TensorMethods):
             builder.made(self)
 
     def _init_lazy(self, dtype: DType | None, shape: object, init: object) -> None:
-        """Set up a tensor without data, with an Initializer or as a shape placeholder."""
+        """Initialise a tensor without data: with an Initializer, or as a description of a shape."""
         if shape is None:
             raise ArgumentValueError(
                 "Tensor: got no input_data; wanted data, or shape, dtype and init"
@@ -140,14 +140,14 @@ class Tensor(TensorMethods):
 
     @classmethod
     def _make(cls, type_: TensorType, buf: Any) -> Tensor:
-        """Construct a tensor directly from a type and a buffer handle or host array."""
+        """Create a tensor from a type and a buffer handle or host array, without any checks."""
         made = object.__new__(Tensor)
         made._type = type_
         made._buf = buf
         return made
 
     def _rebind(self, other: Tensor) -> None:
-        """Make a tensor take the buffer, type and tape edge of another, for in-place writes."""
+        """Take the buffer, type and tape edge of another tensor, as in-place writes do."""
         builder = staged_builder()
         if builder is not None:
             builder.write_state(self, other)
@@ -309,7 +309,9 @@ class Tensor(TensorMethods):
         return array.tolist()
 
     def _attribute_value(self) -> Any:
-        """Return the Python value of a tensor passed as an attribute such as an axis."""
+        """Return the value of a tensor that was passed for an attribute, such as an axis, as
+        numbers.
+        """
         return self.tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -336,7 +338,7 @@ class Tensor(TensorMethods):
 
     @staticmethod
     def from_numpy(array: Array) -> Tensor:
-        """Return a tensor that shares the memory of a C-contiguous array, or has a copy of another."""
+        """Return a tensor that shares a C-contiguous array's memory, or copies another array."""
         return from_numpy(array)
 
     def __float__(self) -> float:
@@ -364,7 +366,7 @@ class Tensor(TensorMethods):
         return bool(self._one("bool"))
 
     def _one(self, what: str) -> Any:
-        """Return a one-element tensor's value as a Python number; `what` names the conversion."""
+        """Return a one-element tensor's value as a Python number; errors begin with `what`."""
         if self._type.size != 1:
             raise ArgumentValueError(
                 f"{what}: got a tensor of shape {self.shape}; the truth or value of several "
@@ -447,7 +449,7 @@ class Tensor(TensorMethods):
 
 
 class Placeholder:
-    """Stand-in for the data of a tensor that only describes a shape; None is a free axis."""
+    """Marks a tensor that describes a shape and has no data; None in the shape is a free axis."""
 
     def __init__(self, shape: tuple[int | None, ...]) -> None:
         self.shape = shape
@@ -463,7 +465,7 @@ class Placeholder:
 
 
 def host_array(data: object, dtype: DType | None) -> Array:
-    """Return a new C-contiguous NumPy array of data that may contain tensors.
+    """Convert data that may contain tensors to a new C-contiguous NumPy array.
 
     Raises:
         DTypeError: `data` is not made of numbers.

@@ -1,6 +1,7 @@
 """Formats tensors as text, in the layout of MindSpore.
 
-Floats print as ``% .8e`` (float16 as ``% .4e``, bfloat16 as short as possible), padded to one width.
+Floats print as ``% .8e`` (float16 as ``% .4e``, bfloat16 as short as possible), padded to one
+width.
 Axes of more than 6 elements are abbreviated to 3 at each end; a tensor of one axis only above 1,000
 elements. A long line of one axis is wrapped. `Tensor.__repr__` and the compiled `print` use this.
 """
@@ -33,7 +34,7 @@ def tensor_text(array: Array, dtype: DType) -> str:
 
 
 def _scalar(value: Any, dtype: DType) -> str:
-    """Return the value of a 0-d tensor as text."""
+    """Format the value of a 0-d tensor."""
     if dtype.kind == "f":
         return f"{float(value):g}"
     if dtype.kind == "c":
@@ -46,7 +47,7 @@ def _complex(value: Any) -> str:
 
 
 def element_text(value: Any, dtype: DType) -> str:
-    """Return one number of a tensor as text, without padding."""
+    """Format one element of a tensor, without padding."""
     if dtype.kind == "f":
         if not np.isfinite(value):
             return f"{float(value)}"
@@ -57,14 +58,14 @@ def element_text(value: Any, dtype: DType) -> str:
 
 
 def _shown(length: int, ndim: int) -> tuple[list[int], bool]:
-    """Return the indices of a tensor axis to print, and whether some are left out."""
+    """Return (indices of a tensor's axis to print, whether some are left out)."""
     if length > (LONG_VECTOR if ndim == 1 else LONG_AXIS):
         return [*range(EDGE), *range(length - EDGE, length)], True
     return list(range(length)), False
 
 
 def _body(array: Array, dtype: DType) -> str:
-    """Return the elements of a tensor with axes as bracketed text."""
+    """Format the elements of a tensor in nested brackets, with long axes abbreviated."""
     if array.size == 0:
         return "[]"
     axes = [_shown(n, array.ndim) for n in array.shape]
@@ -75,7 +76,7 @@ def _body(array: Array, dtype: DType) -> str:
 
 
 def _brackets(texts: Array, cuts: list[bool], width: int, depth: int) -> str:
-    """Return formatted elements in nested brackets; `cuts` tells which axes are abbreviated."""
+    """Put formatted elements in nested brackets; `cuts` says for each axis if it is abbreviated."""
     if texts.ndim == 1:
         items = [t.rjust(width) for t in texts]
         if cuts[0]:

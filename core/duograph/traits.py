@@ -1,4 +1,4 @@
-"""Facts about an op that graph passes and code generators rely on, beside its rules.
+"""The facts about an op that graph passes and code generators rely on, declared with the op.
 
 An op declares them as options, such as `@op(reduction="+")`, so that no pass lists ops by name.
 This module knows no op and no pass.

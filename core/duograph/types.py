@@ -1,11 +1,13 @@
-"""Types of values: tensor types, host types and devices.
+"""The types of values: tensor types, types of Python values in graphs, and devices.
 
-Tensor types and devices are interned: equal ones are one object, so comparing and hashing them is as
-cheap as for any object. All layers use these types; the module knows nothing of tensors or graphs.
+Tensor types and devices are interned: equal ones are one object, so comparing and hashing them is
+as cheap as for any object. All layers use these types; the module knows nothing of tensors or
+graphs.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 
 from ._locks import new_lock
@@ -57,9 +59,11 @@ class TensorType:
     the variant with these.
     """
 
-    __slots__ = ("shape", "dtype", "device", "level", "size", "nbytes", "plain", "_variants")
+    __slots__ = (
+        "shape", "dtype", "device", "level", "size", "nbytes", "plain", "_variants", "__weakref__",
+    )  # fmt: skip
     _lock = new_lock()
-    _plain: dict[tuple[Shape, DType], TensorType] = {}
+    _plain: dict[tuple[Shape, DType], _Interned] = {}
 
     shape: Shape
     dtype: DType
@@ -72,9 +76,11 @@ class TensorType:
 
     @staticmethod
     def of(shape: Shape, dtype: DType) -> TensorType:
-        found = TensorType._plain.get((shape, dtype))
-        if found is not None:
-            return found
+        interned = TensorType._plain.get((shape, dtype))
+        if interned is not None:
+            found = interned()
+            if found is not None:
+                return found
         shape = tuple(int(n) for n in shape)
         made = object.__new__(TensorType)
         made.shape, made.dtype, made.device, made.level = shape, dtype, None, 0
@@ -85,10 +91,18 @@ class TensorType:
         made.plain = made
         made._variants = {(None, 0): made}
         with TensorType._lock:
-            return TensorType._plain.setdefault((shape, dtype), made)
+            interned = TensorType._plain.get((shape, dtype))
+            found = None if interned is None else interned()
+            if found is None:  # another thread may have been faster
+                interned = TensorType._plain[shape, dtype] = _Interned(made, _forget)
+                interned.key = (shape, dtype)
+                found = made
+        return found
 
     def on(self, device: Device | None, level: int = 0) -> TensorType:
-        """Return a tensor type with its device and derivative recording level replaced."""
+        """Return this tensor type on another device, and with another level of recording for
+        gradients.
+        """
         variants = self._variants
         found = variants.get((device, level))
         if found is not None:
@@ -103,7 +117,7 @@ class TensorType:
 
     @property
     def committed_device(self) -> Device:
-        """The device of a tensor type, which must have one."""
+        """The device of a tensor type that must have one."""
         assert self.device is not None
         return self.device
 
@@ -112,7 +126,7 @@ class TensorType:
         return len(self.shape)
 
     def with_(self, shape: Shape | None = None, dtype: DType | None = None) -> TensorType:
-        """Return a tensor type, without device, with another shape or dtype."""
+        """Return this tensor type with another shape or dtype, and without a device."""
         return TensorType.of(
             self.shape if shape is None else tuple(shape), self.dtype if dtype is None else dtype
         )
@@ -127,8 +141,22 @@ class TensorType:
         return _rebuild, (self.shape, self.dtype)
 
 
+class _Interned(weakref.ref[TensorType]):
+    """Weak reference to an interned tensor type, with its key in the table."""
+
+    __slots__ = ("key",)
+    key: tuple[Shape, DType]
+
+
+def _forget(interned: _Interned) -> None:
+    """Remove a tensor type that was freed from the table, unless an equal one replaced it."""
+    with TensorType._lock:
+        if TensorType._plain.get(interned.key) is interned:
+            del TensorType._plain[interned.key]
+
+
 class HostType:
-    """The type of a host value of a graph: a Python number, another object, or a residual stack."""
+    """The type of a graph value that is no tensor: a Python number, another object, or a stack."""
 
     __slots__ = ("name",)
 
@@ -158,7 +186,7 @@ def _rebuild(shape: Shape, dtype: DType) -> TensorType:
 
 
 def size_of(shape: Sequence[int]) -> int:
-    """Return the number of elements of a shape."""
+    """Return the number of elements of a tensor of the given shape."""
     n = 1
     for d in shape:
         n *= d
@@ -184,7 +212,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape | None:
 def elementwise_type(
     name: str, *types: TensorType | None, dtype: DType | None = None
 ) -> TensorType:
-    """Return an element-wise op's result type: the operands' broadcast shape, and `dtype`.
+    """Return the result type of an element-wise op: the operands' broadcast shape, and `dtype`.
 
     Without `dtype` the result has the dtype of the last operand.
 

@@ -89,7 +89,7 @@ MODULES = {module_name(p): p for p in sources() if "template" not in p.parts}
 
 
 def statements(body: ast.AST, local: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield the nodes of a module outside TYPE_CHECKING blocks, with True for those in functions."""
+    """Yield a module's nodes outside TYPE_CHECKING blocks, with True for those in functions."""
     for node in ast.iter_child_nodes(body):
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             for other in node.orelse:
@@ -240,6 +240,50 @@ def test_core_imports_no_vendor_and_names_no_backend() -> None:
                     ):
                         wrong.append(f"{path.relative_to(CORE)}:{node.lineno} tests {side.value!r}")
     assert not wrong, "\n".join(wrong)
+
+
+# What would be held for ever in a child that is forked while another thread holds it. In Python
+# 3.10 and 3.11, `cached_property` has a lock of its own.
+LOCKS = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier",
+         "allocate_lock", "cached_property", "Queue", "SimpleQueue"}  # fmt: skip
+
+
+def locks_made_in(tree: ast.AST) -> list[int]:
+    """Return the lines that name a class of locks, except as the class in an `isinstance` test."""
+    tested = [
+        node.args[1]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
+    ]
+    found = []
+    for node in ast.walk(tree):
+        if node in tested:
+            continue
+        names: list[str] = []
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id in ("threading", "_thread", "queue", "functools", "multiprocessing"):
+                names = [node.attr]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [a.name for a in node.names]
+        if LOCKS.intersection(names):
+            found.append(node.lineno)
+    return found
+
+
+def test_every_lock_is_freed_in_a_forked_child() -> None:
+    """Locks come from `new_lock`, which frees them in a forked child."""
+    root = CORE.parents[1]
+    paths = [*sources(), *root.glob("backend_*/duograph_*/**/*.py"), *root.glob("plugins/**/*.py")]
+    paths = [p for p in paths if p.name != "_locks.py" and not p.name.startswith("test_")]
+    assert len(paths) > 300
+    wrong = [f"{p}:{n}" for p in paths for n in locks_made_in(ast.parse(p.read_text()))]
+    assert not wrong, "use new_lock() instead:\n" + "\n".join(wrong)
+
+
+def test_locks_are_recognised() -> None:
+    code = "import threading as t, threading\nfrom queue import Queue\nx = threading.Lock()\n"
+    code += "isinstance(x, functools.cached_property)\n"
+    assert locks_made_in(ast.parse(code)) == [2, 3]
 
 
 def run(code: str) -> str:

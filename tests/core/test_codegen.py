@@ -230,9 +230,12 @@ def test_half_precision_conversions_are_exact(tmp_path):
     source, target = tmp_path / "h.c", tmp_path / "h.so"
     source.write_text(
         C.prelude()
-        + "void widen(const u16 *x, f32 *y, i64 n) { for (i64 i = 0; i < n; i++) y[i] = dg_from_f16(x[i]); }\n"
-        + "void narrow(const f32 *x, u16 *y, i64 n) { for (i64 i = 0; i < n; i++) y[i] = dg_to_f16(x[i]); }\n"
-        + "void brain(const f32 *x, u16 *y, i64 n) { for (i64 i = 0; i < n; i++) y[i] = dg_to_bf16(x[i]); }\n"
+        + "void widen(const u16 *x, f32 *y, i64 n) { for (i64 i = 0; i < n; i++) y[i] = "
+        "dg_from_f16(x[i]); }\n"
+        + "void narrow(const f32 *x, u16 *y, i64 n) { for (i64 i = 0; i < n; i++) y[i] = "
+        "dg_to_f16(x[i]); }\n"
+        + "void brain(const f32 *x, u16 *y, i64 n) { for (i64 i = 0; i < n; i++) y[i] = "
+        "dg_to_bf16(x[i]); }\n"
     )
     subprocess.run(
         [compiler, "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-o", target, source, "-lm"],

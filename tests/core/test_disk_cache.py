@@ -113,7 +113,7 @@ def test_a_damaged_entry_is_discarded(place, damage):
 
 
 def test_damaged_entry_does_not_hide_an_intact_one(place):
-    """Compilers need not be deterministic: two processes may store different bytes under one key."""
+    """Compilers need not be deterministic: two processes may store different bytes for a key."""
     first = disk_cache.store(KEY, ".so", b"first")
     disk_cache.store(KEY, ".so", b"second")
     first.write_bytes(b"fir")
@@ -297,7 +297,8 @@ def test_full_disk(place):
             print("refused")
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
         path = disk_cache.store(disk_cache.key_of("next"), ".so", b"next")
-        print(disk_cache.load(disk_cache.key_of("next"), ".so") == path, disk_cache.read({KEY!r}, ".so")[:3])
+        found = disk_cache.load(disk_cache.key_of("next"), ".so")
+        print(found == path, disk_cache.read({KEY!r}, ".so")[:3])
         print(path)
         """
     )

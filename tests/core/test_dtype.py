@@ -73,7 +73,8 @@ def test_promotion_of_pairs(a: d.DType, b: d.DType, want: d.DType) -> None:
         (ms.int32, 2, ms.int32), (ms.int32, 2.5, ms.float32), (ms.int32, True, ms.int32),
         (ms.bool_, 1, ms.int64), (ms.bool_, 1.5, ms.float32), (ms.bool_, True, ms.bool_),
         (ms.float16, 2.5, ms.float16), (ms.bfloat16, 3, ms.bfloat16), (ms.float64, 2.5, ms.float64),
-        (ms.float32, 1j, ms.complex64), (ms.float64, 1j, ms.complex128), (ms.int8, 1j, ms.complex64),
+        (ms.float32, 1j, ms.complex64), (ms.float64, 1j, ms.complex128),
+        (ms.int8, 1j, ms.complex64),
     ],
 )  # fmt: skip
 def test_numbers_are_weak(dtype: d.DType, scalar: object, want: d.DType) -> None:

@@ -354,7 +354,7 @@ class TestTape:
         close(gz, [9])
 
     def test_gradient_of_add_mul_add(self) -> None:
-        """C39: Gradient of the seed Add/Mul/Add combination is 4096 everywhere at ones (1024 x^4)"""
+        """C39: The gradient of the seed's Add/Mul/Add is 4096 everywhere at ones (1024 x^4)."""
 
         def f(x):
             x = x + x

@@ -1,4 +1,4 @@
-"""Loop programs of fused regions: how they are scheduled for a target and printed in each dialect."""
+"""Loop programs of fused regions: how they are scheduled for a target, and printed."""
 
 from __future__ import annotations
 

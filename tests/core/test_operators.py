@@ -169,7 +169,7 @@ def test_primitives_are_pickled() -> None:
 
 
 def test_a_float_attribute_is_not_the_int_that_it_equals() -> None:
-    """Prepared calls are found by type as well as value: 2.0 may not find what was prepared for 2."""
+    """Prepared calls are found by type and value: 2.0 may not find what was prepared for 2."""
     from duograph.op import OPS
 
     clip = OPS["clip_to"]

@@ -217,7 +217,8 @@ def test_prints_inside_construct_come_at_once() -> None:
         class Layer(nn.Cell):
             def __init__(self):
                 super().__init__()
-                self.w = ms.Parameter(ms.Tensor(np.arange(15.0).reshape(5, 3), ms.float32), name='w')
+                w = np.arange(15.0).reshape(5, 3)
+                self.w = ms.Parameter(ms.Tensor(w, ms.float32), name='w')
                 self.b = ms.Parameter(ms.Tensor(np.array([0.5, 1.5, 2.5]), ms.float32), name='b')
 
             def construct(self, x):
@@ -255,7 +256,8 @@ def test_training_step() -> None:
             loss, grads = grad_fn(data, label)
             optimizer(grads)
             losses.append(float(loss))
-        print(losses == sorted(losses, reverse=True), len(grads), type(optimizer.parameters).__name__)
+        kind = type(optimizer.parameters).__name__
+        print(losses == sorted(losses, reverse=True), len(grads), kind)
         """
     )
     assert out == "True 2 ParameterTuple\n"

@@ -6,6 +6,7 @@ Printed forms are those of MindSpore 2.10.
 from __future__ import annotations
 
 import copy
+import gc
 import os
 import pickle
 import threading
@@ -14,7 +15,10 @@ import duograph as ms
 import ml_dtypes
 import numpy as np
 import pytest
+from duograph import placement
 from duograph.common.initializer import Initializer, One
+from duograph.compiler import function as compiler_function
+from duograph.types import TensorType
 
 T = ms.Tensor
 ROWS_12 = (
@@ -303,16 +307,22 @@ def test_threads_commit_a_tensor_once() -> None:
         assert got == [500500.0] * 4
 
 
+LOCKS = {
+    "placement": placement.commit_lock,
+    "compilation": compiler_function._compiling,
+    "types": TensorType._lock,
+}
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_locks_are_free_in_a_forked_child() -> None:
+@pytest.mark.parametrize("name", LOCKS)
+def test_locks_are_free_in_a_forked_child(name: str) -> None:
     """A thread that holds a lock of ours while another one forks leaves it free in the child."""
-    from duograph.placement import commit_lock
-
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with commit_lock:
+        with LOCKS[name]:
             held.set()
             done.wait(20)
 
@@ -321,10 +331,40 @@ def test_locks_are_free_in_a_forked_child() -> None:
     held.wait(20)
     child = os.fork()
     if child == 0:
-        worker = threading.Thread(target=lambda: T([1.0]) + 1, daemon=True)
+
+        def work() -> None:
+            ms.jit(lambda x: x + 1)(T([1.0] * 7))
+
+        worker = threading.Thread(target=work, daemon=True)
         worker.start()
         worker.join(10)
         os._exit(1 if worker.is_alive() else 0)
     done.set()
     holder.join()
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_thread_that_forks_keeps_its_own_locks() -> None:
+    """The child of a thread that holds a lock releases it like the parent."""
+    with placement.commit_lock:
+        child = os.fork()
+        if child == 0:
+            try:
+                placement.commit_lock.release()
+                os._exit(0)
+            finally:
+                os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_types_that_nothing_uses_are_dropped() -> None:
+    gc.collect()
+    before = len(TensorType._plain)
+    for n in range(5000):
+        TensorType.of((n, 13, 11), ms.float32).on(None, 1)
+    kept = TensorType.of((4999, 13, 11), ms.float32).on(None, 1)
+    gc.collect()
+    assert len(TensorType._plain) <= before + 1
+    assert TensorType.of((4999, 13, 11), ms.float32) is kept.plain

@@ -44,7 +44,8 @@ def call_of(function, level):
 def message_of(name, index, axis, size):
     """Return a pattern for the message of the core, or of a kernel."""
     return (
-        rf"{name}: (got )?index {re.escape(str(index))} (is out of range )?for axis {axis} of size {size}; "
+        rf"{name}: (got )?index {re.escape(str(index))} (is out of range )?for axis {axis} of "
+        rf"size {size}; "
         rf"wanted -{size} to {size - 1}"
     )
 

@@ -46,3 +46,9 @@ def test_page(page: pathlib.Path, tmp_path: pathlib.Path) -> None:
     got = done.stdout.split("@@\n")[:-1]
     for i, (want, have) in enumerate(zip(wanted, got, strict=True)):
         assert want is None or have == want, f"block {i + 1} of {page.name}"
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    command = [sys.executable, ROOT / "docs" / "build_reference.py", "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("", 0), done.stderr

@@ -53,7 +53,8 @@ ROWS = {
     "6.4": "Cell built in the body",
     "6.5": "Parameter read",
     "6.6": "`self.p = value` where p is a Parameter made in `__init__`",
-    "6.7": "attribute set on self, a global object, a jit_class object; takes effect after the call",
+    "6.7": "attribute set on self, a global object, a jit_class object; takes effect after "
+    "the call",
     "6.8": "reading an undefined `self.y`: AttributeError naming it",
     "6.9": "calling Cells and Primitives: positional and keyword",
     "6.12": "dtype objects, compared with == and !=",
@@ -82,7 +83,8 @@ ROWS = {
     "8.3": "`pass`",
     "8.4": "`return`: many per function, in branches and loops",
     "8.5": "`break`, `continue`, also under var conditions",
-    "8.6": "`if/elif/else`, `a if c else b` on var bool, const bool, list, tuple, dict, str, one-element Tensor",
+    "8.6": "`if/elif/else`, `a if c else b` on var bool, const bool, list, tuple, dict, str, "
+    "one-element Tensor",
     "8.7": "name set in one branch only, var condition, used later: UnboundLocalError",
     "8.8": "`if` with const condition: dead branch removed",
     "8.9": "`for x in seq`: tuple, list, range, enumerate, zip, Tensor",

@@ -1,4 +1,4 @@
-"""A function parsed on its own has the same syntax tree, with the same positions, as in its file."""
+"""A function parsed on its own has the same syntax tree and positions as in its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same mistakes in branches, loops, helper functions and Cells, with the right location each."""
+"""The same mistakes in branches, loops, helpers and Cells, with the right location each."""
 
 # ruff: noqa: SIM102 (nested conditions are the point)
 

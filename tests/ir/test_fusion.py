@@ -167,8 +167,8 @@ PRODUCTS = {
         ["matmul", "[exp reduce_sum div]"],
     ),
     "the last of two": (
-        P
-        + f"%3 = matmul(%1, %0, transpose_a=False, transpose_b=False) : {M}\n%4 = add(%2, %3) : {M}\nreturn %4",
+        P + f"%3 = matmul(%1, %0, transpose_a=False, transpose_b=False) : {M}\n"
+        f"%4 = add(%2, %3) : {M}\nreturn %4",
         ["matmul", "[matmul add]"],
     ),
 }

@@ -303,7 +303,7 @@ def test_host_residuals_of_branches() -> None:
         same_bits(got.asnumpy(), want)
 
 
-# ---- effects, custom backwards ---------------------------------------------------------------------
+# ---- effects, custom backwards -------------------------------------------------------------------
 
 
 def test_effects_stay_in_the_forward() -> None:

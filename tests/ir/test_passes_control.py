@@ -319,7 +319,7 @@ def test_dead_results_and_operands_of_a_switch() -> None:
 
 
 def test_dead_carries() -> None:
-    """What no result and no other needed carry needs goes, with the invariants that only it used."""
+    """A carry that no result and no other carry needs goes, with invariants only it used."""
     check(
         remove_dead_code,
         [FLAG, V, V, V],
@@ -424,7 +424,7 @@ def test_cleaned_up_graph_is_bit_equal(program: Callable[..., Any]) -> None:
 
 
 def test_source_spans_are_kept() -> None:
-    """A node knows where it comes from, also when it was rewritten or put in the place of another."""
+    """A node knows its source location, also after it was rewritten or replaced."""
     builder_graph = write([V], lambda x: exp(identity(x)))
     nodes = [
         GraphNode(n.op, n.operands, n.attributes, n.results, n.single, f"line {k}")

@@ -55,8 +55,8 @@ def agree():
     """Run a program line by line and compiled; fail where they differ, return what the eager run
     did.
 
-    The program defines `f`; see `duograph.conformance.program_runs`. A Cell `f` is run in GRAPH_MODE as
-    well.
+    The program defines `f`; see `duograph.conformance.program_runs`. A Cell `f` is also run in
+    GRAPH_MODE.
     """
 
     def run(source: str, *inputs, grad=(), weights="", modes=("jit",), calls=2):

@@ -1,4 +1,4 @@
-"""The callables that jit takes: methods, classes, copies, partials, decorated and generated functions.
+"""The callables that jit takes: methods, classes, copies, partials, decorated functions.
 
 D05, D06, D33: what may be compiled, and what stands around it
 """

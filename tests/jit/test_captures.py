@@ -121,7 +121,10 @@ LIVE = {
 
 @pytest.fixture
 def program(load):
-    """Compile code that reads `read`; returns it as a call, and a function that executes a change."""
+    """Compile code that reads `read`.
+
+    Returns it as a call, and a function that executes a change.
+    """
 
     def make(form: str, read: str):
         read = read.replace("{net}", "net" if form in ("function", "method") else "self")
@@ -299,7 +302,9 @@ def test_requires_grad_is_always_checked(load, warned):
 
         @ms.jit
         def run(x):
-            return ms.grad(lambda v: (v * weight).sum(), None, [weight])(x)[0] if weight.requires_grad else x
+            if not weight.requires_grad:
+                return x
+            return ms.grad(lambda v: (v * weight).sum(), None, [weight])(x)[0]
     """)
     x = ms.Tensor([1.0, 2.0, 3.0])
     assert space["run"](x).asnumpy().tolist() == [6.0]

@@ -159,7 +159,10 @@ def test_recursion_and_what_python_runs(load, tmp_path, warned):
 
 
 def test_the_environment(tmp_path):
-    program = "import duograph as ms\nprint(ms.get_context('save_graphs'))\nms.jit(lambda x: x + 1)(ms.Tensor([1.0]))"
+    program = (
+        "import duograph as ms\nprint(ms.get_context('save_graphs'))\n"
+        "ms.jit(lambda x: x + 1)(ms.Tensor([1.0]))"
+    )
     (tmp_path / "page.py").write_text(program)
     env = {**os.environ, "DUOGRAPH_DUMP": str(tmp_path / "graphs")}
     line = [sys.executable, "page.py"]

@@ -129,7 +129,7 @@ def test_parameters_are_assigned(name, agree):
 
 @pytest.mark.parametrize("name", [n for n in ASSIGNMENTS if n != "unused by the result"])
 def test_gradients_beside_assignments(name, agree):
-    """What the gradient uses is the value at that place of the program, whatever is assigned later."""
+    """The gradient uses the value at that point of the program, whatever is assigned later."""
     agree(_net(ASSIGNMENTS[name][0]), X, grad=(0,), weights="[net.w]")
 
 
@@ -201,8 +201,10 @@ RANDOM = {
     "two draws": "return ops.dropout(x, 0.5), ops.dropout(x, 0.5)",
     "unused draw": "ops.dropout(x, 0.5)\nreturn ops.dropout(x, 0.5)",
     "standard_normal": "return x + ops.standard_normal((3,))",
-    "in a tensor loop": "i = Tensor(0)\nwhile i < 3:\n    x = x + ops.standard_normal((3,))\n    i = i + 1\nreturn x",
-    "in a branch": "if x.sum() > 0:\n    x = x + ops.standard_normal((3,))\nreturn x, ops.standard_normal((3,))",
+    "in a tensor loop": "i = Tensor(0)\nwhile i < 3:\n    x = x + ops.standard_normal((3,))\n"
+    "    i = i + 1\nreturn x",
+    "in a branch": "if x.sum() > 0:\n    x = x + ops.standard_normal((3,))\n"
+    "return x, ops.standard_normal((3,))",
     "in the other branch": (
         "if x.sum() < 0:\n    x = x + ops.standard_normal((3,))\nreturn x, "
         "ops.standard_normal((3,))"
@@ -243,7 +245,8 @@ RAISES = {
     "tensor condition": "if x.sum() > 0:\n    raise ValueError('x is', x)\nreturn x",
     "not taken": "if x.sum() < 0:\n    raise ValueError('x is', x)\nreturn x",
     "else": "if x.sum() < 0:\n    y = x\nelse:\n    raise KeyError('no', 3)\nreturn y",
-    "in a loop": "i = Tensor(0)\nwhile i < 5:\n    if i == 3:\n        raise IndexError(i)\n    i = i + 1\nreturn i",
+    "in a loop": "i = Tensor(0)\nwhile i < 5:\n    if i == 3:\n        raise IndexError(i)\n"
+    "    i = i + 1\nreturn i",
     "after prints": (
         "print('one', x)\nif x[0] > 0:\n    print('two')\n"
         "    raise RuntimeError('three')\nprint('four')\nreturn x"
@@ -359,8 +362,8 @@ class Net(nn.Cell):
 {body}
 
 net = f = Net()
-WATCH = ("net.count", "net.items", "net.table", "net.last", "total", "log", "table", "space.n", "counter.n",
-         "getattr(net, 'new', None)")
+WATCH = ("net.count", "net.items", "net.table", "net.last", "total", "log", "table", "space.n",
+         "counter.n", "getattr(net, 'new', None)")
 """
 WRITES = {
     "attribute, number": "self.count = 5\nreturn x",
@@ -374,7 +377,8 @@ WRITES = {
         "if x.sum() > 5:\n    self.count = self.count + 10\nelse:\n    self.count = -1\nreturn x"
     ),
     "attribute in one branch": "if x.sum() > 500:\n    self.count = 1\nreturn x",
-    "attribute, tensor under a condition": "if x.sum() > 5:\n    self.last = x * 2\nreturn self.last * 1",
+    "attribute, tensor under a condition": "if x.sum() > 5:\n    self.last = x * 2\n"
+    "return self.last * 1",
     "attribute in a loop": "for i in range(3):\n    self.count += i\nreturn x",
     "attribute in a tensor loop": (
         "i = Tensor(0)\nwhile i < 3:\n    self.last = self.last + x\n"
@@ -419,7 +423,8 @@ WRITES = {
     "tensor in place, alias": "a = self.last\na[1] = 5.0\nreturn self.last * 2",
     "tensor rebound, not in place": "a = self.last\na += x\nreturn a",
     "closure list": "def note(v):\n    log.append(v)\nnote(1)\nnote(2)\nreturn x",
-    "print between": "self.count = 1\nprint('n', self.count)\nself.count = 2\nprint('n', self.count)\nreturn x",
+    "print between": "self.count = 1\nprint('n', self.count)\nself.count = 2\n"
+    "print('n', self.count)\nreturn x",
 }
 
 
@@ -601,7 +606,7 @@ def test_effects_keep_source_order(agree):
 
 
 def test_print_runs_at_each_call_and_iteration(load, capsys):
-    """Print in a graph shows values when the graph runs, each time it runs, never while compiling."""
+    """Print in a graph shows values each time the graph runs, never while compiling."""
     f = load("""
         @ms.jit
         def f(x):

@@ -559,7 +559,7 @@ def test_a_write_to_a_chosen_tensor_is_refused(name, load, warned):
 
 
 def test_unused_objects_made_in_a_branch_need_no_join(load):
-    """An object made anew on each side needs no join as long as nobody reads the name afterwards."""
+    """An object created in each branch needs no join if nobody reads the name afterwards."""
     import duograph as ms
 
     names = {"Tensor": ms.Tensor}

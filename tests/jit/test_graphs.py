@@ -191,7 +191,8 @@ def test_functions_are_values(name, agree):
 # -------------------------------------------------------------------------------------
 
 FLOW = {
-    "while": "def f(x):\n    n = 0\n    while x.sum() < 50:\n        x = x * 2\n        n += 1\n    return x, n",
+    "while": "def f(x):\n    n = 0\n    while x.sum() < 50:\n        x = x * 2\n        n += 1\n"
+    "    return x, n",
     "for over everything": """
         def f(x):
             total = x * 0
@@ -370,7 +371,7 @@ def test_join_error_shows_both_sides(name, load):
 
 
 def test_name_bound_by_one_branch(load):
-    """G14: a variable that one branch leaves undefined gives a message naming variable and branch."""
+    """G14: the error for a variable that one branch leaves undefined names both."""
     f = load("@ms.jit\ndef f(x):\n    if x.sum() > 0:\n        found = x\n    return found")["f"]
     with pytest.raises(UnboundLocalError) as caught:
         f(t(1, 2))

@@ -1,4 +1,4 @@
-"""The key of a compiled call: equal for calls that may share a program, and what differs is named."""
+"""The key of a compiled call: equal for calls that may share a program, else explained."""
 
 import duograph as ms
 import numpy as np

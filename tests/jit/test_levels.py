@@ -31,7 +31,10 @@ def test_exec_mode(option, value):
         ms.JitConfig(**{option: "never"})
 
 
-ONLY_PYTHON = "class Net(nn.Cell):\n    def construct(self, x):\n        return np.sum(x.asnumpy())\nnet = Net()"
+ONLY_PYTHON = (
+    "class Net(nn.Cell):\n    def construct(self, x):\n"
+    "        return np.sum(x.asnumpy())\nnet = Net()"
+)
 
 
 @pytest.mark.parametrize("place", ["jit", "Cell", "context", "level in the context"])

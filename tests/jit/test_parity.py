@@ -21,7 +21,7 @@ def t(array=X):
 
 
 def test_agreement():
-    """O02: `check_parity(fn, *args)`: runs both modes, reports first differing op with source line."""
+    """O02: `check_parity(fn, *args)` runs both modes and reports the first op that differs."""
 
     def f(x, *, k=2):
         i = ms.Tensor(0)

@@ -265,7 +265,10 @@ class TestSeedDocument:
 
 
 class TestSyntax:
-    """Precautions 1 to 3: what is outside the syntax scope is an error; control flow; breakpoints."""
+    """Precautions 1 to 3: what is outside the syntax scope is an error; control flow.
+
+    Breakpoints.
+    """
 
     @pytest.mark.parametrize(
         "line",

@@ -34,7 +34,8 @@ OPTIMISERS = {
     "Lamb": "nn.Lamb(params, 0.1, weight_decay=0.1)",
     "LazyAdam": "nn.LazyAdam(params, 0.1)",
     "Momentum": "nn.Momentum(params, 0.1, 0.9)",
-    "Momentum, nesterov": "nn.Momentum(params, 0.1, 0.9, weight_decay=0.01, loss_scale=2.0, use_nesterov=True)",
+    "Momentum, nesterov": "nn.Momentum(params, 0.1, 0.9, weight_decay=0.01, loss_scale=2.0, "
+    "use_nesterov=True)",
     "RMSProp": "nn.RMSProp(params, 0.1, momentum=0.5)",
     "RMSProp, centered": "nn.RMSProp(params, 0.1, centered=True, weight_decay=0.01)",
     "Rprop": "nn.Rprop(params, 0.1)",
@@ -197,7 +198,7 @@ def test_moving_averages_of_a_compiled_layer(agree):
 
 
 def test_the_seed_training_step(agree):
-    """C11, D10: the step of the seed document: Dense(10, 1), BCELoss on what Dense returns, Adam."""
+    """C11, D10: the training step of the seed document: Dense(10, 1), BCELoss, Adam."""
     source = """
     network = nn.Dense(10, 1)
     loss_fn = nn.BCELoss()

@@ -215,7 +215,8 @@ def normal(x, axes, eps):
 
 
 @pytest.mark.parametrize(
-    "layer, shape", [(nn.BatchNorm1d, (5, 3)), (nn.BatchNorm1d, (5, 3, 2)), (nn.BatchNorm2d, (4, 3, 2, 2)),
+    "layer, shape", [(nn.BatchNorm1d, (5, 3)), (nn.BatchNorm1d, (5, 3, 2)),
+                     (nn.BatchNorm2d, (4, 3, 2, 2)),
                      (nn.BatchNorm3d, (4, 3, 2, 2, 1)), (nn.SyncBatchNorm, (4, 3, 2, 2))],
 )  # fmt: skip
 def test_batch_norm(layer, shape):

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from duograph.backend.codegen import C, print_function, trace_scalar
 from duograph.dtype import float32
-from duograph.op import OPS
+from duograph.op import OPS, Op
+from duograph.ops import FAMILIES
 from duograph.ops.primitive import spelled_classes
 
 CONTRIBUTING = pathlib.Path(__file__).resolve().parents[2] / "CONTRIBUTING.md"
@@ -73,3 +74,33 @@ def test_new_op_has_a_primitive_class_and_a_method(family: ModuleType) -> None:
 
 def test_new_spelling_is_the_same_function(family: ModuleType) -> None:
     assert family.smooth_relu is family.squareplus
+
+
+def unexported(family: ModuleType, exported: set[str]) -> Iterator[str]:
+    """Yield the names of what a family defines with an example and does not export."""
+    for name, value in vars(family).items():
+        is_own = getattr(value, "__module__", None) == family.__name__
+        names = {name, value.name} if isinstance(value, Op) else {name}
+        hidden = name.startswith("_") or hasattr(value, "tensor_methods")
+        if is_own and not hidden and ">>> " in (value.__doc__ or "") and not names & exported:
+            yield name
+
+
+def test_what_is_documented_is_exported() -> None:
+    exported = {name for family in FAMILIES for name in family.__all__}
+    missing = {family.__name__: [*unexported(family, exported)] for family in FAMILIES}
+    assert {k: v for k, v in missing.items() if v} == {}, "add the names to __all__"
+
+
+@pytest.mark.parametrize(
+    "made, shown",
+    [
+        (ms.ops.Add(), "Add()"),
+        (ms.ops.Concat(1), "Concat(axis=1)"),
+        (ms.ops.Elu(alpha=0.5), "Elu(alpha=0.5)"),
+        (ms.ops.MatMul(True), "MatMul(transpose_a=True, transpose_b=False)"),
+        (ms.ops.ReduceSum(keep_dims=True), "ReduceSum(keep_dims=True, skip_mode=False)"),
+    ],
+)
+def test_repr_of_a_primitive_shows_its_arguments(made: ms.ops.Primitive, shown: str) -> None:
+    assert repr(made) == shown

@@ -24,7 +24,8 @@ def conv(x: Any, w: Any, stride: int, low: int, high: int) -> Any:
     return np.einsum("nchwij,ocij->nohw", view, w)
 
 
-@pytest.mark.parametrize("pad_mode,padding,low,high", [("valid", 0, 0, 0), ("same", 0, 1, 1), ("pad", 2, 2, 2),
+@pytest.mark.parametrize("pad_mode,padding,low,high", [("valid", 0, 0, 0), ("same", 0, 1, 1),
+                                                       ("pad", 2, 2, 2),
                                                        ("pad", (1, 2, 1, 2), 1, 2)])  # fmt: skip
 def test_pad_modes(pad_mode: str, padding: Any, low: int, high: int) -> None:
     got = ops.conv2d(T(X), T(W), pad_mode=pad_mode, padding=padding).asnumpy()

@@ -91,10 +91,12 @@ def test_minimal_seam_is_sufficient(site) -> None:
         from duograph.runtime.kernel_choice import fallback_counts
         ms.set_context(device_target="InnerRing")
         ms.set_seed(1)
-        net = nn.SequentialCell(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.GELU(), nn.MaxPool2d(2, 2),
-                                nn.Flatten(), nn.LayerNorm((16,)), nn.Dropout(p=0.1), nn.Dense(16, 3)).set_train()
+        net = nn.SequentialCell(
+            nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.GELU(), nn.MaxPool2d(2, 2),
+            nn.Flatten(), nn.LayerNorm((16,)), nn.Dropout(p=0.1), nn.Dense(16, 3)).set_train()
         loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
-        step = nn.TrainOneStepCell(nn.WithLossCell(net, loss), nn.Adam(net.trainable_params(), 0.01))
+        optimizer = nn.Adam(net.trainable_params(), 0.01)
+        step = nn.TrainOneStepCell(nn.WithLossCell(net, loss), optimizer)
         x = ms.Tensor(np.random.default_rng(0).normal(size=(8, 1, 4, 4)), ms.float32)
         y = ms.Tensor(np.arange(8) % 3, ms.int32)
         losses = [float(step(x, y)) for _ in range(5)]

@@ -18,7 +18,8 @@ def swap(old, new):
     '''A pass that puts one op in place of another (of the same operands and attributes).'''
     def step(graph):
         from duograph.op import OPS
-        nodes = [dataclasses.replace(n, op=OPS[new]) if n.op.name == old else n for n in graph.nodes]
+        change = lambda n: dataclasses.replace(n, op=OPS[new]) if n.op.name == old else n
+        nodes = [change(n) for n in graph.nodes]
         return dataclasses.replace(graph, nodes=nodes)
     step.__name__ = f"{old}_to_{new}"
     return step
@@ -67,7 +68,8 @@ FAILING = {
     "raises": "[lambda graph: 1 / 0]",
     "no graph": "[lambda graph: None]",
     "wrong graph": "[swap('mul', 'exp')]",
-    "another result": "[lambda graph: dataclasses.replace(graph, outputs=graph.outputs * 2, single=False)]",
+    "another result": "[lambda graph: dataclasses.replace(graph, outputs=graph.outputs * 2, "
+    "single=False)]",
     "the hook": "1 / 0",
     "no pass": "[3]",
     "no list": "3",

@@ -62,8 +62,8 @@ BROKEN = {
     ),
     "no hardware": (
         "Bad",
-        HEAD
-        + "class B(Backend):\n    def available(self):\n        return 'no such card is plugged in'\n"
+        HEAD + "class B(Backend):\n    def available(self):\n"
+        "        return 'no such card is plugged in'\n"
         + "@hookimpl\ndef duograph_backend():\n    return BackendSpec('Bad', B)",
         "no such card is plugged in",
     ),
@@ -76,14 +76,14 @@ BROKEN = {
     ),
     "older seam": (
         "Bad",
-        HEAD
-        + "@hookimpl\ndef duograph_backend():\n    return BackendSpec('Bad', None, seam_version=(0, 3))",
+        HEAD + "@hookimpl\ndef duograph_backend():\n"
+        "    return BackendSpec('Bad', None, seam_version=(0, 3))",
         "built for version 0.3 of the plugin seam, this duograph has 1.0; upgrade the plugin",
     ),
     "newer seam": (
         "Bad",
-        HEAD
-        + "@hookimpl\ndef duograph_backend():\n    return BackendSpec('Bad', None, seam_version=(2, 0))",
+        HEAD + "@hookimpl\ndef duograph_backend():\n"
+        "    return BackendSpec('Bad', None, seam_version=(2, 0))",
         "built for version 2.0 of the plugin seam, this duograph has 1.0; upgrade duograph",
     ),
 }
@@ -203,7 +203,10 @@ def test_the_highest_priority_that_is_available_is_the_default(site, device):
     site.install("low", device("Low", priority=1_000))
     site.install("high", device("High", priority=2_000))
     site.install("never", device("Never", priority=None))
-    ask = "import duograph as ms; print(ms.get_context('device_target'), (ms.Tensor([1.0]) + 1).device)"
+    ask = (
+        "import duograph as ms; print(ms.get_context('device_target'), (ms.Tensor([1.0]) + "
+        "1).device)"
+    )
     assert site.run(ask) == "High High:0\n"
     assert site.run(ask, DUOGRAPH_DEVICE="Low") == "Low Low:0\n"
     assert site.run(ask, DUOGRAPH_DEVICE="never") == "Never Never:0\n"

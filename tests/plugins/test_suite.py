@@ -103,7 +103,10 @@ def listed(source: str, **lists: dict[str, str]) -> str:
 
 
 def test_unsupported_must_be_refused(site, device):
-    """I08: Declared capabilities and xfail lists; strict xfail so newly passing cases are noticed"""
+    """I08: Declared capabilities and xfail lists.
+
+    Strict xfail so newly passing cases are noticed
+    """
     gaps = {"forward/exp/*": "there is no exponential here", "forward/gather/int8": "not at all"}
     site.install("toy", listed(device("Toy", lacks=("exp",)), unsupported=gaps))
     code, said = suite(site, "-k", "forward and ([exp-float32] or [gather-int8])")
@@ -122,7 +125,10 @@ def test_a_wrong_result_is_never_unsupported(site, device):
 
 
 def test_expected_failures_are_strict(site, device):
-    """I08: Declared capabilities and xfail lists; strict xfail so newly passing cases are noticed"""
+    """I08: Declared capabilities and xfail lists.
+
+    Strict xfail so newly passing cases are noticed
+    """
     gaps = {"forward/exp/*": "exp is on its way"}
     site.install("toy", listed(device("Toy", lacks=("exp",)), expected_failures=gaps))
     code, said = suite(site, "-k", "test_forward and [exp-float32]")

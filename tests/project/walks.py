@@ -1,7 +1,7 @@
 """Record which Python functions of duograph a piece of code enters, in order.
 
-`test_walk.py` compares the record with docs/walk.md. Run `python tests/project/walks.py` to print the number of
-files and of moves between files for the first call of a compiled function.
+`test_walk.py` compares the record with docs/walk.md. Run `python tests/project/walks.py` to print
+the number of files and of moves between files for the first call of a compiled function.
 """
 
 from __future__ import annotations

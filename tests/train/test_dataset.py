@@ -215,13 +215,129 @@ def test_cifar10_dataset(tmp_path):
         image.asnumpy(), records[0, 1:].reshape(3, 32, 32).transpose(1, 2, 0)
     )
     assert int(label) == records[0, 0]
-    (tmp_path / "test_batch").write_bytes(
-        pickle.dumps({b"data": records[:, 1:], b"labels": [1, 2, 3]})
-    )
-    assert column(ds.Cifar10Dataset(str(tmp_path), "test", shuffle=False), "label") == [1, 2, 3]
-    (tmp_path / "test_batch").write_bytes(b"cos\nsystem\n(S'true'\ntR.")
-    with pytest.raises(RuntimeError, match=r"os\.system"):
-        ds.Cifar10Dataset(str(tmp_path), "test")
+    (tmp_path / "data_batch_1.bin").write_bytes(records.tobytes()[:-1])
+    with pytest.raises(RuntimeError, match=r"data_batch_1\.bin is damaged: got 9218 bytes"):
+        ds.Cifar10Dataset(str(tmp_path), "train")
+
+
+CIFAR_IMAGES = np.random.RandomState(0).randint(0, 256, (3, 3072)).astype(np.uint8)
+
+
+def cifar_labels(tmp_path, data):
+    (tmp_path / "test_batch").write_bytes(data)
+    return column(ds.Cifar10Dataset(str(tmp_path), "test", shuffle=False), "label")
+
+
+@pytest.mark.parametrize("labels", [[1, 2, 3], np.array([1, 2, 3], ">i4")], ids=["list", "array"])
+@pytest.mark.parametrize("protocol", range(6))
+def test_pickles_of_every_protocol_are_read(tmp_path, protocol, labels):
+    value = {b"data": CIFAR_IMAGES, b"labels": labels, b"filenames": [b"a", "b"], b"n": (None, 1.5)}
+    assert cifar_labels(tmp_path, pickle.dumps(value, protocol)) == [1, 2, 3]
+    fortran = {b"data": np.asfortranarray(CIFAR_IMAGES), b"labels": [1, 2, 3]}
+    assert cifar_labels(tmp_path, pickle.dumps(fortran, protocol)) == [1, 2, 3]
+    image = ds.Cifar10Dataset(str(tmp_path), "test", shuffle=False)._row(2)[0]
+    np.testing.assert_array_equal(image, CIFAR_IMAGES[2].reshape(3, 32, 32).transpose(1, 2, 0))
+
+
+def test_pickles_of_python_2_are_read(tmp_path):
+    """The opcodes of the published files: short and long strings of Python 2, numbers as bytes."""
+    raw = CIFAR_IMAGES.tobytes()
+    data = (
+        b"\x80\x02}q\x01(U\x06labelsq\x04]q\x05(K\x06K\tK\x00eU\x04dataq\x06"
+        b"cnumpy.core.multiarray\n_reconstruct\nq\x07cnumpy\nndarray\nq\x08K\x00\x85q\tU\x01bq\n"
+        b"\x87q\x0bRq\x0c(K\x01K\x03M\x00\x0c\x86cnumpy\ndtype\nq\rU\x02u1q\x0eK\x00K\x01\x87q\x0fR"
+        b"q\x10(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89T"
+        + struct.pack("<I", len(raw)) + raw + b"tbu."
+    )  # fmt: skip
+    assert cifar_labels(tmp_path, data) == [6, 9, 0]
+
+
+class Calls:
+    """An object whose pickle calls a function."""
+
+    def __init__(self, function, *arguments):
+        self.call = (function, arguments)
+
+    def __reduce__(self):
+        return self.call
+
+
+def with_state(value, state):
+    """Return a pickle of a dictionary with a label: what `value` makes, with another state."""
+    inner = pickle.dumps(value, 2)[2:-1]
+    return b"\x80\x02}(C\x04dataK\x01C\x06labels" + inner + pickle.dumps(state, 2)[2:-1] + b"bu."
+
+
+HOSTILE_PICKLES = {
+    "a command": (b"cos\nsystem\n(S'true'\ntR.", "wants os.system"),
+    "a command by name": (pickle.dumps(Calls(exec, "1")), "wants builtins.exec"),
+    "objects": (pickle.dumps({b"data": np.array([None]), b"labels": [1]}), "dtype 'O8'"),
+    "objects of bytes": (
+        pickle.dumps({b"data": CIFAR_IMAGES, b"labels": [1]}).replace(b"u1", b"O8"),
+        "dtype 'O8'",
+    ),
+    "fields": (pickle.dumps({b"data": np.zeros(1, "i4,O"), b"labels": [1]}), "dtype 'V12'"),
+    "a state of a dtype": (
+        with_state(np.dtype("u1"), (3, "|", None, ("a",), {"a": ("O", 0)}, 8, 8, 63)), "labels",
+    ),
+    "a state with other fields": (with_state(np.dtype("u1"), (3, "O")), "byte order is 'O'"),
+    "fewer bytes than the shape": (
+        pickle.dumps({b"data": CIFAR_IMAGES[0], b"labels": [1]}).replace(
+            b"M\x00\x0c\x85", b"M\xff\x0f\x85"
+        ),
+        "has 3072 bytes",
+    ),
+    "a subclass": (pickle.dumps({b"labels": np.float64(1)}), "wants numpy.*scalar"),
+    "labels below zero": (pickle.dumps({b"data": CIFAR_IMAGES, b"labels": [1, -1, 0]}), "labels"),
+    "labels of another number": (pickle.dumps({b"data": CIFAR_IMAGES, b"labels": [1]}), "1 labels"),
+    "no labels": (pickle.dumps({b"data": CIFAR_IMAGES}), "no dictionary with data and labels"),
+    "a list": (pickle.dumps([1]), "no dictionary"),
+    "nothing": (b".", "at byte 0"),
+    "cut off": (pickle.dumps({b"data": CIFAR_IMAGES, b"labels": [1] * 3})[:-4], "at byte"),
+    "a great memo": (b"\x80\x02}r\xff\xff\xff\x7f.", "no dictionary with data and labels"),
+    "deep": (b"\x80\x02" + b"]" * 50_000 + b"a" * 49_999 + b".", "no dictionary"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE_PICKLES)
+def test_hostile_pickles_are_refused(tmp_path, name):
+    data, pattern = HOSTILE_PICKLES[name]
+    with pytest.raises(RuntimeError, match=f"test_batch is damaged: .*{pattern}"):
+        cifar_labels(tmp_path, data)
+
+
+MNIST_IMAGES, MNIST_LABELS = np.zeros((2, 28, 28), np.uint8), np.zeros(2, np.uint8)
+HOSTILE_IDX = {
+    "empty": (b"", "no IDX file"),
+    "another dtype": (b"\0\0\x0d\3", "no IDX file"),
+    "axes": (idx(MNIST_LABELS), "1 axes; wanted 3"),
+    "no shape": (b"\0\0\x08\3\0\0", "has 3 axes; wanted 3"),
+    "a huge shape": (b"\0\0\x08\3" + b"\xff" * 12, "has 0 bytes of data; wanted 792281"),
+    "more bytes": (idx(MNIST_IMAGES) + b"x", "more than 1568 bytes"),
+    "another size": (idx(np.zeros((2, 9, 9), np.uint8)), "images of the sizes"),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("name", HOSTILE_IDX)
+def test_hostile_idx_files_are_refused(tmp_path, name, packed):
+    data, pattern = HOSTILE_IDX[name]
+    for part in ("train", "t10k"):
+        (tmp_path / f"{part}-images-idx3-ubyte").write_bytes(idx(MNIST_IMAGES))
+        (tmp_path / f"{part}-labels-idx1-ubyte").write_bytes(idx(MNIST_LABELS))
+    path = tmp_path / "train-images-idx3-ubyte"
+    path.unlink()
+    path.with_name(path.name + ".gz" * packed).write_bytes(gzip.compress(data) if packed else data)
+    with pytest.raises(RuntimeError, match=f"MnistDataset: .*{pattern}"):
+        ds.MnistDataset(str(tmp_path))
+
+
+@pytest.mark.parametrize("cut", [1, 5, 12, 20, -1])
+def test_damaged_gzip_files_are_refused(tmp_path, cut):
+    path = tmp_path / "train-images-idx3-ubyte.gz"
+    path.write_bytes(gzip.compress(idx(np.arange(1568, dtype=np.uint8).reshape(2, 28, 28)))[:cut])
+    with pytest.raises(RuntimeError, match=f"MnistDataset: {path} is"):
+        ds.MnistDataset(str(tmp_path))
 
 
 def test_image_folder_dataset(tmp_path):
@@ -231,6 +347,12 @@ def test_image_folder_dataset(tmp_path):
     data = ds.ImageFolderDataset(str(tmp_path), shuffle=False)
     assert column(data, "label") == [0, 1] and data.get_class_indexing() == {"cat": 0, "dog": 1}
     assert bytes(column(data, "image")[1]) == b"dog"
+    (tmp_path / "dog" / "folder.png").mkdir()
+    data = ds.ImageFolderDataset(str(tmp_path), shuffle=False, decode=True)
+    pytest.importorskip("PIL")
+    assert data.get_dataset_size() == 2
+    with pytest.raises(RuntimeError, match=r"cat/1\.png: Decode: got 3 bytes that are no image"):
+        rows(data)
 
 
 # ---- transforms

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import subprocess
+import sys
+import time
 
 import duograph as ms
 import numpy as np
@@ -10,6 +15,7 @@ import pytest
 import safetensors
 from duograph import Parameter, Tensor, nn
 from duograph.dtype import ALL
+from duograph.train import _background_saves, _checkpoint_file
 
 # Written by MindSpore 2.10 for Dense(2, 3) with append_dict={"n": 3, "name": "foo"}: its own
 # format, a protocol buffer.
@@ -50,7 +56,7 @@ def test_every_dtype(tmp_path, dtype, shape):
 
 
 def test_append_dict(tmp_path):
-    """K05: `save_checkpoint`, `load_checkpoint`, `load_param_into_net` returning not-loaded lists"""
+    """K05: `save_checkpoint`, `load_checkpoint`, and what `load_param_into_net` returns."""
     net = nn.Dense(2, 3)
     more = {"epoch": 1, "lr": 0.5, "name": "foo", "flag": True}
     ms.save_checkpoint(net, path_in(tmp_path), append_dict=more, choice_func=lambda n: n != "bias")
@@ -135,13 +141,153 @@ def test_floats_are_cast_unless_strict():
         ms.load_param_into_net(net, values, strict_load=True)
 
 
-def test_async_save(tmp_path):
-    ms.save_checkpoint(nn.Dense(2, 3), path_in(tmp_path), async_save=True)
-    from duograph.train import serialization
+@pytest.fixture
+def slow_disk(monkeypatch):
+    """Make the save of an entry "x" with the value n take n hundredths of a second; list saves."""
+    done = []
+    write = _checkpoint_file.write
 
-    for t in serialization._writers:
-        t.join()
-    assert set(ms.load_checkpoint(path_in(tmp_path))) == {"weight", "bias"}
+    def slow(path, entries, crc):
+        time.sleep(abs(float(entries["x"])) / 100)
+        if entries["x"] < 0:
+            raise OSError("disk full")
+        write(path, entries, crc)
+        done.append(float(entries["x"]))
+
+    monkeypatch.setattr(_checkpoint_file, "write", slow)
+    yield done
+    _background_saves.wait()
+    _background_saves._failures.clear()
+
+
+def save(path, value, **options):
+    ms.save_checkpoint({"x": Tensor(float(value))}, path, **options)
+
+
+@pytest.mark.parametrize("last_is_async", [True, False])
+@pytest.mark.parametrize("spelling", ["same path", "other spelling"])
+def test_saves_to_one_path_keep_their_order(tmp_path, slow_disk, last_is_async, spelling):
+    path = path_in(tmp_path)
+    other = os.path.join(tmp_path, "..", tmp_path.name, "net.ckpt")
+    for value in (20, 10, 5):
+        save(path, value, async_save=True)
+    save(path if spelling == "same path" else other, 1, async_save=last_is_async)
+    assert ms.load_checkpoint(path)["x"].asnumpy() == 1.0  # waits for the threads
+    assert not ms.async_ckpt_thread_status()
+    assert slow_disk == sorted(slow_disk, reverse=True) and slow_disk[-1] == 1.0
+    assert os.listdir(tmp_path) == ["net.ckpt"]
+
+
+def test_saves_to_different_paths_run_side_by_side(tmp_path, slow_disk):
+    save(path_in(tmp_path, "a.ckpt"), 30, async_save=True)
+    save(path_in(tmp_path, "b.ckpt"), 1, async_save=True)
+    assert ms.load_checkpoint(path_in(tmp_path, "b.ckpt"))["x"].asnumpy() == 1.0
+    assert ms.async_ckpt_thread_status() and slow_disk == [1.0]
+
+
+def test_values_of_an_asynchronous_save_are_those_of_the_call(tmp_path, slow_disk):
+    x = Parameter(Tensor(2.0), name="x")
+    ms.save_checkpoint([{"name": "x", "data": x}], path_in(tmp_path), async_save=True)
+    x.set_data(Tensor(3.0))
+    assert ms.load_checkpoint(path_in(tmp_path))["x"].asnumpy() == 2.0
+
+
+def status_until_done():
+    while ms.async_ckpt_thread_status():
+        time.sleep(0.001)
+
+
+REPORTS = {
+    "the next save": lambda path: save(path + "2.ckpt", 1),
+    "loading the file": ms.load_checkpoint,
+    "the status": lambda path: status_until_done(),
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_failed_asynchronous_save_is_raised_once(tmp_path, slow_disk, name):
+    path = path_in(tmp_path)
+    save(path, 1)
+    save(path, -1, async_save=True)
+    _background_saves.wait()
+    with pytest.raises(ValueError, match=r"asynchronous save of .*net\.ckpt.* failed .*disk full"):
+        REPORTS[name](path)
+    assert ms.load_checkpoint(path)["x"].asnumpy() == 1.0
+    REPORTS[name](path)
+
+
+def test_failed_asynchronous_save_is_printed_at_exit(tmp_path):
+    program = f"""
+import duograph as ms
+open({str(tmp_path / "file")!r}, "w").close()
+path = {str(tmp_path / "file" / "net.ckpt")!r}
+ms.save_checkpoint({{"x": ms.Tensor([1.0])}}, path, async_save=True)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert re.fullmatch(
+        r"duograph: save_checkpoint: the asynchronous save of .*net.ckpt' failed \(.*\n",
+        done.stderr,
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions are not bits")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o666], ids=oct)
+def test_saving_over_a_file_keeps_its_mode(tmp_path, mode):
+    path = path_in(tmp_path)
+    save(path, 1)
+    assert os.stat(path).st_mode & 0o777 == 0o666 & ~umask()
+    os.chmod(path, mode)
+    save(path, 2)
+    assert os.stat(path).st_mode & 0o777 == mode
+    assert ms.load_checkpoint(path)["x"].asnumpy() == 2.0
+
+
+def umask():
+    found = os.umask(0)
+    os.umask(found)
+    return found
+
+
+def test_a_save_never_changes_the_umask(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "umask", None)
+    save(path_in(tmp_path), 1)
+    save(path_in(tmp_path), 2)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no file locks")
+def test_temporary_files_of_killed_saves_are_removed(tmp_path):
+    """A process is killed in the middle of a save; another one is still saving."""
+    program = """
+import os, signal, sys
+from duograph.train import _atomic_file
+def chunks(): yield b"begun"; print(flush=True); signal.pause()
+_atomic_file.replace_file(sys.argv[1], chunks())
+"""
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, path_in(tmp_path, name)], stdout=subprocess.PIPE
+        )
+        for name in ("killed", "alive")
+    ]
+    try:
+        for process in running:
+            process.stdout.readline()
+        running[0].kill()
+        running[0].wait()
+        foreign = tmp_path / ".other.part"
+        foreign.touch()
+        os.mkfifo(tmp_path / f".duograph-{'0' * 16}.part")  # opening it would block
+        assert len(os.listdir(tmp_path)) == 4
+        save(path_in(tmp_path), 1)
+        left = os.listdir(tmp_path)
+        assert len(left) == 4 and {"net.ckpt", ".other.part"} < set(left)
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+    os.unlink(tmp_path / f".duograph-{'0' * 16}.part")
+    save(path_in(tmp_path), 1)
+    assert sorted(os.listdir(tmp_path)) == [".other.part", "net.ckpt"]
 
 
 def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
@@ -172,7 +318,44 @@ BAD = {
     "truncated MindSpore": lambda data: MINDSPORE_FILE[:-5],
     "other sizes": lambda data: data.replace(b'"shape":[3,2]', b'"shape":[3,1]'),
     "other dtype": lambda data: data.replace(b'"F32"', b'"Q99"'),
+    "a bool that is neither": lambda data: file_of({"x": entry("BOOL", [2], 0, 2)}, b"\x01\xff"),
+    "a bool of MindSpore": lambda data: (
+        b"\n\x11\n\x01x\x12\x0c\x08\x01\x12\x04Bool\x1a\x02\x02\x01"
+    ),
+    "a deep header": lambda data: framed(b'{"x":' + b"[" * 100_000),
+    "deep metadata": lambda data: file_of({"__metadata__": {"duograph": "[" * 100_000}}),
+    "an infinite size": lambda data: file_of({"x": entry("F32", [float("inf")], 0, 0)}),
+    "a fractional size": lambda data: file_of({"x": entry("F32", [1.5], 0, 4)}, bytes(4)),
+    "a negative size": lambda data: file_of({"x": entry("F32", [-1, -1], 0, 4)}, bytes(4)),
+    "too many axes": lambda data: file_of({"x": entry("F32", [1] * 100, 0, 4)}, bytes(4)),
+    "a huge empty shape": lambda data: file_of({"x": entry("F32", [0, 2**64], 0, 0)}),
+    "offsets that are texts": lambda data: file_of({"x": entry("F32", [1], "0", "4")}, bytes(4)),
+    "a list as dtype": lambda data: file_of({"x": entry(["F32"], [1], 0, 4)}, bytes(4)),
+    "a list as header": lambda data: framed(b"{}".replace(b"{}", b"{[]}")),
+    "no UTF-8": lambda data: framed(b'{"\xff":1}'),
+    "a name twice": lambda data: framed(b'{"x":1,"x":1}'),
+    "no name": lambda data: file_of({"": entry("F32", [0], 0, 0)}),
+    "entries left out": lambda data: data.replace(b'\\"weight\\", ', b"            "),
+    "names MindSpore cannot have": lambda data: MINDSPORE_FILE.replace(
+        b"bias", b"\xff\xff\xff\xff"
+    ),
+    "a text of MindSpore": lambda data: b"\n\x0f\n\x01x\x12\x0a\x12\x03str\x1a\x03\xff\xff\xff",
+    "a huge empty shape of MindSpore": (
+        lambda data: b"\n\x1a\n\x01x\x12\x15\x08\0\x08" + b"\xff" * 9 + b"\x01\x12\x05Int32\x1a\0"
+    ),
 }
+
+
+def framed(header):
+    return len(header).to_bytes(8, "little") + header
+
+
+def file_of(header, data=b""):
+    return framed(json.dumps(header).encode()) + data
+
+
+def entry(dtype, shape, first, last):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [first, last]}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -187,17 +370,38 @@ def test_load_refuses_damaged_files(tmp_path, name):
     np.testing.assert_array_equal(net.weight.asnumpy(), before)
 
 
-def test_checksum(tmp_path):
-    data = bytearray(good(tmp_path, crc_check=True))
-    ms.load_checkpoint(path_in(tmp_path), crc_check=True)
-    data[-1] ^= 1
-    with open(path_in(tmp_path), "wb") as f:
-        f.write(data)
-    with pytest.raises(ValueError, match="does not match its checksum"):
-        ms.load_checkpoint(path_in(tmp_path), crc_check=True)
-    good(tmp_path)
+CHECKED = {"x": Tensor([1.0, 2.0]), "n": 3, "flag": True, "text": "foo", "empty": ""}
+CHANGES = {
+    "a value": (b"\0\0\x80?", b"\0\0\x81?"),
+    "a text": (b"foo", b"fox"),
+    "an empty text": (b'empty\\": \\"\\"', b'empty\\": \\"!\\"'),
+    "a name": (b"flag", b"flap"),
+    "a dtype": (b"I64", b"U64"),
+    "a shape": (b'"shape":[2]', b'"shape":[2,1]'),
+    "the order": (b'\\"x\\", \\"n\\"', b'\\"n\\", \\"x\\"'),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_checksum_covers_every_entry(tmp_path, change):
+    path = path_in(tmp_path)
+    ms.save_checkpoint(CHECKED, path, crc_check=True)
+    assert list(ms.load_checkpoint(path, crc_check=True)) == list(CHECKED)
+    old, new = CHANGES[change]
+    with open(path, "rb") as f:
+        data = f.read()
+    assert old in data
+    head = data[8 : 8 + int.from_bytes(data[:8], "little")]
+    rest = data[8 + len(head) :].replace(old, new)
+    head = head.replace(old, new)
+    with open(path, "wb") as f:
+        f.write(len(head).to_bytes(8, "little") + head + rest)
+    ms.load_checkpoint(path)  # a valid file
+    with pytest.raises(ValueError, match=r"net\.ckpt' does not match its checksum"):
+        ms.load_checkpoint(path, crc_check=True)
+    ms.save_checkpoint(CHECKED, path)
     with pytest.raises(ValueError, match="has no checksum"):
-        ms.load_checkpoint(path_in(tmp_path), crc_check=True)
+        ms.load_checkpoint(path, crc_check=True)
 
 
 def test_no_parameter_changes_if_one_value_mismatches():
@@ -222,6 +426,11 @@ ERRORS = {
         lambda: ms.save_checkpoint(nn.ReLU(), "x", format="foo"),
         ValueError,
         "format='foo'",
+    ),
+    "a reserved name": (
+        lambda: ms.save_checkpoint({"__metadata__": Tensor([1.0])}, "x"),
+        ValueError,
+        "reserves",
     ),
     "a key": (lambda: ms.save_checkpoint(nn.ReLU(), "x", enc_key=b"k"), ValueError, "enc_key"),
     "what cannot be saved": (

@@ -18,7 +18,7 @@ __all__ = ["CudaEmulated"]
 
 
 class CudaEmulated(Cuda):
-    """The CUDA backend with an emulated driver and the host's C++ compiler.
+    """The CUDA backend on an emulated driver; kernels are built with the host's C++ compiler.
 
     DUOGRAPH_CUDA_SEED seeds the random order in which blocks and threads run.
     """

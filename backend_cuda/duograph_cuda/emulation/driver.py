@@ -1,4 +1,4 @@
-"""The emulated CUDA driver, with functions and numbers as in `cuda.bindings.driver`.
+"""An emulation of the CUDA driver in Python, with the functions of `cuda.bindings.driver`.
 
 The backend's code for contexts, memory, modules and launches therefore runs as on a GPU. The
 emulation also detects errors that a GPU would not report: fresh memory holds NaN patterns, and
@@ -159,7 +159,9 @@ class EmulatedDriver:
         return _OK, self.text.encode()
 
     def _captures(self, what: str, *rest: Any) -> Answer:
-        """Return the error of a driver function that is illegal during stream capture."""
+        """Return the error code and message for a driver call that is illegal during stream
+        capture.
+        """
         return self._bad(
             CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, f"{what} while capturing", *rest
         )
@@ -189,7 +191,7 @@ class EmulatedDriver:
         return (_OK,)
 
     def cuMemAllocAsync(self, nbytes: int, stream: int) -> Answer:
-        """Allocate emulated device memory between guard zones.
+        """Allocate emulated device memory, with guard zones around it.
 
         Freed memory stays reserved, as if the memory were fragmented.
         """

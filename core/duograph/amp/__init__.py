@@ -1,4 +1,4 @@
-"""Mixed precision: casting of networks and loss scaling (`mindspore.amp`)."""
+"""Mixed precision: casting of networks to 16-bit floats, and loss scaling (`mindspore.amp`)."""
 
 from __future__ import annotations
 

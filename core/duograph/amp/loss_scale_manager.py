@@ -1,4 +1,4 @@
-"""Loss scale managers, the objects that `Model` and `build_train_network` scale losses with."""
+"""Loss scale managers, which tell `Model` and `build_train_network` how to scale the loss."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["LossScaleManager", "FixedLossScaleManager", "DynamicLossScaleManager
 
 
 class LossScaleManager:
-    """Base class of objects that hold a loss scale for `Model` (`mindspore.amp.LossScaleManager`)."""
+    """Base class of objects that hold a loss scale for `Model`."""
 
     def get_loss_scale(self) -> float:
         """Return the current loss scale."""

@@ -1,4 +1,4 @@
-"""Loss scaling for functional training, and the test for overflow.
+"""Loss scaling for training loops that users write as functions, and the test for overflow.
 
 User code calls `scale` on the loss, `unscale` on the gradients, and `adjust` after each step.
 """
@@ -18,7 +18,7 @@ __all__ = ["LossScaler", "StaticLossScaler", "DynamicLossScaler", "all_finite", 
 
 
 def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """Return a copy of nested tuples and lists with `function` applied to each Tensor."""
+    """Apply a function to each item of nested tuples and lists; return a copy with the results."""
     if isinstance(value, (tuple, list)):
         return type(value)(_mapped(v, function) for v in value)
     return function(value)
@@ -72,7 +72,10 @@ class LossScaler:
         return _mapped(inputs, lambda t: t * ops.cast(1.0 / self.scale_value, t.dtype))
 
     def adjust(self, grads_finite: Tensor | bool) -> bool:
-        """Adjust the loss scale after a training step; return whether the scale may have changed."""
+        """Adjust the loss scale after a training step.
+
+        Returns whether the scale may have changed.
+        """
         raise NotImplementedError(f"{type(self).__name__}: has no adjust(grads_finite)")
 
 

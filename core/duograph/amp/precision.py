@@ -1,4 +1,4 @@
-"""Casting of networks to 16-bit floats, and the training step in mixed precision."""
+"""Makes networks compute in 16-bit floats, and builds training steps in mixed precision."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BLACK: list[type[Cell]] = [
 
 
 class _OutputTo32(Cell):
-    """Cell that runs another Cell and casts its floating results to float32."""
+    """Cell (network layer) that runs another one and casts its floating results to float32."""
 
     def __init__(self, backbone: Cell) -> None:
         super().__init__(auto_prefix=False)
@@ -43,7 +43,7 @@ class _OutputTo32(Cell):
 
 
 def _to_32(value: Any) -> Any:
-    """Cast the 16-bit floats of a pytree of results to float32."""
+    """Cast the 16-bit floats among the tensors of a nested result to float32."""
     if isinstance(value, Tensor):
         return ops.cast(value, float32) if value.dtype in (float16, bfloat16) else value
     if isinstance(value, (tuple, list)):
@@ -78,14 +78,18 @@ def get_black_list() -> list[type[Cell]]:
 
 
 def _cast_cells(network: Cell, chosen: tuple[type[Cell], ...], dtype: DType) -> None:
-    """Make the Cells of the chosen classes compute in `dtype`, except those with a float type set."""
+    """Make the Cells (layers) of chosen classes compute in `dtype`, unless they have a float type
+    set.
+    """
     for _, cell in network.cells_and_names():
         if isinstance(cell, chosen) and cell._float_type is None:
             cell.to_float(dtype)
 
 
 def _cast_all_but(network: Cell, kept: tuple[type[Cell], ...], dtype: DType) -> None:
-    """Make a network compute in `dtype`, except Cells of the `kept` classes, which use float32."""
+    """Make a network compute in `dtype`, except its layers of the `kept` classes, which use
+    float32.
+    """
     network.to_float(dtype)
     for _, cell in network.cells_and_names():
         if isinstance(cell, kept):

@@ -1,4 +1,5 @@
-"""Reverse-mode differentiation: one bprop rule per op serves the eager tape and compiled graphs.
+"""Reverse-mode differentiation: one gradient rule per op serves the eager tape and graphs.
 
-`linearize` differentiates a graph; `tape` records eager calls; `transforms` has the public functions.
+`linearize` differentiates a graph; `tape` records eager calls; `transforms` has the public
+functions (`grad`, `vjp`, ...).
 """

@@ -1,7 +1,7 @@
 """Activity analysis: which values of a graph depend differentiably on chosen parameters.
 
-`linearize` keeps cotangents for active values only. The analysis never builds graphs and looks at
-types and ops alone, not at values.
+`linearize` keeps cotangents (gradients that flow backwards) for such *active* values only. The
+analysis never builds graphs and looks at types and ops alone, not at values.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ def has_cotangent(type_: ValueType) -> bool:
 
 
 def expandable(op: Op) -> bool:
-    """Return whether an op lacks a gradient rule and is differentiated through its body."""
+    """Return whether an op has no gradient rule, so that its body is differentiated."""
     return op.bprop_rule is None and op.body is not None and op.differentiable
 
 
 def passes_on(op: Op) -> bool:
-    """Return whether an op's results can depend differentiably on its operands."""
+    """Return whether results of an op can have a gradient with respect to its operands."""
     return (op.differentiable and op.name not in _OPAQUE) or op.name in STACK_OPS
 
 
 def operand_types(graph: Graph, node: GraphNode) -> tuple[TensorType | None, ...]:
-    """Return the types of a tensor op's operands, with None for an absent operand."""
+    """Return the types of a node's operands, which must be tensors; None for an absent operand."""
     found: list[TensorType | None] = []
     for i in node.operands:
         type_ = None if i is None else graph.types[i]
@@ -57,7 +57,9 @@ class Activity:
         self._named: dict[tuple[NamedGraph, tuple[bool, ...]], tuple[bool, ...]] = {}
 
     def results(self, graph: Graph, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return, per graph result, whether it depends on a differentiated graph parameter."""
+        """Return, for each result of a graph, whether it depends on a wanted (differentiated)
+        parameter.
+        """
         key = (graph, tuple(wanted))
         found = self._graphs.get(key)
         if found is None:
@@ -74,7 +76,7 @@ class Activity:
         return found
 
     def carries(self, body: Graph, n_carry: int, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return flags: which loop body parameters depend on wanted ones in any iteration."""
+        """Return which parameters of a loop body depend on wanted ones, in any iteration."""
         flags = list(wanted)
         while True:
             found = self.results(body, flags)[1:]

@@ -1,4 +1,4 @@
-"""The public registry of gradient rules, with the interface of MindSpore 1.x.
+"""The public registry where users replace gradient rules of ops (`bprop_getters`, MindSpore 1.x).
 
 ```python
 @bprop_getters.register(ops.Mul)
@@ -32,10 +32,11 @@ BpropGetter: TypeAlias = Callable[[Primitive], Bprop]
 
 
 class BpropRegistry:
-    """Registers gradient rules by primitive class, op or name.
+    """Registry in which users replace the gradient rule of an op, by primitive class, op or name.
 
     Attributes:
-        public_names: returns the object of a name of `duograph.ops`, or None; set by that package.
+        public_names: function that returns the object of a name in `duograph.ops`, or None; set by
+            that package.
     """
 
     def __init__(self) -> None:
@@ -86,12 +87,16 @@ class BpropRegistry:
         return decorate
 
     def get(self, prim: object) -> Callable[[Mapping[str, object]], Bprop] | None:
-        """Return an op's current function from attributes to gradient rule, or None."""
+        """Return an op's getter (a function from its attributes to its gradient rule), or None."""
         return _find(prim)[0].bprop_rule
 
 
 def _takes_attributes(bprop: Bprop, op: Op) -> bool:
-    """Return whether a gradient rule takes the op's attributes after the operands."""
+    """Return whether a gradient rule takes the op's attributes after its operands.
+
+    Raises:
+        ArgumentError: it takes neither the operands, `out` and `dout` nor also the attributes.
+    """
     parameters = inspect.signature(bprop).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return False
@@ -108,7 +113,7 @@ def _takes_attributes(bprop: Bprop, op: Op) -> bool:
 
 
 def _find(prim: object) -> tuple[Op, type[Primitive]]:
-    """Return the op for a primitive class, an op or an op's name, and its primitive class."""
+    """Return (op, primitive class) for an op, a primitive class or the name of one of them."""
     if isinstance(prim, str):
         found = OPS.get(prim)
         if found is None:
@@ -131,7 +136,7 @@ bprop_getters = BpropRegistry()
 
 
 def binop_grad_common(x: Tensor, y: Tensor, dx: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum gradients of a broadcasting binary op to the shapes of its operands.
+    """Sum the gradients of a broadcasting binary op over the broadcast axes.
 
     Args:
         x, y: the operands.

@@ -1,4 +1,7 @@
-"""The derivative of a switch: a switch on the same index over the branches' backward graphs."""
+"""The gradient of a switch: another switch, on the same index, of the branches' backward graphs.
+
+`linearize` calls `plan_switch` for every switch that depends on a differentiated value.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +32,18 @@ __all__ = ["plan_switch"]
 
 
 class SwitchPlan:
-    """Derivative of a switch. Each branch is differentiated; branches share residual slots.
+    """How the gradient of a switch (one of several branches) is computed.
+
+    Each branch is differentiated. The forward switch also returns the *residuals*, the values that
+    the
+    backward graphs need; branches share its extra results (slots) for them.
 
     Attributes:
-        index: id of the index.
-        operands: ids of the operands of the branches, all different.
+        index: value id of the index.
+        operands: value ids of the operands of the branches, all different.
         wanted: for each operand, whether it is differentiated.
-        joints, full: per branch, its `Joint` and the halves with the most residuals.
+        joints, full: per branch, its `Joint`, and the forward and backward graph with the most
+            residuals.
         slots: types of the residuals that the forward switch returns. The k-th residual of a type
             in one branch shares a slot with the k-th of that type in another.
         slot_of: per branch, slot by id of the residual in the branch's forward graph.
@@ -71,7 +79,10 @@ class SwitchPlan:
             self.slot_of.append(slot_of)
 
     def forward_branches(self) -> tuple[Graph, ...]:
-        """Return the forward branches; each returns its results, then all slots."""
+        """Return the forward graphs of the branches.
+
+        Each returns its results, then all residuals.
+        """
         return tuple(map(self._forward_branch, self.full, self.slot_of))
 
     def _forward_branch(self, lin: Linearized, slot_of: dict[int, int]) -> Graph:
@@ -87,11 +98,11 @@ class SwitchPlan:
         return Graph(builder.n_params, builder.types, builder.nodes, tuple(outputs), False)
 
     def active_results(self) -> list[bool]:
-        """Return, for each switch result, whether some branch computes it differentiably."""
+        """Return, for each result of the switch, whether some branch computes it differentiably."""
         return [any(j.outputs[k] in j.active for j in self.joints) for k in range(self.n_results)]
 
     def _outer_id(self, lin: Linearized, slot_of: dict[int, int], i: int, node: GraphNode) -> int:
-        """Return the outer graph's value id for residual `i` of a switch branch."""
+        """Return the value id, in the graph around the switch, of residual `i` of a branch."""
         if i < len(self.operands):
             return self.operands[i]
         if i in slot_of:
@@ -99,7 +110,7 @@ class SwitchPlan:
         return node.results[lin.forward.outputs.index(i)]
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append a switch that runs the backward graph of the branch that ran forward."""
+        """Append the switch that runs the backward graph of the branch that ran forward."""
         builder = sweep.builder
         results = node.results[: self.n_results]
         present = [sweep.status(r) if r in sweep.active else ABSENT for r in results]
@@ -144,14 +155,14 @@ def _status_of(halves: Linearized, parameter: int) -> int:
 
 
 def _joined_status(statuses: Sequence[int]) -> int:
-    """Combine the statuses of one cotangent in all branches of a switch into one."""
+    """Return the status of a cotangent whose status differs between a switch's branches."""
     if all(s == PRESENT for s in statuses):
         return PRESENT
     return GARBAGE if GARBAGE in statuses else NEUTRAL
 
 
 def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph, list[int]]:
-    """Return a graph and operands with parameters of repeated operands merged into one."""
+    """Merge the parameters of a graph that get the same operand; return (graph, operands)."""
     unique = list(dict.fromkeys(operands))
     if len(unique) == len(operands):
         return graph, unique
@@ -164,7 +175,10 @@ def _with_unique_operands(graph: Graph, operands: Sequence[int]) -> tuple[Graph,
 def plan_switch(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append a switch that also returns residuals, and store the plan of its derivative."""
+    """Append a switch that also returns what its gradient needs, and store how to compute that.
+
+    Returns the ids of the results, or None if nothing in the switch is differentiated.
+    """
     index, *xs = [i for i in operands if i is not None]
     active = [i in joint.active for i in xs]
     branches: Sequence[Graph] = node.attributes["branches"]

@@ -1,8 +1,9 @@
-"""The derivative of a call of a named graph, and of a call whose backward the user wrote.
+"""The gradient of a call of a recursive function, and of a call whose backward the user wrote.
 
 A call of a function that is not recursive is inlined. A recursive function becomes a pair of
-functions: a forward that also returns one stack with one frame of residuals, and a backward. Because
-the residuals are one stack, the result types of the forward are known before its graph is complete.
+functions: a forward that also returns one stack with one frame of residuals, and a backward.
+Because the residuals are one stack, the result types of the forward are known before its graph is
+complete.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ __all__ = ["RecursivePair", "plan_call", "plan_custom"]
 
 
 class RecursivePair:
-    """The derivative of a recursive function: a forward and several backward functions.
+    """The differentiated form of a recursive function: a forward and several backward functions.
+
+    There is a backward function for each combination of cotangents that callers have.
 
     Attributes:
         target: the function.
@@ -51,7 +54,7 @@ class RecursivePair:
         self._backwards: dict[tuple[tuple[int, ...], tuple[int, ...]], NamedGraph] = {}
 
     def build(self) -> None:
-        """Build a recursive function's forward graph, which also returns residuals."""
+        """Build a recursive function's forward graph, which also returns a stack of residuals."""
         target, session = _graph_of(self.target), self.session
         self.joint: Joint = session.joint(target, self.wanted, session)
         self.full = lin = self.joint.full_halves()
@@ -64,7 +67,7 @@ class RecursivePair:
         self.forward.graph = Graph(builder.n_params, builder.types, builder.nodes, outputs, False)
 
     def backward(self, present: tuple[int, ...], seeded: tuple[int, ...]) -> NamedGraph:
-        """Return a recursive function's backward for the given cotangent statuses.
+        """Return a recursive function's backward for cotangents of the given statuses, made once.
 
         It takes (stack, cotangents of results..., cotangents of parameters to add to..., flags of
         both...) and returns a cotangent per wanted parameter, then the flags of `flagged(seeded)`.
@@ -80,10 +83,11 @@ class RecursivePair:
         return found
 
     def flagged(self, seeded: Sequence[int]) -> list[int]:
-        """Return differentiated parameters whose cotangent has a flag that tells if it exists.
+        """Return the parameters whose cotangent exists only in some runs, and so has a run-time
+        flag.
 
-        Which parameters a recursive function uses differs from run to run, so all of them do,
-        except those to whose cotangent it adds.
+        Which parameters a recursive function uses differs from run to run. So these are all wanted
+        parameters, except those to whose present cotangent the backward adds.
         """
         return [i for i in self.wanted_params if seeded[i] != PRESENT]
 
@@ -123,14 +127,14 @@ def _digits(flags: Sequence[int]) -> str:
 
 
 class CallPlan:
-    """Derivative of a call of a recursive function: a call of the function's backward."""
+    """Gradient of a call of a recursive function: a call of that function's backward."""
 
     def __init__(self, pair: RecursivePair, operands: Sequence[int]) -> None:
         self.pair = pair
         self.operands = operands
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append a call of a recursive function's backward to the backward graph."""
+        """Append a call of the recursive function's backward; add up the cotangents it returns."""
         pair = self.pair
         *results, stack = node.results
         present = tuple([sweep.status(r) if r in sweep.active else ABSENT for r in results])
@@ -194,7 +198,10 @@ def _is_recursive(target: NamedGraph) -> bool:
 def plan_call(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Inline a call for differentiation, or call the forward of a recursive function."""
+    """Inline a call in the forward graph, or append a call of a recursive function's forward.
+
+    Returns the ids of the results, or None if nothing in the call is differentiated.
+    """
     session = joint.session
     target: NamedGraph = node.attributes["target"]
     wanted = tuple([i in joint.active for i in operands])
@@ -216,10 +223,10 @@ def plan_call(
 
 
 class CustomPlan:
-    """Derivative of a call whose backward graph the user wrote."""
+    """Gradient of a call whose backward graph the user wrote."""
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the user's backward graph of a call and accumulate its gradients."""
+        """Append the backward graph that the user wrote, and add up the gradients it returns."""
         douts = sweep.filled_cotangents(node.results)
         operands = [i for i in node.operands if i is not None]
         values = [sweep.value(i) for i in (*operands, *node.results)]
@@ -233,7 +240,10 @@ class CustomPlan:
 def plan_custom(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append a call with a user-written backward, and store that backward as its plan."""
+    """Append a call whose backward the user wrote to the forward graph; remember that backward.
+
+    Returns the ids of the results, or None if nothing in the call is differentiated.
+    """
     if not any(i in joint.active for i in operands[: node.attributes["n_args"]]):
         return None
     graph: Graph = node.attributes["graph"]

@@ -1,4 +1,4 @@
-"""How nodes with control flow are differentiated: plans by the name of the op.
+"""The table of functions that differentiate graph nodes with control flow, by op name.
 
 A planner is called as `planner(joint, node, operands, span)` while `linearize` copies the forward.
 It appends a forward node that also returns residuals and stores a plan, and returns the ids of the
@@ -28,23 +28,23 @@ __all__ = ["PLANS", "Plan", "Session"]
 
 
 class Plan(Protocol):
-    """Interface of derivative plans of control-flow nodes, used by the reverse sweep."""
+    """Interface of objects that append the backward of one node with control flow."""
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append a control-flow node's backward; accumulate the cotangents of its operands."""
+        """Append the backward of a control-flow node; add up the cotangents of its operands."""
 
 
 Planner: TypeAlias = "Callable[[Joint, GraphNode, Ids, SourceSpan | None], Sequence[int] | None]"
 
 
 class Session:
-    """Data shared by all graphs and sub-graphs while one graph is differentiated.
+    """What is shared while one graph and all its sub-graphs are differentiated.
 
     Attributes:
-        joint: makes the `Joint` of a sub-graph.
-        activity: of graphs.
+        joint: creates the `Joint` of a sub-graph.
+        activity: the activity analysis of all graphs.
         pairs: derivatives of recursive functions, by function and wanted parameters.
-        pending: functions that complete backward graphs which calls refer to already.
+        pending: functions that complete backward graphs to which calls already refer.
     """
 
     def __init__(self, joint: Callable[[Graph, Sequence[bool], Session], Joint]) -> None:
@@ -54,7 +54,7 @@ class Session:
         self.pending: list[Callable[[], None]] = []
 
     def finish(self) -> None:
-        """Complete the pending backward graphs of recursive functions until none is left."""
+        """Complete the backward graphs of recursive functions until none is pending."""
         while self.pending:
             self.pending.pop()()
 

@@ -1,6 +1,6 @@
 """Gradients that users write in Python: calls with their own backward, and gradient hooks.
 
-`custom_gradient` is behind `Cell.bprop`, recomputation and ops on the host; `add_hook` is behind
+`custom_gradient` implements `Cell.bprop`, recomputation and ops on the host; `add_hook` implements
 `Tensor.register_hook`. Both work on the eager tape; compiled functions handle `bprop` themselves.
 """
 
@@ -25,15 +25,16 @@ __all__ = ["Hook", "add_hook", "custom_gradient"]
 def custom_gradient(
     forward: Callable[..., Any], bprop: Callable[..., Any], args: Sequence[Any], name: str
 ) -> Any:
-    """Run a Python function as one tape node with a user-written backward.
+    """Run a Python function whose gradient another Python function computes.
 
-    The node runs `forward(*args)`, and its backward is `bprop(*args, out, dout)`.
+    The tape records one node: its forward is `forward(*args)`, its backward
+    `bprop(*args, out, dout)`.
 
     Args:
         forward: any Python code that returns a Tensor or a tuple of them.
         bprop: returns one gradient per argument, or one per argument that is a Tensor.
         args: arguments; tensors among them that are recorded get the gradients.
-        name: for messages.
+        name: name of the function, for messages.
 
     Raises:
         GradientError: `bprop` returned another number of gradients, or other shapes, than the
@@ -79,7 +80,7 @@ def custom_gradient(
 
 
 def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tensor | None]:
-    """Return the gradients from a user's `bprop` as one Tensor or None per argument."""
+    """Return the gradients from a user's `bprop` as a list with a Tensor or None per argument."""
     items = list(found) if isinstance(found, (tuple, list)) else [found]
     tensors = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
     if len(items) == len(args):
@@ -105,7 +106,10 @@ def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tens
 
 
 class Hook:
-    """Handle of a gradient hook registered on a Tensor; `remove()` unregisters the hook."""
+    """A gradient hook registered on a Tensor, as returned to the user.
+
+    `remove()` unregisters it.
+    """
 
     def __init__(
         self, hooks: list[Callable[[Tensor], object]], function: Callable[[Tensor], object]

@@ -1,7 +1,8 @@
-"""Gradient rules of host values: Python floats that a graph computes with, and residual stacks.
+"""Gradient rules of Python floats in graphs, and of the stacks on which loops save values.
 
 The cotangent of a host float is a host float. The cotangent of a stack is a stack with the
-cotangents of its frames: the rule of a push pops from the cotangent, the rule of a pop pushes to it.
+cotangents of its frames: the rule of a push pops from the cotangent, the rule of a pop pushes to
+it.
 The reverse sweep looks rules up in `RULES` by the name of the op.
 """
 
@@ -32,7 +33,7 @@ ScalarRule: TypeAlias = Callable[..., "object | tuple[object, ...]"]
 
 
 def additive_identity(type_: ValueType) -> GraphValue:
-    """Return a cotangent that is neutral in sums: -0.0, or an empty stack."""
+    """Return a cotangent that changes no sum: -0.0 for floats, an empty stack for stacks."""
     if isinstance(type_, HostType):
         builder = current_builder()
         found: GraphValue = (
@@ -44,7 +45,7 @@ def additive_identity(type_: ValueType) -> GraphValue:
 
 
 def filled(type_: TensorType, number: complex) -> GraphTensor:
-    """Append a `fill` node to the current graph; return a tensor of elements `number`.
+    """Append a node to the current graph that fills a tensor with `number`; return the tensor.
 
     The node is appended directly: a call of `fill` has no operands, so its prepared eager call
     would be found in the table of the op.
@@ -120,7 +121,7 @@ def _to_tensor(attributes: Mapping[str, Any]) -> Rule:
 
 
 def frame_types(types: Sequence[ValueType]) -> tuple[ValueType, ...]:
-    """Return the cotangent types for the values of a stack frame that can have cotangents."""
+    """Return the types, among those of a stack frame's values, that can have cotangents."""
     return tuple(t for t in types if has_cotangent(t))
 
 
@@ -148,9 +149,9 @@ def _pop(attributes: Mapping[str, Any]) -> Rule:
 
 
 def pop_or_identity(stack: GraphValue, types: tuple[ValueType, ...]) -> tuple[GraphValue, ...]:
-    """Pop a frame from a stack of cotangents; return (rest of the stack, *cotangents).
+    """Append nodes that pop a frame from a stack of cotangents: (rest of the stack, *cotangents).
 
-    An empty stack stays empty and gives additive identities.
+    If the stack is empty at run time, it stays empty and the cotangents are neutral in sums.
     """
     branches: list[Graph] = []
     for holds in (False, True):

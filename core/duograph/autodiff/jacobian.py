@@ -1,6 +1,6 @@
 """Jacobian transforms: `jacrev` runs one vjp per row, and `jacfwd` one jvp per column.
 
-Both stack the rows or columns and work on any function that `vjp` takes.
+Both stack the rows or columns. They differentiate any function that `vjp` can.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["jacrev", "jacfwd"]
 def _of_chosen(
     fn: Callable[..., Any], args: tuple[Any, ...], positions: tuple[int, ...]
 ) -> Callable[..., Any]:
-    """Return `fn` as a function of the arguments at `positions`; other arguments are fixed."""
+    """Return `fn` as a function of only the arguments at `positions`; the others are fixed."""
     for i in positions:
         if i >= len(args) or not isinstance(args[i], Tensor):
             raise ArgumentError(
@@ -41,7 +41,7 @@ def _of_chosen(
 
 
 def _basis(like: Tensor) -> list[Tensor]:
-    """Return the standard basis of tensors shaped like `like`, one per element."""
+    """Return the standard basis for the shape of `like`: per element, a tensor with a 1 there."""
     eye = np.eye(like.size, dtype=like.dtype.np)
     return [Tensor(row.reshape(like.shape), like.dtype) for row in eye]
 

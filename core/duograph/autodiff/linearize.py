@@ -1,12 +1,14 @@
 """Differentiates a graph: a forward graph that also returns residuals, and a backward graph.
 
 `linearize` copies the nodes of the graph; nodes with control flow (`control_flow`) are replaced by
-nodes that also return what their backward needs. A `Sweep` then traces the bprop rules behind the
-copy, last node first. Forward values that live backward nodes use are the residuals, so a rule that
-asks only for a shape keeps nothing, and a rule that uses only its output keeps only its output.
+nodes that also return what their backward needs. A `Sweep` then traces the gradient rules, last
+node first, and appends their ops to the copy. Forward values that live backward nodes use are the
+residuals, so a rule that asks only for a shape keeps nothing, and a rule that uses only its output
+keeps only its output.
 
 Cotangents are summed in the order in which the eager tape sums them: nodes in reverse program
-order, the operands of one call in order, and a composite op as one call, whose own sums are complete
+order, the operands of one call in order, and a composite op as one call, whose own sums are
+complete
 before they are added. Both modes therefore return the same bits.
 """
 
@@ -57,7 +59,7 @@ def linearize(
 
 
 class Joint:
-    """A graph being differentiated: its forward nodes, active values and plans.
+    """The forward nodes of a graph being differentiated, to which backward nodes are appended.
 
     Attributes:
         graph: the graph.
@@ -66,7 +68,7 @@ class Joint:
         builder: holds the forward nodes; every sweep works on a copy.
         active: ids of the values that depend on a wanted parameter.
         alias: ids under which a composite op reads its operands -> ids of the operands.
-        plans: of nodes with control flow, by position.
+        plans: how to differentiate nodes with control flow, by position.
         outputs: ids of the results.
     """
 
@@ -94,7 +96,9 @@ class Joint:
         single: bool,
         span: SourceSpan | None,
     ) -> tuple[int, ...]:
-        """Append a node with known result types to the forward graph; return result ids."""
+        """Append a node with known result types to the forward graph; return the ids of its
+        results.
+        """
         builder = self.builder
         first = len(builder.types)
         builder.types.extend(types)
@@ -103,7 +107,8 @@ class Joint:
         return results
 
     def inline(self, graph: Graph, params: Sequence[int], span: SourceSpan | None) -> list[int]:
-        """Append a graph's nodes, applied to `params`, to the forward graph; return ids.
+        """Append another graph's nodes, applied to `params`, to the forward graph; return output
+        ids.
 
         Composite ops on active values are replaced by their bodies.
         """
@@ -138,9 +143,11 @@ class Joint:
     def _expanded(
         self, graph: Graph, node: GraphNode, operands: Ids, span: SourceSpan | None
     ) -> list[int]:
-        """Append the ops of a composite op's body to the forward graph; return result ids.
+        """Append the ops of a composite op's body to the forward graph; return the ids of its
+        results.
 
-        Operands that it uses several times get an alias, so that their cotangents are first summed
+        An operand that the body uses several times gets an alias, so that its cotangents are first
+        summed
         within the body and then added in the order of the operands.
         """
         inner = expand(node.op, operand_types(graph, node), node.attributes)
@@ -160,7 +167,11 @@ class Joint:
     def halves(
         self, present: Sequence[int], seeded: Sequence[int], outermost: bool = False
     ) -> Linearized:
-        """Return the forward and backward graph for results' cotangents of given statuses."""
+        """Return the forward and backward graph for given statuses of the cotangents, made once.
+
+        `present` has the statuses for results, `seeded` for parameters to whose cotangents are
+        added.
+        """
         key = (tuple(present), tuple(seeded), outermost)
         found = self._halves.get(key)
         if found is None:
@@ -168,9 +179,9 @@ class Joint:
         return found
 
     def full_halves(self) -> Linearized:
-        """Return the forward and backward graph with cotangents for all results.
+        """Return the forward and backward graph in the case that all results have cotangents.
 
-        Its residuals include those of every other combination of cotangents.
+        Its residuals include those of every other case.
         """
         present = [int(has_cotangent(self.graph.types[i])) for i in self.graph.outputs]
         return self.halves(present, (ABSENT,) * self.graph.n_params)
@@ -181,7 +192,10 @@ _WITHOUT_GRADIENT = {"format", "join", "str", "repr", "tensor object"}
 
 
 def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
-    """Return whether a result of a host call may depend differentiably on its operands."""
+    """Return whether a call of a Python function may return what depends on its operands.
+
+    If so, the gradient cannot be compiled: it would have to pass through Python.
+    """
     if node.attributes["run"].name in _WITHOUT_GRADIENT:
         return False
     found = [types[r] for r in node.results]
@@ -189,7 +203,7 @@ def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
 
 
 def _uses(graph: Graph) -> list[int]:
-    """Return how often a graph uses each parameter; being returned counts twice."""
+    """Return how often a graph uses each parameter; being returned counts as two uses."""
     n = graph.n_params
     uses = [0] * n
     for node in graph.nodes:

@@ -1,10 +1,10 @@
-"""The derivative of a loop: the forward pushes residuals on a stack, the backward loop pops them.
+"""The gradient of a while loop: the forward pushes residuals on a stack, the backward pops them.
 
-Which carries have a cotangent can differ between the last iteration and earlier ones: after the last
-iteration they are those whose results are used, before it those to which the iteration passes
-cotangents. A carry without one gets nothing, as on the eager tape, rather than a zero, which rules
-could turn into NaN. Each set of statuses, a *pattern*, has its own backward of the body; the
-backward loop carries the number of the next pattern.
+Which carries (loop variables) have a cotangent can differ between the last iteration and earlier
+ones: after the last iteration they are those whose results are used, before it those to which the
+iteration passes cotangents. A carry without one gets nothing, as on the eager tape, rather than a
+zero, which rules could turn into NaN. Each set of statuses, a *pattern*, has its own backward of
+the body; the backward loop carries the number of the next pattern.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ Pattern: TypeAlias = "tuple[int, ...]"
 
 
 class WhilePlan:
-    """Derivative of a while loop, from the forward loop and the body's derivative.
+    """How the gradient of a while loop is computed, from the derivative of its body.
 
     Attributes:
-        n_carry: number of carries.
+        n_carry: number of carries (loop variables).
         operands: ids of the operands without the predicate: carries, then different invariants.
         wanted: for each of them, whether it is differentiated in the body.
-        joint, full: the body, and its halves with the most residuals.
+        joint, full: the body, and its forward and backward graph with the most residuals.
         kept: ids, in the forward body, of the residuals pushed in each iteration; invariants among
             the residuals are read from outside the loop instead.
-        frame_types: their types.
+        frame_types: types of the residuals pushed in each iteration.
     """
 
     def __init__(self, joint: Joint, body: Graph, n_carry: int, operands: list[int]) -> None:
@@ -78,7 +78,7 @@ class WhilePlan:
         self.frame_types = tuple(lin.forward.types[i] for i in self.kept)
 
     def forward_body(self) -> Graph:
-        """Return the loop body graph that also pushes residuals to a stack.
+        """Return the loop body as a graph that also pushes the iteration's residuals to a stack.
 
         It maps (*carries, stack, *invariants) to (predicate, *carries, stack).
         """
@@ -97,7 +97,7 @@ class WhilePlan:
         return Graph(builder.n_params, builder.types, builder.nodes, outputs, False)
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
-        """Append the loop that runs the backward of all iterations, last iteration first."""
+        """Append the backward loop, which processes the last iteration first."""
         start = tuple(
             [
                 sweep.status(r) if w else ABSENT
@@ -108,15 +108,20 @@ class WhilePlan:
             _Backward(self, sweep, node, start).append()
 
     def halves(self, pattern: Pattern, seeded: Sequence[int]) -> Linearized:
-        """Return the loop body's forward and backward graph for carry cotangent statuses."""
+        """Return the loop body's forward and backward graph for given cotangents of the carries.
+
+        `pattern` has the status of each carry's cotangent (present, absent or optional).
+        """
         return self.joint.halves((ABSENT, *pattern), seeded)
 
 
 class _Backward:
     """Builder of the backward loop of a while loop.
 
-    It carries the stack, the number of the pattern (if there are several), and the cotangents of
-    `carried` and `summed` operands with the flags of `flagged_carries` and `flagged_sums`.
+    Its loop variables are the stack of residuals, the number of the pattern (if there are several),
+    and
+    the cotangents of `carried` and `summed` operands with the flags of `flagged_carries` and
+    `flagged_sums`. A pattern says which carries have a cotangent in an iteration.
 
     Attributes:
         patterns: in the order of the iterations, from the last; `after[s]` follows pattern s.
@@ -125,9 +130,9 @@ class _Backward:
         seeded: carries whose operand already has a cotangent. The first iteration, which is the
             last one of the backward loop, adds to it.
         seeds: statuses of the cotangents to which an iteration adds.
-        halves: of the body, by pattern.
-        residuals: for each of them, the ids of its residuals in the forward body.
-        invariants: those that some backward body reads.
+        halves: forward and backward graph of the body, by pattern.
+        residuals: for each pattern, the ids of its residuals in the forward body.
+        invariants: invariants that some backward body reads.
     """
 
     def __init__(self, plan: WhilePlan, sweep: Sweep, node: GraphNode, start: Pattern) -> None:
@@ -163,7 +168,7 @@ class _Backward:
         )
 
     def _settle_seeds(self) -> list[int]:
-        """Return the fixed-point statuses of the cotangents that a backward loop sums."""
+        """Return the statuses of the cotangents that the backward loop sums, found by iteration."""
         sweep, operands = self.sweep, self.plan.operands
         seeds = [ABSENT] * len(operands)
         for k in self.summed:
@@ -183,7 +188,7 @@ class _Backward:
                 seeds[i] = GARBAGE
 
     def append(self) -> None:
-        """Append the backward loop, and set the cotangents of the loop's operands."""
+        """Append the backward loop and set the cotangents of the original loop's operands."""
         sweep, plan = self.sweep, self.plan
         builder, operands, results = sweep.builder, plan.operands, self.node.results
         stack = builder.tensor(results[plan.n_carry])
@@ -233,7 +238,7 @@ class _Backward:
         return cotangents[k].value if k in cotangents else additive_identity(self.types[k])
 
     def _final_status(self, k: int) -> int:
-        """Return the status of a carry's cotangent after the backward loop."""
+        """Return the status that a loop variable's cotangent has after the backward loop."""
         if k not in self.flagged_carries:
             return PRESENT
         if k in self.seeded or any(c[k] == GARBAGE for c in self.patterns):
@@ -241,7 +246,7 @@ class _Backward:
         return NEUTRAL
 
     def _body(self) -> Graph:
-        """Return the body of the backward loop; see `append` for its parameters."""
+        """Return the body of the backward loop as a graph; see `append` for its parameters."""
         builder = GraphBuilder()
         several = len(self.patterns) > 1
         types = self.types
@@ -278,7 +283,7 @@ class _Backward:
             return builder.finish((more, rest, *found))
 
     def _step(self, s: int, kinds: list[ValueType]) -> Graph:
-        """Return the graph of one backward loop iteration for cotangent pattern number `s`.
+        """Return the graph of one iteration of the backward loop for cotangent pattern number `s`.
 
         It takes the values in the order of `_body` and returns the carries without the stack.
         """
@@ -318,7 +323,10 @@ def _statuses(halves: Linearized) -> zip[tuple[int, int]]:
 
 
 def _patterns(plan: WhilePlan, start: Pattern) -> tuple[list[Pattern], list[int]]:
-    """Return the cotangent patterns of iterations, last first, and each one's successor."""
+    """Return the cotangent patterns of a loop's iterations, last first, and each one's successor.
+
+    A pattern says which loop variables have a cotangent in an iteration.
+    """
     patterns, after = [start], []
     while True:
         following = _following(plan, patterns[-1])
@@ -332,7 +340,7 @@ def _patterns(plan: WhilePlan, start: Pattern) -> tuple[list[Pattern], list[int]
 
 
 def _following(plan: WhilePlan, pattern: Pattern) -> Pattern:
-    """Return the carry cotangent statuses one loop iteration earlier than `pattern`."""
+    """Return which loop variables have a cotangent one iteration before those in `pattern`."""
     known = dict(_statuses(plan.halves(pattern, (ABSENT,) * len(plan.operands))))
     return tuple([known.get(k, ABSENT) for k in range(plan.n_carry)])
 
@@ -340,7 +348,8 @@ def _following(plan: WhilePlan, pattern: Pattern) -> Pattern:
 def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
     """Return one cotangent pattern that is valid for all iterations of a loop.
 
-    Every cotangent that may exist has status GARBAGE in the pattern.
+    In it, every cotangent that may exist has status GARBAGE: its value is used only if a flag is
+    set.
     """
     pattern = tuple([GARBAGE if s else ABSENT for s in start])
     while True:
@@ -353,7 +362,7 @@ def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
 
 
 def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
-    """Append a run-time choice: cotangent `new` if a loop ran any iteration, else `idle`."""
+    """Append a run-time choice: cotangent `new` if the loop ran at least once, else `idle`."""
     value = select(ran, (idle.value, new.value), lambda a, b: a, lambda a, b: b)
     if idle.status == PRESENT:  # then `new`, to which the first iteration added it, exists as well
         return Cotangent(value)
@@ -365,7 +374,10 @@ def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
 def plan_while(
     joint: Joint, node: GraphNode, operands: Ids, span: SourceSpan | None
 ) -> Sequence[int] | None:
-    """Append a loop that pushes residuals to a stack, and store its derivative's plan."""
+    """Append a loop that also pushes its residuals to a stack; store how to compute its gradient.
+
+    Returns the ids of the original results, or None if nothing in the loop is differentiated.
+    """
     n = node.attributes["n_carry"]
     body: Graph = node.attributes["body"]
     predicate, *rest = [i for i in operands if i is not None]

@@ -1,6 +1,7 @@
-"""Plans of tape nodes: how a recorded call turns cotangents of results into cotangents of operands.
+"""How the tape computes the gradient of one recorded call: from a graph, or by a Python function.
 
-`GraphPlan` differentiates a graph (an eager op, or a compiled function); `PythonPlan` calls a Python
+`GraphPlan` differentiates a graph (an eager op, or a compiled function); `PythonPlan` calls a
+Python
 function (a Cell's own `bprop`, `custom_gradient`). `tape.backward` runs them.
 """
 
@@ -29,14 +30,24 @@ Prepared: TypeAlias = "tuple[Linearized, Callable[..., Any], tuple[int, ...] | N
 
 
 class GraphPlan:
-    """Tape node plan that differentiates a graph: an eager op or a compiled function.
+    """Computes the gradient of a recorded eager op or compiled function from its graph.
 
     The graph is linearized once for the operands that are differentiated, and its backward graph is
     lowered once for each combination of cotangents that are present.
+
+    Line by line, every op of a function adds to the cotangents that its operands already have. A
+    compiled function therefore continues these sums; adding its own sum to them would round
+    differently. An eager op, composite or not, is one term of a sum.
     """
 
     def __init__(
-        self, graph: Graph, wanted: tuple[bool, ...], device: Device, name: str, level: str = "O0"
+        self,
+        graph: Graph,
+        wanted: tuple[bool, ...],
+        device: Device,
+        name: str,
+        level: str = "O0",
+        continues_sums: bool = False,
     ) -> None:
         self.graph = graph
         self.level = level
@@ -49,16 +60,19 @@ class GraphPlan:
         all_present = tuple(True for _ in graph.outputs)
         self.full = linearize(graph, wanted, all_present)
         self.residual_types = tuple(self.full.forward.types[i] for i in self.full.residuals)
-        self._prepared_by_mask: dict[tuple[bool, ...], Prepared] = {}
+        self._prepared_by_mask: dict[tuple[tuple[bool, ...], tuple[bool, ...]], Prepared] = {}
         self._all_present = all_present
         self.fast: Callable[..., Any] | None = None
         self.fast_index: int | None = None
         self.fast_wrt = self.full.wrt
-        if graph.single:  # a tuple of one result gets a list of one cotangent instead
+        self.continues_sums = continues_sums
+        if (
+            graph.single and not continues_sums
+        ):  # a tuple of one result gets a list of one cotangent instead
             self.fast = self._lower_and_call
 
     def _lower_and_call(self, *handles: Handle) -> Any:
-        """Lower the backward graph at first use, keep its kernel as `fast`, and run it.
+        """Compile the backward graph at its first use, keep the call as `fast`, and run it.
 
         Most plans of a program that does not train never run.
         """
@@ -69,28 +83,33 @@ class GraphPlan:
         self.fast = lower(back, self.device, level=self.level)
         return self.fast(*handles)
 
-    def _prepared(self, present: tuple[bool, ...]) -> Prepared:
-        found = self._prepared_by_mask.get(present)
+    def _prepared(self, present: tuple[bool, ...], summed: tuple[bool, ...]) -> Prepared:
+        found = self._prepared_by_mask.get((present, summed))
         if found is None:
             pick: tuple[int, ...] | None
-            if present == self._all_present:
+            if present == self._all_present and True not in summed:
                 lin, pick = self.full, None
             else:
-                lin = linearize(self.graph, self.wanted, present)
+                lin = linearize(self.graph, self.wanted, present, summed or None)
                 position = {key: k for k, key in enumerate(self.full.keys)}
                 pick = tuple(position[key] for key in lin.keys)
             found = (lin, lower(lin.backward, self.device, level=self.level), pick)
-            self._prepared_by_mask[present] = found
+            self._prepared_by_mask[present, summed] = found
         return found
 
-    def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
-        """Compute the cotangents of a tape node's operands from those of its results."""
+    def run(
+        self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
+    ) -> Sequence[Any]:
+        """Compute the cotangents of a recorded call's operands from those of its results.
+
+        With `sums`, the cotangents of the operands so far, return the sums continued.
+        """
         present = tuple([c is not None for c in cotangents])
-        lin, kernel, pick = self._prepared(present)
+        lin, kernel, pick = self._prepared(present, tuple([c is not None for c in sums]))
         residuals = node.residuals
         if pick is not None:
             residuals = tuple([residuals[i] for i in pick])
-        given = cotangents if False not in present else [c for c in cotangents if c is not None]
+        given = [c for c in (*cotangents, *sums) if c is not None]
         found: Sequence[Any]
         if create_graph:
             found = self._replayed(node, lin, residuals, given)
@@ -109,7 +128,7 @@ class GraphPlan:
     def _replayed(
         self, node: Node, lin: Linearized, residuals: Sequence[Any], given: Sequence[Tensor]
     ) -> Sequence[Tensor]:
-        """Run a backward graph op by op so that an enclosing derivative records each op."""
+        """Run the backward graph op by op, so that an enclosing derivative records each op."""
         types = [lin.forward.types[i] for i in lin.residuals]
         values = [self._as_tensor(node, r, t) for r, t in zip(residuals, types, strict=True)]
         return replay(lin.backward, [*values, *given], self.device)
@@ -126,7 +145,7 @@ class GraphPlan:
 
 
 class OwnResult:
-    """A residual that is a result of its own tape node, stored without a reference cycle."""
+    """A saved value that is a result of its own tape node, kept without a reference cycle."""
 
     __slots__ = ("type", "_buf", "index")
 
@@ -137,7 +156,7 @@ class OwnResult:
 
 
 class PythonPlan:
-    """Plan of a tape node whose backward is a Python function of tensors.
+    """Computes the gradient of a recorded call by a Python function of tensors.
 
     The function is called as `function(create_graph, *cotangents)`, with zeros for absent
     cotangents, and returns one gradient or None per parent.
@@ -160,9 +179,15 @@ class PythonPlan:
         self.fast: Callable[..., Any] | None = None
         self.fast_index: int | None = None
         self.fast_wrt: tuple[int, ...] = ()
+        self.continues_sums = False
 
-    def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]:
-        """Call the Python backward of a tape node; return one cotangent or None per operand."""
+    def run(
+        self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
+    ) -> Sequence[Any]:
+        """Call the Python function that computes a recorded call's gradient; return its results.
+
+        There is one cotangent or None for each operand.
+        """
         given = []
         for c, t in zip(cotangents, self.result_types, strict=True):
             if c is None:

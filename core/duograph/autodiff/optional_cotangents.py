@@ -1,8 +1,9 @@
-"""Optional cotangents: those that exist in some runs of a graph only.
+"""Optional cotangents: gradients that exist in some runs of a graph only.
 
 A value that only one branch uses, or that a loop of zero iterations never reads, has a cotangent in
 some runs and none in others. The eager tape has nothing where no path leads back to a value. A zero
-would not be equivalent, because rules turn zeros into other zeros or into NaN. So each cotangent has
+would not be equivalent, because rules turn zeros into other zeros or into NaN. So each cotangent
+has
 a status known while compiling and, where runs differ, a flag: a host bool of the graph. Rules are
 also run on absent cotangents; their results carry the flag and are never added to anything.
 """
@@ -39,7 +40,11 @@ ABSENT, PRESENT, NEUTRAL, GARBAGE = range(4)
 
 @dataclasses.dataclass(frozen=True)
 class Cotangent:
-    """A cotangent as graph values; `flag` is set if and only if status > PRESENT."""
+    """A cotangent (gradient of a graph value), and whether it exists in every run.
+
+    `flag` is a run-time bool that says whether it exists. It is set if and only if status >
+    PRESENT.
+    """
 
     value: GraphValue
     status: int = PRESENT
@@ -47,7 +52,7 @@ class Cotangent:
 
 
 def flag_of(c: Cotangent | None) -> GraphScalar:
-    """Return a graph value, a Python bool at run time, that tells if a cotangent exists."""
+    """Return the symbolic bool that says, at run time, whether a cotangent exists."""
     if c is not None and c.status > PRESENT:
         assert c.flag is not None
         return c.flag
@@ -56,7 +61,7 @@ def flag_of(c: Cotangent | None) -> GraphScalar:
 
 
 def either(flags: Sequence[GraphScalar | None]) -> GraphScalar:
-    """Return the logical or of several run-time flags as a graph value."""
+    """Return the logical or of several run-time flags, as a symbolic bool."""
     found = flags[0]
     assert found is not None
     for flag in flags[1:]:
@@ -104,7 +109,10 @@ def _second(a: GraphValue, b: GraphValue) -> GraphValue:
 
 
 def added(have: Cotangent, new: Cotangent) -> Cotangent:
-    """Return the sum of two optional cotangents, which exists where either one exists."""
+    """Return the sum of two cotangents that may each exist in some runs only.
+
+    The sum exists in the runs in which either one does.
+    """
     a, b = have.value, new.value
     if GARBAGE not in (have.status, new.status):
         if PRESENT in (have.status, new.status):
@@ -123,7 +131,7 @@ def added(have: Cotangent, new: Cotangent) -> Cotangent:
 
 
 def with_zeros(c: Cotangent) -> GraphValue:
-    """Return a cotangent's value, or zeros in runs where the cotangent does not exist."""
+    """Return the value of an optional cotangent, or zeros in runs in which it does not exist."""
     if c.status == PRESENT:
         return c.value
 

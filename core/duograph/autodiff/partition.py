@@ -1,4 +1,4 @@
-"""Partitions a graph into forward and backward graphs that communicate by residuals.
+"""Splits a graph with forward and backward nodes into two graphs, linked by residuals.
 
 Residuals are the forward values that backward nodes use. Cheap values that depend on constants
 alone are computed again in the backward graph instead of being kept.
@@ -31,7 +31,8 @@ class Linearized:
             flags of both...) -> (cotangents..., flags...).
         wrt: the parameter to which each cotangent that `backward` returns belongs.
         keys: ids of the residuals that are comparable between linearizations of one graph.
-        statuses: of the cotangents, as in `optional_cotangents`; within a sub-graph only.
+        statuses: statuses of the cotangents that `backward` returns, as in `optional_cotangents`;
+            within a sub-graph only.
     """
 
     forward: Graph
@@ -58,7 +59,7 @@ def partition(
     """Split a graph of forward and backward nodes into a forward and a backward graph.
 
     Args:
-        types: of the values of the joint graph.
+        types: types of the values of the joint graph.
         nodes: the forward nodes, then the backward nodes.
         n_forward: number of forward nodes.
         n_defined: ids below it are parameters and results of forward nodes.
@@ -111,7 +112,7 @@ def partition(
 
 
 def _constant_nodes(nodes: Sequence[GraphNode]) -> dict[int, GraphNode]:
-    """Return the nodes that cheaply compute values from constants alone, by result id."""
+    """Return the nodes that compute values cheaply from constants alone, by result id."""
     makers: dict[int, GraphNode] = {}
     for node in nodes:
         if node.operands:
@@ -125,7 +126,7 @@ def _constant_nodes(nodes: Sequence[GraphNode]) -> dict[int, GraphNode]:
 
 
 def _recompute(i: int, makers: dict[int, GraphNode], into: dict[int, GraphNode]) -> None:
-    """Collect in `into` the graph nodes that compute a value again from constants."""
+    """Collect in `into` the nodes that compute a value from constants, to repeat them."""
     node = makers[i]
     into[node.results[0]] = node
     for operand in node.operands:
@@ -140,7 +141,7 @@ def _renumbered(
     outputs: Sequence[int],
     single: bool,
 ) -> tuple[Graph, dict[int, int]]:
-    """Return selected nodes as a graph with new value ids, and the map from old ids."""
+    """Return nodes as a separate graph with new value ids, and the map from old to new ids."""
     number: dict[int, int] = {i: k for k, i in enumerate(params)}
     kinds = [types[i] for i in params]
     made: list[GraphNode] = []

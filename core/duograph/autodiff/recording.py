@@ -1,4 +1,4 @@
-"""One eager derivative: run a function while the tape records it, then pull cotangents back.
+"""Runs a function while the tape records it, then computes the gradients of what it returned.
 
 `record` is what `grad`, `vjp` and the other transforms are made of. Inside a compiled function it
 passes the call on to the front end, where the derivative becomes part of the graph.
@@ -38,9 +38,9 @@ class Recording:
     """A function call that the tape recorded, with its inputs and outputs.
 
     Attributes:
-        start: sequence number at which the call began.
-        leaves: edges of the inputs and weights to differentiate.
-        leaf_types: their types.
+        start: tape sequence number at which the call began.
+        leaves: tape edges of the inputs and weights to differentiate.
+        leaf_types: types of these inputs and weights.
         outputs: the tensors of the (main) result, with their edges.
         result: what the function returned.
     """
@@ -53,12 +53,14 @@ class Recording:
         self.result: Any = None
 
     def add_leaf(self, edge: Edge, type_: TensorType) -> None:
-        """Add a tensor's tape edge to the leaves to differentiate with respect to."""
+        """Add an input or weight, given by its tape edge, to those that get gradients."""
         self.leaves.append(edge)
         self.leaf_types.append(type_)
 
     def pull(self, cotangents: Sequence[Tensor | None]) -> list[Tensor]:
-        """Return the gradients of the leaves for cotangents of the outputs (None means ones)."""
+        """Compute the gradients of all inputs and weights from cotangents of the outputs (None:
+        ones).
+        """
         create_graph = thread_state.derivative_depth >= 1
         pairs: list[tuple[Edge | None, Any]] = []
         for out, given in zip(self.outputs, cotangents, strict=True):
@@ -108,7 +110,7 @@ def ones_of(like: Tensor) -> Tensor:
 
 
 def with_present_edge(t: Tensor) -> Tensor:
-    """Return a tensor on a device with the present value and tape edge of `t`."""
+    """Return a copy of tensor `t`, on a device, with its present value and tape edge."""
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
         made._edge = t._edge
@@ -119,7 +121,7 @@ def with_present_edge(t: Tensor) -> Tensor:
 
 
 def _alias(t: Tensor, level: int) -> Tensor:
-    """Return a tensor of the value of `t` with a new tape edge for a derivative's input."""
+    """Return a new tensor with the value of `t`, recorded as an input of a derivative."""
     if t._type.device is None:
         commit(t, registry.current_device())
     type_ = t._type
@@ -132,7 +134,7 @@ def _alias(t: Tensor, level: int) -> Tensor:
 
 
 def _start_edge(t: Tensor) -> Edge:
-    """Return a new tape edge for `t`, linked to its edge in an enclosing derivative."""
+    """Return a new tape edge for an input, linked to its edge in an enclosing derivative."""
     type_ = t._type
     if type_.level and runtime_state.derivatives > 1:
         plan = PythonPlan(
@@ -148,7 +150,10 @@ def _start_edge(t: Tensor) -> Edge:
 
 @contextmanager
 def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list[Edge]]:
-    """Context manager that records Parameters as tape leaves, and yields their edges."""
+    """Context manager that records Parameters as inputs of a derivative.
+
+    Yields their tape edges.
+    """
     edges: list[Edge] = []
     before: list[tuple[Parameter, TensorType | None, Edge | None]] = []
     try:
@@ -186,7 +191,7 @@ def _recorded_weights(weights: Sequence[Parameter], level: int) -> Iterator[list
 
 
 def _leaf_of(p: Parameter) -> Leaf:
-    """Return the tape leaf of a Parameter, which later derivatives reuse."""
+    """Return the tape edge of a Parameter at which gradients stop; later derivatives reuse it."""
     leaf: Leaf | None = p.__dict__.get("_leaf")
     if leaf is None or leaf.type.plain is not p._type.plain:
         leaf = p.__dict__["_leaf"] = Leaf(p._type.on(p._type.device))
@@ -205,7 +210,7 @@ def record(
     weights: Sequence[Parameter],
     has_aux: bool,
 ) -> Recording:
-    """Call a function and record it on the tape for the chosen inputs and weights.
+    """Call a function and record it on the tape, to differentiate it by chosen inputs and weights.
 
     With `has_aux` only the first item of the result is differentiated.
 

@@ -1,4 +1,4 @@
-"""Runs a graph op by op through dispatch, so that an enclosing derivative records every op.
+"""Runs a graph op by op in eager mode, so that an enclosing derivative records every op.
 
 Used where compiled kernels cannot be: a derivative of a derivative, and composites inside one.
 `compiler.interpret` is the version that also handles control flow.
@@ -26,7 +26,7 @@ _constant_kernels: dict[Hashable, Callable[..., Any]] = {}
 def replay(
     graph: Graph, values: Sequence[Tensor], device: Device | None = None
 ) -> tuple[Tensor, ...]:
-    """Run a graph op by op on tensors through dispatch, so that the tape records every op.
+    """Run a graph op by op on tensors in eager mode, so that the tape records every op.
 
     Nodes without operands make their constants on `device`; without one, on the current device.
     """
@@ -45,7 +45,7 @@ def replay(
 
 
 def constants_of(node: GraphNode, graph: Graph, device: Device) -> list[Tensor]:
-    """Return the results of a graph node without operands, computed on `device`."""
+    """Run a graph node without operands on `device`; return its results."""
     key = (node.op, node.op.key((), node.attributes), device)
     kernel = _constant_kernels.get(key)
     types = [graph.types[i] for i in node.results]
@@ -65,7 +65,7 @@ def constants_of(node: GraphNode, graph: Graph, device: Device) -> list[Tensor]:
 
 
 def call_op(op: Op, operands: tuple[Tensor | None, ...], attributes: Mapping[str, Any]) -> Any:
-    """Call an op on flat operands by its cached eager call, or else through dispatch."""
+    """Call an op on tensors, through its prepared call for these types if there is one."""
     types = [None if x is None else x._type for x in operands]
     call = None if runtime_state.staging else op.table.get(op.key(types, attributes))
     if call is None:

@@ -35,7 +35,10 @@ Item = TypeVar("Item")
 
 
 def with_parameters(graph: Graph, types: Sequence[ValueType], positions: Sequence[int]) -> Graph:
-    """Return the graph with parameters of `types`; its old parameter i is number `positions[i]`."""
+    """Return a graph with other parameters; old parameter i becomes number `positions[i]`.
+
+    `types` are the types of all new parameters.
+    """
     n = len(types)
     shift = n - graph.n_params
     number: dict[int | None, int | None] = {
@@ -59,7 +62,7 @@ def with_parameters(graph: Graph, types: Sequence[ValueType], positions: Sequenc
 
 
 def reopened(graph: Graph) -> GraphBuilder:
-    """Return a graph builder that holds a copy of a graph, so that nodes can be appended."""
+    """Return a graph builder with a copy of a graph, to which nodes can be appended."""
     builder = GraphBuilder()
     builder.types = list(graph.types)
     builder.nodes = list(graph.nodes)
@@ -68,7 +71,7 @@ def reopened(graph: Graph) -> GraphBuilder:
 
 
 def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[GraphValue]) -> list[GraphValue]:
-    """Append a graph's nodes, applied to `values`, to a builder's graph; return its outputs.
+    """Append another graph's nodes, applied to `values`, to the graph being built; return outputs.
 
     Unlike `GraphBuilder.inline` it keeps the source locations of the nodes.
     """
@@ -87,7 +90,7 @@ def spliced(builder: GraphBuilder, graph: Graph, values: Sequence[GraphValue]) -
 
 
 def unread_residual(type_: ValueType) -> GraphValue:
-    """Return a filler value for a residual that only another branch of a switch produces."""
+    """Return a filler for a saved value that only another branch of a switch computes and reads."""
     if not isinstance(type_, HostType):
         return filled(type_, 0)
     builder = current_builder()
@@ -100,7 +103,7 @@ def unread_residual(type_: ValueType) -> GraphValue:
 
 
 def backward_inputs(sweep: Sweep, ids: Sequence[int], statuses: Sequence[int]) -> list[GraphValue]:
-    """Return the operands of a backward graph: cotangents of `ids` by status, then their flags."""
+    """Return what a backward graph takes: cotangents of `ids` that may exist, then flags."""
     given = [sweep.cotangents[i] for i, s in zip(ids, statuses) if s]
     flags = [c.flag for c in given if c.flag is not None]
     return [*(c.value for c in given), *flags]
@@ -113,9 +116,11 @@ def with_outputs_for(
     flagged: Sequence[int],
     types: Sequence[ValueType],
 ) -> Graph:
-    """Return a backward graph with a cotangent for each of `wrt` and a flag for each of `flagged`.
+    """Return a backward graph with outputs for all given parameters, in order.
 
-    Parameters for which the graph has no cotangent get an additive identity and a false flag.
+    It returns a cotangent for each parameter in `wrt` and a flag for each in `flagged`. Parameters
+    for
+    which the graph has no cotangent get one that is neutral in sums, and a false flag.
     """
     known, flags = by_parameter(halves, graph.outputs)
     if not flagged and len(known) == len(wrt):
@@ -130,7 +135,9 @@ def with_outputs_for(
 def by_parameter(
     halves: Linearized, outputs: Sequence[Item]
 ) -> tuple[Mapping[int, Item], Mapping[int, Item]]:
-    """Return a backward graph's cotangents and flags, by the parameter they belong to."""
+    """Return a backward graph's cotangents and their flags, as dicts by the parameter they belong
+    to.
+    """
     known = dict(zip(halves.wrt, outputs))
     flagged = [i for i, s in zip(halves.wrt, halves.statuses) if s > PRESENT]
     return known, dict(zip(flagged, outputs[len(halves.wrt) :]))

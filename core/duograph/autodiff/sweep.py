@@ -1,8 +1,9 @@
-"""The reverse sweep: appends the backward of every node of a graph, last node first.
+"""The reverse sweep: appends the gradient of every node of a graph, last node first.
 
-`linearize` makes one `Sweep` for each combination of cotangents that a (sub-)graph gets. The bprop
+`linearize` makes one `Sweep` for each combination of cotangents that a (sub-)graph gets. The
+gradient
 rules of ops are traced onto the forward nodes; nodes with control flow have plans of their own.
-`partition` then separates the two halves.
+`partition` then separates the forward from the backward graph.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ __all__ = ["Sweep", "missing_cotangent"]
 
 
 class Sweep:
-    """Reverse sweep over a graph, from cotangents of results to cotangents of parameters.
+    """Reverse sweep over a graph, from cotangents of its results to those of its parameters.
 
     Attributes:
-        joint: the graph and the plans of its nodes with control flow.
+        joint: the forward nodes, and how to differentiate those with control flow.
         present: statuses of the cotangents of the results.
         seeded: statuses of cotangents of parameters to which the sweep adds.
-        outermost: the graph is not a sub-graph: absent cotangents become zeros at the end.
+        outermost: whether the graph is no sub-graph: absent cotangents become zeros at the end.
         builder: the forward nodes, parameters for cotangents, and the backward nodes so far.
         cotangents: by value id, the sums so far.
     """
@@ -55,12 +56,12 @@ class Sweep:
         builder.n_params = joint.graph.n_params
 
     def value(self, id_: int) -> GraphValue:
-        """Return the forward graph's value for a gradient rule, resolving operand aliases."""
+        """Return a value of the forward graph for use in a gradient rule."""
         found: GraphValue = self.builder.tensor(self.joint.alias.get(id_, id_))
         return found
 
     def status(self, id_: int) -> int:
-        """Return the status (present, absent or optional) of a graph value's cotangent."""
+        """Return whether a value's cotangent is present, absent or exists in some runs only."""
         found = self.cotangents.get(id_)
         return ABSENT if found is None else found.status
 
@@ -70,7 +71,7 @@ class Sweep:
         self.cotangents[id_] = new if have is None else added(have, new)
 
     def halves(self) -> Linearized:
-        """Append the backward of all nodes; return separate forward and backward graphs."""
+        """Append the backward of all nodes; return the separate forward and backward graphs."""
         joint, builder = self.joint, self.builder
         n_forward = len(builder.nodes)
         of_results = [(i, s) for i, s in zip(joint.outputs, self.present) if s]
@@ -113,7 +114,7 @@ class Sweep:
         )
 
     def _node(self, node: GraphNode) -> None:
-        """Append one graph node's backward by the gradient rule of the node's op."""
+        """Append the backward of one graph node, by the gradient rule of its op."""
         active, builder = self.active, self.builder
         if active.isdisjoint(node.results) or active.isdisjoint(node.operands):
             return
@@ -154,7 +155,9 @@ class Sweep:
         ]
 
     def joined_status(self, results: Sequence[int]) -> tuple[int, GraphScalar | None]:
-        """Return the status and flag of a gradient computed from several cotangents."""
+        """Return the status and run-time flag of a gradient computed from the cotangents of
+        `results`.
+        """
         given = [self.cotangents[r] for r in results if r in self.cotangents]
         if any(c.status == PRESENT for c in given):
             return PRESENT, None
@@ -162,15 +165,15 @@ class Sweep:
 
 
 def missing_cotangent(type_: ValueType) -> GraphValue:
-    """Return a zero cotangent for a result that nothing uses, for rules that need one."""
+    """Return a zero cotangent for a result that nothing uses, for gradient rules that need one."""
     return filled(type_, 0) if isinstance(type_, TensorType) else additive_identity(type_)
 
 
 def _per_operand(op: Op, operands: Sequence[object], found: Any) -> tuple[Any, ...]:
-    """Return the gradients from a rule as a tuple with one item per operand.
+    """Return what a gradient rule returned as a tuple with one gradient per operand.
 
     Raises:
-        GradientError: another number of gradients than operands.
+        GradientError: it returned another number of gradients than the op has operands.
     """
     if op.variadic and isinstance(found, (tuple, list)) and len(found) == 1:
         inner = found[0]
@@ -190,7 +193,7 @@ def _per_operand(op: Op, operands: Sequence[object], found: Any) -> tuple[Any, .
 
 
 def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: Any) -> GraphValue:
-    """Return a gradient checked and cast to the type of the operand that it belongs to.
+    """Return a gradient as a graph value, checked and cast to the type of its operand.
 
     Raises:
         GradientShapeError: it has another shape.
@@ -220,4 +223,4 @@ def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: Any) -> Graph
 
 
 class GradientShapeError(GradientError, ShapeError):
-    """Error: a gradient rule returned another shape than the operand's."""
+    """Raised if a gradient rule returns a gradient whose shape is not that of the operand."""

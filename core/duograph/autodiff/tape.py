@@ -1,4 +1,4 @@
-"""The eager tape: nodes that recorded tensors hold, and the reverse sweep over them.
+"""The eager tape: records op calls as nodes, and runs backwards over them to compute gradients.
 
 There is no global list: a recorded tensor holds its edge, the edge's node holds the edges of its
 operands, and a node is freed with the last tensor that depends on it. A node has a plan
@@ -33,10 +33,10 @@ next_sequence = _sequence.__next__
 
 
 class DerivativeScope:
-    """Context manager that makes the thread record one more nested derivative.
+    """Context manager within which the tape records; scopes may be nested in a thread.
 
     Entering returns the nesting depth, 1 for the outermost. When a thread leaves its outermost
-    derivative, tensors that took a recorded value in place are detached from the tape.
+    derivative, tensors that took a recorded value by an in-place write are detached from the tape.
     """
 
     def __enter__(self) -> int:
@@ -52,7 +52,7 @@ class DerivativeScope:
 
 
 def _detach_written_tensors() -> None:
-    """Detach from the tape the tensors that took a recorded value by in-place writes."""
+    """Detach from the tape the tensors to which a recorded value was written in place."""
     tensors = [ref() for ref in thread_state.recorded_writes.values()]
     thread_state.recorded_writes.clear()
     for t in tensors:
@@ -64,10 +64,10 @@ def _detach_written_tensors() -> None:
 
 
 def edge_of(t: Tensor) -> Edge:
-    """Return the edge of a recorded tensor that an op is about to use.
+    """Return the tape edge of a recorded tensor that an op is about to use.
 
     An edge older than every running derivative belongs to one that is over: it is replaced by a
-    leaf, so that the old nodes can be freed.
+    new one without a node, so that the old nodes can be freed.
     """
     edge: Edge = t._edge
     if edge.seq < runtime_state.horizon:
@@ -76,17 +76,19 @@ def edge_of(t: Tensor) -> Edge:
 
 
 class Plan(Protocol):
-    """Interface of derivative plans, which compute cotangents of a tape node's operands.
+    """Interface of objects that compute the cotangents of a recorded call's operands.
 
     Attributes:
-        n_results: number of results of the node.
-        result_types: their types, without a device.
-        device: where the cotangents are.
-        fast: for nodes with one result, a kernel `fast(*residuals, cotangent)` on handles; None
-            where `run` must be used.
+        n_results: number of results of the call.
+        result_types: types of the results, without a device.
+        device: the device of the cotangents.
+        fast: for calls with one result, a function `fast(*residuals, cotangent)` on buffer handles;
+            None if `run` must be used.
         fast_index: the operand to which the single result of `fast` belongs; None when `fast`
             returns a tuple.
         fast_wrt: the operands to which the items of that tuple belong.
+        continues_sums: `run` also takes the sums of cotangents that the operands have so far, and
+            returns sums that include them.
     """
 
     n_results: int
@@ -95,12 +97,15 @@ class Plan(Protocol):
     fast: Callable[..., Any] | None
     fast_index: int | None
     fast_wrt: tuple[int, ...]
+    continues_sums: bool
 
-    def run(self, node: Node, cotangents: Sequence[Any], create_graph: bool) -> Sequence[Any]: ...
+    def run(
+        self, node: Node, cotangents: Sequence[Any], create_graph: bool, sums: Sequence[Any] = ()
+    ) -> Sequence[Any]: ...
 
 
 class Node:
-    """A tape node: one recorded call, and the edge to its result if there is only one.
+    """A tape node: one recorded call. It is also the edge of its result if there is only one.
 
     Attributes:
         seq: sequence number; a node's is larger than that of everything it depends on.
@@ -125,7 +130,7 @@ class Node:
 
 
 class Leaf:
-    """The edge of a tensor at which a derivative stops: an input or a weight."""
+    """The tape edge of a tensor at which a derivative stops: an input or a weight."""
 
     __slots__ = ("seq", "type", "hooks", "__weakref__")
 
@@ -157,7 +162,7 @@ def backward(
     create_graph: bool,
     start: int,
 ) -> list[Any]:
-    """Propagate cotangents from output edges back to `leaves`.
+    """Propagate cotangents through the tape, from outputs back to the edges in `leaves`.
 
     Edges are visited in descending order of their sequence numbers, that is in reverse program
     order. The cotangent of a node is therefore complete when the node is visited, and the order of
@@ -211,6 +216,15 @@ def backward(
                         give(parents[i], grad)
                 continue
             values = (value,) if edge not in slots_of else slots_of.pop(edge)
+            if plan.continues_sums:
+                sums = [None if p is None else get(p) for p in _first_uses(parents)]
+                totals = plan.run(edge, values, create_graph, sums)
+                for parent, have, total in zip(parents, sums, totals):
+                    if have is not None:
+                        cotangents[parent] = total
+                    elif parent is not None and total is not None:
+                        give(parent, total)
+                continue
             grads = plan.run(edge, values, create_graph)
             for parent, grad in zip(parents, grads):
                 if parent is not None and grad is not None:
@@ -227,15 +241,21 @@ def backward(
     return [_at_leaf(leaf, get(leaf), create_graph) for leaf in leaves]
 
 
+def _first_uses(parents: Sequence[Edge | None]) -> list[Edge | None]:
+    """Return the operands' edges, with None in the place of one that occurred before."""
+    first = {p: k for k, p in reversed(list(enumerate(parents)))}
+    return [p if first[p] == k else None for k, p in enumerate(parents)]
+
+
 def _at_leaf(leaf: Edge, value: Any, create_graph: bool) -> Any:
-    """Return the complete cotangent of a tape leaf after running its gradient hooks."""
+    """Return the complete cotangent of an input or weight, after its gradient hooks have run."""
     if value is not None and leaf.hooks:
         return _run_hooks(leaf, value, create_graph)
     return value
 
 
 def _edge_type(edge: Edge) -> TensorType:
-    """Return the tensor type, with device, of the value to which a tape edge belongs."""
+    """Return the type, with device, of the tensor to which a tape edge belongs."""
     if isinstance(edge, Leaf):
         return edge.type
     if isinstance(edge, Output):
@@ -267,7 +287,7 @@ def _add_tensors(edge: Edge, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _run_hooks(edge: Edge, value: Any, create_graph: bool) -> Tensor | Handle:
-    """Call the gradient hooks of an edge; each may return a Tensor that replaces the gradient."""
+    """Call a tensor's gradient hooks; each may return a Tensor that replaces the gradient."""
     type_ = _edge_type(edge)
     shown = value if create_graph else Tensor._make(type_.on(type_.device), value)
     for hook in list(edge.hooks or ()):
@@ -284,7 +304,10 @@ def _run_hooks(edge: Edge, value: Any, create_graph: bool) -> Tensor | Handle:
 
 
 def handle_of(t: Tensor, like: TensorType) -> Handle:
-    """Return the handle of `t` on the device of `like`, cast to its dtype."""
+    """Return the buffer handle of tensor `t`, cast to the dtype of `like`.
+
+    A tensor that is on no device yet is moved to that of `like`.
+    """
     if t._type.device is None:
         assert like.device is not None
         commit(t, like.device)

@@ -24,7 +24,7 @@ Weights: TypeAlias = "Parameter | Iterable[Parameter] | None"
 
 
 def positions_of(grad_position: object) -> tuple[tuple[int, ...], bool]:
-    """Return `grad_position` as a tuple, and True if a single bare gradient was asked for."""
+    """Return `grad_position` as a tuple, and whether it was a single int."""
     if grad_position is None:
         return (), False
     if isinstance(grad_position, bool) or not isinstance(grad_position, (int, tuple, list)):
@@ -43,7 +43,7 @@ def positions_of(grad_position: object) -> tuple[tuple[int, ...], bool]:
 
 
 def _weights(weights: Weights) -> tuple[list[Parameter], bool]:
-    """Return `weights` as a list, and True if a single bare Parameter was given."""
+    """Return `weights` as a list of Parameters, and whether it was a single Parameter."""
     if weights is None:
         return [], False
     if isinstance(weights, Parameter):
@@ -73,7 +73,7 @@ def value_and_grad(
     return_ids: bool = False,
     sens_param: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function that computes the value of `fn` and its gradient (`mindspore.value_and_grad`).
+    """Return a function that computes `fn` and its gradient (`mindspore.value_and_grad`).
 
     Args:
         fn: a function or Cell returning Tensors. Several are differentiated as their sum.
@@ -144,7 +144,10 @@ def value_and_grad(
 def _by_position(
     args: Sequence[Any], positions: Sequence[int], gradients: Iterator[Tensor], return_ids: bool
 ) -> list[Any]:
-    """Return gradients by argument position; arguments without a tensor have no entry."""
+    """Return the gradients of the arguments at `positions`.
+
+    Arguments without tensors are left out.
+    """
     found: list[Any] = []
     for i in positions:
         if has_tensor(args[i]):
@@ -159,7 +162,7 @@ def has_tensor(value: object) -> bool:
 
 
 def _cotangents(outputs: Sequence[Tensor], given: object) -> list[Tensor | None]:
-    """Return the user's cotangent for each output, with None standing for ones."""
+    """Return the cotangents that the user passed as a list, one per output; None means ones."""
     if given is None:
         return [None] * len(outputs)
     if isinstance(given, (int, float, np.ndarray, np.generic)):
@@ -235,8 +238,8 @@ def vjp(
 
     Returns:
         (value, pullback), or (value, pullback, aux) with `has_aux`. `pullback(*cotangents)` returns
-        the cotangents of the inputs (bare for a single input; with weights the pair of both tuples).
-        It may be called again.
+        the cotangents of the inputs (bare for a single input; with weights the pair of both
+        tuples). It may be called again.
 
     Examples:
         >>> import duograph as ms

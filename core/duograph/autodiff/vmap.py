@@ -1,6 +1,6 @@
 """vmap: applies a function of single items to every item of a batch.
 
-The function runs once per item; there is no batching of ops.
+The function runs once per item; ops are not batched.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Axes: TypeAlias = "int | Sequence[Axes] | None"  # of an argument; nested as the
 def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
     """Map a function over an axis of its arguments (`mindspore.vmap`).
 
-    The function is called once per item and the results are stacked. So it may be any Python code,
-    its side effects happen once per item, gradients flow through it, and the cost is that of a loop.
+    The function is called once per item and the results are stacked. So it may be any Python code.
+    Side effects happen once per item, gradients flow through it, and the cost is that of a loop.
 
     Args:
         fn: function or Cell of Tensors returning a Tensor or a tuple of them.
@@ -36,7 +36,8 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
     Examples:
         >>> import duograph as ms
         >>> dot = lambda x, y: (x * y).sum()
-        >>> print(ms.vmap(dot)(ms.Tensor([[1.0, 2.0], [3.0, 4.0]]), ms.Tensor([[1.0, 1.0], [2.0, 2.0]])))
+        >>> x, y = ms.Tensor([[1.0, 2.0], [3.0, 4.0]]), ms.Tensor([[1.0, 1.0], [2.0, 2.0]])
+        >>> print(ms.vmap(dot)(x, y))
         [ 3. 14.]
     """
     if not callable(fn):
@@ -75,12 +76,12 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
 
 
 def _axes_of(axis: Axes, n: int) -> Sequence[Axes]:
-    """Return the batch axis of each of the n items of a sequence argument of vmap."""
+    """Return the batch axes of the n items of a sequence: one for each, or the same for all."""
     return axis if isinstance(axis, (tuple, list)) else (axis,) * n
 
 
 def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
-    """Return the batched tensors in a vmap argument, each with its batch axis."""
+    """Return (tensor, batch axis) for each batched tensor in an argument of vmap."""
     if axis is None:
         return []
     if isinstance(value, (tuple, list)):
@@ -95,7 +96,7 @@ def _leaves(value: object, axis: Axes) -> list[tuple[Tensor, int]]:
 
 
 def _item(value: Any, axis: Axes, k: int) -> Any:
-    """Return a vmap argument with its batched tensors indexed at batch position `k`."""
+    """Return an argument of vmap with item `k` of the batch in place of each batched tensor."""
     if axis is None:
         return value
     if isinstance(value, (tuple, list)):
@@ -106,7 +107,7 @@ def _item(value: Any, axis: Axes, k: int) -> Any:
 
 
 def _stacked(results: list[Any], axis: Axes) -> Any:
-    """Stack the results of all batch items along the requested axes."""
+    """Stack the results for all items of a batch along the requested axes."""
     first = results[0]
     if isinstance(first, (tuple, list)):
         axes = enumerate(_axes_of(axis, len(first)))

@@ -1,7 +1,7 @@
-"""Axis orders of the operands of attention ops, part of the seam between core and backends.
+"""The axis orders ("layouts") of query, key and value that the attention ops accept.
 
-The ops of `duograph.ops.attention` have an attribute `layout`; backends with kernels for them and
-the ops themselves read its meaning here.
+The ops of `duograph.ops.attention` have an attribute `layout`, such as "BNSD". The ops and the
+backends that have kernels for them look up its meaning here.
 """
 
 from __future__ import annotations

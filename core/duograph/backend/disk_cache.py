@@ -1,15 +1,13 @@
-"""Compiled code on disk: a store addressed by the hash of what an entry was made from, shared by
-processes.
+"""On-disk cache of compiled code, shared by processes; an entry's key is a hash of its inputs.
 
-    DUOGRAPH_CACHE_DIR      where it is (default: duograph/ under XDG_CACHE_HOME, or under ~/.cache)
-    DUOGRAPH_CACHE_LIMIT    bytes that are kept (default 1 GiB); 0 keeps nothing from one process to
-    the next
+    DUOGRAPH_CACHE_DIR      the directory (default: duograph/ under XDG_CACHE_HOME or ~/.cache)
+    DUOGRAPH_CACHE_LIMIT    most bytes kept (default 1 GiB); 0 keeps nothing after the process ends
 
-An entry is one file, `<2 digits of the key>/<key>-<checksum><suffix>`: the name holds the checksum
-of the content, so that it is whole with one rename, and what a loader opens has nothing appended to
-it. Entries are code that will run, so a directory that others can write to is refused. Whatever is
-wrong with the directory costs one warning: files then go to a private temporary folder, which lasts
-as long as the process.
+An entry is one file, `<first 2 digits of the key>/<key>-<checksum><suffix>`. The checksum of its
+content is part of the name, so an entry is created complete by one rename, and loaders open the
+file as it is. Entries are code that will run, so a directory that others can write to is refused.
+If the directory is unusable, one warning is shown and files go to a private temporary folder that
+is deleted when the process ends.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ _numbers = itertools.count()
 
 
 class Info(NamedTuple):
-    """Statistics of the disk cache, or the problem that disables it."""
+    """Statistics of the on-disk cache of compiled code, or the problem that disables it."""
 
     path: str
     entries: int
@@ -93,8 +91,9 @@ def _checksum(data: bytes) -> str:
 
 
 class _Store:
-    """One directory of disk cache entries. Its methods raise OSError, which the callers
-    handle.
+    """One directory of compiled-code files, with lookup, insertion and eviction.
+
+    Its methods raise OSError, which the callers handle.
     """
 
     def __init__(self, root: str, limit: int | None) -> None:
@@ -105,8 +104,9 @@ class _Store:
         return os.path.join(self.root, key[:2])
 
     def load(self, key: str, suffix: str) -> tuple[str, bytes] | None:
-        """Return path and content of a cache entry; delete an entry whose checksum does
-        not match.
+        """Return (path, content) of a cache entry, or None.
+
+        Deletes an entry with a wrong checksum.
         """
         shard = self.shard(key)
         try:
@@ -137,12 +137,17 @@ class _Store:
         os.makedirs(self.root, 0o700, exist_ok=True)
 
     def scratch(self, suffix: str) -> str:
-        """Return the path for a new file on the file system of the disk cache."""
+        """Return the path for a new temporary file in the cache directory."""
         self.make()
         return os.path.join(self.root, f"{_SCRATCH}{os.getpid()}-{next(_numbers)}{suffix}")
 
     def store(self, key: str, suffix: str, data: bytes, whole: str | None) -> str:
-        """Create a disk cache entry from bytes, or from a file that is moved or copied."""
+        """Create a cache entry from `data` and return its path.
+
+        `whole` is the path of a file with the same content, or None. A file in the cache directory
+        is
+        moved; any other is copied.
+        """
         shard = self.shard(key)
         try:
             os.mkdir(shard, 0o700)
@@ -177,12 +182,14 @@ class _Store:
             raise
 
     def account(self, kept: str, size: int) -> None:
-        """Add the size of a new entry to the total, and evict old entries beyond the limit.
+        """Add the size of a new cache entry to the shared total; evict old entries beyond the
+        limit.
 
-        The sum over all processes is the length of a file, one byte for each block: adding is an
-        append, looking is a stat, and no process lists the whole store for its few entries. It
-        overestimates where an entry is stored twice or was removed; looking at the entries sets it
-        right.
+        All processes share the total as the length of a file, one byte for each block of cached
+        data.
+        Adding to it is an append and reading it is a stat, so no process lists the whole directory.
+        The
+        total is too large where an entry was stored twice or removed; eviction recounts it.
         """
         if self.limit is None:
             return
@@ -197,8 +204,9 @@ class _Store:
             os.close(file)
 
     def evict(self, kept: str) -> int:
-        """Remove the entries used longest ago until a tenth of the limit is free; return
-        blocks left.
+        """Remove the least recently used entries until a tenth of the limit is free.
+
+        Returns the number of blocks that remain in the cache.
         """
         assert self.limit is not None
         found = sorted((s.st_mtime_ns, path, _blocks(s.st_size)) for path, s in self.entries())
@@ -216,7 +224,7 @@ class _Store:
         return left
 
     def entries(self) -> list[tuple[str, os.stat_result]]:
-        """Yield path and file status of every cache entry, ignoring foreign files."""
+        """Return (path, file status) of every cache entry, ignoring foreign files."""
         found = []
         for shard in self.shards():
             try:
@@ -235,7 +243,7 @@ class _Store:
         return [os.path.join(self.root, n) for n in names if re.fullmatch(_SHARD, n)]
 
     def sweep(self, before: float) -> None:
-        """Remove temporary files of the cache that were last written before a given time."""
+        """Remove the cache's temporary files last written before a given time."""
         for name in os.listdir(self.root):
             path = os.path.join(self.root, name)
             try:
@@ -245,9 +253,7 @@ class _Store:
                 continue
 
     def clear(self) -> int:
-        """Remove all cache entries, no other files of the directory; return how many there
-        were.
-        """
+        """Remove all cache entries, but no foreign files; return how many there were."""
         found = self.entries()
         for path, _ in found:
             Path(path).unlink(missing_ok=True)
@@ -275,7 +281,7 @@ def _remove(path: str) -> None:
 
 
 class _Place:
-    """The cache directory named by the environment, and why it is unusable if it is."""
+    """The cache directory that the environment names, or the reason why it cannot be used."""
 
     def __init__(self, directory: str | None, limit: int) -> None:
         self.directory = directory
@@ -284,7 +290,7 @@ class _Place:
         self.problem: str | None = None
 
     def open(self) -> None:
-        """Check the cache directory once and create the store, or record the problem."""
+        """Check the cache directory and open it, or record the problem; called once."""
         if self.limit == 0:
             self.problem = "DUOGRAPH_CACHE_LIMIT is 0"
         elif self.directory is None:
@@ -297,7 +303,7 @@ class _Place:
                 self.distrust(reason)
 
     def distrust(self, reason: str) -> None:
-        """Stop using the cache directory for the rest of the process."""
+        """Stop using the cache directory for the rest of the process and warn with the reason."""
         if self.problem is None:
             self.problem = reason
             where = self.directory or "the cache of compiled code"
@@ -317,7 +323,10 @@ def _warn(text: str) -> None:
 
 
 def _make(directory: str) -> str | None:
-    """Create the cache directory if missing; return a problem if others can write to it."""
+    """Create the cache directory if missing; return a problem with it, or None.
+
+    It is a problem if it cannot be made, belongs to another user, or others can write to it.
+    """
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
         facts = os.stat(directory)
@@ -405,7 +414,7 @@ def load(key: str, suffix: str) -> Path | None:
 
 
 def read(key: str, suffix: str) -> bytes | None:
-    """Return the bytes cached under a key, or None."""
+    """Return the bytes cached on disk under a key, or None."""
     found = _find(key, suffix)
     return None if found is None else found[1]
 
@@ -422,9 +431,10 @@ def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:
     """Store bytes or a file in the disk cache under a key; return the path of the entry.
 
     Args:
-        key: of `key_of`.
-        suffix: with its dot, such as ``".so"``.
-        data: bytes, or a file: one whose path is of `scratch` is moved, any other is copied.
+        key: hash of the inputs, from `key_of`.
+        suffix: file name suffix with its dot, such as ``".so"``.
+        data: bytes, or the path of a file: one made at a path of `scratch` is moved, any other is
+            copied.
 
     Raises:
         OSError: neither the cache nor the temporary folder takes it, or `data` cannot be read.
@@ -445,7 +455,7 @@ def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:
 
 
 def keeps() -> bool:
-    """Return whether disk cache entries survive the process."""
+    """Return whether entries of the disk cache outlive the process."""
     place = _place()
     return place.disk is not None and place.problem is None
 
@@ -454,7 +464,7 @@ def scratch(suffix: str) -> Path:
     """Return the path for a new file on the disk cache's file system, to be stored later.
 
     Raises:
-        OSError: the temporary folder that stands in for an unusable cache cannot be made.
+        OSError: the cache is unusable and its temporary replacement cannot be made.
     """
     return Path(_place().writable().scratch(suffix))
 
@@ -470,7 +480,7 @@ def distrust(error: OSError | str) -> bool:
 
 
 def info() -> Info:
-    """Return directory, entry count, bytes and limit of the disk cache."""
+    """Return statistics of the disk cache: directory, number of entries, bytes and limit."""
     place = _place()
     found = place.disk.entries() if place.disk is not None else []
     size = sum(s.st_size for _, s in found)
@@ -481,7 +491,7 @@ def clear() -> int:
     """Delete all disk cache entries and return how many there were.
 
     Raises:
-        OSError: one could not be removed.
+        OSError: an entry could not be removed.
     """
     disk = _place().disk
     return 0 if disk is None else disk.clear()

@@ -1,4 +1,4 @@
-"""The hooks of plugins.
+"""The hooks that plugins implement to add backends, ops, gradients or graph passes.
 
 A plugin is a module named by an entry point of the group ``duograph``::
 
@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from ..op import Op
     from .protocol import BackendSpec
 
+__all__ = [
+    "duograph_backend",
+    "duograph_bprops",
+    "duograph_decompositions",
+    "duograph_ops",
+    "duograph_passes",
+]
+
 PROJECT = "duograph"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
@@ -50,7 +58,7 @@ def duograph_bprops() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty
 
 @hookspec
 def duograph_decompositions() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
-    """Return decompositions by op name: functions of ops with the op's signature."""
+    """Return decompositions by op name: functions with the op's signature that call other ops."""
 
 
 @hookspec

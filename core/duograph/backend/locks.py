@@ -1,6 +1,6 @@
-"""Locks for backends, part of the seam between core and backends.
+"""Locks for backends that survive `fork`, part of the interface between core and backends.
 
-A backend guards its state with `new_lock`, so that a forked child never waits for a lock that a
+A backend guards its state with `new_lock`. A forked child then never waits for a lock that another
 thread of its parent held.
 """
 

@@ -1,8 +1,8 @@
-"""Calls that a backend prepares, and what the core may do with them.
+"""Kernel calls that a backend prepares, with the facts the core may use to optimise them.
 
 A backend returns a `PreparedCall` for one op or one fused region, and a `LinkedProgram` for a whole
-program; a plain function is as good where none of the optional facts hold. The core calls `run`
-directly, so the fields cost nothing at run time. This module must not look inside handles.
+program. It may return a plain function if none of the optional facts hold. The core calls `run`
+directly, so the fields cost nothing at run time. This module must not look inside buffer handles.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = [
     "as_prepared",
 ]
 
-# Device memory of one value. Only the backend knows the type; the core keeps handles and passes them
-# back.
+# Device memory of one value. Only the backend knows the type; the core keeps handles and passes
+# them back.
 Handle: TypeAlias = Any
 # From operand handles, by position, to one result handle or a tuple of them.
 HandleFunction: TypeAlias = Callable[..., Any]
@@ -34,18 +34,17 @@ FuseConsumer: TypeAlias = "Callable[[PreparedCall, int], PreparedCall | None]"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PreparedCall:
-    """A kernel call prepared for fixed operand types, with the properties that a planner
-    may use.
+    """A kernel call prepared for fixed operand types, and facts that help plan its memory.
 
     Attributes:
-        run: computes the results from operand handles; it allocates the results.
-        overwrites: pairs (operand, result) of equal size that may share memory.
+        run: function from the operands' buffer handles to those of the results, which it allocates.
+        overwrites: (operand, result) pairs of equal size that may share memory.
         infallible: `run` never raises, so memory of an operand may be given away before it.
         packings: operand -> a function that returns how the call takes this operand packed, or
             None. Both calls compute the same bits.
-        fuse_consumer: returns one call of this one and of the only reader of its result, with the
-            same bits: its operands are those of this call, then those of the reader without the
-            result. It may be fused with its own reader again.
+        fuse_consumer: function that fuses this call with the only reader of its result into one
+            call with the same bits. Its operands are those of this call, then those of the reader
+            without the result. The fused call may be fused with its own reader again.
     """
 
     run: HandleFunction
@@ -55,20 +54,21 @@ class PreparedCall:
     fuse_consumer: FuseConsumer | None = None
 
     def __call__(self, *handles: Handle) -> Any:
-        """Run the prepared kernel on operand handles."""
+        """Run the prepared kernel on the operands' buffer handles."""
         return self.run(*handles)
 
 
 @dataclasses.dataclass(frozen=True)
 class Packing:
-    """How a prepared kernel call takes an operand that was packed (rearranged) in advance.
+    """How a kernel call takes an operand that was packed (rearranged in memory) in advance.
 
-    The core uses it where the operand is the same in many calls, or in several steps of one.
+    The core packs an operand in advance if it is the same in many calls or in several steps of one.
 
     Attributes:
-        pack: from the operand to the packed buffer.
+        pack: call from the operand to the packed buffer.
         nbytes: size of the packed buffer.
-        call: the call with the packed buffer in place of the operand; it may have `packings` too.
+        call: the kernel call that takes the packed buffer instead of the operand; it may have
+            `packings` too.
         layout: equal for packings that produce the same bytes from the same operand.
     """
 
@@ -79,16 +79,17 @@ class Packing:
 
 
 class LinkedProgram(NamedTuple):
-    """A whole lowered graph as one call, made by a backend (`Backend.link`).
+    """A whole program as one native call, made by a backend (`Backend.link`).
 
     Attributes:
-        run: `run(handles, donated=())` computes the results from the parameter handles. `donated`
-            says for each of `donations`, in order, whether the caller owns the parameter's buffer
-            alone and gives it up; `run` may then use it for the result.
+        run: `run(handles, donated=())` computes the results from the parameters' buffer handles.
+            `donated` says for each of `donations`, in order, whether the caller owns the
+            parameter's
+            buffer alone and gives it up; `run` may then use it for the result.
         donations: position of an output -> position of the parameter whose buffer it may take;
             None: those of the program.
-        bind: from the handles of the last parameters, which stay the same for many calls, to a
-            function of a tuple of the other handles; None where the program cannot be bound.
+        bind: function that fixes the handles of the last parameters, which stay the same for many
+            calls, and returns a function of a tuple of the others; None if not supported.
     """
 
     run: HandleFunction
@@ -97,10 +98,10 @@ class LinkedProgram(NamedTuple):
 
 
 def as_prepared(call: PreparedCall | HandleFunction) -> PreparedCall:
-    """Return a `PreparedCall` as it is; wrap a plain function of a backend as one."""
+    """Wrap a backend's plain function as a `PreparedCall`; return a `PreparedCall` unchanged."""
     return call if isinstance(call, PreparedCall) else PreparedCall(call)
 
 
 def as_linked(program: LinkedProgram | HandleFunction) -> LinkedProgram:
-    """Return a `LinkedProgram` as it is; wrap a plain function of a backend as one."""
+    """Wrap a backend's plain function as a `LinkedProgram`; return a `LinkedProgram` unchanged."""
     return program if isinstance(program, LinkedProgram) else LinkedProgram(program)

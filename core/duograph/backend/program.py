@@ -1,8 +1,7 @@
-"""A lowered graph as data: the instructions that `runtime.lower` emits and `Backend.link`
-receives.
+"""Compiled programs as data: the instructions that the core emits and `Backend.link` receives.
 
 Values live in numbered *slots*. Parameters and constants fill some; every other slot is written by
-exactly one instruction, except those that loops and branches rebind. The module holds data classes
+exactly one instruction, except those that loops and branches rebind. The module has data classes
 alone: it must not run, plan or print anything.
 """
 
@@ -33,15 +32,15 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One instruction of a lowered graph: a prepared kernel call on numbered slots.
+    """Program instruction that calls a prepared kernel on numbered slots (storage for values).
 
     Attributes:
-        call: the call.
-        operands: slots; -1 for an absent operand.
-        results: slots.
-        single: the call returns one handle rather than a tuple.
-        name: of the op.
-        pure: the results follow from the operands alone and have memory of their own.
+        call: the prepared kernel call.
+        operands: slots that it reads; -1 for an absent operand.
+        results: slots that it writes.
+        single: whether the call returns one buffer handle rather than a tuple.
+        name: name of the op.
+        pure: whether the results depend on the operands alone and have memory of their own.
     """
 
     call: PreparedCall
@@ -54,16 +53,15 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class HostStep:
-    """One instruction of a lowered graph that computes with Python numbers or residual
-    stacks.
+    """Program instruction that computes with Python numbers or with stacks of saved values.
 
     Attributes:
         name: "scalar", "to_host", "to_tensor", "stack_new", "stack_push", "stack_pop" or
             "stack_holds".
-        operands: slots.
-        results: slots.
-        types: of the operands, then of the results.
-        attributes: of the op.
+        operands: slots that it reads.
+        results: slots that it writes.
+        types: types of the operands, then of the results.
+        attributes: the op's attributes.
     """
 
     name: str
@@ -74,18 +72,16 @@ class HostStep:
 
 
 class NeedsSteps(Exception):
-    """Raised by a linked program at a value that only Python computes, such as an int
-    above 64 bits.
+    """Raised by a native program that meets a value it cannot compute, such as an int above 64
+    bits.
 
-    The program has changed nothing; the caller runs the graph step by step instead.
+    The program has changed nothing; the caller runs the graph step by step in Python instead.
     """
 
 
 @dataclasses.dataclass(frozen=True)
 class Copy:
-    """An instruction of a lowered graph: copy the bytes of one slot to another of equal
-    size.
-    """
+    """Program instruction that copies the bytes of one slot (value storage) to another."""
 
     source: int
     target: int
@@ -93,8 +89,9 @@ class Copy:
 
 @dataclasses.dataclass(frozen=True)
 class Alias:
-    """An instruction of a lowered graph: the target slot now names the source slot's
-    memory.
+    """Program instruction that lets the target slot share the source slot's memory.
+
+    A slot is the number of a run-time value.
     """
 
     source: int
@@ -103,16 +100,16 @@ class Alias:
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """An instruction of a lowered graph: run the body while the predicate slot's byte is not
-    0.
+    """Program instruction that repeats its body while the predicate slot's byte is not 0.
 
     Attributes:
-        predicate: the body aliases it to the next iteration's predicate.
-        carries: (carry, next, spare): the body reads `carry` and writes `next`. After an iteration
-            `carry` names the memory of `next`, and `next` that of `spare` (after the first
-            iteration) or the former memory of `carry` (later). Before the loop, `carry` is an alias
-            of its first value.
-        body: instructions.
+        predicate: slot of the condition; the body aliases it to the next iteration's condition.
+        carries: (carry, next, spare) slots of each loop variable: the body reads `carry` and writes
+            `next`. After an iteration `carry` names the memory of `next`, and `next` that of
+            `spare`
+            (after the first iteration) or the former memory of `carry` (later). Before the loop,
+            `carry` is an alias of the initial value.
+        body: instructions of one iteration.
     """
 
     predicate: int
@@ -122,11 +119,11 @@ class Loop:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """An instruction of a lowered graph: run the one branch that an index slot selects.
+    """Program instruction that runs one of several branches, selected by an index.
 
     Attributes:
-        index: slot of one element of an integer dtype or bool; it is clamped to the branches.
-        dtype: of the index.
+        index: slot of one integer or bool element; it is clamped to the number of branches.
+        dtype: dtype of the index.
         branches: instructions of each branch.
     """
 
@@ -140,12 +137,12 @@ Instruction: TypeAlias = Step | HostStep | Copy | Alias | Loop | Choice
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """All that a backend needs to run a lowered graph as one call.
+    """Everything that a backend needs to run a lowered graph as one native call.
 
     Attributes:
-        instructions: in order.
-        params: slots of the handles that each call receives.
-        constants: handles by slot; numbers where `hosts` has the slot.
+        instructions: the instructions in order.
+        params: slots of the buffer handles that each call receives.
+        constants: buffer handles by slot; Python numbers for the slots in `hosts`.
         hosts: the type of every slot that holds a Python number or a stack. Parameters and results
             of such a type are Python numbers.
         sizes: bytes of every slot.
@@ -153,10 +150,10 @@ class Program:
         shares: slot -> the result in whose memory the slot lives until the result overwrites it.
         arena: bytes of memory that a call needs for everything but its results.
         outputs: slots of the results.
-        single: the call returns one handle rather than a tuple.
+        single: whether the call returns one handle rather than a tuple.
         donations: position of an output -> position of the parameter whose buffer it may take if
             the caller donates it.
-        level: "O1" or "O2": the level asked for; at O1 there is no control flow.
+        level: the jit level asked for, "O1" or "O2"; at O1 there is no control flow.
         updates: position of an output -> position of the parameter of which it is the new value; a
             superset of `donations`. A backend that can use more of these buffers says so with
             `LinkedProgram.donations`.
@@ -178,9 +175,7 @@ class Program:
 
 
 def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
-    """Yield all kernel calls (`Step`) of some instructions, also in loop bodies and
-    branches.
-    """
+    """Yield all kernel and host calls among instructions, also in loops and branches."""
     for each in instructions:
         if isinstance(each, (Step, HostStep)):
             yield each
@@ -192,7 +187,7 @@ def steps_in(instructions: Sequence[Instruction]) -> Iterator[Step | HostStep]:
 
 
 def slots_read(instructions: Sequence[Instruction]) -> list[int]:
-    """Return the slots that instructions of a lowered graph read, with repetitions."""
+    """Return the slots (value numbers) that a program's instructions read, with repetitions."""
     found: list[int] = []
     for each in instructions:
         if isinstance(each, Loop):

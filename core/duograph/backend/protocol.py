@@ -1,11 +1,12 @@
-"""The protocol of a backend: the methods that the core calls, and the data that it exchanges.
+"""The interface that every backend implements: the methods that the core calls, and their data.
 
 A backend subclasses `Backend`. Tier 1 (`devices`, `copy_in`, `copy_out`, `prepare`) is all that
 eager and compiled execution need; tier 2 adds compilation, linking and tuning. This module must not
 import a backend.
 
-A *handle* is an object of the backend's choice. The core stores it, passes it back and never looks
-inside. Device memory lives as long as its handle: the backend frees it with the last reference.
+A *handle* is an object of the backend's choice that owns a device buffer. The core stores it,
+passes it back and never looks inside. The backend frees the memory with the handle's last
+reference.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Call: TypeAlias = PreparedCall | HandleFunction
 
 @dataclasses.dataclass(frozen=True)
 class DeviceInfo:
-    """One device, as `duograph devices` prints it. `memory_bytes` is 0 if unknown."""
+    """Description of one device, for `duograph devices`. `memory_bytes` is 0 if unknown."""
 
     index: int
     name: str
@@ -47,8 +48,7 @@ class DeviceInfo:
 
 @dataclasses.dataclass(frozen=True)
 class BackendSpec:
-    """The name of a backend and how to make it: what a plugin's `duograph_backend` hook
-    returns.
+    """A backend's name and factory, which a plugin's `duograph_backend` hook returns.
 
     Attributes:
         name: the device_target, such as ``"CPU"``.
@@ -56,7 +56,8 @@ class BackendSpec:
             in the plugin module.
         priority: without a device_target, the core uses the available backend of highest priority.
             None: the backend is used only by name.
-        seam_version: the `SEAM_VERSION` that the plugin was written for.
+        seam_version: the version of the backend interface (`SEAM_VERSION`) that the plugin was
+            written for.
         aliases: other spellings of the device_target.
     """
 
@@ -68,7 +69,7 @@ class BackendSpec:
 
 
 class Backend:
-    """Base class of backends: a device type, its memory, its kernels and its compiler.
+    """Base class of backends: a kind of device, its memory, its kernels and its compiler.
 
     A subclass sets `name` and implements `devices`, `copy_in`, `copy_out` and `prepare`. All other
     methods are optional.
@@ -100,24 +101,24 @@ class Backend:
         raise NotImplementedError(f"{type(self).__name__}: has no devices()")
 
     def copy_in(self, array: np.ndarray[Any, Any], device_id: int) -> Handle:
-        """Copy a C-contiguous host array to the device; return the handle."""
+        """Copy a C-contiguous host array to a new device buffer; return its handle."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_in()")
 
     def copy_out(
         self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        """Return the values of a handle as a C-contiguous host array.
+        """Copy the values of a device buffer to a C-contiguous host array.
 
-        The array may share memory with the handle; it must then keep the handle alive.
+        The array may share memory with the buffer; it must then keep the handle alive.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
     def from_host(self, array: np.ndarray[Any, Any], device_id: int) -> Handle | None:
-        """Return a handle that shares a host array's memory and keeps it alive, or None."""
+        """Return a buffer handle that shares a host array's memory and keeps it alive, or None."""
         return None
 
     def exclusive(self, handle: Handle, device_id: int) -> bool:
-        """Return whether only holders of a handle can change the device memory behind it.
+        """Return whether only holders of a buffer handle can change the memory behind it.
 
         Arrays that `copy_out` returned count as holders. Compiled functions cache values computed
         from exclusive handles. Return False if it is not known.
@@ -134,12 +135,13 @@ class Backend:
         attributes: Mapping[str, Any],
         device_id: int,
     ) -> Call | None:
-        """Return an op's prepared call from operand to result handles; None if there is no
-        kernel.
+        """Return a prepared kernel call for an op and operand types, or None if there is no kernel.
 
-        The call allocates its results. It returns one handle, or a tuple if the op has several
-        results. `op.infer_types(types, attributes)` returns the result types. An absent optional
-        operand has None in place of a type and of a handle.
+        The call maps operands' buffer handles to results, which it allocates. It returns one
+        handle, or a
+        tuple if the op has several results. `op.infer_types(types, attributes)` returns the result
+        types.
+        An absent optional operand has None in place of a type and of a handle.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no prepare()")
 
@@ -165,19 +167,19 @@ class Backend:
         return [self.compiles(device_id) or ""] * len(regions)
 
     def costs(self, device_id: int) -> Costs:
-        """Return the costs and limits by which graph passes decide which rewrites pay."""
+        """Return the costs and limits by which graph passes decide which rewrites pay on this
+        device.
+        """
         return DEFAULT_COSTS
 
     def compiler(self, device_id: int) -> str | None:
-        """Describe the kernel compiler with version and flags, for `duograph devices`, or
-        None.
-        """
+        """Return the kernel compiler's name, version and flags, for `duograph devices`, or None."""
         return None
 
     def tune(self, device_id: int) -> Iterator[str]:
         """Measure and store the backend's kernel tuning parameters, for `duograph tune`.
 
-        Yields a line for each measurement and each choice; nothing if there is no choice.
+        Yields a line of text for each measurement and each choice; nothing if there is no choice.
         """
         return iter(())
 
@@ -186,7 +188,7 @@ class Backend:
         return "the backend links no programs"
 
     def link(self, program: Program, device_id: int) -> LinkedProgram | HandleFunction | str:
-        """Return one call for a whole lowered graph, or the reason why there is none.
+        """Make one native call of a whole lowered graph, or return the reason why there is none.
 
         The call takes the parameter handles as a tuple and returns result handles, which outlive
         it; all other values are in an arena that the core has planned (`Program`). A plain function
@@ -204,4 +206,4 @@ class Backend:
         return {}
 
     def empty_cache(self, device_id: int) -> None:
-        """Give cached free device memory back to the system."""
+        """Return cached free device memory to the system."""

@@ -40,7 +40,7 @@ GROUP = "duograph"
 
 @dataclasses.dataclass
 class Entry:
-    """One registered backend: its spec, its package, and the backend object or its problem.
+    """One registered backend: its spec, the package it comes from, and the backend or its problem.
 
     Attributes:
         problem: the reason why it cannot run here.
@@ -57,7 +57,10 @@ class Entry:
 
     @property
     def origin(self) -> str:
-        """The package that registered the backend; slow, since it reads package metadata."""
+        """Name of the package that registered the backend.
+
+        Slow, since it reads package metadata.
+        """
         if isinstance(self.source, str):
             return self.source
         dist = self.source.dist
@@ -81,9 +84,7 @@ _default: Device | None = None
 
 
 def _load() -> pluggy.PluginManager:
-    """Return the plugin manager, after loading every plugin module; errors are stored per
-    plugin.
-    """
+    """Load every plugin module once and return the plugin manager; errors are stored per plugin."""
     global _manager, _loading
     if _manager is not None:
         return _manager
@@ -132,7 +133,11 @@ def _register_module(
 
 
 def _specs(found: Any) -> Sequence[BackendSpec]:
-    """Return the specs of a `duograph_backend` hook as a sequence."""
+    """Return what a plugin's `duograph_backend` hook returned as a sequence of specs.
+
+    Raises:
+        DeviceError: it contains anything but a `BackendSpec`.
+    """
     specs = found if isinstance(found, (list, tuple)) else (found,)
     for spec in specs:
         if not isinstance(spec, BackendSpec):
@@ -163,10 +168,10 @@ def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> None
 
 
 def register(spec: BackendSpec, origin: str = "registered by the program") -> None:
-    """Add a backend by hand, without an installed plugin (tests, notebooks).
+    """Register a backend without an installed plugin, for tests and notebooks.
 
     Raises:
-        DeviceError: the name is taken, or the seam version does not fit.
+        DeviceError: the name is taken, or the version of the backend interface does not fit.
     """
     _load()
     if spec.name in _entries:
@@ -181,7 +186,7 @@ def register(spec: BackendSpec, origin: str = "registered by the program") -> No
 
 
 def unregister(name: str) -> None:
-    """Remove a backend that `register` added."""
+    """Remove a backend that was added by `register`."""
     _entries.pop(name, None)
     _changed()
 
@@ -194,22 +199,18 @@ def _changed() -> None:
 
 
 def entries() -> dict[str, Entry]:
-    """Return the registry entries of all known backends by name, also of those that cannot
-    run.
-    """
+    """Return all registered backends by name, also those that cannot run here."""
     _load()
     return _entries
 
 
 def plugin_hooks() -> Any:
-    """Return the pluggy hook caller, for ops, rules, decompositions and passes of plugins."""
+    """Return the object through which the hooks of all plugins are called."""
     return _load().hook
 
 
 def problem_of(entry: Entry) -> str | None:
-    """Return the reason why a backend cannot run here, or None; make the backend if
-    necessary.
-    """
+    """Return why a backend cannot run here, or None; creates the backend if necessary."""
     if entry.problem is not None:
         return entry.problem
     if entry.backend is None:
@@ -231,7 +232,11 @@ def problem_of(entry: Entry) -> str | None:
 
 
 def canonical(name: str) -> str:
-    """Return the backend's own spelling of a device_target; unknown names raise."""
+    """Return a backend's own spelling of its name (the device_target).
+
+    Raises:
+        DeviceError: no installed backend has this name.
+    """
     _load()
     if name in _entries:
         return name
@@ -256,7 +261,12 @@ def _installed() -> str:
 
 
 def check_target(name: str) -> str:
-    """Return `canonical(name)`, or raise if the backend cannot run here."""
+    """Return the canonical name of a backend.
+
+    Raises:
+        DeviceError: no installed backend has this name.
+        BackendUnavailable: the backend cannot run here.
+    """
     known = canonical(name)
     problem = problem_of(_entries[known])
     if problem is not None:
@@ -268,7 +278,7 @@ def check_target(name: str) -> str:
 
 
 def backend(name: str) -> Backend:
-    """Return the backend of that name, made at first use."""
+    """Return the backend of a given name, created at first use."""
     entry = _entries.get(name)
     if entry is None or entry.backend is None:
         entry = _entries[check_target(name)]
@@ -278,7 +288,7 @@ def backend(name: str) -> Backend:
 
 
 def current_device() -> Device:
-    """Return the device of ops on host data.
+    """Return the device on which ops on host data run.
 
     That is device_target, else DUOGRAPH_DEVICE, else the available backend of highest priority.
     """

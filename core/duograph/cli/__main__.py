@@ -1,4 +1,7 @@
-"""`python -m duograph.cli`, for environments where the `duograph` command is not on the path."""
+"""Entry point of `python -m duograph.cli`, for use where the `duograph` command is not installed.
+
+It calls the same `main` function.
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""`duograph cache`: the size and location of the disk cache of compiled code, and its removal."""
+"""The `duograph cache` command: prints size and path of the disk cache, or deletes its entries.
+
+The disk cache keeps compiled code between processes (`backend.disk_cache`).
+"""
 
 from __future__ import annotations
 

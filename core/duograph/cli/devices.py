@@ -1,4 +1,7 @@
-"""`duograph devices` command: lists every installed backend, or the reason why it cannot run."""
+"""The `duograph devices` command: lists every installed backend, or why it cannot run here.
+
+`cli.main` runs it.
+"""
 
 from __future__ import annotations
 

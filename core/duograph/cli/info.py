@@ -1,4 +1,7 @@
-"""`duograph info`: versions, machine, settings and devices, for bug reports."""
+"""The `duograph info` command: prints versions, machine, settings and devices for bug reports.
+
+`cli.main` runs it.
+"""
 
 from __future__ import annotations
 

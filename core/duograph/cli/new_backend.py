@@ -1,4 +1,4 @@
-"""`duograph new-backend NAME`: creates a package for a new device.
+"""The `duograph new-backend NAME` command: creates a plugin package for a new device.
 
 The package is a copy of `cli/template` under another name; it passes the conformance suite.
 """
@@ -45,8 +45,8 @@ pytest --pyargs duograph.conformance --device Template --quick
 pytest --pyargs duograph.conformance --device Template --conformance-html=template.html
 ```
 
-`duograph_template/__init__.py` has the plugin's hook. `duograph_template/backend.py` has the device: 30 kernels and
-copies to and from the host, which is all that a backend needs.
+`duograph_template/__init__.py` has the plugin's hook. `duograph_template/backend.py` has
+the device: 30 kernels and copies to and from the host, which is all that a backend needs.
 """
 
 

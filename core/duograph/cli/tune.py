@@ -1,4 +1,7 @@
-"""`duograph tune`: devices measure their best settings, such as tile sizes, and store them."""
+"""The `duograph tune` command: measures each device's best settings, such as tile sizes.
+
+The backends store the results and use them from then on.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def tune(name: str | None) -> int:
 
 
 def _chosen(name: str | None) -> list[tuple[str, int]]:
-    """Return the devices that `duograph tune` was asked to tune, as (backend, index)."""
+    """Return the devices that `duograph tune` was asked to tune, as (backend name, index)."""
     if name is not None and ":" in name:
         device = device_of(name)
         return [(device.name, device.index)]

@@ -1,4 +1,4 @@
-"""A stream of random numbers from one position of the global random state.
+"""A stream of random numbers that starts from one position of the global random state.
 
 Each initial value draws from its own stream, so `initializer.py` can create it at any later time.
 A stream must not advance the global state after it is created.

@@ -1,7 +1,8 @@
-"""Initial values of Parameters, computed on the host so that they are the same on every device.
+"""Initializers: fill new Parameters with zeros, random numbers and the like, on the host.
 
-Users and layers call `initializer`. Random values come from the global random state, of which each
-call takes the next position; they must not depend on when the Tensor is filled.
+Users and layers call `initializer`. The values are the same on every device. Random values come
+from the global random state, of which each call takes the next position; they must not depend on
+when the Tensor is filled.
 """
 
 from __future__ import annotations
@@ -54,15 +55,15 @@ class Initializer:
         return f"{type(self).__name__}({shown})"
 
     def _random(self) -> Stream:
-        """Return the random stream that `initializer` set for these initial values, or a new
-        stream.
+        """Return the stream of random numbers for these initial values: the stored one, or a new
+        one.
         """
         stream = self.__dict__.get("stream")
         return Stream() if stream is None else stream
 
 
 class _Bound:
-    """An Initializer with its random stream; a Tensor keeps the pair until its values are needed."""
+    """An Initializer with its stream of random numbers, until a Tensor needs its values."""
 
     def __init__(self, init: Initializer, stream: Stream) -> None:
         self.init = init
@@ -82,7 +83,7 @@ class _Bound:
 
 
 def _named(*names: str) -> Callable[[type[Initializer]], type[Initializer]]:
-    """Register an Initializer class under further names that the function `initializer` accepts."""
+    """Decorator that registers an Initializer class under names that `initializer` accepts."""
 
     def register(cls: type[Initializer]) -> type[Initializer]:
         for name in (*names, cls.__name__):
@@ -142,7 +143,7 @@ def initializer(init: object, shape: object = None, dtype: object = float32) -> 
 
 
 def _fans(shape: Sequence[int]) -> tuple[int, int]:
-    """Return the numbers of inputs and outputs (fans) of a weight of shape (out, in, kernel...)."""
+    """Return (fan in, fan out) of a weight of shape (out, in, kernel...)."""
     if not shape:
         raise ShapeError("initializer: got a 0-d shape; wanted at least one axis for a fan")
     if len(shape) == 1:
@@ -535,7 +536,7 @@ class Dirac(Initializer):
 
 
 def _of_name(init: object, shape: tuple[int, ...]) -> Callable[[Array], object]:
-    """Return the `_Bound` initializer of a name or number given as `Tensor(init=...)`."""
+    """Return the initializer function for the name or number given as ``Tensor(init=...)``."""
     return initializer(init, shape)._init
 
 

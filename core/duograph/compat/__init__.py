@@ -1,4 +1,4 @@
-"""Old import paths and old names of MindSpore, as one table, served lazily.
+"""Old import paths and old names of MindSpore, served from one table.
 
 Scripts for MindSpore 1.x and 2.x use many import paths (`ops.operations`, `common.dtype`,
 `train.serialization`, `ops._grad.grad_base`, ...). `PATHS` lists the modules that serve each of
@@ -95,7 +95,7 @@ def renamed(name: str, where: str, find: Callable[[str], object]) -> object:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Import hook that creates the modules of PATHS that have no file."""
+    """Import hook that creates the modules in PATHS, for which there are no files."""
 
     def __init__(self, package: str) -> None:
         self.package = package

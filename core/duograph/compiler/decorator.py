@@ -112,7 +112,8 @@ def _check_options(
             registry.canonical(backend)
         except DeviceError as error:
             raise ArgumentValueError(
-                f'jit: got backend={backend!r}; wanted "ms_backend", "GE" or a device_target. {error}'
+                f'jit: got backend={backend!r}; wanted "ms_backend", "GE" or a device_target. '
+                f"{error}"
             ) from None
     for name in options:
         if name not in _OPTIONS:

@@ -11,12 +11,12 @@ import collections
 import copy
 import functools
 import sys
-import threading
 import types
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
 
+from .._locks import new_lock
 from ..context import STRICT, settings
 from ..errors import (
     ArgumentValueError,
@@ -49,7 +49,7 @@ CacheInfo = collections.namedtuple("CacheInfo", "hits misses maxsize currsize fa
 _all: weakref.WeakSet[JitFunction] = weakref.WeakSet()
 # What collected functions have counted, so that the sums of `jit_stats` never fall.
 _collected: dict[str, float] = dict.fromkeys(("compiles", "hits", "fallbacks", "seconds"), 0)
-_compiling = threading.RLock()
+_compiling = new_lock()
 _new = object.__new__
 # What the fast route finds for arguments without a program: no settings version is None.
 _NO_CALL: tuple[Value, Value, None] = (None, None, None)
@@ -262,7 +262,7 @@ class JitFunction:
         return self._own, args
 
     def _is_method(self) -> bool:
-        """Return whether the function was defined in a class, so that its first argument is `self`."""
+        """Return whether the function was defined in a class, with `self` as first argument."""
         if self._method is None:
             parts = getattr(self.function, "__qualname__", "").split(".")
             self._method = (

@@ -6,16 +6,19 @@ decides: recompile, warn, raise, or ignore. A guard never compiles anything itse
 
 from __future__ import annotations
 
+import functools
 import inspect
+import operator
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from .. import context
 from ..errors import CaptureError
 from ..frontend.diagnostics import is_internal
-from ..frontend.state.captures import Capture, Captures, same
+from ..frontend.state.captures import Capture, Captures
+from ..frontend.state.journal import MISSING
 from ..frontend.types import Value
 from ..nn.cell import Cell
 from ..parameter import Parameter
@@ -37,7 +40,8 @@ class Guard:
         cells: captures from Cells and Parameters.
         others: all other captures.
         items: (mapping, key, value) of the captures in `others` that are looked up in a dict.
-        rest: the captures in `others` that are not in `items`.
+        lists: (list, check of its items by identity) of the captures in `others` of lists.
+        rest: the captures in `others` that are in neither.
         cells_version: see `RuntimeState`; at the last comparison of `cells`.
         reported: by id of a capture, the changed value that a warning was about.
         empty: there is nothing to check.
@@ -58,10 +62,12 @@ class Guard:
                 elif c.kind == "method":
                     items.append((vars(c.owner), c.name, c.value))
         self.items = items
-        self.rest = [c for c in self.others if c.kind not in ("item", "method")]
+        listed = [c for c in self.others if c.kind == "entries" and type(c.owner) is list]
+        self.lists = [(c.owner, check_of_items(c.value)) for c in listed]
+        self.rest = [c for c in self.others if c.kind not in ("item", "method") and c not in listed]
         self.cells_version = runtime_state.cells_version
         self.reported: dict[int, Value] = {}
-        self.empty = not self.items and not self.rest and not self.cells
+        self.empty = not self.others and not self.cells
 
     def holds(self) -> bool:
         """Return whether captured values let the program run; obey `stale_captures` on a change.
@@ -70,11 +76,14 @@ class Guard:
             CaptureError: something has changed, and the policy is "error".
         """
         for owner, name, value in self.items:
-            if owner.get(name) is not value:
+            if owner.get(name, MISSING) is not value:
+                return self._apply_policy()
+        for items, is_unchanged in self.lists:
+            if not is_unchanged(items):
                 return self._apply_policy()
         for c in self.rest:
             now = c.now()
-            if now is not c.value and not same(c.value, now):
+            if now is not c.value and not c.agrees(now):
                 return self._apply_policy()
         if self.cells and runtime_state.cells_version != self.cells_version:
             return self._apply_policy()
@@ -88,7 +97,7 @@ class Guard:
         changed = []
         for c in (*self.others, *self.cells):
             now = c.now()
-            if not same(c.value, now):
+            if not c.agrees(now):
                 if c.exact:
                     return RECOMPILE
                 changed.append((c, now))
@@ -99,35 +108,53 @@ class Guard:
             self.cells_version = runtime_state.cells_version
             return KEEP
         if policy == "error":
-            c, now = changed[0]
-            raise CaptureError(
-                f"{c.label} was {_shown(c.value)} when the function was compiled and is "
-                f"{_shown(now)} now; compiled "
-                "code keeps the old value. Pass it as an argument, or "
-                "set_context(stale_captures='recompile')"
-            )
+            raise CaptureError(_message(*changed[0]))
         self.cells_version = runtime_state.cells_version
         for c, now in [(c, now) for c, now in changed if not self._was_reported(c, now)]:
             self.reported[id(c)] = now
-            warnings.warn(
-                f"{c.label} was {_shown(c.value)} when the function was compiled and is "
-                f"{_shown(now)} now: compiled "
-                "code keeps the old value. Pass it as an argument, or "
-                "set_context(stale_captures='recompile')",
-                RuntimeWarning,
-                stacklevel=callers_level(),
-            )
+            warnings.warn(_message(c, now), RuntimeWarning, stacklevel=callers_level())
         return KEEP
 
     def _was_reported(self, capture: Capture, now: Value) -> bool:
         """Return whether a warning was already issued for a capture with its present value."""
-        marker = object()
-        seen = self.reported.get(id(capture), marker)
-        return seen is not marker and same(seen, now)
+        return id(capture) in self.reported and capture.agrees(now, self.reported[id(capture)])
 
     def differing(self) -> list[str]:
         """Return the names of captured values that changed since the program was compiled."""
-        return [c.label for c in (*self.others, *self.cells) if not same(c.value, c.now())]
+        return [c.label for c in (*self.others, *self.cells) if not c.agrees(c.now())]
+
+
+# Lists of at most this many items get a check of their own.
+_UNPACKED_ITEMS = 64
+
+
+def check_of_items(items: tuple[Value, ...]) -> Callable[[list[Value]], bool]:
+    """Return a function that tells whether a list holds exactly the objects `items`, in order."""
+    n = len(items)
+    if not items or n > _UNPACKED_ITEMS:
+        return lambda now: len(now) == n and all(map(operator.is_, now, items))
+    return _unpacking_check(n)(*items)
+
+
+@functools.cache
+def _unpacking_check(n: int) -> Callable[..., Callable[[list[Value]], bool]]:
+    """Return a maker of checks for lists of `n` items; unpacking is the fastest way to compare.
+
+    For two items the check is `x0, x1 = items; return x0 is c0 and x1 is c1`.
+    """
+    names = ", ".join(f"x{i}" for i in range(n))
+    tests = " and ".join(f"x{i} is c{i}" for i in range(n))
+    source = (
+        f"def make({', '.join(f'c{i}' for i in range(n))}):\n"
+        f"  def check(items):\n"
+        f"    try: {names}, = items\n"
+        f"    except ValueError: return False\n"
+        f"    return {tests}\n"
+        f"  return check\n"
+    )
+    made: dict[str, Callable[..., Callable[[list[Value]], bool]]] = {}
+    exec(source, made)
+    return made["make"]
 
 
 def callers_level() -> int:
@@ -147,6 +174,16 @@ def _of_class(capture: Capture) -> bool:
         return False
     found = inspect.getattr_static(type(capture.owner), capture.name, None)
     return found is not None and not hasattr(found, "__get__")
+
+
+def _message(capture: Capture, now: Value) -> str:
+    """Return the text of the warning or error about a captured value that has changed."""
+    label, was, now = capture.difference(now)
+    return (
+        f"{label} was {_shown(was)} when the function was compiled and is {_shown(now)} now: "
+        "compiled code keeps the old value. Pass it as an argument, or "
+        "set_context(stale_captures='recompile')"
+    )
 
 
 def _shown(value: Value) -> str:

@@ -97,6 +97,12 @@ class RecordedProgram:
                 values.append(found[i])
             elif t.dtype.kind not in "fciub":
                 values.append(Tensor._make(t, found[i]))
+            elif (source := program.graph.outputs[i]) < len(edges):  # an input is returned as it is
+                edge = edges[source]
+                made = Tensor._make(t.on(program.device, int(edge is not None)), found[i])
+                if edge is not None:
+                    made._edge = edge
+                values.append(made)
             else:
                 made = Tensor._make(t.on(program.device, 1), found[i])
                 made._edge = Output(node, i)
@@ -108,7 +114,7 @@ class RecordedProgram:
         if made is None:
             program = self.program
             graph, level = program.graph, program.level
-            plan = GraphPlan(graph, wanted, program.device, program.name, level)
+            plan = GraphPlan(graph, wanted, program.device, program.name, level, True)
             linearized = plan.full
             watch: Watch | None = None
             if program.dump is not None:

@@ -1,4 +1,4 @@
-"""The conformance suite: run it against any installed backend.
+"""The conformance suite: tests that any installed backend computes what the ops promise.
 
     pytest --pyargs duograph.conformance --device NAME
 

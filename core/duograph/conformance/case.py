@@ -17,8 +17,8 @@ from ..dtype import ALL, DType, bool_, float32, int64
 from ..op import Op
 
 __all__ = [
-    "CUBE", "FOUR", "KINDS", "NUMBER", "ROWS", "Oracle", "Array", "Bad", "Make", "OpCase", "Sample", "Samples",
-    "binary", "by_shape", "of_op", "reduction", "ternary", "unary",
+    "CUBE", "FOUR", "KINDS", "NUMBER", "ROWS", "Oracle", "Array", "Bad", "Make", "OpCase", "Sample",
+    "Samples", "binary", "by_shape", "of_op", "reduction", "ternary", "unary",
 ]  # fmt: skip
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -53,7 +53,7 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class Bad:
-    """Arguments with which a tested op must raise `exception`; `pattern` matches the message."""
+    """Arguments with which a tested op must raise `exception`; `pattern` matches its message."""
 
     args: tuple[Any, ...]
     exception: type[BaseException] | tuple[type[BaseException], ...]
@@ -96,8 +96,8 @@ class Make:
         return np.asarray(self.rng.uniform(low, high, shape)).astype(dtype.np)
 
     def distinct(self, *shape: int, step: float = 0.25, dtype: DType | None = None) -> Array:
-        """Return an array of distinct values, as far as the dtype allows, to test maxima and
-        sorting.
+        """Return an array of distinct values, as far as the dtype allows, to test sorting and
+        maxima.
         """
         dtype = dtype or self.dtype
         size = int(np.prod(shape))
@@ -107,11 +107,11 @@ class Make:
         return ((values - size // 2) * step).astype(dtype.np).reshape(shape)
 
     def index(self, *shape: int, below: int, low: int = 0, dtype: DType = int64) -> Array:
-        """Return an array of random integers from `low` to `below` - 1, to test indexing ops."""
+        """Return an array of random ints from `low` to `below` - 1, for indices in tests."""
         return np.asarray(self.rng.integers(low, below, shape)).astype(dtype.np)
 
     def strided(self, *shape: int, low: float | None = None, high: float | None = None) -> Array:
-        """Return a non-contiguous array: every second element of the last axis, with reversed axes."""
+        """Return a non-contiguous array: every second element, with reversed axes."""
         doubled = (*reversed(shape),) if shape else ()
         if not doubled:
             return self(low=low, high=high)
@@ -130,7 +130,7 @@ class Make:
 
     @property
     def inexact(self) -> bool:
-        """Return whether the dtype of these test arrays is floating or complex (can hold NaN)."""
+        """Whether the dtype of these test arrays is floating or complex (can hold NaN)."""
         return self.dtype.kind in "fc"
 
 
@@ -197,12 +197,12 @@ class OpCase:
 
     @property
     def op(self) -> Op | None:
-        """Return the op behind the case's tested function, or None if it calls several ops."""
+        """The op that this test case is about, or None if its function calls several ops."""
         return of_op(self.function)
 
     @property
     def takes(self) -> tuple[DType, ...]:
-        """Return the dtypes for which the conformance suite tests this op or function."""
+        """The dtypes for which the conformance suite tests this op or function."""
         if self.dtypes is not None:
             return tuple(self.dtypes)
         own = self.op
@@ -215,7 +215,7 @@ class OpCase:
 
     @property
     def differentiable(self) -> bool:
-        """Return whether the conformance suite tests gradients of this op or function."""
+        """Whether the conformance suite tests gradients of this op or function."""
         return self.grad is not False and (self.op is None or self.op.differentiable)
 
     def made(self, dtype: DType) -> list[Sample]:
@@ -224,7 +224,7 @@ class OpCase:
 
 
 def of_op(function: Callable[..., Any]) -> Op | None:
-    """Return the op behind a function of `duograph.ops`, or None."""
+    """Return the op that a function of `duograph.ops` is made of, or None."""
     if isinstance(function, Op):
         return function
     found = getattr(function, "op", None)
@@ -235,7 +235,9 @@ def of_op(function: Callable[..., Any]) -> Op | None:
 
 
 def by_shape(*rows: tuple[Any, ...], **kwargs: Any) -> Samples:
-    """Return a generator of test samples from rows of (kind, shape of operand 1, more arguments)."""
+    """Return a function that yields test samples, from rows (kind, shape of operand 1, other
+    arguments).
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         for kind, shape, *args in rows:
@@ -248,7 +250,8 @@ def by_shape(*rows: tuple[Any, ...], **kwargs: Any) -> Samples:
 
 
 def unary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:
-    """Return a generator of test samples for an elementwise function of one tensor in [low, high].
+    """Return a function that yields test samples for elementwise functions of a tensor in [low,
+    high].
 
     `kwargs` are passed to every call.
     """
@@ -277,7 +280,7 @@ def binary(
     scalar: float | int | None = 2,
     **kwargs: Any,
 ) -> Samples:
-    """Return a generator of test samples for a broadcasting function of two tensors.
+    """Return a function that yields test samples for broadcasting functions of two tensors.
 
     `second` is the range of the second operand, if it differs. `scalar` is a Python number to pass
     on either side; None is for functions that accept only tensors.
@@ -312,7 +315,7 @@ def binary(
 
 
 def ternary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:
-    """Return a generator of test samples for a broadcasting function of three tensors."""
+    """Return a function that yields test samples for broadcasting functions of three tensors."""
 
     def samples(make: Make) -> Iterator[Sample]:
         def x(*shape: int) -> Array:
@@ -343,13 +346,13 @@ def reduction(
     primitive: bool = False,
     **kwargs: Any,
 ) -> Samples:
-    """Return a generator of test samples for a reduction: one, several, negative or empty axes.
+    """Return a function that yields test samples for a reduction, over all kinds of axes.
 
     Args:
         axis, keepdims: names of the arguments (keepdims None: there is no such argument).
-        several: whether a tuple of axes is taken.
+        several: whether a tuple of axes is accepted.
         empty: whether an axis of length 0 may be reduced.
-        distinct: make values all different, where ties are decided by whim.
+        distinct: make values all different, for functions whose result for ties is not defined.
         primitive: axes are tuples of non-negative ints and both arguments are required.
     """
 

@@ -67,14 +67,14 @@ def to_tensor(array: Array, kind: str) -> Tensor:
 
 
 def run(case: OpCase, sample: Sample) -> Any:
-    """Call the function of a conformance test case on the current device and return its result."""
+    """Call the function of a conformance test case on the current device; return its result."""
     args = substitute(sample.args, lambda a: to_tensor(a, sample.kind))
     kwargs = substitute(sample.kwargs, lambda a: to_tensor(a, sample.kind))
     return case.function(*args, **kwargs)
 
 
 def results_of(value: Any) -> list[Array]:
-    """Return the tensors and numbers of a nested test result as a flat list of arrays."""
+    """Return the tensors and numbers in a test's nested result as a flat list of arrays."""
     if isinstance(value, Tensor):
         return [value.asnumpy()]
     if isinstance(value, (list, tuple)):
@@ -89,7 +89,7 @@ DEFERRED = r"index -?\d+ is out of range for axis \d+ of size \d+"
 
 
 def read_failing(results: Any) -> list[Array]:
-    """Read the values of the results of a test call that must fail, to surface late errors.
+    """Read the results of a test call that must fail, since a device may report errors late.
 
     Raises:
         DeferredIndexError: an asynchronous device reported the index only when a value was read.
@@ -103,7 +103,7 @@ def read_failing(results: Any) -> list[Array]:
 
 
 class DeferredIndexError(IndexError):
-    """Error for an index out of range that an asynchronous device reports when a value is read."""
+    """Raised by a test if a device reports an index out of range only when a value is read."""
 
 
 # ---- comparison ---------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class DeferredIndexError(IndexError):
 def difference(
     got: ArrayLike, want: ArrayLike, tolerance: Tolerance, exact_dtype: bool = True
 ) -> str | None:
-    """Describe the first difference of two arrays beyond the tolerance, or return None."""
+    """Describe the first difference of two arrays beyond a tolerance, or return None."""
     got, want = np.asarray(got), np.asarray(want)
     if got.shape != want.shape:
         return f"shapes differ\ncomputed  {got.shape}\nexpected  {want.shape}"
@@ -137,7 +137,7 @@ def difference(
 
 
 def _differing(got: Array, want: Array, tolerance: Tolerance) -> Array:
-    """Return a bool array, true where two arrays differ beyond the tolerance; NaN equals NaN."""
+    """Return where two arrays differ beyond a tolerance, as a bool array; NaN equals NaN."""
     if got.dtype.kind in "biu" and want.dtype.kind in "biu":
         return np.asarray(got != want)
     wide = np.complex128 if "c" in (got.dtype.kind, want.dtype.kind) else np.float64
@@ -161,7 +161,7 @@ def _short(array: Array) -> str:
 
 
 def call_text(case: OpCase, sample: Sample) -> str:
-    """Format a test call as text; arrays appear by dtype and shape, small ones by value."""
+    """Print a test call; arrays appear by dtype and shape, small ones by value."""
     parts = [_value_text(v) for v in sample.args]
     parts += [f"{k}={_value_text(v)}" for k, v in sample.kwargs.items()]
     kind = sample.name or sample.kind
@@ -181,11 +181,11 @@ def _value_text(value: Any) -> str:
 
 
 class Failures(AssertionError):
-    """Error of a conformance test: the failures of all its samples, one paragraph for each sample."""
+    """Raised by a conformance test with the failures of all its samples, one paragraph each."""
 
 
 def fail_with(found: Sequence[str]) -> None:
-    """Raise the test error `Failures` if a list of failure texts is not empty."""
+    """Raise `Failures`, which fails a test, unless the list of failure texts is empty."""
     if found:
         raise Failures("\n\n".join(["", *found]))
 

@@ -1,4 +1,4 @@
-"""Comparison of two runs: results bit by bit, printed output word by word.
+"""Compares two runs of a program: results bit by bit, printed output word by word.
 
 `program_runs` and `parity` use it. Values are first converted by `snapshot`, so that later writes
 do not change them.
@@ -20,7 +20,10 @@ _LOCATION = re.compile(r"\n  [^\n]+:\d+( in |$)", re.MULTILINE)
 
 
 def snapshot(value: Any) -> Any:
-    """Copy a pytree into arrays and Python objects; Tensors and arrays are labelled."""
+    """Copy a nested value to arrays and Python objects, so that it can be compared later.
+
+    Tensors and arrays become pairs ("Tensor", array) and ("array", array).
+    """
     if isinstance(value, Tensor):
         return ("Tensor", value.asnumpy().copy())
     if isinstance(value, np.ndarray):
@@ -39,7 +42,7 @@ _WORD = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\binf\b|\bnan\b)|\w+", re.I
 
 
 def printed_words(text: str) -> list[str]:
-    """Split a program's printed output into words and numbers, to compare it without line breaks."""
+    """Split printed output into words and numbers, to compare it without line breaks."""
     text = _WRAPPED.sub(r"\1", text)
     return [{"True": "1", "False": "0"}.get(w, w) for w in _WORD.findall(text)]
 
@@ -129,4 +132,7 @@ def _array_difference(
     if same.all():
         return None
     at = tuple(int(i) for i in np.argwhere(~same)[0]) if a.shape else ()
-    return f"{where}: {int((~same).sum())} of {a.size} differ, first at {list(at)}: {a[at]!r} and {b[at]!r}"
+    return (
+        f"{where}: {int((~same).sum())} of {a.size} differ, first at {list(at)}: {a[at]!r} "
+        f"and {b[at]!r}"
+    )

@@ -1,4 +1,4 @@
-"""Gradients of a conformance test sample, computed by the device and by finite differences."""
+"""Computes the gradients of a conformance test sample, on the device and by finite differences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Problem:
 
     Attributes:
         inputs: the arrays to differentiate.
-        seeds: a cotangent for each floating result, created when its shape is known.
+        seeds: a cotangent (gradient to start from) for each floating result, created when its shape
+            is known.
         second_seeds: a cotangent for each first gradient, for second derivatives.
     """
 
@@ -42,8 +43,9 @@ class Problem:
         self.second_seeds: list[Array] | None = None
 
     def function(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Call the tested function with `tensors` as the differentiated arrays; return floating
-        results.
+        """Call the tested function on `tensors` in place of the differentiated arrays.
+
+        Returns its floating results.
         """
         replaced = dict(zip(self.positions, tensors, strict=True))
         count = iter(range(1_000_000))
@@ -99,14 +101,14 @@ class Problem:
         return [t.asnumpy() for t in (found if isinstance(found, tuple) else (found,))]
 
     def weights(self) -> list[Array]:
-        """Return the cotangents: the weights of test results in the sum that is differentiated."""
+        """Return the weights of the tested function's results in the sum that is differentiated."""
         found = self._seeds_for(self.inputs) if self.order == 1 else self.second_seeds
         assert found is not None
         return found
 
 
 def _tensors(value: Any) -> list[Tensor]:
-    """Return the Tensors of nested lists and tuples as a flat list; jit can compile this."""
+    """Return the Tensors of nested lists and tuples as a flat list; jit can compile it."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, (list, tuple)):
@@ -120,7 +122,7 @@ def _dot(a: Sequence[Array], b: Sequence[Array]) -> float:
 
 
 def against_differences(problem: Problem, gradients: Sequence[Array]) -> str | None:
-    """Describe where a sample's gradients disagree with central differences, or return None.
+    """Describe where a sample's gradients disagree with finite differences, or return None.
 
     Two random directions are compared first. If one disagrees, every element is compared, so that
     the message can name the first.
@@ -149,7 +151,7 @@ def against_differences(problem: Problem, gradients: Sequence[Array]) -> str | N
 def _first_element(
     problem: Problem, gradients: Sequence[Array], derivative: Callable[[Sequence[Array]], float]
 ) -> str | None:
-    """Describe the first element whose gradient disagrees with finite differences, or return None."""
+    """Describe the first element whose gradient disagrees with finite differences, or None."""
     for k, array in enumerate(problem.inputs):
         if array.size > 200:
             continue

@@ -1,4 +1,4 @@
-"""The oracle: the backend that computes the expected results of the suite.
+"""The oracle: a NumPy backend that computes the expected results of the conformance suite.
 
 It runs primitives by their `reference` rules in NumPy and composites by their bodies. Since it is a
 backend, public functions, gradients and training steps run on it as on a device. Its handles are
@@ -26,7 +26,10 @@ NAME = "Oracle"
 
 
 class Oracle(Backend):
-    """Backend that runs NumPy reference rules; `seen` collects the dtypes of operands and results."""
+    """Backend that runs ops by their NumPy reference rules, for expected results of tests.
+
+    `seen` collects the dtypes of operands and results.
+    """
 
     name = NAME
 
@@ -72,7 +75,11 @@ class Oracle(Backend):
 
 
 def _as_inferred(op: Op, value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
-    """Cast a NumPy reference result to the dtype that `infer` states; raise if the shape differs."""
+    """Cast the result of a NumPy reference rule to the dtype that the op's type rule states.
+
+    Raises:
+        AssertionError: the result has another shape, or is floating where it should be an integer.
+    """
     array = np.asarray(value)
     if array.shape != type_.shape:
         raise AssertionError(
@@ -106,7 +113,10 @@ def on_device(name: str, index: int = 0) -> Iterator[None]:
 
 @contextmanager
 def on_oracle() -> Iterator[set[DType]]:
-    """Run ops on the NumPy reference backend inside a `with` block; yield the set of dtypes seen."""
+    """Run ops on the NumPy reference backend inside a `with` block.
+
+    Yield the set of dtypes seen.
+    """
     install()
     backend = registry.backend(NAME)
     assert isinstance(backend, Oracle)

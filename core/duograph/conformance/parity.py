@@ -1,4 +1,4 @@
-"""`check_parity`, which compares a function compiled and line by line.
+"""`check_parity`, which checks that a compiled function computes what line-by-line execution does.
 
 Users call it to find the first op whose value differs. It runs the function several times and
 restores every tensor, number and random state that the compiled program reads or writes.
@@ -112,7 +112,7 @@ def check_parity(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Parity:
 
 @dataclasses.dataclass
 class _Outcome:
-    """Snapshot of one run of a function: result, error, printed words, arguments and state."""
+    """What one run of a function did: result, error, prints, arguments and state."""
 
     result: Any
     error: BaseException | None
@@ -123,7 +123,7 @@ class _Outcome:
 
 @dataclasses.dataclass
 class _Value:
-    """The result tensors of one op in a compared run, with the user's source line."""
+    """The result tensors of one op during a compared run, with the user's source line."""
 
     op: str
     file: str
@@ -133,7 +133,7 @@ class _Value:
 
 
 class _Runs:
-    """A function under comparison with its arguments; methods run it eagerly or compiled."""
+    """Runs a function under comparison, eagerly or compiled, and restores the state before it."""
 
     def __init__(
         self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -174,7 +174,9 @@ class _Runs:
         return slots
 
     def _restore(self) -> None:
-        """Restore the tensors, captured objects and random state from before a compared run."""
+        """Restore tensors, captured objects and random state to what they were before the first
+        run.
+        """
         for tensor, type_, buffer in self.tensors:
             tensor._type, tensor._buf = type_, buffer
         runtime_state.bindings_version = object()
@@ -188,7 +190,7 @@ class _Runs:
         set_rng_state(self.random)
 
     def _outcome(self, call: Callable[[Any, Any], Any]) -> _Outcome:
-        """Run `call` on copies of the compared function's arguments and return its `_Outcome`."""
+        """Run `call` on copies of the compared function's arguments; return what it did."""
         self._restore()
         args, kwargs = _copied(self.args), _copied(self.kwargs)
         out = io.StringIO()
@@ -214,12 +216,12 @@ class _Runs:
         return found
 
     def eager(self) -> _Outcome:
-        """Run the compared function line by line, without compilation, and return its outcome."""
+        """Run the compared function line by line, without compilation; return what it did."""
         with _line_by_line():
             return self._outcome(lambda args, kwargs: self.fn(*args, **kwargs))
 
     def compiled(self) -> _Outcome:
-        """Run the compared function compiled, as `jit` does, and return the outcome."""
+        """Run the compared function compiled, as `jit` does; return what it did."""
 
         def call(args: Any, kwargs: Any) -> Any:
             slots = self._slots(args, kwargs)
@@ -230,7 +232,10 @@ class _Runs:
     # ---- location of a difference ---------------------------------------------------------------
 
     def located(self, text: str) -> Parity:
-        """Compare an eager run with an interpreted graph; report the first op that differs."""
+        """Run the function line by line and its graph op by op.
+
+        Report the first op that differs.
+        """
         eager: list[_Value] = []
         with _line_by_line(), _recording(eager):
             self._outcome(lambda args, kwargs: self.fn(*args, **kwargs))
@@ -242,7 +247,8 @@ class _Runs:
                 False,
                 False,
                 text,
-                details="  Every op gives the same value in both when it is run alone: what differs is which value is "
+                details="  Every op gives the same value in both when it is run alone: what "
+                "differs is which value is "
                 "returned or written, or what the optimised program makes of several ops",
             )
         value, other = found
@@ -255,7 +261,7 @@ class _Runs:
         return Parity(False, False, text, value.op, f"{value.file}:{value.line}", "\n".join(lines))
 
     def _interpreted(self, args: Any, kwargs: Any, log: list[_Value]) -> Any:
-        """Interpret the compiled graph node by node and log the value of each node."""
+        """Run the compiled graph node by node and log the value of each node."""
         slots = self._slots(args, kwargs)
         program = self.program
         values: list[Any] = []
@@ -283,7 +289,7 @@ def _read(kind: str, owner: Any, name: Any) -> Any:
 
 @contextlib.contextmanager
 def _line_by_line() -> Iterator[None]:
-    """Disable compilation inside a `with` block."""
+    """Context manager in which functions decorated with `jit` run without compilation."""
     before = {k: context.get_context(k) for k in ("mode", "jit")}
     context.set_context(mode=context.PYNATIVE_MODE, jit=False)
     try:
@@ -293,7 +299,7 @@ def _line_by_line() -> Iterator[None]:
 
 
 class _Recorder:
-    """Eager op executor that also logs each computed value, to find where two runs first differ."""
+    """Receiver of op calls that runs each eagerly and logs its results."""
 
     staged = False
 
@@ -301,7 +307,7 @@ class _Recorder:
         self.log = log
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        """Run an op eagerly and append its result tensors to the log."""
+        """Run an op eagerly and append its results to the log."""
         thread_state.builder = None
         try:
             out = runtime_state.eager_builder.apply(op, operands, attributes)
@@ -329,7 +335,7 @@ def _recording(log: list[_Value]) -> Iterator[None]:
 
 
 def _users_line() -> Span | None:
-    """Return the source span of the innermost stack frame outside the duograph package, or None."""
+    """Return the source location of the innermost stack frame outside this package, or None."""
     frame: Any = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -360,11 +366,10 @@ def _lines_of(graph: Graph) -> set[tuple[str, int]]:
 def _first_difference(
     eager: list[_Value], nodes: list[_Value], lines: set[tuple[str, int]]
 ) -> tuple[_Value, _Value | None] | None:
-    """Return the first eager value that no graph node of its source line equals, and the node to
-    blame.
+    """Return the first value of the eager run that no graph node computes, and a node to blame.
 
-    The values of a line are matched in order. A node without a counterpart (a cast, a part of a
-    composite) is skipped.
+    A value is compared with the nodes of its source line, in order. A node without a counterpart (a
+    cast, a part of a composite) is skipped.
     """
     waiting: dict[tuple[str, int], list[_Value]] = {}
     for node in nodes:
@@ -389,7 +394,7 @@ def _same_tensors(a: list[Tensor], b: list[Tensor]) -> bool:
 
 
 def _copied(value: Any) -> Any:
-    """Copy containers and Tensors of a pytree of arguments; Parameters are shared."""
+    """Copy the containers and Tensors of nested arguments; Parameters are not copied."""
     if isinstance(value, Parameter):
         return value
     if isinstance(value, Tensor):
@@ -447,7 +452,7 @@ def _difference(a: _Outcome, b: _Outcome) -> str | None:
 
 
 def _near(a: _Outcome, b: _Outcome) -> bool:
-    """Return whether outcomes of two runs differ only in floating numbers, within a tolerance."""
+    """Return whether what two runs did differs only in floating numbers, within a tolerance."""
     if a.error is not None or b.error is not None or not same_words(a.printed, b.printed):
         return False
     return _close((a.result, a.arguments, a.state), (b.result, b.arguments, b.state))

@@ -1,4 +1,4 @@
-"""The pytest plugin of the conformance suite: options, parametrization, gap lists and report.
+"""The pytest plugin of the conformance suite: its options, parameters, known gaps and report.
 
 `duograph_pytest` loads it, and only in runs that collect the suite. Its hooks must leave tests of
 other projects alone.
@@ -28,7 +28,7 @@ SESSION = pytest.StashKey["Session"]()
 
 
 class ConformanceWarning(UserWarning):
-    """Warning: a name in a device's list of known gaps matches no conformance test."""
+    """Warns that a name in a device's list of known gaps matches no conformance test."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -76,7 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _option(config: pytest.Config, name: str) -> Any:
-    """Return the value of a pytest option of the conformance suite, or None if it is not defined."""
+    """Return the value of an option of the conformance suite; None if it is not defined."""
     return config.getoption(name, None) if config.stash.get(HAS_OPTIONS, False) else None
 
 
@@ -118,7 +118,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def address(item: pytest.Item) -> str:
-    """Return a test's name in the lists of known gaps, such as ``forward/exp/float16``."""
+    """Return a test's name as the lists of known gaps write it, such as ``forward/exp/float16``."""
     own = getattr(item, "originalname", item.name)
     parts = [getattr(v, "name", str(v)) for v in _parameters(item).values()]
     return "/".join([own.removeprefix("test_"), *parts])
@@ -169,14 +169,14 @@ def _matching(gaps: Mapping[str, str], name: str) -> str | None:
 
 @pytest.fixture(autouse=True)
 def _on_the_device(request: pytest.FixtureRequest) -> None:
-    """Make the device under test the device_target of every test of the suite."""
+    """Fixture that makes the device under test the current one for every test of the suite."""
     if _is_ours(getattr(request.node, "module", None)):
         session_of(request.config).begin()
 
 
 @pytest.fixture
 def session(request: pytest.FixtureRequest) -> Session:
-    """Return the conformance Session, which holds the device under test and the run's options."""
+    """Fixture with the conformance Session: the device under test and the run's options."""
     return session_of(request.config)
 
 
@@ -213,9 +213,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 class _Collector:
-    """pytest plugin that stores each conformance test result in the Session, also from xdist
-    workers.
-    """
+    """pytest plugin that stores each conformance test's result, also those of parallel workers."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config

@@ -1,4 +1,4 @@
-"""Runs one program eagerly and compiled, and compares everything that a user can observe.
+"""Runs one test program eagerly and compiled, and compares everything that a user can observe.
 
 `test_fuzz` and the tests of jit use it. A program is source code that defines ``f`` and decorates
 functions to compile with ``@jit``; in the eager run ``jit`` returns the function itself. ``WATCH``
@@ -76,7 +76,7 @@ class Program:
 
 @dataclasses.dataclass
 class Observation:
-    """The observable effects of one call of a test program: result, error, prints, state.
+    """What one call of a test program did: result, error, printed output and state afterwards.
 
     Attributes:
         label: names the call.
@@ -94,12 +94,15 @@ class Observation:
 
 
 def eager_jit(function: Any = None, **_: Any) -> Any:
-    """Stand-in for `jit` in eager runs: return the function itself; usable with arguments too."""
+    """Replacement of `jit` in eager runs: returns the function itself; takes jit's arguments."""
     return (lambda f: f) if function is None else function
 
 
 def load(program: Program, mode: str) -> dict[str, Any]:
-    """Execute a test program's source in a new namespace; register the source in `linecache`."""
+    """Execute the source of a test program in a new namespace; return the namespace.
+
+    The source is registered with `linecache`, so that tracebacks can show it.
+    """
     text = textwrap.dedent(program.source)
     file = f"<{program.name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -113,7 +116,10 @@ def load(program: Program, mode: str) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def settings_for(mode: str, level: str | None) -> Iterator[None]:
-    """Set the jit level, and recompilation when a captured variable changes, for a test run."""
+    """Context manager that sets execution mode and jit level for one run of a test program.
+
+    If a captured variable changes, the function is compiled again.
+    """
     before = {k: ms.get_context(k) for k in ("mode", "jit_level", "stale_captures")}
     if mode == "eager":
         ms.set_context(mode=ms.PYNATIVE_MODE)
@@ -137,7 +143,7 @@ def _tensors(inputs: Sequence[Any]) -> list[Any]:
 
 
 def _copied(value: Any) -> Any:
-    """Copy a pytree of test program inputs, with NumPy arrays converted to Tensors."""
+    """Copy the nested inputs of a test program, with NumPy arrays converted to Tensors."""
     if isinstance(value, np.ndarray):
         return Tensor(value.copy())
     if isinstance(value, (list, tuple)):
@@ -148,7 +154,7 @@ def _copied(value: Any) -> Any:
 
 
 def total(value: Any) -> Any:
-    """Return the sum of all floating elements of a pytree, as a 0-d Tensor."""
+    """Return the sum of all floating elements of a nested value, as a 0-d Tensor."""
     found: list[Tensor] = []
     _collect(value, found)
     out: Tensor = found[0].sum() if found else Tensor(0.0, ms.float32)
@@ -197,7 +203,10 @@ def observe(program: Program, mode: str, level: str | None = "O0") -> list[Obser
 
 
 def _gradient(program: Program, space: dict[str, Any], mode: str, where: str) -> Callable[..., Any]:
-    """Define the gradient of `f` in the program's namespace, compiled if `where` is "inside"."""
+    """Return a function that computes the gradient of the program's `f`.
+
+    It is compiled if `where` is "inside".
+    """
     weights = eval(program.weights, space) if program.weights else None
     positions = program.positions or None
     compiled = mode != "eager" and where == "inside"
@@ -224,7 +233,7 @@ def _gradient(program: Program, space: dict[str, Any], mode: str, where: str) ->
 def _called(
     label: str, space: dict[str, Any], function: Callable[..., Any], arguments: list[Any]
 ) -> Observation:
-    """Call a function of a test program and return its observable effects."""
+    """Call a function of a test program; return what the call did."""
     seen = Observation(label)
     out = io.StringIO()
     with contextlib.redirect_stdout(out), np.printoptions(precision=9, floatmode="maxprec"):
@@ -241,7 +250,7 @@ def _called(
 
 
 def is_refused(program: Program, got: Sequence[Observation]) -> bool:
-    """Return whether some call raised an error that the test program declares as `refused`."""
+    """Return whether compiled code refused the program with an error that it allows."""
     return bool(program.refused) and any(
         o.error is not None and re.search(program.refused, str(o.error[2])) for o in got
     )
@@ -275,7 +284,10 @@ def _observation_difference(
         return f"{side} it raises {error[0].__name__}{error[1]!r}, otherwise not\n{error[2]}"
     if a.error is not None:
         if a.error[0].__qualname__ != b.error[0].__qualname__:  # each run defines its classes
-            return f"raises {a.error[0].__name__}: {a.error[2]}\n  and {b.error[0].__name__}: {b.error[2]}"
+            return (
+                f"raises {a.error[0].__name__}: {a.error[2]}\n  and {b.error[0].__name__}: "
+                f"{b.error[2]}"
+            )
         text = difference_of(
             a.error[1],
             without_location(b.error[1]),

@@ -1,6 +1,6 @@
-"""Templates of random programs: the surrounding code, expressions by kind, and conditions.
+"""Templates of random test programs: surrounding code, expressions by kind, and conditions.
 
-`random_expressions` and `random_programs` fill their holes.
+`random_expressions` and `random_programs` fill the holes in them.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ net = Net()
 box = Box()
 FACTOR = 0.5
 count = 0
-WATCH = ("net.w", "net.b", "net.n", "net.last", "net.log", "net.items", "net.table", "box.value", "box.count")
-WATCH += ("count",)
+WATCH = ("net.w", "net.b", "net.n", "net.last", "net.log", "net.items", "net.table")
+WATCH += ("box.value", "box.count", "count")
 """
 
 CELL = """
@@ -245,4 +245,7 @@ ITEMS = {
 }  # fmt: skip
 # The errors with which compiled code may refuse: mutation of an object selected by a tensor.
 # Second order through a loop, twice.
-REFUSED = "to one of several Tensors|got a change of one of two (list|dict)s|used twice inside a higher derivative"
+REFUSED = (
+    "to one of several Tensors|got a change of one of two (list|dict)s|used twice inside "
+    "a higher derivative"
+)

@@ -28,7 +28,7 @@ HOLE = re.compile(r"\{(\w)\}")
 
 
 class Scope:
-    """Names visible in a block of a generated program, with its loop and function result.
+    """What a block of a generated program may use: visible names, its loop, the function's result.
 
     Attributes:
         names: names by kind.
@@ -57,7 +57,7 @@ class Scope:
         self.main = False
 
     def inner(self, **changes: Any) -> Scope:
-        """Copy a Scope of visible names for an inner block, with some attributes changed."""
+        """Return a copy of the visible names for an inner block, with some attributes changed."""
         made = Scope(self.returns)
         made.__dict__.update(self.__dict__)
         made.names = {k: list(v) for k, v in self.names.items()}
@@ -70,7 +70,7 @@ class Scope:
 
 
 class ExpressionWriter:
-    """Draws random Python expressions and collects the lines of a generated program.
+    """Writes random Python expressions, and collects the lines of a generated test program.
 
     Every decision is one call of `choose(n)`, which returns a number below n. The order of the
     calls must not depend on anything else, so that a failing program can be shrunk.
@@ -104,7 +104,7 @@ class ExpressionWriter:
         return f"{prefix}{self.count}"
 
     def expr(self, kind: str, scope: Scope, depth: int = 2) -> str:
-        """Draw a random Python expression of a value kind ("v" vector, "n" number, ...)."""
+        """Return a random Python expression of a given kind, such as "v" for a vector."""
         if kind == "n":
             return self.number(scope)
         if kind == "q":
@@ -139,7 +139,7 @@ class ExpressionWriter:
         return self.fill(self.pick(options), scope, depth - 1)
 
     def special(self, scope: Scope, depth: int) -> str:
-        """Draw a random vector expression with an optional Python feature, or return ""."""
+        """Return a random vector expression that uses a less common Python feature, or ""."""
         choice = self.choose(9)
         if choice == 0 and (self.helpers or scope.functions):
             f = self.pick([*self.helpers, *scope.functions])
@@ -164,7 +164,7 @@ class ExpressionWriter:
         return ""
 
     def fill(self, template: str, scope: Scope, depth: int = 1) -> str:
-        """Replace the holes of a program template by random expressions of the right kinds."""
+        """Return a template of a program with its holes filled by random expressions."""
         text = HOLE.sub(lambda m: self.expr(m[1], scope, depth), template)
         return text.replace("{{", "{").replace("}}", "}")
 

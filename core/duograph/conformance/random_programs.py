@@ -1,4 +1,4 @@
-"""Random programs as source code, for comparing compiled code with line-by-line execution.
+"""Writes random Python programs, for comparing compiled code with line-by-line execution.
 
 `test_fuzz` runs them. They combine what compilers get wrong: nested control flow on tensors and on
 constants; loops that carry tensors and end early; writes to parameters, attributes, globals,
@@ -24,14 +24,12 @@ __all__ = ["programs", "program"]
 
 
 class ProgramWriter(ExpressionWriter):
-    """Writer of random Python statements for programs that compare jit with eager execution."""
+    """Writes the random statements of a test program that runs compiled and eagerly."""
 
     # ---- statements ---------------------------------------------------------------------------
 
     def block(self, scope: Scope) -> bool:
-        """Append one to three random statements to the program; return whether the last leaves the
-        block.
-        """
+        """Write one to three random statements; return whether the last one leaves the block."""
         return any(self.statement(scope) for _ in range(1 + self.choose(3)))
 
     def statement(self, scope: Scope) -> bool:
@@ -81,7 +79,7 @@ class ProgramWriter(ExpressionWriter):
             self.put(scope, f"{name} {operator} ops.tanh({self.expr(kind, scope)})")
 
     def element(self, scope: Scope) -> None:
-        """Write a random assignment to an element or slice of a tensor into the generated program."""
+        """Write a random assignment to an element or a slice of a tensor."""
         name = self.pick(scope.names["v"])
         if self.maybe():
             name = self.bind(scope, "v", f"{name} * 1", "e")
@@ -93,7 +91,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, f"{name}[{self.fill(at, scope, 0)}] {operator} {value}")
 
     def container(self, scope: Scope) -> None:
-        """Append statements to the program that create and use a random list, dict or tuple."""
+        """Write a statement that creates and uses a random list, dict or tuple."""
         name = self.fresh("c")
         k = self.choose(9)
         fill = self.fill
@@ -143,7 +141,7 @@ class ProgramWriter(ExpressionWriter):
             )
 
     def copy_container(self, scope: Scope, name: str) -> None:
-        """Append an assignment of an existing list or dict, or a copy of it, to variable `name`."""
+        """Write an assignment of a list or dict, or of a copy of it, to variable `name`."""
         if scope.lists and (self.maybe() or not scope.dicts):
             old = self.pick(list(scope.lists))
             alike = [o for o, length in scope.lists.items() if length == scope.lists[old]]
@@ -168,7 +166,7 @@ class ProgramWriter(ExpressionWriter):
             scope.dicts.append(name)
 
     def change_container(self, scope: Scope) -> None:
-        """Append a random mutation of a list or dict, whose length never depends on a tensor."""
+        """Write a random change of a list or dict whose length does not depend on a tensor."""
         if not scope.lists and not scope.dicts:
             self.container(scope)
             return
@@ -199,7 +197,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, self.fill(self.pick(options), scope))
 
     def closure(self, scope: Scope) -> None:
-        """Append an inner function that reads and may rebind variables of the outer function."""
+        """Write an inner function that reads, and may rebind, variables of the outer function."""
         self.branched = True
         name = self.fresh("g")
         inner = scope.inner(loop="", returns="{v}", main=False)
@@ -229,7 +227,7 @@ class ProgramWriter(ExpressionWriter):
         scope.functions.append(name)
 
     def own_vectors(self, scope: Scope) -> list[str]:
-        """Return names of vectors of the generated function that inner functions may rebind."""
+        """Return the variables with vectors that inner functions of the program may rebind."""
         return [n for n in scope.names["v"] if scope.main and n not in ("a", "b", "t")]
 
     def write(self, scope: Scope) -> None:
@@ -254,7 +252,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, self.fill(self.pick(options), scope))
 
     def write_item(self, scope: Scope) -> None:
-        """Append an assignment to an item of a list or dict captured from an outer function."""
+        """Write an assignment to an item of a list or dict from outside the function."""
         options = [
             "net.items[{j}] = {v}",
             "net.table['a'] = {v}",
@@ -321,7 +319,10 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, f"raise {self.fill(what, scope)}", 1)
 
     def python_number(self, scope: Scope) -> None:
-        """Append a statement that creates or changes a Python number, maybe read from a tensor."""
+        """Write a statement of the test program that creates or changes a Python number.
+
+        The number may be read from a tensor.
+        """
         ints = [n for n in scope.numbers if n.startswith("n")]
         if ints and self.maybe():
             name = self.pick(ints)
@@ -356,7 +357,7 @@ class ProgramWriter(ExpressionWriter):
         scope.numbers.append(name)
 
     def python_feature(self, scope: Scope) -> None:
-        """Write a random use of another Python feature: try, match, lambda, map, walrus, or
+        """Write a random use of another Python feature: try, match, lambda, map, walrus or
         iteration.
         """
         k = self.choose(9)
@@ -407,7 +408,7 @@ class ProgramWriter(ExpressionWriter):
         scope.names["v"].append(name)
 
     def object(self, scope: Scope) -> None:
-        """Append a statement that creates or mutates an object of the user-defined class `Box`."""
+        """Write a statement that creates or changes an object of the test program's class `Box`."""
         if not scope.objects or self.choose(3) == 0:
             scope.objects.append(self.fresh("o"))
             self.put(scope, f"{scope.objects[-1]} = Box()")
@@ -492,7 +493,7 @@ class ProgramWriter(ExpressionWriter):
         self.loop_else(scope)
 
     def loop_else(self, scope: Scope) -> None:
-        """Append an `else` block to a generated loop, or nothing, at random."""
+        """Write an `else` block after a loop, or nothing, at random."""
         if self.budget > 0 and self.choose(3) == 0:
             self.put(scope, "else:")
             self.block(scope.inner())
@@ -553,7 +554,7 @@ NUMBERS = (0.5, -1.0, 0.75, 0.0, 1.0, -0.25, 0.125, 2.0, -1.5, 0.25, 3.0, -0.5)
 
 
 def program(choose: Callable[[int], int]) -> Program:
-    """Draw a valid program, to be differentiated with respect to its inputs and parameters.
+    """Return a random valid test program, with inputs and parameters to differentiate it by.
 
     Args:
         choose: returns a number below its argument; it makes all decisions.
@@ -573,5 +574,5 @@ def program(choose: Callable[[int], int]) -> Program:
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    """Hypothesis strategy that draws random Python programs for the parity test of jit."""
+    """Hypothesis strategy that draws random Python programs, to compare compiled and eager runs."""
     return program(lambda n: draw(st.integers(0, n - 1)))

@@ -1,6 +1,6 @@
-"""Reports of a conformance run: a matrix in the terminal, a web page, and JSON for comparison.
+"""Reports of a conformance run: a matrix in the terminal, a web page, and a JSON file.
 
-The pytest plugin calls it at the end of a run.
+The pytest plugin calls it at the end of a run. Two JSON files can be compared line by line.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAME = 15
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """Content of a conformance run's reports: results, matrix of checks, conformance levels.
+    """The results of a conformance run, arranged for the reports.
 
     Attributes:
         results: test address -> record, as written by the plugin.
@@ -63,7 +63,7 @@ class Summary:
 
 
 def state_of(record: Mapping[str, Any]) -> str:
-    """Return the state of one conformance test, one of STATES, or "" for a skipped test."""
+    """Return the state of one conformance test for the report; "" for a skipped test."""
     if record["outcome"] == "skipped":
         return ""
     if record["outcome"] == "passed" and record["on_host"]:
@@ -118,7 +118,7 @@ def worst(states: Iterable[str]) -> str:
 
 
 def terminal(summary: Summary, colour: bool) -> list[str]:
-    """Format the matrix of conformance results, three ops per line, and the figures as text lines."""
+    """Print the matrix of a conformance run's results as lines of text, three ops per line."""
 
     def paint(text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if colour and text.strip() else text
@@ -167,7 +167,7 @@ def _level_text(name: str, passed: int, run: int) -> str:
 
 
 def write_json(summary: Summary, path: str) -> None:
-    """Write all conformance results as JSON, sorted by address, so that two files can be compared."""
+    """Write all results of a conformance run as JSON, sorted, so that two files can be compared."""
     content = {
         "format": 1,
         "duograph": __version__,
@@ -187,7 +187,7 @@ def write_json(summary: Summary, path: str) -> None:
 
 
 def write_html(summary: Summary, path: str) -> None:
-    """Write the conformance results as a self-contained web page with one matrix per family."""
+    """Write the results of a conformance run as a web page with a matrix for each family of ops."""
     template = importlib.resources.files(__package__).joinpath("report.html")
     text = template.read_text("utf-8").replace("/*DATA*/null", _safe_json(_page_data(summary)))
     pathlib.Path(path).write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
-"""The class Session, which holds the state of one run of the conformance suite on one device.
+"""The state of one run of the conformance suite on one device.
 
-The pytest plugin creates it. It selects the tests of a device and collects their results.
+The pytest plugin creates a `Session`. It selects the tests of a device and collects their results.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Session:
 
     Attributes:
         unsupported: pattern of test addresses -> reason why the device will never pass them. These
-            tests must raise UnsupportedOpError or DTypeError: a wrong result is never "unsupported".
+            tests must raise UnsupportedOpError or DTypeError; a wrong result is a failure.
         expected: pattern -> reason why they fail for now; a test that passes fails the run.
         measured: figures of the current test, which are reported but not checked: name -> number
             with its unit.
@@ -58,7 +58,7 @@ class Session:
 
     @property
     def title(self) -> str:
-        """Return one line with the tested device and the versions of duograph, Python and NumPy."""
+        """One line with the tested device and the versions of duograph, Python and NumPy."""
         device = next(d for d in self.backend.devices() if d.index == self.device.index)
         return (
             f"{self.name} ({device.description or device.name}), duograph {__version__}, "
@@ -73,9 +73,7 @@ class Session:
         self.measured = {}
 
     def on_host(self) -> int:
-        """Return the number of op calls in this test that ran on the host for lack of a device
-        kernel.
-        """
+        """Return how many op calls of this test ran on the host, as the device has no kernel."""
         return sum(fallback_counts.values()) - self._before
 
     # ---- selection of tests ---------------------------------------------------------------------
@@ -88,7 +86,7 @@ class Session:
         return takes
 
     def gradient_dtypes(self, case: OpCase) -> list[DType]:
-        """Return the floating and complex dtypes in which a conformance test case tests gradients."""
+        """Return the floating and complex dtypes in which a case's gradients are tested."""
         if not case.differentiable:
             return []
         takes = [d for d in case.takes if d in self.dtypes and d.kind in "fc"]
@@ -120,14 +118,14 @@ class Session:
 
 
 def _first(takes: Sequence[DType]) -> list[DType]:
-    """Return a list with the one dtype that a quick run tests: float32 if it is in `takes`."""
+    """Return the one dtype of `takes` that a quick run tests, in a list: float32 if possible."""
     return [float32] if float32 in takes else list(takes[:1])
 
 
 def over(
     which: Callable[[Session], tuple[str, Sequence[Any]]],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a test to run once per parameter tuple that `which(session)` returns."""
+    """Decorator that runs a test once for each parameter tuple from `which(session)`."""
 
     def mark(test: Callable[..., None]) -> Callable[..., None]:
         test.conformance_parameters = which  # type: ignore[attr-defined]

@@ -39,7 +39,7 @@ def test_every_op_has_a_case():
 
 
 def wanted_kinds(op: Op) -> set[str]:
-    """Return the kinds of samples that apply to an op, by its signature."""
+    """Return the kinds of test samples that an op with this signature must have."""
     kinds = {"normal", "error"}
     if op.n_operands == 0:
         return kinds

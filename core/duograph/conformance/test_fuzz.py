@@ -1,6 +1,4 @@
-"""Tests of random programs: straight-line code against the oracle, and functions compiled against
-line-by-line execution.
-"""
+"""Tests of random programs, run compiled and line by line, or on the device and the oracle."""
 
 from __future__ import annotations
 
@@ -62,7 +60,7 @@ SIZE = 8
 
 
 class Program:
-    """A straight-line program of `SIZE` random ops on two inputs."""
+    """A test program without control flow: `SIZE` random ops on two inputs."""
 
     def __init__(self, number: int) -> None:
         rng = np.random.default_rng(number)
@@ -89,7 +87,7 @@ class Program:
         return "\n  ".join(lines)
 
     def results(self, function: Callable[..., Any] | None = None) -> list[Array]:
-        """Return the straight-line program's value and its gradients for both inputs."""
+        """Return the program's value and its gradients with respect to both inputs."""
         value, pull = ms.vjp(function or self, *[ms.Tensor(a) for a in self.inputs])
         found = pull(ms.Tensor(np.ones(value.shape, np.float32)))
         return [value.asnumpy(), *[g.asnumpy() for g in found]]
@@ -111,9 +109,7 @@ def test_fuzz(program):
 
 @over(programs)
 def test_fuzz_compiled(program):
-    """Test that compiled straight-line programs (no code generation) equal eager results to the
-    bit.
-    """
+    """Test that random compiled programs without control flow give the eager results to the bit."""
     ms.set_context(jit_level="O0")
     try:
         compiled = ms.jit(program.__call__)
@@ -130,8 +126,9 @@ def test_fuzz_compiled(program):
 def test_parity(session):
     """Test that random functions have the same effects and gradients compiled and eager.
 
-    I05: Compare eager with compiled on the same device. `--fuzz N` sets the number of programs,
-    `--fuzz-seed` selects others. A failure prints the smallest failing program.
+    `--fuzz N` sets the number of programs, `--fuzz-seed` selects others. A failure prints the
+    smallest
+    failing program.
     """
     count = session.fuzz or (6 if session.quick else 120)
 

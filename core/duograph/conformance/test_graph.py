@@ -1,5 +1,6 @@
-"""Tests of every case compiled without code generation: results, gradients and errors are those of
-line-by-line execution, to the bit.
+"""Tests that each case gives the same results, gradients and errors compiled as line by line.
+
+Functions are compiled without code generation, so results must be equal to the bit.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ GRADIENT_NOT_COMPILED = {
 
 @contextlib.contextmanager
 def _compiling(line_by_line: list[str] | None = None):
-    """Set jit level O0. A fallback to line-by-line execution is an error, or appended to the list."""
+    """Context manager that sets jit level O0 and reports functions that could not be compiled.
+
+    Such a fallback is an error, or is appended to the list if one is given.
+    """
     before = ms.get_context("jit_level")
     ms.set_context(jit_level="O0")
     with warnings.catch_warnings(record=line_by_line is not None) as seen:
@@ -48,7 +52,10 @@ def _compiling(line_by_line: list[str] | None = None):
 
 
 def _compiled(case: OpCase):
-    """Compile the function of a test case with jit; arrays are graph inputs, the rest constants."""
+    """Return the function of a test case compiled with jit.
+
+    Arrays are inputs, the rest constants.
+    """
     function = case.function
 
     def call(args, kwargs):
@@ -58,7 +65,7 @@ def _compiled(case: OpCase):
 
 
 def _made(sample: Sample):
-    """Return a test sample's positional and keyword arguments, with arrays as Tensors."""
+    """Return (args, kwargs) of a test sample, with arrays as Tensors."""
 
     def tensor(array):
         return to_tensor(array, sample.kind)
@@ -68,7 +75,7 @@ def _made(sample: Sample):
 
 @over(Session.compiled)
 def test_graph(case, dtype, session):
-    """Test that compiled results equal eager results on the same device to the bit (I05, level O0)."""
+    """Test that compiled results equal eager results on the same device to the bit, at level O0."""
     found: list[str] = []
     ran = 0
     for sample in case.made(dtype):

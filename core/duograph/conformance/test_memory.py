@@ -18,7 +18,7 @@ def _live() -> int:
 
 
 def _in_use(session) -> int:
-    """Return the bytes of device memory in use, or 0 if the backend does not count memory."""
+    """Return the bytes of device memory in use; 0 if the backend does not count them."""
     gc.collect()
     ms.synchronize()
     return int(session.backend.memory_stats(session.device.index).get("in_use", 0))

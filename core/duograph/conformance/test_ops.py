@@ -1,4 +1,7 @@
-"""Tests of every case and dtype: results, gradients, second derivatives, errors."""
+"""Tests of every case and dtype: results, gradients, second derivatives, errors.
+
+The expected results are computed by the oracle, in NumPy.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ _WIDEST = (float64, complex128)
 
 
 def _attempt(found: list[str], case: OpCase, sample: Sample, session: Session, function):
-    """Return `function()`; if it raises, append the failure text to `found` and return None.
+    """Return `function()`, a test call; if it raises, append the failure to `found`, return None.
 
     A refusal by the device is raised, unless the call needs a dtype that the device lacks.
     """
@@ -62,10 +65,7 @@ def _expected(case: OpCase, sample: Sample):
 
 @over(Session.forward)
 def test_forward(case, dtype, session, record_property):
-    """Test every op against the NumPy reference, within a published tolerance per dtype.
-
-    A45, H06, I03: over dtypes, shapes and kinds of values.
-    """
+    """Test every op against its NumPy reference, within the tolerance of each dtype."""
     samples = case.made(dtype)
     record_property("kinds", sorted({s.kind for s in samples}))
     found: list[str] = []
@@ -111,10 +111,7 @@ def _gradients(found: list[str], case: OpCase, sample: Sample, order: int, sessi
 
 @over(Session.gradient)
 def test_gradient(case, dtype, session):
-    """Test that gradients equal those of the oracle and, in float64, finite differences.
-
-    I04: per op by finite differences and against the shared rule.
-    """
+    """Test that gradients equal those of the oracle and, in float64, finite differences."""
     _check_gradient(case, dtype, _differentiable(case, dtype), 1, session)
 
 
@@ -201,7 +198,7 @@ def _lacks(case: OpCase, bad: Bad, session: Session) -> bool:
 
 
 def test_composite_rules(session):
-    """Test on the oracle that a composite op's own backward rule equals its body's gradient."""
+    """Test that a composite op's own gradient rule gives the gradient of its body."""
     if session.quick:
         pytest.skip("independent of the device")
     found: list[str] = []

@@ -131,9 +131,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name, capsys):
-    """I06, I07: order of effects and of prints, assignments, and the seeds' examples with their
-    exact output.
-    """
+    """Test that a small program prints exactly what it should, in order."""
     source, wanted = (textwrap.dedent(text).strip() for text in PROGRAMS[name])
     exec(compile(source, name, "exec"), {"ms": ms, "nn": nn, "ops": ops, "np": np})
     assert capsys.readouterr().out.strip() == wanted

@@ -1,5 +1,6 @@
-"""Tests that random numbers are those of Philox 4x32-10 on every device, and that every random op
-advances the stream by one position.
+"""Tests that random numbers are those of Philox 4x32-10 on every device.
+
+Every random op must advance the stream by one position.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def test_known_answers(counter, key, words):
 
 
 def _reference_philox(key: tuple[int, int], counter: tuple[int, int, int, int]) -> list[int]:
-    """Compute ten rounds on Python ints, following the paper (Salmon et al., 2011)."""
+    """Compute the ten rounds of Philox on Python ints, as in the paper (Salmon et al., 2011)."""
     c, k = list(counter), list(key)
     for _ in range(10):
         p0, p1 = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
@@ -87,7 +88,7 @@ def test_the_same_numbers_everywhere(name):
 
 
 def test_every_draw_takes_one_position():
-    """Test that each random draw advances the random stream by one position, whatever its size."""
+    """Test that each random op advances the stream by one position, whatever its result's size."""
     ms.set_seed(9)
     ops.rand(2)
     third_after_small = [ops.rand(2).asnumpy() for _ in range(2)]

@@ -1,8 +1,7 @@
-"""Tests of generated code on backends that compile: elementwise ops, row reductions and gathers
-compute what their kernels compute.
+"""Tests that fused kernels compute what the kernels of single ops compute.
 
-All samples of a case are compiled as one program. Regions of a single op, which are not profitable
-and so never fused otherwise, are compiled here too.
+They run on backends that compile. All samples of a case are compiled as one program. Regions of a
+single op, which are not profitable and so never fused otherwise, are compiled here too.
 """
 
 from __future__ import annotations
@@ -34,14 +33,15 @@ def _refuses(session: Session) -> str | None:
 
 
 def _least_costs(backend: Backend, device_id: int) -> Costs:
-    """Return cost parameters that let every fusable op join a fused kernel."""
+    """Return cost limits with which a fused kernel is made even for one op."""
     return Costs(fusion=FusionLimits(min_ops=1, min_run=1))
 
 
 @over(Session.compiled)
 def test_regions(case, dtype, session, monkeypatch):
-    """Test that generated fused kernels (level O1) agree with op kernels; sums may round
-    differently.
+    """Test that fused kernels (level O1) agree with the kernels of single ops.
+
+    Sums may round differently.
     """
     ops = [op for op in (case.op, *case.covers) if op is not None]
     if not any(op.scalar_rule is not None or op.is_reduction or op.traits.gather for op in ops):

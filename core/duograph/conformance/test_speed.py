@@ -1,4 +1,4 @@
-"""Measurements for the report, without limits: launch time, bandwidth, a matmul."""
+"""Measurements for the conformance report (launch time, bandwidth, a matmul), without limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .plugin import worker_of
 
 
 def _seconds(function: Callable[[], object], calls: int) -> float:
-    """Measure the time in seconds of one call of `function`: the best of five averages."""
+    """Return the seconds that one call of `function` takes: the best of five averages."""
     best = float("inf")
     for _ in range(5):
         ms.synchronize()

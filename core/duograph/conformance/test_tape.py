@@ -1,6 +1,4 @@
-"""Tests of the tape on the device: registered rules, orders of derivative, hooks, values
-overwritten after use, and freed nodes.
-"""
+"""Tests of the tape on the device: gradient rules, orders of derivative, hooks, freed nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ def _same(got, want):
 
 @pytest.fixture
 def mul_rule():
-    """Fixture with the op mul, whose backward rule (bprop) is restored after the test."""
+    """Fixture with the op mul, whose gradient rule is restored after the test."""
     op = OPS["mul"]
     rule = op.bprop_rule
     yield op
@@ -79,7 +77,7 @@ def test_vjp_and_jvp():
 
 
 def test_a_value_overwritten_after_use():
-    """Test that a gradient uses the value at the time of use, although its name is rebound later."""
+    """Test that a gradient uses a value as it was when used, even if overwritten later."""
 
     def f(x):
         y = x * 1

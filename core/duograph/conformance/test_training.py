@@ -14,7 +14,7 @@ STEPS = 12
 
 
 def _digits(seed: int, shape: tuple[int, ...], classes: int):
-    """Return 32 noisy images of one random pattern per class, with labels, for a training test."""
+    """Return 32 noisy images of one random pattern per class, and their labels."""
     rng = np.random.default_rng(seed)
     patterns = rng.normal(size=(classes, *shape))
     labels = rng.integers(0, classes, 32)
@@ -33,7 +33,7 @@ class MLP(nn.Cell):
 
 
 class LeNet(nn.Cell):
-    """LeNet-5 (LeCun et al., 1998) with a third of its channels."""
+    """Small test network: LeNet-5 (LeCun et al., 1998) with a third of its channels."""
 
     def __init__(self):
         super().__init__()
@@ -50,7 +50,7 @@ class LeNet(nn.Cell):
 
 
 class Attention(nn.Cell):
-    """An attention block on short sequences: matmul, softmax, layer normalisation."""
+    """Small test network: an attention block on short sequences."""
 
     def __init__(self):
         super().__init__()
@@ -109,7 +109,7 @@ def test_training(network, optimiser, session):
 
 
 def test_training_by_hand(session):
-    """Test that a hand-written loop of value_and_grad and an optimizer trains as on the oracle."""
+    """Test that a training loop written with value_and_grad gives the losses of the oracle."""
 
     def run() -> list[float]:
         ms.set_seed(5)

@@ -22,7 +22,7 @@ __all__ = ["FORWARD", "GRADIENT_FACTOR", "Tolerance", "forward_tolerance", "grad
 
 @dataclasses.dataclass(frozen=True)
 class Tolerance:
-    """Allowed test error: `|computed - expected| <= absolute + relative * |expected|`."""
+    """The error that a test allows: `|computed - expected| <= absolute + relative * |expected|`."""
 
     relative: float
     absolute: float
@@ -54,14 +54,14 @@ STEP = 1e-6
 
 
 def forward_tolerance(dtype: DType, own: float | None = None) -> Tolerance:
-    """Return the tolerance of an op's result in a dtype; `own` overrides both parts."""
+    """Return the tolerance for an op's results of a dtype; `own` replaces both its parts."""
     if own is not None:
         return Tolerance(own, own)
     return FORWARD.get(dtype, EXACT)
 
 
 def gradient_tolerance(dtype: DType, own: float | None = None) -> Tolerance:
-    """Return the tolerance of a gradient in a dtype; `own` overrides both parts."""
+    """Return the tolerance for gradients of a dtype; `own` replaces both its parts."""
     if own is not None:
         return Tolerance(own, own)
     base = FORWARD.get(dtype, EXACT)

@@ -24,8 +24,9 @@ __all__ = [
 
 @dataclasses.dataclass
 class _Settings:
-    """Dataset settings; `passes` counts passes over datasets that drew random numbers since the
-    seed was set.
+    """Settings of datasets.
+
+    `passes` counts passes over datasets that drew random numbers since the seed was set.
     """
 
     seed: int | None = None

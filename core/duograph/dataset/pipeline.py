@@ -251,7 +251,7 @@ class Dataset:
         return _Zip((self, *others))
 
     def concat(self, datasets: Datasets) -> Dataset:
-        """Return a dataset with the rows of this dataset, followed by the rows of other datasets."""
+        """Return a dataset with the rows of this dataset, then those of other datasets."""
         others = datasets if isinstance(datasets, (tuple, list)) else (datasets,)
         return _Concat((self, *others))
 
@@ -316,7 +316,7 @@ def _names(dataset: Dataset, columns: Columns) -> list[str]:
 
 
 class _Batch(Dataset):
-    """Dataset step that stacks rows into batches; `pad` is the `pad_info` of `padded_batch`."""
+    """Dataset step that stacks rows into batches, padded to one shape if `pad` is set."""
 
     def __init__(
         self,
@@ -375,7 +375,7 @@ class _Batch(Dataset):
             yield self._batched(group, info)
 
     def _batched(self, group: list[Row], info: BatchInfo) -> Row:
-        """Apply `per_batch_map` to the dataset rows of one batch and stack each column."""
+        """Return one batch: apply `per_batch_map` to its rows and stack each column."""
         own = self._parents[0].get_col_names()
         columns: dict[str, Any] = dict(_zip(own, [list(c) for c in _zip(*group)]))
         if self.function is not None:
@@ -390,9 +390,7 @@ class _Batch(Dataset):
         return tuple(self._stacked(c, columns[c]) for c in self._columns)
 
     def _stacked(self, name: str, values: Array | Sequence[object]) -> Array:
-        """Stack the values of a dataset column into one batch array, padded if `pad_info` asks for
-        it.
-        """
+        """Stack the values of a dataset column into one array, padded if `pad_info` asks for it."""
         arrays = list(values) if isinstance(values, np.ndarray) else [as_array(v) for v in values]
         if self.pad is not None and (not self.pad or name in self.pad):
             arrays = padded(arrays, *self.pad.get(name, (None, 0)))
@@ -531,7 +529,10 @@ class _Slice(Dataset):
 
 
 class _Pick(Dataset):
-    """Dataset step that yields its parent's rows with the listed numbers; keeps all rows in memory."""
+    """Dataset step that yields the rows of its parent with the listed numbers.
+
+    It keeps all rows in memory.
+    """
 
     def __init__(self, parent: Dataset, numbers: list[int]) -> None:
         super().__init__(parent.get_col_names(), (parent,))

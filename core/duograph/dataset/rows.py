@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from .pipeline import Dataset
 
 __all__ = [
-    "Array", "BatchInfo", "BatchShapeError", "BatchSize", "Columns", "DatasetError", "Operation", "Row",
-    "RowIterator", "as_array", "in_order", "padded",
+    "Array", "BatchInfo", "BatchShapeError", "BatchSize", "Columns", "DatasetError", "Operation",
+    "Row", "RowIterator", "as_array", "in_order", "padded",
 ]  # fmt: skip
 
 Array: TypeAlias = np.ndarray[Any, Any]

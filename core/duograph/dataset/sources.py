@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import pathlib
-import pickle
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -15,8 +12,9 @@ import numpy as np
 from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError
 from . import samplers
+from ._files import read_cifar, read_idx
 from .pipeline import Dataset
-from .rows import Array, Columns, DatasetError, Row, as_array
+from .rows import Columns, DatasetError, Row, as_array
 from .vision import Decode
 
 SamplerLike: TypeAlias = "samplers.Sampler | Iterable[int] | None"
@@ -289,25 +287,6 @@ def _folder(owner: str, path: str | os.PathLike[str]) -> pathlib.Path:
     return found
 
 
-def _idx(path: pathlib.Path) -> Array:
-    """Read an array in the IDX format of MNIST, plain or gzipped."""
-    opened: Any = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rb") as f:
-        head = f.read(4)
-        if len(head) < 4 or head[:2] != b"\0\0" or head[2] != 8:
-            raise DatasetError(
-                f"MnistDataset: {path} is no IDX file of bytes (it starts with {head!r})"
-            )
-        shape = struct.unpack(f">{head[3]}I", f.read(4 * head[3]))
-        data = np.frombuffer(f.read(), np.uint8)
-    if data.size != np.prod(shape):
-        raise DatasetError(
-            f"MnistDataset: {path} has {data.size} bytes of data; wanted {int(np.prod(shape))} for "
-            f"{shape}"
-        )
-    return data.reshape(shape)
-
-
 class MnistDataset(_Source):
     """Images of handwritten digits from IDX files (`mindspore.dataset.MnistDataset`).
 
@@ -348,11 +327,11 @@ class MnistDataset(_Source):
         images, labels = [], []
         for part in parts:
             pair = []
-            for stem in (f"{part}-images-idx3-ubyte", f"{part}-labels-idx1-ubyte"):
+            for stem, ndim in ((f"{part}-images-idx3-ubyte", 3), (f"{part}-labels-idx1-ubyte", 1)):
                 names = (stem, stem + ".gz", stem.replace("-idx", ".idx"))
                 path = next((folder / n for n in names if (folder / n).is_file()), None)
                 if path is not None:
-                    pair.append(_idx(path))
+                    pair.append(read_idx(path, ndim))
             if len(pair) == 2:
                 if len(pair[0]) != len(pair[1]):
                     raise DatasetError(
@@ -363,6 +342,11 @@ class MnistDataset(_Source):
                 labels.append(pair[1])
         if not images or (usage in ("train", "test") and not images):
             raise DatasetError(f"MnistDataset: {folder} has no files of usage {usage or 'all'!r}")
+        if len({i.shape[1:] for i in images}) > 1:
+            raise DatasetError(
+                f"MnistDataset: {folder} has images of the sizes {[i.shape[1:] for i in images]}; "
+                "wanted one size"
+            )
         self._images = np.concatenate(images)[..., None]
         self._labels = np.concatenate(labels).astype(np.uint32)
         self._set_sampler(sampler, shuffle, num_samples, num_shards, shard_id)
@@ -375,22 +359,6 @@ class MnistDataset(_Source):
 
     def num_classes(self) -> int | None:
         return 10
-
-
-class _NumbersOnly(pickle.Unpickler):
-    """An unpickler for CIFAR's files that admits containers and NumPy arrays only."""
-
-    _allowed = {
-        ("numpy.core.multiarray", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype"),
-        ("numpy._core.multiarray", "_reconstruct"), ("_codecs", "encode"),
-    }  # fmt: skip
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self._allowed:
-            raise DatasetError(
-                f"Cifar10Dataset: the file wants {module}.{name}; only arrays are read"
-            )
-        return super().find_class(module, name)
 
 
 class Cifar10Dataset(_Source):
@@ -408,7 +376,7 @@ class Cifar10Dataset(_Source):
 
     Raises:
         ValueError: the folder does not exist, or another usage.
-        RuntimeError: the folder has no such files.
+        RuntimeError: the folder has no such files, or damaged ones.
     """
 
     def __init__(
@@ -434,7 +402,7 @@ class Cifar10Dataset(_Source):
         stems = {"train": train, "test": ["test_batch"]}.get(usage or "all", [*train, "test_batch"])
         images, labels = [], []
         for stem in stems:
-            found = _cifar(folder, stem)
+            found = read_cifar(folder, stem)
             if found is not None:
                 images.append(found[0])
                 labels.append(found[1])
@@ -454,20 +422,6 @@ class Cifar10Dataset(_Source):
         return 10
 
 
-def _cifar(folder: pathlib.Path, stem: str) -> tuple[Array, Array] | None:
-    """Read the images and labels of one CIFAR file, binary or pickled; return None if missing."""
-    binary = folder / f"{stem}.bin"
-    if binary.is_file():
-        rows = np.fromfile(binary, np.uint8).reshape(-1, 3073)
-        return rows[:, 1:], rows[:, 0]
-    pickled = folder / stem
-    if pickled.is_file():
-        with open(pickled, "rb") as f:
-            found = _NumbersOnly(f, encoding="bytes").load()
-        return np.asarray(found[b"data"]), np.asarray(found[b"labels"])
-    return None
-
-
 class ImageFolderDataset(_Source):
     """Dataset of images in one folder per class (`mindspore.dataset.ImageFolderDataset`).
 
@@ -484,7 +438,7 @@ class ImageFolderDataset(_Source):
 
     Raises:
         ValueError: the folder does not exist.
-        RuntimeError: the folder has no images.
+        RuntimeError: the folder has no images; while reading with `decode`, a file is no image.
     """
 
     def __init__(
@@ -511,7 +465,8 @@ class ImageFolderDataset(_Source):
         self._files = [
             (path, self.class_indexing[c])
             for c in classes if c in self.class_indexing
-            for path in sorted((folder / c).iterdir()) if path.name.lower().endswith(endings)
+            for path in sorted((folder / c).iterdir())
+            if path.name.lower().endswith(endings) and path.is_file()
         ]  # fmt: skip
         if not self._files:
             raise DatasetError(f"ImageFolderDataset: {folder} has no images in folders of classes")
@@ -525,7 +480,10 @@ class ImageFolderDataset(_Source):
         path, label = self._files[index]
         raw = np.fromfile(path, np.uint8)
         if self.decode:
-            raw = Decode()(raw)
+            try:
+                raw = Decode()(raw)
+            except DatasetError as error:
+                raise DatasetError(f"ImageFolderDataset: {path}: {error}") from None
         return raw, np.array(label, np.int32)
 
     def num_classes(self) -> int | None:

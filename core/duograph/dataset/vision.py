@@ -1,5 +1,6 @@
-"""Transforms of images, which are (H, W, C) or (H, W) arrays, for `Dataset.map`
-(`mindspore.dataset.vision`).
+"""Transforms of images for `Dataset.map` (`mindspore.dataset.vision`).
+
+An image is an (H, W, C) or (H, W) array.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike
 from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from . import config
-from .rows import Array
+from .rows import Array, DatasetError
 
 Ints: TypeAlias = "int | Sequence[int]"
 
@@ -453,6 +454,7 @@ class Decode:
 
     Raises:
         TypeError: the input is not a 1-D array of bytes.
+        RuntimeError: the bytes are no image, or a damaged one.
         ImportError: Pillow is not installed.
     """
 
@@ -469,5 +471,11 @@ class Decode:
             raise ArgumentError(
                 f"Decode: got {array.dtype} of shape {array.shape}; wanted the bytes of a file"
             )
-        picture = Image.open(io.BytesIO(array.tobytes())).convert("RGB")
+        try:
+            picture = Image.open(io.BytesIO(array.tobytes())).convert("RGB")
+        except Exception as error:  # noqa: BLE001 (decoders raise whatever a damaged file leads to)
+            raise DatasetError(
+                f"Decode: got {array.size} bytes that are no image ({type(error).__name__}: "
+                f"{error})"
+            ) from None
         return picture if self.to_pil else np.asarray(picture)

@@ -6,6 +6,8 @@ other libraries run as Python only. The module decides by module name and never 
 
 from __future__ import annotations
 
+import dataclasses
+import reprlib
 import sys
 import types
 
@@ -113,12 +115,16 @@ def interpreted(module: object) -> bool:
     return module in _INTERPRETED
 
 
+# Files of functions that have no source of their own, such as the methods of dataclasses.
+_GENERATED_IN = ("<string>", dataclasses.__file__, reprlib.__file__)
+
+
 def user_method(value: Value, name: str) -> types.FunctionType | None:
     """Return a method that the user's class of `value` defines in Python source, else None."""
     kind = type(value)
     if isinstance(value, Tensor) or is_framework(kind.__module__) or is_host(kind.__module__):
         return None
     found = getattr(kind, name, None)
-    if not isinstance(found, types.FunctionType) or found.__code__.co_filename == "<string>":
-        return None  # absent, or generated without source, as by dataclasses
+    if not isinstance(found, types.FunctionType) or found.__code__.co_filename in _GENERATED_IN:
+        return None
     return None if is_framework(found.__module__) or is_host(found.__module__) else found

@@ -1,6 +1,7 @@
-"""Graphs: their nodes and types, text form, verifier and builder, and the ops of control flow.
+"""Graphs (the intermediate representation): nodes, types, printed form, builder and verifier.
 
-The front end and the tape build graphs, `passes` rewrites them, and `runtime` runs them.
+The front end and the tape build graphs, `passes` rewrites them, and `runtime` runs them. The ops of
+control flow are defined here too.
 """
 
 from . import text as text  # installs the printer behind `str(graph)`

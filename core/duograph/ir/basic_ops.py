@@ -1,4 +1,4 @@
-"""The primitives that building a graph itself needs: fills, array constants and casts.
+"""The primitive ops that building a graph itself needs: fill, array constant and cast.
 
 The graph builder inserts them for Python numbers, NumPy arrays and promoted operands. Families of
 `ops` and the derivative engine use them as well. Nothing here may depend on other ops.
@@ -84,6 +84,6 @@ def _(x, out, dout, dtype):
 
 
 def zeros_of(type_: TensorType) -> Tensor:
-    """Return a tensor of zeros of the given tensor type, made by the op `fill`."""
+    """Return a tensor of zeros with the shape and dtype of a tensor type."""
     zero: Any = False if type_.dtype.kind == "b" else 0
     return fill(type_.shape, zero, type_.dtype)

@@ -1,4 +1,4 @@
-"""The graph builder: op calls on graph tensors append typed nodes.
+"""The graph builder: while it is current, op calls append typed nodes to a graph.
 
 The front end evaluates source with it; bodies of composites and gradient rules are traced with it.
 It runs no kernel, and its values have no data.
@@ -43,7 +43,7 @@ class GraphTensor(Tensor):
     numpy = asnumpy
 
     def _rebind(self, other: Tensor) -> None:
-        """Make a graph tensor refer to another graph value, as an in-place write does."""
+        """Make this graph tensor refer to another graph value, as an in-place write does."""
         builder = thread_state.builder or self._builder
         assert isinstance(builder, GraphBuilder)
         value = builder.operand(other, None)
@@ -60,10 +60,11 @@ class GraphTensor(Tensor):
 
 
 class GraphBuilder:
-    """Builds a graph: the thread's op calls append typed nodes while the builder is current.
+    """Builds a graph: op calls of its thread append typed nodes while the builder is current.
 
     Attributes:
-        staged: Python source is being evaluated; eager tensors are then inputs of the graph.
+        staged: whether Python source is being evaluated; eager tensors are then inputs of the
+            graph.
         span: the source location that new nodes get.
     """
 
@@ -79,7 +80,7 @@ class GraphBuilder:
     # ---- values -------------------------------------------------------------------------------
 
     def parameter(self, type_: ValueType) -> Any:
-        """Add a parameter to the graph under construction, before any node; return its value."""
+        """Add a parameter to the graph, before any node is appended; return its symbolic value."""
         assert not self.nodes
         self.n_params += 1
         return self._value(type_)
@@ -89,7 +90,7 @@ class GraphBuilder:
         return self.tensor(len(self.types) - 1)
 
     def tensor(self, id_: int) -> Any:
-        """Return the symbolic tensor or host value for a value id of the graph."""
+        """Return the symbolic tensor or Python value that represents a value id of the graph."""
         type_ = self.types[id_]
         if isinstance(type_, HostType):
             return (GraphScalar if type_ in EXAMPLES else GraphObject)(self, id_, type_)
@@ -115,13 +116,15 @@ class GraphBuilder:
         return self.append(constant, (), {"value": FrozenArray(array)})
 
     def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
-        """Make the graph tensor `target` refer to another value of the graph."""
+        """Make the symbolic tensor `target` refer to another value of the graph."""
         target._type = value._type
         target._id = value._id
         target._builder = value._builder
 
     def host(self, value: object) -> Any:
-        """Return a host value of the graph unchanged, or append a Python object as a constant."""
+        """Return a symbolic Python value unchanged; append any other object to the graph as a
+        constant.
+        """
         if isinstance(value, HostValue):
             if value._builder is not self:
                 raise ArgumentError(
@@ -131,7 +134,8 @@ class GraphBuilder:
         return self.append(host_constant, (), {"value": HostConstant(value)})
 
     def operand(self, value: object, like: DType | None) -> GraphTensor | None:
-        """Convert an op call's operand (tensor, number, array) to a graph value; keep None.
+        """Convert an operand of an op call (tensor, number, array) to a graph value; None stays
+        None.
 
         A Python number takes the dtype `like` if that can hold numbers of its kind.
         """
@@ -164,13 +168,15 @@ class GraphBuilder:
         return self.constant(value)
 
     def value(self, value: object) -> Any:
-        """Return a function's result as a value of the graph, appending constants where needed."""
+        """Convert a result of a traced function to a graph value, as a constant if need be."""
         return self.host(value) if isinstance(value, HostValue) else self.operand(value, None)
 
     # ---- nodes --------------------------------------------------------------------------------
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        """Append an op call with type promotion to the graph; return its result or results."""
+        """Append an op call, with the casts that type promotion requires; return its result or
+        results.
+        """
         first = op.promote_from  # operands before it, such as a condition, lend numbers no dtype
         like = next((x._type.dtype for x in operands[first:] if isinstance(x, Tensor)), None)
         try:
@@ -201,7 +207,7 @@ class GraphBuilder:
         return self.append(op, tuple(values), attributes)
 
     def append(self, op: Op, values: tuple[GraphValue | None, ...], attributes: Attributes) -> Any:
-        """Append an op call on promoted operands to the graph; return its result(s)."""
+        """Append an op call whose operands are promoted already; return its result or results."""
         # ops of graphs alone take host types too
         types: tuple[Any, ...] = tuple([None if v is None else v._type for v in values])
         operands = tuple([None if v is None else v._id for v in values])
@@ -217,7 +223,9 @@ class GraphBuilder:
         return self.tensor(first) if single else tuple([self.tensor(i) for i in ids])
 
     def inline(self, graph: Graph, values: Sequence[GraphValue]) -> list[Any]:
-        """Append the nodes of another graph applied to the given values; return its outputs."""
+        """Append the nodes of another graph with given values as its parameters; return its
+        outputs.
+        """
         number: dict[int | None, int] = dict(enumerate(v._id for v in values))
         types = self.types
         for node in graph.nodes:
@@ -240,7 +248,7 @@ class GraphBuilder:
         return [self.tensor(number[i]) for i in graph.outputs]
 
     def finish(self, result: object) -> Graph:
-        """Return the finished graph, whose outputs are one value or a tuple or list of values."""
+        """Return the finished graph, which returns one value or a tuple or list of values."""
         single = not isinstance(result, (tuple, list))
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         ids = tuple(self.value(x)._id for x in outputs)
@@ -273,7 +281,10 @@ def trace(
     variadic: bool = False,
     attributes: Attributes | None = None,
 ) -> Graph:
-    """Trace a Python function of ops to a graph with one parameter per given operand type."""
+    """Run a Python function on symbolic tensors of given types.
+
+    Returns the graph of its op calls.
+    """
     builder = GraphBuilder()
     values = [None if t is None else builder.parameter(t.plain) for t in types]
     with builder.current():
@@ -282,7 +293,7 @@ def trace(
 
 
 def expand(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
-    """Return the body or decomposition of an op, traced to a graph and cached on the op."""
+    """Return the graph of a composite op's body or decomposition, cached on the op."""
     key = (types, op.key(types, attributes))
     found = op.expanded.get(key)
     if found is None:

@@ -1,4 +1,4 @@
-"""Ops that only graphs have: control flow, calls, residual stacks, host values and host calls.
+"""Ops that exist only in graphs: control flow, calls, stacks of saved values, Python values.
 
 Their operands may be tensors or host values (`HostType`): Python numbers, other Python objects, and
 stacks. Sub-graphs are attributes and closed: the node passes every value that a branch or loop body
@@ -59,7 +59,7 @@ def _check_parameters(what: str, graph: Graph, types: Sequence[ValueType]) -> No
 
 @op(composite=False, graph_only=True)
 def switch(operands: Sequence[Tensor], branches: Sequence[Graph]):
-    """Op that runs one of several branch graphs: operands are (index, *xs), branches take xs.
+    """Graph op that runs one of several branches. Operands: (index, *xs); a branch takes xs.
 
     The index is a 0-d bool or integer tensor, or a host bool or int; False is branch 0. All
     branches return values of the same types.
@@ -85,10 +85,13 @@ def _(types, branches):
 
 @op(composite=False, graph_only=True)
 def while_loop(operands: Sequence[Tensor], body: Graph, n_carry: int):
-    """Op that runs a body graph while a predicate holds: (predicate, *carries, *invariants).
+    """Graph op that repeats a body while a predicate holds.
 
-    The body takes (*carries, *invariants) and returns (predicate, *carries). The results are the
-    carries of the last iteration.
+    Operands: (predicate, *carries, *invariants), where carries are the loop variables. The body
+    takes
+    (*carries, *invariants) and returns (predicate, *carries). The results are the carries of the
+    last
+    iteration.
     """
 
 
@@ -109,7 +112,7 @@ def _(types, body, n_carry):
 
 @op(composite=False, graph_only=True)
 def call(operands: Sequence[Tensor], target: NamedGraph):
-    """Op that calls a graph by name (`NamedGraph`), which allows recursive programs."""
+    """Graph op that calls a graph by name (`NamedGraph`), which allows recursion."""
 
 
 @call.infer
@@ -121,7 +124,7 @@ def _(types, target: NamedGraph):
 
 @op(composite=False, graph_only=True)
 def custom_call(operands: Sequence[Tensor], graph: Graph, backward: Graph, n_args: int):
-    """Op that runs a graph whose derivative is a user-written backward graph.
+    """Graph op that runs a graph whose gradient is another graph, written by the user.
 
     `graph` takes the operands; `backward` takes (*operands, *results, *cotangents) and returns the
     cotangents of the first `n_args` operands. The other operands are captured values.
@@ -145,7 +148,7 @@ SUBGRAPH_OPS = frozenset({switch, while_loop, call, custom_call})
 
 
 def is_single_op(graph: Graph) -> bool:
-    """Return whether a graph has at most one node, and none with executed sub-graphs."""
+    """Return whether a graph has at most one node, and that node no sub-graphs."""
     nodes = graph.nodes
     return not nodes or (len(nodes) == 1 and nodes[0].op not in SUBGRAPH_OPS)
 
@@ -155,7 +158,10 @@ def is_single_op(graph: Graph) -> bool:
 
 @op(composite=False, graph_only=True, differentiable=False)
 def region(operands: Sequence[Tensor], body: Graph):
-    """Op that computes its `body` graph by one generated kernel; the fusion pass inserts it."""
+    """Graph op that computes its `body` graph by one generated kernel.
+
+    The fusion pass inserts it.
+    """
 
 
 @region.infer
@@ -169,7 +175,7 @@ def _(types, body):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_new():
-    """Op that returns an empty stack of residual frames."""
+    """Graph op that returns an empty stack, on which loops save values for their gradient."""
 
 
 @stack_new.infer
@@ -179,7 +185,7 @@ def _():
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_push(operands: Sequence[Tensor]):
-    """Op that returns a stack with one more frame: operands are (stack, *values).
+    """Graph op that returns a stack with one more entry. Operands: (stack, *values).
 
     The operand stack does not change.
     """
@@ -194,7 +200,7 @@ def _(types):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_pop(operands: Sequence[Tensor], types: Sequence[ValueType]):
-    """Op that pops a residual stack's last frame: returns (stack, frames left?, *values).
+    """Graph op that pops a stack's last entry: returns (stack, whether entries remain, *values).
 
     The operand is (stack,); `types` are the types of the values. Popping an empty stack is a bug.
     """
@@ -209,7 +215,7 @@ def _(operands, types):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def stack_holds(operands: Sequence[Tensor]):
-    """Op that returns as a host bool whether a stack of residual frames is not empty."""
+    """Graph op that returns, as a Python bool, whether a stack of saved values has entries."""
 
 
 @stack_holds.infer
@@ -270,7 +276,7 @@ _RANK = {BOOL: 0, INT: 1, FLOAT: 2}
 def scalar_type(function: str, types: Sequence[HostType]) -> HostType:
     """Return the result type (bool, int or float) of a function of Python numbers.
 
-    `int ** int` is an int here. Python returns a float for a negative exponent; the executor
+    `int ** int` is an int in graphs. Python returns a float for a negative exponent; the executor
     raises instead.
     """
     found = _ALWAYS.get(function)
@@ -286,7 +292,7 @@ def scalar_type(function: str, types: Sequence[HostType]) -> HostType:
 
 @op(composite=False, graph_only=True)
 def scalar(operands: Sequence[Tensor], function: str):
-    """Op that applies a function of `SCALAR_FUNCTIONS`, such as add, to Python numbers."""
+    """Graph op that applies a function of `SCALAR_FUNCTIONS`, such as add, to Python numbers."""
 
 
 @scalar.infer
@@ -298,7 +304,7 @@ def _(types, function):
 
 
 class HostConstant:
-    """A Python object wrapped as a hashable attribute of a graph node.
+    """A Python object as a hashable attribute of a graph node.
 
     Two are equal if they hold equal numbers or strings of one class, or the same object.
     """
@@ -324,7 +330,7 @@ class HostConstant:
 
 @op(composite=False, graph_only=True, differentiable=False)
 def host_constant(value: HostConstant):
-    """Op whose result is a Python object that was known when the graph was built."""
+    """Graph op whose result is a Python object that was known when the graph was built."""
 
 
 @host_constant.infer
@@ -335,7 +341,7 @@ def _(value):
 
 @op(composite=False, graph_only=True, differentiable=False)
 def to_host(operands: Sequence[Tensor], kind: HostType):
-    """Op that reads the only element of a tensor as a Python number; waits for the device."""
+    """Graph op that reads the only element of a tensor as a Python number; waits for the device."""
 
 
 @to_host.infer
@@ -348,7 +354,7 @@ def _(types, kind):
 
 @op(composite=False, graph_only=True)
 def to_tensor(operands: Sequence[Tensor], dtype: DType):
-    """Op that converts a Python number to a 0-d tensor; ints wrap to the dtype's range."""
+    """Graph op that converts a Python number to a 0-d tensor; ints wrap to the dtype's range."""
 
 
 @to_tensor.infer
@@ -362,7 +368,7 @@ def _(types, dtype):
 
 
 class HostCall:
-    """A Python function as a node attribute, compared by identity and printed by name."""
+    """A Python function as an attribute of a graph node, compared by identity, printed by name."""
 
     __slots__ = ("function", "name")
 
@@ -376,10 +382,11 @@ class HostCall:
 
 @op(composite=False, graph_only=True, effects=[IO()])
 def host_call(operands: Sequence[Tensor], run: HostCall, types: Sequence[ValueType]):
-    """Op by which a graph calls a Python function; such calls keep their program order.
+    """Graph op that calls a Python function; such calls keep their program order.
 
-    It receives an eager Tensor for each tensor operand and the object for each host value. It must
-    return a tuple with an eager Tensor, or a host object, for each entry of `types`.
+    The function receives an eager Tensor for each tensor operand and the object for each host
+    value.
+    It must return a tuple with an eager Tensor, or a host object, for each entry of `types`.
     """
 
 
@@ -390,9 +397,9 @@ def _(operands, run, types):
 
 @op(composite=False, graph_only=True, effects=[Random()], differentiable=False)
 def random_state(take: HostCall):
-    """Op that advances the random generator and returns a uint32 (4,) state for a random op.
+    """Graph op that advances the random generator and returns its state, a uint32 (4,) tensor.
 
-    `take.function()` does both, and returns the state as an array.
+    `take.function()` does both; it returns the state as an array.
     """
 
 

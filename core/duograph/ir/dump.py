@@ -20,7 +20,7 @@ __all__ = ["Dump", "dump_of", "to_dot"]
 
 
 class Dump:
-    """Writer of the graph files of one compilation to a folder.
+    """Writer of the graphs of one compilation to numbered files in a folder.
 
     Attributes:
         level: 1 writes the graph as evaluated and as run, 2 also after every pass, 3 also
@@ -33,7 +33,7 @@ class Dump:
         self.count = 0
 
     def watch(self, form: str = "") -> Callable[[str, Graph], None]:
-        """Return a callback that writes each graph it receives to a numbered dump file.
+        """Return a callback of (name, graph) that writes each graph to a numbered file.
 
         `form` names a form of the function, such as its backward, in file names.
         """
@@ -56,7 +56,7 @@ class Dump:
 
 
 def dump_of(name: str) -> Dump | None:
-    """Create the graph dump folder for one compilation; None if dumps are off."""
+    """Create the folder for the graph dumps of one compilation; None if dumps are off."""
     if not settings.save_graphs:
         return None
     base = re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("_.")[:80] or "function"
@@ -82,7 +82,7 @@ def to_dot(graph: Graph) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
     def draw(inner: Graph, pad: str, title: str) -> str:
-        """Append a graph's boxes to the Graphviz text; return the name of the results' box."""
+        """Append a graph's boxes to the Graphviz source; return the name of the results' box."""
         own = next(number)
         makers: dict[int, str] = {}
         lines.append(f"{pad}subgraph cluster_{own} {{")

@@ -1,6 +1,7 @@
-"""Splits a fused region that continues from the result of a matmul or convolution.
+"""Splits a fused region that begins with a matmul or convolution into this op and the rest.
 
-Backends whose kernels accept an epilogue (`Backend.epilogues`) call it on the bodies of regions.
+Backends whose kernels accept an epilogue, elementwise code applied to the result
+(`Backend.epilogues`), call it on the bodies of regions.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ class Epilogue(NamedTuple):
     """A fused region split into a matmul or convolution and the elementwise nodes after it.
 
     Attributes:
-        product: the matmul, convolution or other op that the backend computes with its own kernel.
-        tail: the elementwise rest; its first parameter is the result of `product`.
-        reads: the operands of the region that the other parameters of `tail` are.
+        product: the node of the matmul or convolution, which has a kernel of its own.
+        tail: graph of the elementwise rest; its first parameter is the result of `product`.
+        reads: which operands of the region are the other parameters of `tail`.
     """
 
     product: GraphNode
@@ -28,7 +29,7 @@ class Epilogue(NamedTuple):
 
 
 def epilogue_of(body: Graph, names: Collection[str]) -> Epilogue | None:
-    """Split a region body at its first node with one of the named ops; None if there is none."""
+    """Split a fused region at its first node with one of the named ops; None if it has none."""
     product = next((node for node in body.nodes if node.op.name in names), None)
     if product is None:
         return None

@@ -1,4 +1,4 @@
-"""Graphs: flat lists of typed nodes in program order.
+"""Graphs, the intermediate representation: flat lists of typed nodes in program order.
 
 Values are numbered, and every value is defined before its first use. The front end and tracing
 build graphs, passes rewrite them, and lowering runs them. Nothing here depends on a particular op.
@@ -32,7 +32,7 @@ Attributes: TypeAlias = Mapping[str, Any]
 
 
 class SourceSpan(Protocol):
-    """A span of the user's source lines that a graph node comes from."""
+    """Interface of a location in the user's source: file and lines that a graph node comes from."""
 
     @property
     def file(self) -> str: ...
@@ -47,9 +47,9 @@ class GraphNode:
     Attributes:
         op: the op.
         operands: value ids; None for an absent optional operand.
-        attributes: by name.
+        attributes: attribute values by name.
         results: ids of the values that the node defines.
-        single: the op returns one value rather than a tuple.
+        single: whether the op returns one value rather than a tuple.
         span: the source location, if known.
     """
 
@@ -73,7 +73,7 @@ class GraphNode:
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """Side effects of a graph node: its op's, its sub-graphs', and its called graph's."""
+        """Side effects of a graph node: those of its op, its sub-graphs and the graph it calls."""
         found = frozenset(self.op.effects)
         for graph in self.graphs:
             found |= graph.effects
@@ -90,9 +90,9 @@ class Graph:
     Attributes:
         n_params: number of parameters, which are values 0 .. n_params - 1.
         types: the type of every value, by id.
-        nodes: in program order.
+        nodes: the nodes in program order.
         outputs: ids of the results.
-        single: the graph returns one value rather than a tuple.
+        single: whether the graph returns one value rather than a tuple.
     """
 
     n_params: int
@@ -104,7 +104,9 @@ class Graph:
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """Side effects of running a graph: all that it does besides returning values."""
+        """All that running a graph does besides returning values, such as printing or drawing
+        numbers.
+        """
         found = self._effects
         if found is None:
             found = frozenset()
@@ -136,7 +138,7 @@ class NamedGraph:
         name: unique within a program.
         graph: the graph; None until it is complete.
         result_types: known before the graph is complete.
-        effects: of the whole recursive group; computed as a fixed point while it is built.
+        effects: side effects of all graphs that call each other recursively, once they are known.
         lowered: executables by device, made by the runtime at the first call.
     """
 
@@ -154,7 +156,7 @@ class NamedGraph:
 
 
 class FrozenArray:
-    """A read-only array as a node attribute; two compare equal only if identical objects."""
+    """A read-only NumPy array as a node attribute; equal only to itself."""
 
     __slots__ = ("array",)
 

@@ -1,4 +1,4 @@
-"""Liveness: finds the nodes that results need, and the nodes with effects or possible errors."""
+"""Liveness: finds the graph nodes that results need, or that have effects or may raise."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def may_divide_by_zero(node: GraphNode) -> bool:
 
 
 def live_nodes(nodes: Sequence[GraphNode], wanted: set[int]) -> list[GraphNode]:
-    """Return graph nodes that wanted values need, or that have side effects or may raise."""
+    """Return the graph nodes that the wanted values need, that have side effects or may raise."""
     needed: set[int | None] = set(wanted)
     kept: list[GraphNode] = []
     for node in reversed(nodes):

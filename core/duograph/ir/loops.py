@@ -1,4 +1,4 @@
-"""Loop structure of graph nodes: which nodes one loop nest can compute, and with which strides.
+"""Decides which graph nodes one loop nest can compute, and with which strides.
 
 Fusion asks this module which nodes may share a kernel; the planner of `backend.codegen` asks it for
 rows, columns and strides. It depends on types and on the traits of ops alone and prints no code.
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Columns(NamedTuple):
-    """Elements seen as `outer` blocks of `rows` rows of `width` neighbours.
+    """A tensor's elements seen as `outer` blocks of `rows` rows of `width` adjacent elements.
 
     A reduction over columns leaves one row of `width` elements for every block.
     """
@@ -48,7 +48,7 @@ class Columns(NamedTuple):
 
 
 def is_elementwise(node: GraphNode, types: Sequence[ValueType]) -> bool:
-    """Return whether the scalar rule of a node's op fully defines the node's result."""
+    """Return whether an op's scalar rule computes each element of a node's result."""
     op = node.op
     if op.scalar_rule is None or op.variadic or None in node.operands or not node.single:
         return False
@@ -64,7 +64,7 @@ def is_elementwise(node: GraphNode, types: Sequence[ValueType]) -> bool:
 
 
 def operand_types(node: GraphNode, types: Sequence[ValueType]) -> list[TensorType]:
-    """Return the operand types of a node on tensors, without absent operands."""
+    """Return the types of a node's operands, which must be tensors, without absent ones."""
     found = [types[i] for i in node.operands if i is not None]
     return [t for t in found if isinstance(t, TensorType)]
 
@@ -73,12 +73,12 @@ def operand_types(node: GraphNode, types: Sequence[ValueType]) -> list[TensorTyp
 
 
 def dense_strides(shape: Sequence[int]) -> list[int]:
-    """Return the strides, in elements, of a dense row-major array of a shape."""
+    """Return the strides, in elements, of a contiguous row-major array of a shape."""
     return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
 
 
 def merged_strides(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (size, stride) pairs of axes, without sizes of 1, merging contiguous axes."""
+    """Return (size, stride) for each axis, merging contiguous axes and dropping axes of size 1."""
     found: list[tuple[int, int]] = []
     for size, stride in zip(sizes, strides, strict=True):
         if size == 1:
@@ -121,7 +121,10 @@ def reduced_axes(node: GraphNode, type_: TensorType) -> list[int]:
 
 
 def row_length(node: GraphNode, type_: TensorType) -> int:
-    """Return the elements per row that a reduction over the trailing axes sums, else 0."""
+    """Return how many elements a reduction over trailing axes combines into one.
+
+    Returns 0 for a reduction over other axes.
+    """
     found, ndim = reduced_axes(node, type_), len(type_.shape)
     if not found or found != list(range(ndim - len(found), ndim)):
         return 0
@@ -129,7 +132,10 @@ def row_length(node: GraphNode, type_: TensorType) -> int:
 
 
 def columns_of(node: GraphNode, type_: TensorType) -> Columns | None:
-    """Return the column structure of a reduction over adjacent axes before the last, or None."""
+    """Return the rows and columns of a reduction over axes before the last, or None.
+
+    The reduced axes must be adjacent.
+    """
     found, shape = reduced_axes(node, type_), type_.shape
     found = [a for a in found if shape[a] != 1]
     if not found or any(shape[a] != 1 for a in range(found[0], found[-1]) if a not in found):
@@ -185,7 +191,7 @@ def gather_strides(
 def gathers_long_runs(
     node: GraphNode, operands: Sequence[TensorType], result: TensorType, least: int
 ) -> bool:
-    """Return whether a gather reads runs of at least `least` elements with constant strides.
+    """Return whether each index of a gather reads at least `least` adjacent elements.
 
     Such a gather is worth reading through its index inside a fused loop.
     """
@@ -198,7 +204,7 @@ def gathers_long_runs(
 
 
 def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) -> Columns:
-    """Return the column structure of the rows that a scatter writes, one row per index."""
+    """Return how a scatter divides its updates: one row of adjacent elements for each index."""
     axis = node.attributes["axis"]
     return Columns(
         math.prod(target.shape[:axis]), indices.size, math.prod(target.shape[axis + 1 :])
@@ -209,7 +215,7 @@ def scatter_columns(node: GraphNode, target: TensorType, indices: TensorType) ->
 
 
 def fits_column_loop(body: Graph) -> bool:
-    """Return whether one nest of loops over columns can compute the body of a fused region.
+    """Return whether one loop nest over columns can compute a fused region.
 
     Such a region ends in reductions, or in scatters, that all have the same columns. The nest is
     split wherever the strides of an operand change; every split must divide the next larger one,
@@ -219,12 +225,12 @@ def fits_column_loop(body: Graph) -> bool:
 
 
 class _ColumnLoop:
-    """Collects the sizes at which memory accesses of a fused region split its loop nest.
+    """Checks whether one loop nest over columns can compute a fused region.
 
     Attributes:
         literals: results of `fill` and `constant` nodes, which are printed as numbers.
         inner_gathers: gathers that are read where their result is used.
-        columns: of the reductions and scatters.
+        columns: columns of the reductions and scatters.
         cuts: numbers of elements at which strides change.
         n: elements of the whole loop, the largest size of any value.
     """
@@ -256,7 +262,7 @@ class _ColumnLoop:
         return type_
 
     def add(self, node: GraphNode) -> bool:
-        """Record a node's accesses; return whether one loop nest over columns can compute it."""
+        """Record what a node reads; return False if a loop nest over columns cannot compute it."""
         result = node.results[0]
         if not node.operands:
             self.literals.add(result)
@@ -280,7 +286,10 @@ class _ColumnLoop:
         return all(self.read(i, shape) for i in node.operands)
 
     def read(self, i: int | None, shape: Sequence[int]) -> bool:
-        """Record that a loop nest over columns reads value `i`, broadcast to `shape`."""
+        """Record that the region reads value `i` broadcast to `shape`.
+
+        Returns whether the loop can.
+        """
         if i is None or i in self.literals:
             return True
         if i in self.inner_gathers:
@@ -290,7 +299,10 @@ class _ColumnLoop:
         return True
 
     def gather(self, node: GraphNode, shape: Sequence[int]) -> bool:
-        """Record that a loop nest over columns gathers from a fused region's operand."""
+        """Record that the region gathers from an operand.
+
+        Returns whether the loop nest can do so.
+        """
         source, indices = node.operands
         if max(source or 0, indices or 0) >= self.body.n_params:
             return False
@@ -303,7 +315,7 @@ class _ColumnLoop:
         return True
 
     def scatter(self, node: GraphNode) -> bool:
-        """Record a scatter; return whether one loop nest over columns can compute the scatter."""
+        """Record that the region ends in a scatter; return whether the loop nest can compute it."""
         target, indices, updates = node.operands
         assert target is not None and indices is not None
         n_params = self.body.n_params

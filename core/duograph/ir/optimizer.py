@@ -21,7 +21,7 @@ Watch: TypeAlias = Callable[[str, Graph], None]
 
 
 class Optimizer(Protocol):
-    """Interface of the graph passes that lowering calls."""
+    """Interface of the graph passes, as code that lowers graphs calls them."""
 
     def optimize(
         self,
@@ -48,10 +48,10 @@ _loaders: list[Callable[[], Optimizer]] = []
 
 
 def install_optimizer(load: Callable[[], Optimizer]) -> None:
-    """Install the object through which lowering runs the graph passes."""
+    """Set the function that loads the graph passes, which lowering calls when first needed."""
     _loaders[:] = [load]
 
 
 def optimizer() -> Optimizer:
-    """Return the installed object through which lowering runs the graph passes."""
+    """Return the graph passes (an `Optimizer`), loaded at first use."""
     return _loaders[0]()

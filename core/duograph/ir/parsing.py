@@ -1,4 +1,4 @@
-"""Reads graphs from text; `ir.text` describes the format.
+"""Parses printed graphs; `ir.text` describes the format.
 
 Tests, tools and bug reports use it. Python functions cannot be read back: the parser makes host
 calls that raise when they run.
@@ -37,7 +37,7 @@ _TYPE = re.compile(r"(\w+)\[([\d, ]*)\]")
 
 
 class _Shown:
-    """Stand-in for a Python object in parsed graph text, of which only the text is known."""
+    """Replacement for a Python object in a parsed graph: only its printed form is known."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -47,7 +47,7 @@ class _Shown:
 
 
 def _outside(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield (index, character, bracket depth) of graph text outside string literals."""
+    """Yield (index, character, bracket depth) of a graph's text, without its strings."""
     depth = 0
     quote = ""
     escaped = False
@@ -70,14 +70,14 @@ def _outside(text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _split(text: str) -> list[str]:
-    """Split a text at its top-level commas, ignoring commas in brackets and strings."""
+    """Split text at its top-level commas, ignoring those in brackets and strings."""
     cuts = [-1, *(i for i, c, depth in _outside(text) if c == "," and depth == 0), len(text)]
     items = [text[a + 1 : b].strip() for a, b in itertools.pairwise(cuts)]
     return items if items[-1] else items[:-1]
 
 
 def _strip(line: str) -> str:
-    """Remove the comment at the end of a line of graph text."""
+    """Remove the comment and white space at the end of a line of a printed graph."""
     for i, c, _ in _outside(line):
         if c == "#":
             return line[:i].strip()
@@ -113,7 +113,7 @@ def _effect(text: str) -> Effect:
 
 
 def _tail(text: str) -> tuple[list[ValueType], frozenset[Effect]]:
-    """Parse the end of a line of graph text, ` : type, type ! effect`; return both parts."""
+    """Parse the end of a line of a printed graph, ` : types ! effects`; return both parts."""
     kinds, _, effects = text.partition("!")
     kinds = kinds.strip()
     if kinds and not kinds.startswith(":"):
@@ -123,7 +123,7 @@ def _tail(text: str) -> tuple[list[ValueType], frozenset[Effect]]:
 
 
 class _Reader:
-    """Parser of graph text, line by line.
+    """Parser of a printed graph, line by line.
 
     Attributes:
         lines: (number, text without comment, whole text) of each line that is not empty.
@@ -182,7 +182,10 @@ class _Reader:
         return made
 
     def graph(self, line: str) -> tuple[Graph, tuple[list[ValueType], frozenset[Effect]]]:
-        """Parse a graph from its header line on, which may declare types and side effects."""
+        """Parse a graph from its header line on.
+
+        Returns it with the types and effects it declares.
+        """
         head = _HEAD.fullmatch(line.removesuffix("{").strip())
         if head is None or not line.endswith("{"):
             raise ValueError("wanted `graph(%0: type, ...) {`")
@@ -209,7 +212,7 @@ class _Reader:
 
 
 class _Scope:
-    """Values by name, and nodes, of one graph that is being parsed from text."""
+    """The values by name, and the nodes, of one graph that is being parsed."""
 
     def __init__(self, reader: _Reader) -> None:
         self.reader = reader
@@ -264,7 +267,7 @@ class _Scope:
         return GraphNode(op, tuple(operands), {**attributes, **given}, results, single)
 
     def blocks(self) -> dict[str, Graph | tuple[Graph, ...]]:
-        """Parse the text of a graph node's sub-graphs up to the node's closing brace."""
+        """Parse the sub-graphs of a printed graph node up to the node's closing brace."""
         made: dict[str, Graph | tuple[Graph, ...]] = {}
         while True:
             line = self.reader.next("a graph inside the node, or the closing brace")
@@ -284,7 +287,7 @@ class _Scope:
                 made[name] = (*several, self.reader.graph(rest)[0])
 
     def value(self, text: str, is_type: bool = False) -> Any:
-        """Parse the text of a graph node's attribute to the attribute's value."""
+        """Parse the text of a node's attribute; return the value."""
         if text[:1] in "([":
             items = _split(text[1:-1])
             if text[0] == "(" and len(items) == 1 and not text[1:-1].rstrip().endswith(","):
@@ -333,7 +336,7 @@ def _unknown_call(name: str) -> HostCall:
 
 
 def parse(text: str) -> Graph:
-    """Return the graph that a text describes.
+    """Parse a printed graph.
 
     Raises:
         GraphError: the text describes no graph; the message names the line.

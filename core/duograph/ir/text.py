@@ -1,4 +1,4 @@
-"""Writes graphs as text that `parse` reads back: `parse(to_text(graph))` equals the graph.
+"""Prints graphs as text that `parse` reads back: `parse(to_text(graph))` equals the graph.
 
 `str(graph)`, dumps, tests and the cache of compiled regions use it.
 
@@ -24,9 +24,9 @@ graph(%0: float32[2, 3], %1: float32[3], %2: bool) {
 
 A single result is written bare and a tuple of one with a comma: ``return %3,`` and ``%3, = ...``.
 An absent optional operand is `none`. A dtype is written by its name, any other attribute as a
-Python literal. Effects of a node follow `!`, its source location `#`. Sub-graphs are blocks and number
-their values from %0, because they are closed; named graphs follow the main one. Python objects are
-shown but cannot be read back: a host call that was parsed raises when it runs.
+Python literal. Effects of a node follow `!`, its source location `#`. Sub-graphs are blocks and
+number their values from %0, because they are closed; named graphs follow the main one. Python
+objects are shown but cannot be read back: a host call that was parsed raises when it runs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _list(items: list[str], single: bool) -> str:
 
 
 class _Writer:
-    """Writer of graphs as text, which collects the named graphs that the nodes call."""
+    """Prints one graph, and the named graphs that its nodes call."""
 
     def __init__(self, whole: bool, locations: bool = True) -> None:
         self.whole = whole
@@ -65,7 +65,7 @@ class _Writer:
         self.named: list[NamedGraph] = []
 
     def name(self, target: NamedGraph) -> str:
-        """Return the name of a called graph in graph text, made unique within the text."""
+        """Return the name of a called graph in the printed text, unique within the text."""
         found = self.names.get(id(target))
         if found is None:
             base = found = re.sub(r"[^\w.]", "_", target.name)
@@ -97,7 +97,7 @@ class _Writer:
         return repr(value)
 
     def head(self, node: GraphNode) -> str:
-        """Return a node's op, operands and attributes as text, without its sub-graphs."""
+        """Return a graph node printed as op, operands and attributes, without sub-graphs."""
         args = ["none" if i is None else f"%{i}" for i in node.operands]
         args += [f"{k}={self.value(v)}" for k, v in node.attributes.items() if not _has_graphs(v)]
         return f"{node.op.name}({', '.join(args)})"
@@ -140,7 +140,7 @@ def _plain(array: np.ndarray[Any, Any]) -> list[object]:
 
 
 def _literal(value: object) -> str:
-    """Return a Python object as literal text, or its class in angle brackets."""
+    """Return a Python object printed as a literal, or else its class in angle brackets."""
     text = repr(value)
     try:
         if isinstance(value, float) or (len(text) < 1000 and repr(ast.literal_eval(text)) == text):
@@ -157,7 +157,7 @@ def _has_graphs(value: object) -> bool:
 
 
 def _blocks(node: GraphNode) -> list[tuple[str, Graph]]:
-    """Return a graph node's sub-graphs with the names of their blocks in graph text."""
+    """Return a node's sub-graphs with the names of their blocks in a printed graph."""
     found: list[tuple[str, Graph]] = []
     for key, value in node.attributes.items():
         if isinstance(value, Graph):
@@ -181,7 +181,7 @@ def _effect(effect: Effect) -> str:
 
 
 def to_text(graph: Graph, whole: bool = True, locations: bool = True) -> str:
-    """Return the graph as text that people and `parse` can read.
+    """Print a graph as text that people and `parse` can read.
 
     Args:
         whole: write all elements of arrays; otherwise long ones are `...`, which `parse` refuses.
@@ -197,7 +197,7 @@ def to_text(graph: Graph, whole: bool = True, locations: bool = True) -> str:
 
 
 def node_text(graph: Graph, node: GraphNode) -> str:
-    """Return a graph node as one line of text, without its sub-graphs."""
+    """Print a graph node as one line of text, without its sub-graphs."""
     line = _Writer(False).node(graph, node)[0]
     return line.replace(" {", " { ... }", 1) if node.graphs else line
 

@@ -1,4 +1,4 @@
-"""Host values of graphs: Python numbers and objects that are known only when the graph runs.
+"""Symbolic Python values in graphs: numbers and objects that are known only when the graph runs.
 
 The front end computes with them as with Python numbers; each operation appends a node. They have no
 value at compile time, and reading one is an error.
@@ -23,11 +23,11 @@ EXAMPLES: dict[HostType, bool | int | float] = {BOOL: True, INT: 1, FLOAT: 1.0}
 
 
 class NeedsValue(ArgumentError):
-    """Error: compile-time code asked for a value that is known only when the graph runs."""
+    """Raised if compile-time code needs a value that is known only when the graph runs."""
 
 
 def kind_of(value: object) -> HostType | None:
-    """Return the host type of a Python number or graph scalar, or None for other objects."""
+    """Return the host type of a Python or symbolic number (bool, int, float); None for others."""
     if isinstance(value, GraphScalar):
         return value._type
     if isinstance(value, bool):
@@ -38,7 +38,7 @@ def kind_of(value: object) -> HostType | None:
 
 
 class HostValue:
-    """Base class of values of a graph under construction that are not tensors."""
+    """Base class of symbolic values of a graph that are not tensors but Python values."""
 
     __slots__ = ("_builder", "_id", "_type")
     _builder: GraphBuilder
@@ -64,7 +64,7 @@ class HostValue:
 
 
 class GraphObject(HostValue):
-    """A Python object that the graph computes at run time; only host calls can use it."""
+    """A symbolic Python object that the graph computes when it runs; only host calls can use it."""
 
     __slots__ = ()
     __lt__ = __le__ = __gt__ = __ge__ = HostValue._unknown
@@ -85,15 +85,18 @@ def _unary(function: str) -> Any:
 
 
 class GraphScalar(HostValue):
-    """A Python bool, int or float that is known only when the graph runs.
+    """A symbolic Python bool, int or float, known only when the graph runs.
 
-    Operators on it have the results of Python's own.
+    Its operators append nodes that compute what Python's operators do.
     """
 
     __slots__ = ()
 
     def apply(self, function: str, *operands: object) -> GraphScalar:
-        """Append a call of a function on Python numbers, such as add, to the current graph."""
+        """Append a node that applies a function of Python numbers, such as add.
+
+        Returns its result.
+        """
         builder: Any = thread_state.builder or self._builder
         return builder.append(
             scalar, tuple(builder.host(v) for v in operands), {"function": function}
@@ -128,7 +131,7 @@ class GraphScalar(HostValue):
 
 
 def number_of(x: Any, kind: HostType) -> Any:
-    """Convert a number or one-element graph value to int, float or bool, at run time if needed."""
+    """Convert a number to int, float or bool; append a node for it if the number is symbolic."""
     if isinstance(x, GraphScalar):
         return x if x._type is kind else x.apply(kind.name, x)
     if isinstance(getattr(x, "_type", None), TensorType):

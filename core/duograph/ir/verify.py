@@ -1,4 +1,4 @@
-"""The verifier: derives every type and effect from the rules of ops and compares it with the graph.
+"""The graph verifier: derives every type and effect from the ops' rules and compares.
 
 Tests and debug mode call it after each pass, and it always checks graphs of plugin passes. It
 changes nothing.
@@ -94,12 +94,12 @@ class _Verifier:
 
 
 def _inside(context: Context) -> str:
-    """Return text that names the graph nodes enclosing a sub-graph, for an error message."""
+    """Return the part of an error message that shows the nodes around a sub-graph."""
     return "".join(f"\nin a graph of\n{_near(graph, k)}" for graph, k in context)
 
 
 def _near(graph: Graph, k: int) -> str:
-    """Return a graph node's text, marked, with neighbouring nodes, for an error message."""
+    """Return a graph node printed with its neighbours, and marked, for an error message."""
     return "\n".join(
         ("> " if j == k else "  ") + _line(graph, graph.nodes[j])
         for j in range(max(0, k - _NEAR), min(len(graph.nodes), k + _NEAR + 1))

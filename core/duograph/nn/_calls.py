@@ -1,4 +1,4 @@
-"""How a Cell is called when casts, hooks, checkpointing or compilation wrap its `construct`.
+"""Calls a Cell (network layer) whose `construct` is wrapped by casts, hooks or compilation.
 
 `Cell.__call__` comes here under GRAPH_MODE, while a graph is being built, and for Cells that have
 hooks, a cast, their own `bprop` or recomputation. It must not be on the path of a plain eager call.
@@ -68,7 +68,7 @@ def _run_cast(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Call `run` with floating inputs and the Cell's own trainable Parameters cast to `target`."""
+    """Call `run` with floating inputs and a Cell's trainable Parameters cast to `target`."""
     kept: dict[str, Parameter] = {}
     for name, p in cell._params.items():
         if p is not None and p.requires_grad and p.dtype.is_floating and p.dtype is not target:

@@ -82,7 +82,10 @@ def in_range(
 
 
 def one_of(owner: str, name: str, value: T, allowed: Sequence[object]) -> T:
-    """Return a constructor argument if it is one of the `allowed` values; otherwise raise an error."""
+    """Return a constructor argument if it is one of the `allowed` values.
+
+    Otherwise raise an error.
+    """
     if value not in allowed:
         raise ArgumentValueError(
             _got(owner, name, value, f"one of {', '.join(map(repr, allowed))}")
@@ -114,7 +117,10 @@ def rank(owner: str, x: Tensor, *allowed: int) -> None:
 
 
 def instance(owner: str, name: str, value: T, kind: type | tuple[type, ...]) -> T:
-    """Return a constructor argument if it is an instance of `kind`; otherwise raise ArgumentError."""
+    """Return a constructor argument if it is an instance of `kind`.
+
+    Otherwise raise ArgumentError.
+    """
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         raise ArgumentError(_got(owner, name, value, " or ".join(k.__name__ for k in kinds)))

@@ -1,8 +1,8 @@
-"""Hooks of Cells: registration, handles, and the call of a Cell that has hooks.
+"""Hooks of Cells (network layers): registering and removing them, and calling a Cell with hooks.
 
 `Cell` registers hooks here and `_calls` runs them. A forward hook is plain Python around
-`construct`. A backward hook needs the cotangents, so the inputs and outputs of the Cell pass
-through identity functions whose bprop calls the hooks.
+`construct`. A backward hook needs the gradients, so the inputs and outputs of the Cell pass
+through identity functions whose gradient rule calls the hooks.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class HookHandle:
 
 
 def add_hook(hooks: Hooks, entry: Any, prepend: bool = False) -> HookHandle:
-    """Add a hook entry to a Cell's dictionary `hooks`, at the end or, with `prepend`, at the front."""
+    """Add a hook to the dictionary `hooks` of a Cell, with `prepend` at the front."""
     handle = HookHandle(hooks)
     runtime_state.cells_version += 1
     if prepend:
@@ -74,7 +74,7 @@ def _as_tuple(value: Any) -> Values:
 
 
 def _intercept_cotangents(values: Values, rule: Callable[[Values], Values]) -> Values:
-    """Return `values` unchanged; in the backward pass, `rule` maps their Tensors' cotangents."""
+    """Return values unchanged; in the backward pass, `rule` maps the gradients of the Tensors."""
     positions = [i for i, t in enumerate(values) if isinstance(t, Tensor)]
     if not positions:
         return values
@@ -143,7 +143,10 @@ def call_with_hooks(
 def _run_forward_hooks(
     cell: Cell, args: Values, kwargs: dict[str, Any], output: Any, only_always: bool = False
 ) -> Any:
-    """Run the forward hooks of a Cell on its output; with `only_always`, those marked always_call."""
+    """Run the forward hooks of a Cell on its output.
+
+    With `only_always`, those marked always_call.
+    """
     for key, (hook, with_kwargs) in list(cell._forward_hooks.items()):
         if only_always and key not in cell._forward_hooks_always:
             continue

@@ -1,4 +1,4 @@
-"""The dictionaries in which a Cell keeps its Parameters, child Cells and buffers.
+"""The dictionaries in which a Cell (network layer) keeps Parameters, child Cells and buffers.
 
 `Cell` creates one per kind. Their only addition to a dictionary is that each entry is mirrored as
 a plain attribute of the Cell, so that reading a member costs one dictionary lookup.

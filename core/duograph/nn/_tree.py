@@ -1,4 +1,4 @@
-"""Walks over a tree of Cells: paths and names, state dictionaries, the printed form.
+"""Walks over a tree of Cells (network layers): names, state dictionaries, the printed form.
 
 The methods of `Cell` of the same names call these functions. Only `load_state_dict` writes.
 """
@@ -104,7 +104,10 @@ def walk_every_cell(cell: Cell, prefix: str = "") -> Iterator[tuple[str, Cell]]:
 
 
 def load_state_dict(cell: Cell, values: Mapping[str, Tensor], strict: bool) -> IncompatibleKeys:
-    """Copy `values` into a tree of Cells; all names and shapes are checked before the first write."""
+    """Copy `values` into a tree of Cells.
+
+    All names and shapes are checked before the first write.
+    """
     if not isinstance(values, Mapping):
         raise ArgumentError(
             f"{type(cell).__name__}.load_state_dict: got {type(values).__name__}; wanted a mapping "
@@ -135,7 +138,7 @@ def load_state_dict(cell: Cell, values: Mapping[str, Tensor], strict: bool) -> I
 
 
 def describe(cell: Cell) -> str:
-    """Return the printed form of a Cell, ``Dense(input_channels=2, ...)``, with indented children."""
+    """Return the printed form of a Cell: ``Dense(input_channels=2, ...)`` and its children."""
     own = cell.extend_repr()
     children = [
         f"  ({name}): {_indent(repr(child))}"

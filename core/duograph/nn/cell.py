@@ -161,7 +161,10 @@ class Cell:
             object.__setattr__(self, name, value)
 
     def _members(self, kind: str) -> Members[Any]:
-        """Return a member dictionary (`_params`, `_cells` or `_buffers`) of this Cell."""
+        """Return the dictionary of this Cell's Parameters, child Cells or buffers.
+
+        `kind` is `_params`, `_cells` or `_buffers`.
+        """
         found = self.__dict__.get(kind)
         if found is None:
             raise AttributeError(
@@ -170,7 +173,9 @@ class Cell:
         return found
 
     def _replace_parameter(self, name: str, value: object) -> None:
-        """Assign None, or the values of a Tensor, to the attribute of a Parameter."""
+        """Set the attribute that holds a Parameter to None, or the Parameter to the values of a
+        Tensor.
+        """
         if value is None:
             self._params[name] = None
         elif isinstance(value, Tensor):
@@ -272,7 +277,10 @@ class Cell:
         return _tree.walk_parameters(self, name_prefix, expand)
 
     def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
-        """Yield the Parameters of this Cell, each once; with `expand`, of all its descendants too."""
+        """Yield the Parameters of this Cell, each once.
+
+        With `expand`, of all its descendants too.
+        """
         return (p for _, p in _tree.walk_parameters(self, "", expand))
 
     def trainable_params(self, recurse: bool = True) -> list[Parameter]:
@@ -298,7 +306,7 @@ class Cell:
         return OrderedDict((p.name, p) for p in self.get_parameters(recurse))
 
     def check_names(self) -> None:
-        """Raise ValueError if two Parameters of this Cell and its descendants have the same name."""
+        """Raise ValueError if two Parameters of this Cell and its children share a name."""
         _tree.check_names(self)
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
@@ -379,7 +387,10 @@ class Cell:
     def cells_and_names(
         self, cells: object = None, name_prefix: str = ""
     ) -> Iterator[tuple[str, Cell]]:
-        """Yield (path, Cell) for this Cell and all its descendants, parents first, each Cell once."""
+        """Yield (path, Cell) for this Cell and all its descendants, parents first.
+
+        Each Cell occurs once.
+        """
         del cells
         return _tree.walk_cells(self, name_prefix)
 
@@ -418,8 +429,9 @@ class Cell:
         return self
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
-        """Set this Cell's `requires_grad` flag, which records that gradients are wanted; return the
-        Cell.
+        """Set this Cell's flag `requires_grad`, which records that gradients are wanted.
+
+        Returns the Cell.
         """
         self.requires_grad = requires_grad
         return self
@@ -476,7 +488,7 @@ class Cell:
         return self
 
     def recompute(self, **options: Any) -> None:
-        """Enable gradient checkpointing of this Cell: backward recomputes its intermediate values."""
+        """Enable gradient checkpointing: backward recomputes the Cell's intermediate values."""
         if options.get("output_recompute") not in (None, False):
             raise ArgumentValueError("recompute: output_recompute is not offered; wanted False")
         self._recompute = True

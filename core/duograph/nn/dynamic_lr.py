@@ -1,4 +1,4 @@
-"""Learning rates as lists with one number for each step.
+"""Functions that return learning rates as lists with one number for each step.
 
 User code passes them to an optimiser. `learning_rate_schedule` has the same formulas as Cells.
 """
@@ -59,7 +59,7 @@ def _decayed(
     decay_epoch: int,
     is_stair: bool,
 ) -> list[float]:
-    """Check learning rate arguments and return a list of rates, `formula(epoch)` for each step.
+    """Return a list of learning rates, `formula(epoch)` for each step, after checking arguments.
 
     With `is_stair`, the epoch is rounded down to a multiple of `decay_epoch`.
     """

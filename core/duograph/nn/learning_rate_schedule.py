@@ -1,4 +1,4 @@
-"""Learning rates as functions of the step: Cells that an optimiser calls with its global_step.
+"""Learning rate schedules: Cells that an optimiser calls with the number of the step.
 
 `dynamic_lr` has the same formulas as lists.
 """
@@ -62,7 +62,7 @@ class _Decay(LearningRateSchedule):
         self.is_stair = _check.boolean(owner, "is_stair", is_stair)
 
     def _progress(self, step: Tensor) -> Tensor:
-        """Return the decay progress step / decay_steps of a schedule, rounded down with `is_stair`."""
+        """Return a schedule's progress, step / decay_steps, rounded down with `is_stair`."""
         part = _float(step) / self.decay_steps
         return ops.floor(part) if self.is_stair else part
 

@@ -1,5 +1,6 @@
-"""All ops. The families are listed here, one by one; functions, primitive classes and Tensor
-methods come from them.
+"""The package of all ops: functions, primitive classes and Tensor methods, listed by family.
+
+Users call its functions. Each family of ops is a module of this package.
 """
 
 from __future__ import annotations
@@ -202,7 +203,7 @@ _registry.on_plugin.append(extensions.take)
 
 
 def _public_name(name: str) -> object:
-    """Return the object that `duograph.ops` has under a public name, or None."""
+    """Return the object that users find as ``duograph.ops.NAME``, or None."""
     try:
         return globals()[name] if name in globals() else __getattr__(name)
     except AttributeError:
@@ -213,7 +214,7 @@ _rules.public_names = _public_name
 
 
 def __getattr__(name: str) -> Any:
-    """Look up an op that a plugin registered, or the object of a renamed public name."""
+    """Return an op of a plugin, or the op that has replaced an old name of MindSpore's."""
     if name.startswith("__"):
         raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
     _registry.entries()  # loads the plugins

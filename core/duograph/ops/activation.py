@@ -1,4 +1,4 @@
-"""Activation functions and their gradients.
+"""Activation functions (relu, gelu, sigmoid, ...) and the ops that compute their gradients.
 
 Users, layers and gradient rules call them. Each activation is one elementwise kernel; the gradients
 that are common in training have kernels of their own.
@@ -82,7 +82,10 @@ def _(x):
 
 @op(name="sigmoid_grad", dtypes=INEXACT, promote="common", elementwise=True)
 def sigmoid_grad(dout: Tensor, out: Tensor):
-    """Composite op: gradient of the input of `sigmoid`: ``dout * out * (1 - out)``."""
+    """Composite op: gradient of `sigmoid` with respect to its input: ``dout * out * (1 - out)``.
+
+    `out` is the result of `sigmoid`, `dout` the gradient of that result.
+    """
     y = conjugate(out)
     return dout * y * (1 - y)
 
@@ -116,7 +119,10 @@ def _(x, out, dout, alpha):
 
 @op(name="elu_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def elu_grad(dout: Tensor, x: Tensor, alpha: float):
-    """Composite op: gradient of the input of `elu`, from `dout`, that of its result."""
+    """Composite op: gradient of `elu` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     return select(x > 0, dout, dout * alpha * exp(x))
 
 
@@ -149,7 +155,10 @@ def _(x, out, dout, alpha):
 
 @op(name="celu_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def celu_grad(dout: Tensor, x: Tensor, alpha: float):
-    """Composite op: gradient of the input of `celu`, from `dout`, that of its result."""
+    """Composite op: gradient of `celu` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     return select(x > 0, dout, dout * exp(x / alpha))
 
 
@@ -181,7 +190,10 @@ def _(x, out, dout):
 
 @op(name="selu_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def selu_grad(dout: Tensor, x: Tensor):
-    """Composite op: gradient of the input of `selu`, from `dout`, that of its result."""
+    """Composite op: gradient of `selu` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     return dout * select(x > 0, _SELU_SCALE, (_SELU_SCALE * _SELU_ALPHA) * exp(x))
 
 
@@ -198,7 +210,10 @@ def _(x, out, dout):
 
 @op(name="gelu_erf_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def gelu_erf_grad(dout: Tensor, x: Tensor):
-    """Composite op: gradient of the input of `gelu_erf`, from `dout`, that of its result."""
+    """Composite op: gradient of `gelu_erf` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     below = 0.5 * (1 + erf(x * _SQRT_HALF))
     return dout * (below + x * (exp(-0.5 * x * x) * _INV_SQRT_2PI))
 
@@ -216,7 +231,10 @@ def _(x, out, dout):
 
 @op(name="gelu_tanh_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def gelu_tanh_grad(dout: Tensor, x: Tensor):
-    """Composite op: gradient of the input of `gelu_tanh`, from `dout`, that of its result."""
+    """Composite op: gradient of `gelu_tanh` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     t = tanh(_GELU_A * (x + _GELU_B * x * x * x))
     slope = (1 - t * t) * (_GELU_A * (1 + (3 * _GELU_B) * x * x))
     return dout * (0.5 * (1 + t) + 0.5 * x * slope)
@@ -310,7 +328,10 @@ def _(x, out, dout):
 
 @op(name="silu_grad", dtypes=FLOATING, promote="common")
 def silu_grad(dout: Tensor, x: Tensor):
-    """Composite op: gradient of the input of `silu`, from `dout`, that of its result."""
+    """Composite op: gradient of `silu` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     y = sigmoid(x)
     return dout * (y * (1 + x * (1 - y)))
 
@@ -355,7 +376,10 @@ def _(x, out, dout, beta, threshold):
 
 @op(name="softplus_grad", dtypes=FLOATING, promote="common")
 def softplus_grad(dout: Tensor, x: Tensor, beta: float, threshold: float):
-    """Composite op: gradient of the input of `softplus`, from `dout`, that of its result."""
+    """Composite op: gradient of `softplus` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     t = x * beta
     return select(t > threshold, dout, dout * sigmoid(t))
 
@@ -396,7 +420,10 @@ def _(x, out, dout):
 
 @op(name="mish_grad", dtypes=FLOATING, promote="common")
 def mish_grad(dout: Tensor, x: Tensor):
-    """Composite op: gradient of the input of `mish`, from `dout`, that of its result."""
+    """Composite op: gradient of `mish` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     t = tanh(maximum(x, 0) + log1p(exp(neg(abs(x)))))
     return dout * (t + x * (1 - t * t) * sigmoid(x))
 
@@ -441,7 +468,10 @@ def _(x, out, dout):
 
 @op(name="logsigmoid_grad", dtypes=FLOATING, promote="common")
 def logsigmoid_grad(dout: Tensor, x: Tensor):
-    """Composite op: gradient of the input of `logsigmoid`, from `dout`, that of its result."""
+    """Composite op: gradient of `logsigmoid` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     return dout * sigmoid(neg(x))
 
 
@@ -487,7 +517,10 @@ def _(x, out, dout):
 
 @op(name="softsign_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def softsign_grad(dout: Tensor, x: Tensor):
-    """Composite op: gradient of the input of `softsign`, from `dout`, that of its result."""
+    """Composite op: gradient of `softsign` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     scale = 1 + abs(x)
     return dout / (scale * scale)
 

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def _bins(n: int, out: int) -> tuple[Array, Array, Array]:
-    """Return input indices, mask and count of the pooling window of each output cell."""
+    """Return (input indices, mask, count) of each output cell's pooling window."""
     begin = np.arange(out) * n // out
     end = -(-(np.arange(1, out + 1) * n) // out)
     most = int((end - begin).max(initial=1))

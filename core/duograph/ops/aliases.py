@@ -1,5 +1,7 @@
-"""Older and shorter names of elementwise functions, and Primitive classes whose attributes are
-constructor arguments.
+"""Older and shorter names of elementwise functions, and primitive classes with constructor
+arguments.
+
+Users of MindSpore's older names call them; every name computes what the current one does.
 """
 
 from __future__ import annotations

@@ -46,7 +46,10 @@ def expand_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def _sum_heads(x: Tensor, own: int) -> Tensor:
-    """Sum gradients per query head over the query heads that share a key head."""
+    """Sum gradients of key or value heads over the query heads that share each of them.
+
+    `x` has one gradient per query head; the result has `own` heads.
+    """
     batch, heads, length, width = x.shape
     if own == heads:
         return x
@@ -102,7 +105,7 @@ def _backward(
     dout: Tensor,
     rows: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Return the attention weights, and the gradient of the scores before the softmax.
+    """Return the attention weights, and the gradient of the scores (the softmax's input).
 
     `rows` is subtracted from the gradient of the weights.
     """
@@ -129,7 +132,7 @@ def _gradients(
     high: int,
     layout: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of query, key and value, and of the scores before the softmax.
+    """Return the gradients of query, key and value, and of the scores (the softmax's input).
 
     All but the last have the layout and dtype of their operand.
     """
@@ -260,7 +263,7 @@ def _(query, key, value, mask, out, dout, scale, low, high, layout):
 
 
 def _no_gradient(mask: Tensor | None) -> object:
-    """Return the gradient of a mask that does not affect the result: zeros, or NO_GRAD."""
+    """Return the gradient of an attention mask that affects nothing: zeros, or NO_GRAD."""
     return NO_GRAD if mask is None or mask.dtype is bool_ else fill(mask.shape, 0.0, mask.dtype)
 
 
@@ -349,7 +352,7 @@ def self_attention_grad(
 
 
 def _parts(x: Tensor, heads: int, own: int) -> list[Tensor]:
-    """Slice `x` into query, key and value; split their features into heads."""
+    """Slice the projection `x` into query, key and value; split their features into heads."""
     if x.ndim != 3 or heads < 1 or own < 1 or x.shape[2] % (heads + 2 * own):
         raise ShapeError(
             f"self_attention: got a tensor of shape {x.shape} for {heads} heads of query and {own} "

@@ -132,7 +132,7 @@ def flash_attention_score(
 def _checked_layout(
     query: Tensor, key: Tensor, value: Tensor, heads: int, keep_prob: float, input_layout: str
 ) -> str:
-    """Check the arguments; return the `attention` op's layout name for `input_layout`."""
+    """Check the arguments of attention; return the op's name for the layout `input_layout`."""
     layout = _LAYOUTS.get(input_layout) if isinstance(input_layout, str) else None
     if layout is None:
         raise ArgumentValueError(
@@ -165,7 +165,7 @@ def _with_dropout(
 ) -> Tensor:
     """Compute attention with dropout of the attention weights, which are stored in full.
 
-    `settings` are the attributes scale, low, high and layout of the op.
+    `settings` are the attributes scale, low, high and layout of the op `attention`.
     """
     scale, low, high, layout = settings
     axes = AXES[layout]
@@ -185,7 +185,7 @@ def _with_dropout(
 def _with_heads(
     query: Tensor, key: Tensor, value: Tensor, heads: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Reshape query, key and value: split the axis H into N heads and D features."""
+    """Reshape query, key and value of shape (B, S, H) to (B, S, heads, features)."""
     hidden = query.shape[2]
     if hidden % heads:
         raise ShapeError(
@@ -208,9 +208,9 @@ def _with_heads(
 def _band(
     mode: object, queries: int, keys: int, before: int, behind: int, mask: Tensor | None
 ) -> tuple[int, int, Tensor | None]:
-    """Return the band of visible keys, and the mask to apply, of a `sparse_mode` number.
+    """Return (first, last, mask): the keys that query 0 may attend to, for a `sparse_mode` number.
 
-    The band is the first and last key visible to query 0.
+    `mask` is the attention mask to apply as well, or None.
     """
     least, most, last = -queries, keys, keys - queries
     if mode == 2:
@@ -239,7 +239,7 @@ def _band(
 
 
 def _mask(seen: Tensor | None, shift: Tensor | None, dtype: DType) -> Tensor | None:
-    """Combine the arguments attn_mask and real_shift into one attention mask of four axes."""
+    """Combine `attn_mask` and `real_shift` into one attention mask with four axes, or None."""
     if seen is not None:
         if seen.dtype.name not in ("bool", "uint8"):
             raise DTypeError(f"{_NAME}: got attn_mask of {seen.dtype.name}; wanted bool or uint8")
@@ -259,7 +259,7 @@ def _mask(seen: Tensor | None, shift: Tensor | None, dtype: DType) -> Tensor | N
 
 
 def _dropped(weights: Tensor, mask: Tensor | None, keep: float) -> Tensor:
-    """Apply dropout to attention weights, by the bits of `mask` or else by random numbers."""
+    """Apply dropout to attention weights, with the bits of `mask` or else with random numbers."""
     if mask is None:
         return dropout(weights, take_state(like=weights), 1.0 - keep, weights.shape)
     *lead, keys = weights.shape

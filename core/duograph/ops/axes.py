@@ -1,4 +1,4 @@
-"""Normalisation of axis arguments.
+"""Converts the axis arguments of users to the form that ops take.
 
 The public functions of `ops` call it. It accepts both of MindSpore's spellings: axis and
 keepdims of NumPy-like functions, dim and keepdim of newer ones.

@@ -1,4 +1,4 @@
-"""Writes along one axis, into a copy: index_fill, inplace_update, masked and slice scatter.
+"""Functions that write along one axis into a copy: index_fill, inplace_update, masked_scatter, ...
 
 Users call the functions; in-place methods use `index_write`. No function may change its input.
 """
@@ -156,7 +156,8 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.masked_scatter(ms.Tensor([1, 2, 3]), ms.Tensor([True, False, True]), ms.Tensor([8, 9]))
+        >>> mask = ms.Tensor([True, False, True])
+        >>> ms.ops.masked_scatter(ms.Tensor([1, 2, 3]), mask, ms.Tensor([8, 9]))
         Tensor(shape=[3], dtype=Int64, value= [8, 2, 9])
     """
     if mask.dtype is not bool_:

@@ -1,4 +1,4 @@
-"""Channels-last convolution and pooling, over (N, spatial..., C).
+"""Ops for convolution and pooling in channels-last layout (N, spatial..., C).
 
 The pass `passes.channels_last` inserts these primitives into compiled graphs. Their attributes, and
 the weights of convolutions, are those of the channels-first ops.
@@ -26,7 +26,7 @@ Pairs = Sequence[tuple[int, int]]
 
 
 def _infer(first: Op, types: tuple[TensorType, ...], **attributes: object) -> TensorType:
-    """Infer the channels-last result type of an op from the type that op `first` infers."""
+    """Return the result type of a channels-last op, from its channels-first counterpart."""
     n, *spatial, c = types[0].shape if types[0].ndim > 1 else (1, *types[0].shape, 1)
     found = first.result_types((types[0].with_((n, c, *spatial)), *types[1:]), attributes)
     made: TensorType = found[0] if isinstance(found, tuple) else found

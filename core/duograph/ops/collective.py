@@ -106,13 +106,13 @@ class Broadcast(Primitive):
         self.group = group
 
     def __call__(self, input_x: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Return the inputs unchanged: there is only one device."""
+        """Return the inputs as a tuple, unchanged: there is only one device."""
         return tuple(identity(x) for x in input_x)
 
 
 class _Summary(Primitive):
     def __call__(self, name: str, value: object) -> None:
-        """Check that `name` is a non-empty string; record nothing."""
+        """Check that `name` is a non-empty string; the value is not recorded."""
         if not isinstance(name, str) or not name:
             raise ArgumentValueError(f"{self.name}: got name={name!r}; wanted a non-empty string")
 

@@ -303,7 +303,10 @@ def _(x, out, dout, low, high):
 
 @op(name="clip_grad", dtypes=REAL, promote="common", elementwise=True)
 def clip_grad(dout: Tensor, x: Tensor, low: float, high: float):
-    """Composite op: gradient of clamping: `dout` for elements inside the limits, else 0."""
+    """Composite op: gradient of clamping to [low, high] with respect to its input.
+
+    It is `dout`, the gradient of the result, inside the limits, else 0.
+    """
     return select(logical_or(x < low, x > high), 0, dout)
 
 

@@ -1,4 +1,7 @@
-"""Comparisons and elementwise predicates: results are bool, without a gradient."""
+"""Comparisons and elementwise predicates, such as `equal` and `isnan`, with bool results.
+
+Users and other ops call them; they have no gradient.
+"""
 
 from __future__ import annotations
 
@@ -559,7 +562,7 @@ _COMPARABLE = (Tensor, bool, int, float, complex, np.ndarray, np.generic, list, 
 
 @tensor_method("__eq__")
 def _tensor_eq(self: Tensor, other: object) -> Tensor | bool:
-    """Compare elements for equality; False for an object that is no number, tensor or array."""
+    """Implement ``x == y`` by element; False if `y` is no number, tensor or array."""
     return equal(self, other) if isinstance(other, _COMPARABLE) else False
 
 

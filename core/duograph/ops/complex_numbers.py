@@ -1,4 +1,7 @@
-"""Complex numbers: construction, real and imaginary parts, argument."""
+"""Functions of complex numbers: construction, real and imaginary parts, argument.
+
+Users and gradient rules call them.
+"""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _(x, w, stride, padding, dilation, groups):
 def _taps(
     kernel: Sequence[int], out: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """For each kernel element, yield its index and the slices of the padded input it multiplies."""
+    """Yield (index, slices of the padded input that it multiplies) for each kernel element."""
     for k in np.ndindex(*kernel):
         yield (
             k,
@@ -119,7 +119,7 @@ def _columns(
     dilation: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """Return the im2col matrix of the input: (N, groups, C / groups * kernel, out)."""
+    """Unroll a convolution's input (im2col) to (N, groups, C / groups * kernel, output)."""
     cols = windows(x, kernel, stride, padding, dilation, out)
     n, c = x.shape[:2]
     return reshape_to(cols, (n, groups, c // groups * size_of(kernel), size_of(out)))

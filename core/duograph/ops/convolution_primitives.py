@@ -164,7 +164,7 @@ class Conv2DBackpropInput(Primitive):
         self.data_format = wanted_format(name, data_format, ("NCHW",))
 
     def __call__(self, dout: Tensor, weight: Tensor, input_size: Sequence[int] | Tensor) -> Tensor:
-        """Return the gradient of the convolution's input, of shape `input_size`."""
+        """Return the gradient with respect to the input, whose shape is `input_size`."""
         size = tuple(input_size.tolist() if isinstance(input_size, Tensor) else input_size)
         pads = mode_padding(
             self.name,
@@ -218,7 +218,7 @@ class Conv2DBackpropFilter(Primitive):
         self.data_format = wanted_format(self.name, data_format, ("NCHW",))
 
     def __call__(self, dout: Tensor, input: Tensor, weight_size: Sequence[int] | Tensor) -> Tensor:
-        """Return the gradient of the convolution's weight, of shape `weight_size`."""
+        """Return the gradient with respect to the weight, whose shape is `weight_size`."""
         size = tuple(weight_size.tolist() if isinstance(weight_size, Tensor) else weight_size)
         pads = mode_padding(
             self.name,

@@ -1,4 +1,4 @@
-"""Primitives that create tensors (constants, counters), and casts.
+"""The primitive ops that create tensors (constants, counters), and the ones that cast dtypes.
 
 The families of `ops` import them from here; users call `cast` alone.
 """

@@ -253,7 +253,7 @@ def fill(type: DTypeLike, shape: int | Sequence[int] | Tensor, value: Tensor | S
 
 @tensor_method("fill", "fills")
 def _tensor_fill(self: Tensor, value: Tensor | Scalar) -> Tensor:
-    """Return a tensor of this shape and dtype whose elements are all `value`."""
+    """Return a tensor of this tensor's shape and dtype whose elements are all `value`."""
     return full_like.public(self, value)
 
 
@@ -286,7 +286,7 @@ def _filled(
 def _tensor_new_zeros(
     self: Tensor, *size: int | Sequence[int], dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Return zeros of another shape, in the dtype of this tensor."""
+    """Return a tensor of zeros of another shape, in this tensor's dtype unless `dtype` is given."""
     return _filled(self, "new_zeros", spread("new_zeros", "size", size), 0, dtype)
 
 
@@ -294,7 +294,7 @@ def _tensor_new_zeros(
 def _tensor_new_ones(
     self: Tensor, *size: int | Sequence[int], dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Return ones of another shape, in the dtype of this tensor."""
+    """Return a tensor of ones of another shape, in this tensor's dtype unless `dtype` is given."""
     return _filled(self, "new_ones", spread("new_ones", "size", size), 1, dtype)
 
 
@@ -306,7 +306,7 @@ def _tensor_new_full(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """Return a tensor of another shape filled with one value, in the dtype of this tensor."""
+    """Return a tensor of another shape filled with one value, in this tensor's dtype by default."""
     return _filled(self, "new_full", size, number_and_dtype("new_full", fill_value)[0], dtype)
 
 
@@ -317,7 +317,7 @@ def _tensor_new_empty(
     dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Tensor:
-    """Return a tensor of another shape and this dtype, with unspecified values."""
+    """Return a tensor of another shape, in this tensor's dtype by default; its values are zeros."""
     del device
     return _filled(self, "new_empty", spread("new_empty", "size", size), 0, dtype)
 

@@ -172,7 +172,7 @@ def _tables(
     blank: int,
     single: bool,
 ) -> tuple[Array, ...]:
-    """Return the NumPy index tables and divisors of a CTC loss.
+    """Return the NumPy index tables and divisors of a CTC (speech alignment) loss.
 
     They are the labels extended with blanks, the steps that may skip a blank, the two final states
     of each item as flat indices, the empty targets, and the divisors of the mean.
@@ -206,7 +206,7 @@ def _tables(
 
 
 def _ctc_read(alpha: Tensor, last: Tensor, before: Tensor, empty: Tensor) -> Tensor:
-    """Return each item's negative log likelihood, from the forward variables `alpha`."""
+    """Return each item's CTC loss (negative log likelihood) from forward variables `alpha`."""
     flat = reshape_to(alpha, (alpha.size,))
     last = gather(flat, last, 0)
     before = select_by(empty, fill((), _NEVER, alpha.dtype), gather(flat, before, 0))

@@ -1,4 +1,4 @@
-"""Arguments of MindSpore's primitives: data formats (NCHW, NHWC) and per-axis sizes.
+"""Checks of primitives' arguments: data formats (NCHW, NHWC) and sizes along each axis.
 
 The primitive classes of convolution, pooling and normalisation call it.
 """
@@ -55,6 +55,6 @@ class DataFormatDimMap(Primitive):
         self.dst_format = wanted_format("DataFormatDimMap", dst_format, ("NHWC", "NCHW"))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the axis numbers of the destination format for those of the source format."""
+        """Convert axis numbers of the source data format to those of the destination format."""
         to = np.array([self.dst_format.index(c) for c in self.src_format], x.dtype.np)
         return gather(Tensor(to), x, 0)

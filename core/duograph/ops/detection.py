@@ -44,7 +44,7 @@ __all__ = [
 
 
 def _sides(boxes: Tensor) -> list[Tensor]:
-    """Split boxes of shape (n, 4) into their four columns, each of shape (n,)."""
+    """Split boxes of shape (n, 4) into their four coordinates, each of shape (n,)."""
     n = boxes.shape[0]
     return [reshape_to(slice_by(boxes, (0, i), (n, i + 1), (1, 1)), (n,)) for i in range(4)]
 
@@ -261,7 +261,7 @@ def _(bboxes, iou_threshold):
 
 
 def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
-    """Return the two cells next to each clamped position on an axis, with linear weights."""
+    """Return the two cells around each position on an axis of `size` cells, with linear weights."""
     low = stop_gradient(floor(p))
     part = p - low
     first = minimum(cast_to(low, int64), fill((), size - 1, int64))
@@ -270,9 +270,11 @@ def _corners(p: Tensor, size: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def _bilinear(rows: Tensor, start: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Tensor:
-    """Interpolate bilinearly at (y, x) in feature maps stored as rows (cells, C).
+    """Interpolate feature maps bilinearly at positions (y, x).
 
-    Positions are (n, p, q); the result is (n, p, q, C).
+    `rows` has the maps as (cells, C), and each box's map begins at row `start`. Positions have
+    shape
+    (n, p, q); the result has (n, p, q, C).
     """
     total: Tensor | None = None
     for iy, wy in _corners(y, height):
@@ -549,7 +551,7 @@ class NMSWithMask(Primitive):
         self.iou_threshold = float(iou_threshold)
 
     def __call__(self, bboxes: Tensor) -> Tensor:
-        """Return boxes by descending score, their indices, and the mask of the kept boxes."""
+        """Return (boxes by descending score, their indices, mask of the boxes that are kept)."""
         if bboxes.ndim != 2 or bboxes.shape[1] != 5:
             raise ShapeError(f"NMSWithMask: got bboxes of shape {bboxes.shape}; wanted (n, 5)")
         return nms_with_mask(bboxes, self.iou_threshold)

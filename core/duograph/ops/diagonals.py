@@ -1,4 +1,4 @@
-"""Triangles, bands and diagonals of matrices.
+"""Triangles, bands and diagonals of matrices, such as `tril` and `diag`.
 
 Users and gradient rules call them. The axes before the last two are batch axes.
 """
@@ -43,7 +43,7 @@ __all__ = [
 
 
 def _distance(x: Tensor) -> Tensor:
-    """Return the int32 matrix column - row: the number of the diagonal of each element."""
+    """Return the int32 matrix ``column - row``: the number of the diagonal each element is on."""
     shape = x.shape[-2:]
     return iota(shape, 1, int32) - iota(shape, 0, int32)
 
@@ -57,7 +57,7 @@ def _int(name: str, what: str, value: object) -> int:
 
 
 def _last_kept(name: str, x: Tensor, diagonal: object) -> int:
-    """Limit a diagonal's number to the range -rows to columns, so that it fits into int32."""
+    """Convert a diagonal's number to an int, clamped to -rows .. columns so that it fits int32."""
     rows, columns = x.shape[-2:]
     return max(-rows, min(columns, _int(name, "diagonal", diagonal)))
 

@@ -1,4 +1,7 @@
-"""Random numbers of other distributions: Laplace, gamma, Poisson, log-uniform."""
+"""Random numbers of less common distributions: Laplace, gamma, Poisson, log-uniform.
+
+Users call these functions; uniform and normal numbers are in other modules.
+"""
 
 from __future__ import annotations
 

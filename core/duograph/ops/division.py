@@ -1,4 +1,4 @@
-"""Division with a whole quotient, and the remainders that belong to it.
+"""Integer-quotient division (floor and truncated), and the remainders that belong to it.
 
 Every family may use these ops. Integers divided by 0 must yield 0, on every backend.
 """
@@ -25,7 +25,7 @@ __all__ = [
 
 
 def _whole_quotient(x: Tensor, y: Tensor) -> Tensor:
-    """Compute integer division towards zero from float32 estimates, corrected until exact."""
+    """Divide integers towards zero, from float32 estimates that are corrected until exact."""
     if x.dtype is bool_:
         return logical_and(x, y)
     zero = y == 0
@@ -290,7 +290,7 @@ def div(
 def _tensor_div(
     self: Tensor, other: Tensor | int | float, *, rounding_mode: str | None = None
 ) -> Tensor:
-    """Divide elementwise; see `ops.div`."""
+    """Divide elementwise, and optionally round the quotient; see `ops.div`."""
     return div(self, other, rounding_mode=rounding_mode)
 
 

@@ -1,4 +1,7 @@
-"""Dropout, of elements and of whole channels."""
+"""Dropout of elements and of whole channels, as functions and ops.
+
+Users and layers call them.
+"""
 
 from __future__ import annotations
 

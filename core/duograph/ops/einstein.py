@@ -1,4 +1,7 @@
-"""Einstein summation: each contraction becomes transposes, reductions and batched matmuls."""
+"""Einstein summation (`einsum`): contractions become transposes, reductions and batched matmuls.
+
+Users call it. It has no kernel of its own.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
 
 
 def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:
-    """Parse an einsum equation into the axis names of each input and of the result.
+    """Parse an einsum equation into lists of axis names, one per input and one for the result.
 
     The axes of an ellipsis have numbered names.
     """
@@ -109,7 +112,7 @@ def _einsum_terms(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[
 
 
 def _diagonals(x: Tensor, term: list[str]) -> tuple[Tensor, list[str]]:
-    """Merge axes with the same einsum letter: keep only the diagonal of these axes."""
+    """Replace axes of a tensor with the same einsum letter by one axis along their diagonal."""
     names = list(dict.fromkeys(term))
     if len(names) == len(term):
         return x, term
@@ -139,7 +142,7 @@ def _summed(x: Tensor, term: list[str], keep: set[str]) -> tuple[Tensor, list[st
 def _contract(
     x: Tensor, left: list[str], y: Tensor, right: list[str], later: set[str]
 ) -> tuple[Tensor, list[str]]:
-    """Multiply two tensors and sum over the axes not in `later`, by one batched matmul."""
+    """Multiply two einsum operands by one batched matmul, summing over axes not in `later`."""
     x, left = _summed(x, left, later | set(right))
     y, right = _summed(y, right, later | set(left))
     a = dict(zip(left, x.shape, strict=True))

@@ -1,4 +1,7 @@
-"""Elementwise arithmetic: sums, products, quotients, absolute values, extremes."""
+"""Elementwise arithmetic: addition, multiplication, division, absolute values, minimum, maximum.
+
+Users and all other ops call them.
+"""
 
 from __future__ import annotations
 
@@ -561,7 +564,7 @@ def positive(input: Tensor) -> Tensor:
 
 @tensor_method("__pos__", "positive")
 def _tensor_positive(self: Tensor) -> Tensor:
-    """Implement unary ``+x``: return the tensor itself."""
+    """Implement ``+x``, which returns the tensor itself."""
     return self
 
 

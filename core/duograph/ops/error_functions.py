@@ -1,4 +1,7 @@
-"""The error function and its complement."""
+"""The error function erf and its complement erfc, as elementwise ops.
+
+Users and activations call them.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def _by_math(function: Callable[[float], float], x: Array) -> Array:
 
 
 def _horner(x: Tensor, coefficients: list[float]) -> Tensor:
-    """Evaluate a polynomial with ops; the coefficient of the highest power is first."""
+    """Evaluate a polynomial of `x` by Horner's rule; coefficients start with the highest power."""
     out: Any = coefficients[0]
     for c in coefficients[1:]:
         out = out * x + c

@@ -1,4 +1,7 @@
-"""Exponentials and logarithms."""
+"""Exponentials and logarithms, as elementwise ops with gradients.
+
+Users and other ops call them.
+"""
 
 from __future__ import annotations
 

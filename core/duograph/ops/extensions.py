@@ -1,4 +1,7 @@
-"""Registration of the ops, bprops and decompositions that plugins provide."""
+"""Registers the ops, gradient rules and decompositions that plugins provide.
+
+The registry of backends calls it when plugins are loaded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Public functions for the largest and smallest elements and their indices."""
+"""Functions for the largest and smallest elements of a tensor and their indices: max, argmin, ...
+
+Users call them; kernels are in the reductions.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ __all__ = ["max", "min", "amax", "amin", "argmax", "argmin"]
 def _extreme_input(
     name: str, x: Tensor, initial: Tensor | Number | None, where: Tensor | bool | None
 ) -> Tensor:
-    """Replace the elements of `x` where the mask `where` is False by `initial`."""
+    """Replace the elements where mask `where` is False by `initial`, before a maximum."""
     if where is None or where is True:
         return x
     if initial is None:

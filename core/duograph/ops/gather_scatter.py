@@ -1,4 +1,4 @@
-"""Primitives that read and write by index: gather, scatter, and their element-wise forms.
+"""Primitive ops that read and write by index: gather, scatter, and their element-wise forms.
 
 `gathering.py`, `scattering.py` and `indexing.py` build the public functions on them. Indices are
 int32 or int64, and negative ones count from the end. A kernel must not ignore an index out of
@@ -121,7 +121,7 @@ def _scattered(name: str, x: TensorType, indices: TensorType, updates: TensorTyp
 
 
 def _rows(name, x, indices, updates, axis):
-    """Return arrays for a NumPy scatter with `axis` moved first: (copy of x, indices, updates)."""
+    """Return (copy of x, indices, updates) for NumPy's scatter, with `axis` moved to the front."""
     at = normal_indices(name, indices, x.shape[axis], axis).reshape(-1)
     out = np.moveaxis(np.array(x), axis, 0)
     rows = updates.reshape(*x.shape[:axis], at.size, *x.shape[axis + 1 :])
@@ -211,7 +211,7 @@ def _check_elements(name: str, x: TensorType, indices: TensorType, axis: int) ->
 
 
 def _grid(indices: Array, axis: int) -> tuple[Array, ...]:
-    """Return NumPy indices that select `indices` along `axis`, as take_along_axis does."""
+    """Return NumPy index arrays that select as ``take_along_axis(x, indices, axis)``."""
     grids: list[Array] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     grids[axis] = indices
     return tuple(grids)

@@ -378,7 +378,7 @@ def _(x: Tensor, seq_lengths: Tensor, seq_dim: int, batch_dim: int = 0):
 def _tensor_choose(
     self: Tensor, choices: Tensor | tuple[Tensor, ...] | list[Tensor], mode: str = "clip"
 ) -> Tensor:
-    """Select each element from one of several tensors, by the index in this tensor.
+    """Choose each element from one of several tensors; this tensor has the index of the choice.
 
     Args:
         choices: tuple or list of Tensors, or one Tensor whose rows are used; they broadcast

@@ -36,7 +36,7 @@ _Corner: TypeAlias = tuple[Tensor, Tensor | None, Tensor]
 
 
 def _reflected(x: Tensor, low2: int, high2: int) -> Tensor:
-    """Reflect positions at the bounds low2 / 2 and high2 / 2 until they lie between them."""
+    """Reflect positions at the bounds `low2` / 2 and `high2` / 2 until they lie between these."""
     if low2 == high2:
         return x * 0.0
     low, span = low2 / 2, (high2 - low2) / 2
@@ -96,9 +96,9 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align
 def _coordinate(
     points: Tensor, axis: int, size: int, padding_mode: str, align_corners: bool
 ) -> Tensor:
-    """Convert normalised sampling points to positions along one image axis, in cells.
+    """Convert sampling positions from [-1, 1] to units of cells along one axis of the image.
 
-    The grid lists the last axis of the image first.
+    The last axis of `points` lists the image's last axis first.
     """
     n, count, k = points.shape
     at = k - 1 - axis
@@ -113,7 +113,7 @@ def _coordinate(
 
 
 def _corners(sizes: Sequence[int], coordinates: Sequence[Tensor], mode: str) -> list[_Corner]:
-    """Return the image cells that each sampling point reads, with their weights."""
+    """Return the image cells that each sampling point interpolates between, with their weights."""
     corners: list[tuple[Any, Any, Any]] = [(None, None, None)]
     step = 1
     for size, p in zip(reversed(sizes), reversed(coordinates), strict=True):

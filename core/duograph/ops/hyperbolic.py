@@ -144,7 +144,10 @@ def _(x):
 
 @op(name="tanh_grad", dtypes=INEXACT, promote="common", elementwise=True)
 def tanh_grad(dout: Tensor, out: Tensor):
-    """Composite op: gradient of the input of `tanh`: ``dout * (1 - out**2)``."""
+    """Composite op: gradient of `tanh` with respect to its input: ``dout * (1 - out**2)``.
+
+    `out` is the result of `tanh`, `dout` the gradient of that result.
+    """
     return dout * (1 - square(conjugate(out)))
 
 

@@ -1,4 +1,4 @@
-"""The steps of one index: slices, a reshape, and the axes that are gathered.
+"""Plans how to compute ``x[index]``: slices, a reshape, and the axes that are gathered.
 
 `indexing.py` calls `plan_of` when it prepares a call. The module works on shapes alone and must not
 touch tensors or their values.

@@ -39,19 +39,19 @@ __all__: list[str] = []
 
 
 def _sliced(x: Tensor, plan: Plan) -> Tensor:
-    """Apply the slice and the reshape of an index to `x`; the gather is left to the caller."""
+    """Apply the slices and the reshape of an index plan to `x`; the caller does the gather."""
     out = x if plan.whole(x.shape) else slice_by(x, plan.begin, plan.end, plan.strides)
     return out if out.shape == plan.middle else reshape_to(out, plan.middle)
 
 
 def _order(plan: Plan) -> tuple[int, ...]:
-    """Return the axis order of `plan.middle` with the gathered axes moved to `plan.position`."""
+    """Return the axis permutation that moves the axes to be gathered next to each other."""
     rest = [a for a in range(len(plan.middle)) if a not in plan.axes]
     return (*rest[: plan.position], *plan.axes, *rest[plan.position :])
 
 
 def _merged(x: Tensor, plan: Plan) -> Tensor:
-    """Merge the axes of `x` that index arrays select from into one axis at `plan.position`."""
+    """Merge the axes of `x` that index arrays select from into one axis, at `plan.position`."""
     order = _order(plan)
     moved = x if order == tuple(range(len(order))) else transpose_by(x, order)
     k = len(plan.axes)
@@ -61,7 +61,7 @@ def _merged(x: Tensor, plan: Plan) -> Tensor:
 
 
 def _positions(arrays: Sequence[Tensor], plan: Plan) -> Tensor:
-    """Combine one index array per axis into one array of indices of the merged axis."""
+    """Combine index arrays, one per axis, into one array of indices into the merged axis."""
     shape = broadcast_shapes(*(a.shape for a in arrays))
     if shape is None:
         raise IndexRangeError(
@@ -122,7 +122,10 @@ def setitem_by(tensors: Sequence[Tensor], index: Items, add: bool):
 
 
 def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Broadcast an assigned value to `shape`, without its extra leading axes of size 1."""
+    """Broadcast the value of ``x[index] = value`` to `shape`.
+
+    Extra leading axes of 1 are dropped.
+    """
     have = value.shape
     while len(have) > len(shape) and have[0] == 1:
         have = have[1:]
@@ -136,7 +139,9 @@ def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _simple(item: Any) -> object:
-    """Return the hashable form of an int, slice, None or Ellipsis, else NotImplemented."""
+    """Return an int, slice, None or Ellipsis of an index in hashable form; NotImplemented for
+    others.
+    """
     kind = item.__class__
     if kind is int or item is None or item is Ellipsis:
         return item
@@ -152,7 +157,9 @@ def _simple(item: Any) -> object:
 
 
 def _key(index: object) -> Items | None:
-    """Return the `index` attribute of an index without arrays or masks, else None."""
+    """Return an index of ints, slices, None and Ellipsis as a hashable tuple; None for other
+    indices.
+    """
     if index.__class__ is int:
         return (index,)
     if index.__class__ is not tuple:
@@ -174,7 +181,7 @@ def _bound(value: Any) -> int | None:
 
 
 def _parse(index: object) -> tuple[list[object], list[Tensor | Array]]:
-    """Return all items of an index, and apart from them its Tensors and NumPy arrays.
+    """Return (all items of an index, its Tensors and NumPy arrays).
 
     Raises:
         IndexKindError: an item cannot be an index.
@@ -225,7 +232,7 @@ def _values(item: object) -> object:
 
 
 def _arrays(shape: Sequence[int], items: Sequence[object]) -> tuple[Items, list[Tensor | Array]]:
-    """Return the `index` attribute and the index arrays of parsed items, masks included."""
+    """Convert a parsed index to (hashable items, index arrays), with masks as index arrays."""
     used = sum(_axes_of(i) for i in items)
     axis = 0
     index: list[object] = []
@@ -295,12 +302,12 @@ def _mask_arrays(mask: Tensor | Array, shape: Sequence[int], axis: int) -> Seque
 
 
 def _columns(rows: Tensor) -> list[Tensor]:
-    """Return the columns of a matrix as 1-column matrices."""
+    """Return the columns of a matrix as a list of matrices with one column."""
     return [slice_by(rows, (0, k), (rows.shape[0], k + 1), (1, 1)) for k in range(rows.shape[1])]
 
 
 def _explain(shape: Sequence[int], index: Items, arrays: Sequence[Tensor | Array]) -> None:
-    """Raise IndexRangeError that names index, axis and size, after an indexing kernel failed."""
+    """Raise IndexRangeError with index, axis and size, after a kernel found a wrong index."""
     axis, k = 0, 0
     used = sum(axes_consumed(i) for i in index)
     for item in index:
@@ -356,7 +363,7 @@ def _getitem(self: Tensor, index: object) -> Tensor:
 
 
 def _read(self: Tensor, index: object, key: Items | None) -> Tensor:
-    """Compute `x[index]` by calling the op `getitem`, not a cached prepared call of it."""
+    """Compute `x[index]` through the op `getitem`, without the cache of prepared calls."""
     if key is not None:
         return getitem_by((self,), key)
     items, _ = _parse(index)
@@ -431,7 +438,9 @@ def masked_by(tensors: Sequence[Tensor]):
 
 
 def _masked(x: Tensor, items: Sequence[object], mask: Tensor, value: object) -> Tensor | None:
-    """Compute `x[mask] = value` by a select; None if a select cannot do it."""
+    """Compute `x[mask] = value` as a select by the mask; None if the index or value does not allow
+    it.
+    """
     plain = items[0] is mask and all(i is Ellipsis or i == (None, None, None) for i in items[1:])
     if not plain or not mask.shape or mask.shape != x.shape[: len(mask.shape)]:
         return None

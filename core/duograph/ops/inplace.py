@@ -53,7 +53,7 @@ def write(target: Tensor, value: Tensor, what: str) -> Tensor:
 
 
 def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Return the in-place Tensor method of a function that returns a new tensor."""
+    """Create a Tensor method such as ``add_`` from the function that returns a new tensor."""
 
     def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         return write(self, function(self, *args, **kwargs), name)

@@ -117,7 +117,7 @@ def _scaled(source: Tensor, alpha: int | float | Tensor) -> Tensor:
 def _index_add_arguments(
     name: str, args: tuple[object, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
-    """Return (axis, index, source), from the forms (dim, index, source) or (indices, y, axis)."""
+    """Return (axis, index, source) for calls as (dim, index, source) or (indices, y, axis)."""
     kwargs.pop("use_lock", None)
     kwargs.pop("check_index_bound", None)
     names = {"dim": 0, "axis": 0, "index": 1, "indices": 1, "source": 2, "y": 2, "tensor": 2}
@@ -213,7 +213,7 @@ def _tensor_index_put_(
 
 @tensor_method("put_")
 def _tensor_put_(self: Tensor, index: object, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Replace, or add to, elements of the flattened tensor, in place; returns the tensor."""
+    """Write (or add) values at flat positions of this tensor, in place; returns the tensor."""
     at = as_index(index)
     flat = reshape_to(self, (self.size,))
     new = reshape_to(cast(source, self.dtype), (at.size,))

@@ -35,7 +35,7 @@ MOST_PARTS = 65536
 
 
 def _several(name: str, tensors: object) -> list[Tensor]:
-    """Return the arguments to join as a list of Tensors; numbers are converted.
+    """Return the tensors that the user wants to join as a list; numbers are converted.
 
     Raises:
         TypeError: not a tuple or list.

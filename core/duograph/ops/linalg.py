@@ -1,4 +1,4 @@
-"""Matrix products: the primitive `matmul`, and the functions with MindSpore's names made of it.
+"""Matrix multiplication: the primitive `matmul`, and MindSpore's functions that are made of it.
 
 Layers, losses and normalisation call it. Backends implement `matmul` and must accumulate 16-bit
 floats in float32; everything else here is made of other ops.
@@ -76,7 +76,7 @@ def _(x, y, transpose_a, transpose_b):
 
 
 def _fold(grad: Tensor, shape: Sequence[int]) -> Tensor:
-    """Sum a matmul gradient over the broadcast leading axes, back to the shape `shape`."""
+    """Sum the gradient of a matmul operand over the batch axes along which it was broadcast."""
     if grad.shape == tuple(shape):
         return grad
     lead = grad.ndim - len(shape)

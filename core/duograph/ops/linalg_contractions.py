@@ -1,4 +1,4 @@
-"""Products that sum over chosen axes: dot, inner, tensor_dot, batch_dot, and the Kronecker product.
+"""Tensor contractions: dot, inner, tensor_dot, batch_dot, and the Kronecker product.
 
 Users call them, and `einstein.py` uses `transposed`. They reshape their operands to matrices and
 call the primitive `matmul`; no backend implements them itself.

@@ -59,5 +59,5 @@ class BiasAdd(Primitive):
         self.data_format = wanted_format("BiasAdd", data_format, ("NCHW", "NHWC", "NCDHW"))
 
     def __call__(self, x: Tensor, b: Tensor) -> Tensor:
-        """Return the input plus the bias of its channel."""
+        """Return `x` plus bias `b`, which has one element per channel."""
         return x + b if self.data_format == "NHWC" else linalg.bias_add(x, b)

@@ -70,7 +70,7 @@ def reduced(x: Tensor, reduction: str) -> Tensor:
 
 
 def _rows(x: Tensor) -> Tensor:
-    """Reshape scores (N, C, ...) to (N * ..., C): one row of class scores per item."""
+    """Reshape class scores from (N, C, ...) to rows (N * ..., C), one per item."""
     if x.ndim <= 2:
         return x
     perm = (0, *range(2, x.ndim), 1)
@@ -338,7 +338,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
 
 def _check_probabilities(name: str, x: Tensor) -> None:
-    """Raise ProbabilityError if a value is outside [0, 1], once the values are computed."""
+    """Raise ProbabilityError, once the values are computed, if one is outside [0, 1]."""
     builder = staged_builder()
     if x.size == 0 or (builder is None and isinstance(x, GraphTensor)):
         return

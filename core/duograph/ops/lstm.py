@@ -67,7 +67,7 @@ class LSTM(Primitive):
         self.has_bias, self.bidirectional, self.dropout = has_bias, bidirectional, dropout
 
     def _weights(self, w: Tensor) -> list[tuple[Tensor, Tensor, Tensor | None]]:
-        """Split the flat weights `w` by layer and direction: (input, hidden, bias or None)."""
+        """Split the flat weights into (input, hidden, bias or None), per layer and direction."""
         directions = 2 if self.bidirectional else 1
         hidden = self.hidden_size
         rows = 4 * hidden
@@ -90,7 +90,7 @@ class LSTM(Primitive):
         return list(zip(parts[:cells], parts[cells : 2 * cells], biases, strict=True))
 
     def __call__(self, x: Tensor, h: Tensor, c: Tensor, w: Tensor) -> tuple[Tensor, ...]:
-        """Run all LSTM layers; return (output, h, c, reserve, state)."""
+        """Run all LSTM layers; return (output, last h, last c, reserve, state)."""
         directions = 2 if self.bidirectional else 1
         state = (self.num_layers * directions, x.shape[1] if x.ndim == 3 else -1, self.hidden_size)
         if x.ndim != 3 or x.shape[2] != self.input_size or h.shape != state or c.shape != state:
@@ -137,7 +137,7 @@ def _run(
     bias: Tensor | None,
     reverse: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Run one LSTM layer in one direction; return all its outputs and the last h and c."""
+    """Run one LSTM layer in one direction; return (outputs of all steps, last h, last c)."""
     steps, n, size = x.shape
     own = matmul_of(reshape_to(x, (steps * n, size)), w_input, False, True)
     own = reshape_to(own, (steps, n, w_input.shape[0]))

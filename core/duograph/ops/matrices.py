@@ -47,7 +47,7 @@ def _transposed(x: Tensor) -> Tensor:
 
 
 def _column(x: Tensor, k: int) -> Tensor:
-    """Return element `k` of the last axis, x[..., k]."""
+    """Return column `k` of each matrix: ``x[..., k]``."""
     begin = (*[0] * (x.ndim - 1), k)
     end = (*x.shape[:-1], k + 1)
     return reshape_to(slice_by(x, begin, end, (1,) * x.ndim), x.shape[:-1])
@@ -58,7 +58,7 @@ def _eye(n: int, dtype: DType) -> Tensor:
 
 
 def _eliminated(a: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Run Gauss-Jordan elimination with partial pivoting on the first `steps` columns.
+    """Run Gauss-Jordan elimination with partial pivoting on the first `steps` columns of `a`.
 
     `a` has shape (..., n, m). Rows are not exchanged. Returns the reduced matrix, the pivot row of
     each column, and the pivots.
@@ -233,7 +233,7 @@ def _(x):
 
 
 def _signs(rows: Tensor, pivots: Tensor) -> Tensor:
-    """Return the sign of a determinant from the pivot rows and pivots of the elimination."""
+    """Return the sign (-1, 0, 1) of each determinant, from the pivot rows and pivots."""
     *batch, n = rows.shape
     lead = len(batch)
     before = less(reshape_to(rows, (*batch, 1, n)), reshape_to(rows, (*batch, n, 1)))
@@ -525,6 +525,6 @@ class MatrixInverse(Primitive):
         self.adjoint = adjoint
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the inverse of each matrix; its transpose if `adjoint` is set."""
+        """Return the inverse of each matrix, transposed if `adjoint` is set."""
         out = inverse.public(x)
         return _transposed(out) if self.adjoint else out

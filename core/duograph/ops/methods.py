@@ -1,4 +1,4 @@
-"""Installation of Tensor's methods and operators from the op table.
+"""Installs Tensor's methods and operators, from the op table and from marked functions.
 
 Op families mark plain functions with the decorators; `ops/__init__.py` calls `install` once, after
 all families are imported. No other module may add methods to Tensor.

@@ -1,7 +1,7 @@
-"""Primitives that move elements: slices, slice updates, flips, concatenation, padding, identity.
+"""Primitive ops that move elements: slices, slice updates, flips, concatenation, padding, identity.
 
 All but identity and concat decompose into `strided_copy` (reading) or a scatter over flat positions
-(writing), so a backend with only the inner ring of kernels supports them. The public functions in
+(writing), so a backend with only the minimal set of kernels supports them. The public functions in
 `shaping.py`, `joining.py` and `padding.py` call them and normalise axes, begins and ends; a rule
 here must not accept negative ones.
 """

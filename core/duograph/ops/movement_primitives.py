@@ -8,7 +8,7 @@ arguments; they define no ops.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,10 +50,9 @@ _Function: TypeAlias = Callable[..., Any]  # of any result: a Tensor, a tuple of
 
 
 class _Form(Primitive):
-    """Base class of `_form`: the call passes the constructor's arguments to a function."""
+    """Base class of primitive classes that pass the constructor's arguments to a function."""
 
-    function: _Function
-    defaults: Mapping[str, object] = {}
+    _function: _Function
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__()
@@ -67,16 +66,16 @@ class _Form(Primitive):
             setattr(self, key, value)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        return type(self).function(*args, **self._given, **kwargs)
+        return type(self)._function(*args, **self._given, **kwargs)
 
 
 _REQUIRED = inspect.Parameter.empty
 
 
 def _form(name: str, function: _Function, op: str | None = None, **defaults: object) -> None:
-    """Define the primitive class `name` of `function`; `defaults` are its constructor arguments.
+    """Define a primitive class named `name` that calls `function`.
 
-    The value _REQUIRED marks an argument without a default.
+    `defaults` are the constructor's arguments; the value _REQUIRED marks one without a default.
     """
     parameters = [
         inspect.Parameter(k, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=v)
@@ -89,8 +88,7 @@ def _form(name: str, function: _Function, op: str | None = None, **defaults: obj
         (_Form,),
         {
             "op": of,
-            "function": staticmethod(function),
-            "defaults": defaults,
+            "_function": staticmethod(function),
             "__signature__": inspect.Signature(parameters),
             "__doc__": f"Primitive form of `ops.{shown}`: the constructor takes "
             f"{', '.join(defaults) or 'nothing'}, the call the other arguments.",
@@ -104,7 +102,7 @@ def _form(name: str, function: _Function, op: str | None = None, **defaults: obj
 
 
 def _tensors(function: _Function) -> _Function:
-    """Wrap a function of a sequence of tensors to accept the tensors as separate arguments too."""
+    """Wrap a function of a sequence of tensors so that it also takes them as separate arguments."""
 
     def several(*tensors: object, **attributes: object) -> object:
         given = (
@@ -237,7 +235,7 @@ def _index_put(x1: Tensor, x2: Tensor, indices: Sequence[object], accumulate: in
 
 
 def _embedding_lookup(input_params: Tensor, input_indices: object, offset: int) -> Tensor:
-    """Look up the rows at `input_indices - offset`; return zeros for an index out of range."""
+    """Look up the rows at `input_indices - offset`, with zeros for an index out of range."""
     indices = creation.as_index(input_indices) - offset
     n = input_params.shape[0]
     inside = logical_and(less(-1, indices), less(indices, n))

@@ -1,4 +1,4 @@
-"""Resizing of images, and embedding.
+"""Resizing of images (interpolate, upsample, ...) and embedding lookup.
 
 Users and layers call them. Sizes and coordinates that do not depend on values are computed with
 NumPy when a call is prepared. Only `embedding` with `max_norm` writes to an operand.
@@ -49,7 +49,7 @@ _Size: TypeAlias = int | Sequence[int] | Tensor
 
 
 def _sources(n: int, out: int, rule: str, scale: float | None) -> Array:
-    """Return the float64 input coordinate of each output cell of a resized axis."""
+    """Return, for each output cell of a resized axis, its position in the input, as float64."""
     i = np.arange(out, dtype=np.float64)
     if rule == "corners":
         return i * ((n - 1) / (out - 1)) if out > 1 else np.zeros(out)
@@ -60,9 +60,11 @@ def _sources(n: int, out: int, rule: str, scale: float | None) -> Array:
 def _taps(
     mode: str, n: int, out: int, rule: str, scale: float | None
 ) -> list[tuple[Array, Array | None]]:
-    """Return (indices, weights) of the input cells whose weighted sum is each output cell.
+    """Return the input cells, and their weights, of which each output cell is the weighted sum.
 
-    The weights are None where the value is copied.
+    It is a list of (indices, weights), arrays with one item per output cell. The weights are None
+    if
+    the value is copied.
     """
     if mode == "nearest":
         if rule == "corners":  # halves away from zero
@@ -264,7 +266,9 @@ def _image_size(name: str, x: Tensor, size: _Size) -> tuple[int, ...]:
 
 
 class _Resize(Primitive):
-    """Base of `Op(align_corners=False, half_pixel_centers=False)(image, size)`."""
+    """Base of resizing primitives: `Op(align_corners=False, half_pixel_centers=False)(image,
+    size)`.
+    """
 
     op = resize_by
     _kind = "linear"
@@ -276,7 +280,7 @@ class _Resize(Primitive):
         self._coordinates = _rule(self.name, align_corners, half_pixel_centers)
 
     def __call__(self, image: Tensor, size: _Size) -> Tensor:
-        """Return the resized image."""
+        """Return the image resized to `size`."""
         sizes = _image_size(self.name, image, size)
         return resize_by(image, sizes, self._kind, self._coordinates, (None, None))
 
@@ -316,7 +320,7 @@ class ResizeBilinear(Primitive):
         self._coordinates = _rule(self.name, align_corners, half_pixel_centers)
 
     def __call__(self, image: Tensor) -> Tensor:
-        """Return the resized image."""
+        """Return the image resized to the size given to the constructor."""
         sizes = _image_size(self.name, image, self.size)
         return resize_by(image, sizes, self._kind, self._coordinates, (None, None))
 
@@ -404,7 +408,9 @@ class EmbeddingLookup(Primitive):
     """
 
     def __call__(self, input_params: Tensor, input_indices: Tensor, offset: Tensor | int) -> Tensor:
-        """Return the rows of `params` at the indices, less `offset`."""
+        """Return the rows of `input_params` at `input_indices - offset`; zeros for an index out of
+        range.
+        """
         rows = input_params.shape[0]
         index = input_indices - offset
         inside = logical_and(

@@ -1,4 +1,4 @@
-"""Batch, layer, group, instance and RMS normalisation, and the gradients of the first two.
+"""Batch, layer, group, instance and RMS normalisation, and gradients of batch and layer norm.
 
 Users and normalisation layers call them. All are composites, which a backend may implement with one
 kernel. Statistics of 16-bit floats must stay in float32.
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def _as(x: Tensor, dtype: DType) -> Tensor:
-    """Cast to a dtype; return `x` itself if it has this dtype already."""
+    """Cast `x` to a dtype; return `x` itself if it has that dtype already."""
     return x if x.dtype is dtype else cast_to(x, dtype)
 
 
@@ -108,7 +108,7 @@ def _(x, gamma, beta, out, dout, axis, eps):
 def layer_norm_grad(
     input: Tensor, gamma: Tensor, mean: Tensor, rstd: Tensor, dout: Tensor, axis: int
 ):
-    """Gradients of layer_norm_core with respect to input, gamma and beta."""
+    """Composite op: gradients of `layer_norm_core` with respect to input, gamma and beta."""
     axes, lead = tuple(range(axis, input.ndim)), tuple(range(axis))
     dy = widened(dout)
     normal = (widened(input) - mean) * rstd
@@ -175,12 +175,12 @@ def _(
 
 
 def _along(x: Tensor, ndim: int) -> Tensor:
-    """Reshape (C,) to (C, 1, ...), which broadcasts along axis 1 of a tensor of `ndim` axes."""
+    """Reshape (C,) to (C, 1, ...), so that it broadcasts along the channels of (N, C, ...)."""
     return reshape_to(x, (x.shape[0], *[1] * (ndim - 2)))
 
 
 def _check_channels(name: str, x: TensorType, **given: TensorType) -> None:
-    """Raise ShapeError unless each tensor of `given` has one element per channel of `x`."""
+    """Raise ShapeError unless each given tensor has one element per channel of `x`."""
     if x.ndim < 2:
         raise ShapeError(f"{name}: got input of shape {x.shape}; wanted (N, C, ...)")
     for what, t in given.items():
@@ -232,7 +232,7 @@ def _(x, gamma, beta, out, dout, eps):
 def batch_norm_grad(
     input: Tensor, gamma: Tensor, mean: Tensor, var: Tensor, dout: Tensor, eps: float
 ):
-    """Gradients of batch_norm_train with respect to input, gamma and beta."""
+    """Composite op: gradients of `batch_norm_train` with respect to input, gamma and beta."""
     axes = (0, *range(2, input.ndim))
     n = input.size // input.shape[1] if input.shape[1] else 1
     dy = widened(dout)

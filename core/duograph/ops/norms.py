@@ -317,7 +317,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, axis: int, eps: float):
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.ops.cosine_similarity(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[6.0, 8.0]])).round(decimals=4))
+        >>> x, y = ms.Tensor([[3.0, 4.0]]), ms.Tensor([[6.0, 8.0]])
+        >>> print(ms.ops.cosine_similarity(x, y).round(decimals=4))
         [1.]
     """
     x, y = widened(x1), widened(x2)
@@ -382,7 +383,8 @@ def pairwise_distance(
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.ops.pairwise_distance(ms.Tensor([[3.0, 4.0]]), ms.Tensor([[0.0, 0.0]])).round(decimals=3))
+        >>> x, y = ms.Tensor([[3.0, 4.0]]), ms.Tensor([[0.0, 0.0]])
+        >>> print(ms.ops.pairwise_distance(x, y).round(decimals=3))
         [5.]
     """
     diff = x1 - x2 + eps

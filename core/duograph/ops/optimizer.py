@@ -1,4 +1,4 @@
-"""Optimiser updates as single ops, one per optimiser, and the update of moving statistics.
+"""The update formulas of optimisers (Adam, SGD, ...), one op each, and of moving statistics.
 
 `nn/optim` and `normalization.py` call them. Each is a composite, which a backend may implement with
 one kernel. Learning rates and powers are 0-d operands, so that a new value never triggers a
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def _wide(x: Tensor) -> Tensor:
-    """Cast to float32 any tensor that is not float32 or float64."""
+    """Return a tensor cast to float32, unless it is float32 or float64."""
     return x if x.dtype in (float32, float64) else cast_to(x, float32)
 
 
@@ -43,7 +43,7 @@ def _like(x: Tensor, target: Tensor) -> Tensor:
 
 
 def _gradient(param: Tensor, grad: Tensor, weight_decay: float, scale: float) -> Tensor:
-    """Return grad * scale + weight_decay * param, in float32 or float64."""
+    """Return ``grad * scale + weight_decay * param``, in float32 or float64."""
     g = _wide(grad)
     if scale != 1.0:
         g = g * scale

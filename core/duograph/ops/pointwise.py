@@ -1,6 +1,6 @@
-"""Complex conjugation, which the gradients of most element-wise ops need.
+"""The op that conjugates complex numbers, which most gradients of elementwise ops use.
 
-The element-wise families use it; it uses none of them.
+The elementwise families import it; it imports none of them.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def _(x, kernel, stride, padding, count_include_pad, divisor):
 
 
 def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Pairs, out: Ints) -> Array:
-    """Return the float64 number of cells of each pooling window that are not padding."""
+    """Return, as float64, how many cells of each pooling window are not padding."""
     total = np.ones((1,) * len(kernel))
     for i, (n, k, s, (low, _), o) in enumerate(
         zip(sizes, kernel, stride, padding, out, strict=True)
@@ -215,7 +215,7 @@ def _divided(
     include: bool,
     divisor: int,
 ) -> _Sums:
-    """Divide the sums of pooling windows by `divisor` or, if it is 0, by their cell counts."""
+    """Divide each pooling window's sum by `divisor` or, if that is 0, by its number of cells."""
     if divisor:
         return total / divisor
     if include or not any(p for pair in padding for p in pair):
@@ -265,7 +265,7 @@ def avg_pool_grad(
     count_include_pad: bool,
     divisor: int,
 ):
-    """Primitive op: gradient of `avg_pool`; the cells of a window share its gradient equally."""
+    """Primitive op: gradient of `avg_pool`; a window's cells share its gradient equally."""
 
 
 @avg_pool_grad.infer
@@ -332,7 +332,7 @@ def _half_at_most(name: str, pads: Pairs, kernel: Ints, dilation: Ints) -> None:
 def _ceil_padding(
     sizes: Ints, kernel: Ints, stride: Ints, pads: Pairs, dilation: Ints
 ) -> tuple[tuple[int, int], ...]:
-    """Return the extra (0, high) padding per axis that makes the last, partial window fit."""
+    """Return the extra (0, high) padding of each axis for a last, partial pooling window."""
     found = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, pads, dilation, strict=True):
         span = d * (k - 1) + 1
@@ -353,7 +353,7 @@ def _max_arguments(
     ceil_mode: bool,
     sizes: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Return kernel, stride, padding and dilation of max pooling, each with one item per axis."""
+    """Return kernel, stride, padding and dilation of max pooling with one item per spatial axis."""
     n = len(sizes)
     kernel = tuple_of(name, "kernel_size", kernel_size, n)
     strides = kernel if stride is None else tuple_of(name, "stride", stride, n)

@@ -1,6 +1,6 @@
-"""Powers and roots: sqrt, rsqrt, pow, hypot and float_power.
+"""Powers and roots: sqrt, rsqrt, pow, hypot and float_power, as elementwise ops.
 
-Every family may use these element-wise ops. Integer powers must wrap around as NumPy's do.
+Every family may use them. Integer powers must wrap around as NumPy's do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Primitive classes: MindSpore's form `ops.Gather(batch_dims)(input, indices, axis)` of ops.
+"""Primitive classes, MindSpore's other form of ops: ``ops.Gather(batch_dims)(input, indices,
+axis)``.
 
 A spelling such as ``"Elu(alpha=1.0)(x)"`` on an op or a function defines a class: first the
 parameters of the constructor, then those of the call. `ops/__init__.py` collects the classes. A
@@ -62,7 +63,10 @@ class Primitive:
         return self
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        """Return the call of the constructor, such as ``Concat(axis=1)``."""
+        names = [n for n in inspect.signature(type(self)).parameters if n != "name"]
+        given = [f"{n}={getattr(self, n)!r}" for n in names if hasattr(self, n)]
+        return f"{type(self).__name__}({', '.join(given)})"
 
 
 def _bind(
@@ -148,7 +152,7 @@ _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _initializer(name: str, items: list[_Item]) -> Callable[..., None]:
-    """Return the `__init__` of a primitive class, which stores its arguments as attributes."""
+    """Create the `__init__` of a primitive class, which stores its arguments as attributes."""
     signature = inspect.Signature([item.parameter for item in items])
     names = [item.name for item in items]
     defaults = [item.default for item in items]
@@ -172,7 +176,7 @@ def _initializer(name: str, items: list[_Item]) -> Callable[..., None]:
 def _caller(
     name: str, function: Callable[..., Any], constructor: list[_Item], call: list[_Item] | None
 ) -> Callable[..., Any]:
-    """Return the `__call__` of a primitive class, which calls `function` with all arguments."""
+    """Create the `__call__` of a primitive class, which calls `function` with all arguments."""
     pairs = [(item.target, item.name) for item in constructor]
 
     def kept(self: Primitive) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def u32(value: int) -> Tensor:
 
 
 def _multiplied(a: Tensor, factor: int) -> tuple[Tensor, Tensor]:
-    """Return the high and low 32-bit word of a * factor, computed from 16-bit halves."""
+    """Return the (high, low) 32-bit words of ``a * factor``, computed from 16-bit halves."""
     mask, half = u32(0xFFFF), u32(16)
     a0, a1 = bitwise_and(a, mask), shift_right(a, half)
     f0, f1 = u32(factor & 0xFFFF), u32(factor >> 16)
@@ -179,7 +179,10 @@ _STATE = TensorType.of((4,), uint32)
 
 
 def _taker(seed: object, generator: Generator | None) -> HostCall:
-    """Return the host call by which each run of a compiled function takes a new random state."""
+    """Return a Python function, wrapped for graphs, that takes a new state of the random generator.
+
+    Each run of a compiled function calls it.
+    """
     return HostCall(lambda: random_state.next_state(seed, generator), "take_state")
 
 

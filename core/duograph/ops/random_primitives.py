@@ -1,4 +1,4 @@
-"""Primitive classes of random numbers.
+"""Primitive classes of random numbers, such as `ops.StandardNormal(seed)(shape)`.
 
 They convert MindSpore's seeds and shapes to a random state. `ops` exports them. No class may
 keep a random state of its own.
@@ -56,7 +56,7 @@ class Dropout(Primitive):
 
 
 def _seed(seed: int, seed2: int = 0) -> int | None:
-    """Combine the two seeds of a primitive into one seed; None when both are 0."""
+    """Combine the two seeds of a random primitive into one; None if both are 0."""
     return None if not seed and not seed2 else (int(seed) << 32) ^ int(seed2)
 
 
@@ -68,7 +68,7 @@ class _ChannelDropout(Primitive):
         self.keep_prob = float(keep_prob)
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Apply dropout to whole channels; return (result, bool mask)."""
+        """Apply dropout to whole channels; return (result, bool mask of the kept elements)."""
         shape = (*x.shape[:2], *[1] * (x.ndim - 2))
         kept = dropouts.dropout(
             fill(shape, 1.0, float32), random.take_state(), 1.0 - self.keep_prob, shape
@@ -85,7 +85,7 @@ class Dropout3D(_ChannelDropout):
 
 
 class _Seeded(Primitive):
-    """Base of the random primitives that have two seeds: `Op(seed=0, seed2=0)`."""
+    """Base of the random primitives with two seeds: `Op(seed=0, seed2=0)`."""
 
     def __init__(self, seed: int = 0, seed2: int = 0) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class Gamma(_Seeded):
     def __call__(
         self, shape: int | Sequence[int], alpha: Tensor | int | float, beta: Tensor | int | float
     ) -> Tensor:
-        """Return random gamma numbers of `shape`, broadcast with alpha and beta."""
+        """Return random gamma-distributed numbers of `shape`, broadcast with alpha and beta."""
         return distributions.gamma(shape, alpha, beta, self.own_seed)
 
 
@@ -172,7 +172,7 @@ class Multinomial(Primitive):
         self.seed, self.seed2, self.dtype = seed, seed2, as_dtype(dtype)
 
     def __call__(self, x: Tensor, num_samples: int) -> Tensor:
-        """Return `num_samples` random indices per row of `x`."""
+        """Return `num_samples` random indices per row of `x`, which has the probabilities."""
         found = random.multinomial(x, num_samples, True, _seed(self.seed, self.seed2))
         return cast_to(found, self.dtype)
 
@@ -196,7 +196,7 @@ class Randperm(Primitive):
         self.max_length, self.pad, self.dtype = max_length, pad, as_dtype(dtype)
 
     def __call__(self, n: Tensor | int) -> Tensor:
-        """Return the numbers 0 to n - 1 in random order, followed by the padding."""
+        """Return the numbers 0 to n - 1 in random order, padded to the length `max_length`."""
         count = int(n.item() if isinstance(n, Tensor) else n)
         if count > self.max_length:
             raise ArgumentValueError(
@@ -221,7 +221,7 @@ class RandomChoiceWithMask(Primitive):
         self.count, self.seed, self.seed2 = count, seed, seed2
 
     def __call__(self, input_x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the coordinates of random true elements, and a mask of the valid rows."""
+        """Return (coordinates of random true elements, mask of the rows in use)."""
         found = np.argwhere(input_x.asnumpy())
         words = random_state.philox(
             random_state.next_state(_seed(self.seed, self.seed2)), len(found)

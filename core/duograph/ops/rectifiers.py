@@ -53,7 +53,10 @@ def _(x):
 
 @op(name="relu_grad", dtypes=REAL, promote="common", elementwise=True)
 def relu_grad(dout: Tensor, out: Tensor):
-    """Composite op: gradient of the input of `relu`: `dout` where the result is positive."""
+    """Composite op: gradient of `relu` with respect to its input.
+
+    It is `dout`, the gradient of the result, where the result is positive, else 0.
+    """
     return select(out > 0, dout, 0)
 
 
@@ -116,7 +119,10 @@ def _(x, out, dout):
 
 @op(name="relu6_grad", dtypes=REAL, promote="common", elementwise=True)
 def relu6_grad(dout: Tensor, x: Tensor):
-    """Composite op: gradient of the input of `relu6`, from `dout`, that of its result."""
+    """Composite op: gradient of `relu6` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     return select(logical_and(x > 0, x < 6), dout, 0)
 
 
@@ -149,7 +155,10 @@ def _(x, out, dout, alpha):
 
 @op(name="leaky_relu_grad", dtypes=REAL, promote="common", elementwise=True)
 def leaky_relu_grad(dout: Tensor, x: Tensor, alpha: float):
-    """Composite op: gradient of the input of `leaky_relu`, from `dout`, that of its result."""
+    """Composite op: gradient of `leaky_relu` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     return select(x > 0, dout, dout * alpha)
 
 
@@ -181,7 +190,10 @@ def _(x, out, dout):
 
 @op(name="hardsigmoid_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def hardsigmoid_grad(dout: Tensor, x: Tensor):
-    """Composite op: gradient of the input of `hardsigmoid`, from `dout`, that of its result."""
+    """Composite op: gradient of `hardsigmoid` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     return select(logical_and(x > -3, x < 3), dout / 6, 0)
 
 
@@ -219,7 +231,10 @@ def _(x, out, dout):
 
 @op(name="hardswish_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def hardswish_grad(dout: Tensor, x: Tensor):
-    """Composite op: gradient of the input of `hardswish`, from `dout`, that of its result."""
+    """Composite op: gradient of `hardswish` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     return dout * select(x < -3, 0, select(x > 3, 1, x / 3 + 0.5))
 
 
@@ -252,7 +267,10 @@ def _(x, out, dout, lambd):
 
 @op(name="hardshrink_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def hardshrink_grad(dout: Tensor, x: Tensor, lambd: float):
-    """Composite op: gradient of the input of `hardshrink`, from `dout`, that of its result."""
+    """Composite op: gradient of `hardshrink` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     return select(abs(x) <= lambd, 0, dout)
 
 
@@ -285,7 +303,10 @@ def _(x, out, dout, lambd):
 
 @op(name="softshrink_grad", dtypes=FLOATING, promote="common", elementwise=True)
 def softshrink_grad(dout: Tensor, x: Tensor, lambd: float):
-    """Composite op: gradient of the input of `softshrink`, from `dout`, that of its result."""
+    """Composite op: gradient of `softshrink` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     return select(abs(x) <= lambd, 0, dout)
 
 
@@ -325,7 +346,10 @@ def _(x, out, dout, min_val, max_val):
 
 @op(name="hardtanh_grad", dtypes=REAL, promote="common", elementwise=True)
 def hardtanh_grad(dout: Tensor, x: Tensor, min_val: float, max_val: float):
-    """Composite op: gradient of the input of `hardtanh`, from `dout`, that of its result."""
+    """Composite op: gradient of `hardtanh` with respect to its input.
+
+    `dout` is the gradient of the result.
+    """
     return select(logical_and(x > min_val, x < max_val), dout, 0)
 
 

@@ -1,4 +1,4 @@
-"""Single steps of recurrent layers: rnn_step, lstm_step and gru_step.
+"""Ops for one time step of recurrent layers: rnn_step, lstm_step and gru_step.
 
 The recurrent layers call them once per time step. Each is one composite op, so that the tape
 records one node and a backend can supply a fused kernel.
@@ -27,7 +27,7 @@ def _columns(name: str, x: Tensor, h: Tensor) -> int:
 
 
 def _part(x: Tensor, i: int, n: int) -> Tensor:
-    """Return columns i * n to (i + 1) * n of a matrix: the slice of the i-th gate."""
+    """Return columns i * n .. (i + 1) * n of a matrix, which belong to gate number i."""
     return slice_by(x, (0, i * n), (x.shape[0], (i + 1) * n), (1, 1))
 
 

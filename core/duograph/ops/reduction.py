@@ -56,7 +56,7 @@ def _not_empty(name: str, x: TensorType, axis: Axes) -> None:
 
 
 def _even_share(x: Tensor, out: Tensor, dout: Tensor, axis: Axes, keepdims: bool) -> tuple[Tensor]:
-    """Gradient rule of max and min: the elements equal to the result share `dout` evenly."""
+    """Gradient rule of max and min: elements equal to the result share its gradient evenly."""
     kept = reduced_shape(x.shape, axis, True)
     if not keepdims:
         out, dout = reshape_to(out, kept), reshape_to(dout, kept)
@@ -141,7 +141,7 @@ def _(x, axis, keepdims):
 
 
 def _axes_last(x: Tensor, axis: Axes) -> Tensor:
-    """Move the reduced axes to the end and merge them into one."""
+    """Move the given axes of a tensor to the end and merge them into one axis."""
     rest = [i for i in range(x.ndim) if i not in axis]
     moved = transpose_by(x, (*rest, *axis)) if list(axis) != list(range(len(rest), x.ndim)) else x
     return reshape_to(moved, (*[x.shape[i] for i in rest], _count(x.shape, axis)))
@@ -256,7 +256,7 @@ def _(x, axis):
 
 
 def _no_bfloat(x: Array) -> Array:
-    """Convert bfloat16 arrays to float32, because NumPy's argmax of bfloat16 ignores NaN."""
+    """Convert a bfloat16 array to float32, because NumPy's argmax of bfloat16 ignores NaN."""
     return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
 
 
@@ -334,7 +334,10 @@ def wanted_tensor(name: str, x: object) -> Tensor:
 
 
 def _dtype_second(keepdims: object, dtype: object, initial: object) -> tuple[object, Any, object]:
-    """Convert arguments in the order (axis, dtype, keepdims, initial) to today's order."""
+    """Reorder arguments passed in the older order (axis, dtype, keepdims, initial).
+
+    Returns (keepdims, dtype, initial).
+    """
     if keepdims is None or isinstance(keepdims, (DType, str, type, np.dtype)):
         return (dtype if isinstance(dtype, bool) else False), keepdims, initial
     return keepdims, dtype, initial

@@ -1,4 +1,4 @@
-"""Primitive classes of reductions and scans.
+"""Primitive classes of reductions and cumulative ops, such as `ops.ReduceSum(keep_dims)(x, axis)`.
 
 They convert MindSpore's constructor and call arguments to the attributes of an op. `ops` exports
 them. Kernels and gradients belong to the ops.
@@ -42,7 +42,7 @@ class _Reduce(Primitive):
         return made
 
     def __call__(self, x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
-        """Reduce over `axis`: int or tuple of ints; () means all."""
+        """Reduce over `axis`, an int or a tuple of ints; () means all axes."""
         assert self.op is not None
         return self.op(x, axes_of(self.name, axis, x.ndim), self.keep_dims)
 
@@ -64,7 +64,7 @@ class ReduceSum(_Reduce):
         self.skip_mode = skip_mode
 
     def __call__(self, x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
-        """Sum over `axis`."""
+        """Return the sum over `axis`; with `skip_mode`, an empty `axis` returns `x`."""
         if self.skip_mode and (axis is None or (isinstance(axis, (tuple, list)) and not axis)):
             return x
         if x.dtype is bool_:
@@ -126,7 +126,7 @@ class ArgMaxWithValue(Primitive):
         self.keep_dims = keep_dims
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the index of the largest element along the axis, and this element."""
+        """Return (index, value) of the largest element along the axis."""
         value, index = extremes.max(x, self.axis, self.keep_dims)
         return index, value
 
@@ -142,7 +142,7 @@ class ArgMinWithValue(Primitive):
         self.keep_dims = keep_dims
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the index of the smallest element along the axis, and this element."""
+        """Return (index, value) of the smallest element along the axis."""
         value, index = extremes.min(x, self.axis, self.keep_dims)
         return index, value
 
@@ -178,7 +178,7 @@ class Argmin(Primitive):
 
 
 class _Scan(Primitive):
-    """Base of the running sums and products: `Op(exclusive=False, reverse=False)(x, axis)`."""
+    """Base of the cumulative sum and product: `Op(exclusive=False, reverse=False)(x, axis)`."""
 
     def __init__(self, exclusive: bool = False, reverse: bool = False) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ class _Scan(Primitive):
         self.reverse = reverse
 
     def __call__(self, x: Tensor, axis: int) -> Tensor:
-        """Scan along `axis`."""
+        """Return the cumulative sums or products along `axis`."""
         assert self.op is not None
         return self.op(x, axis_of(self.name, axis, x.ndim), self.exclusive, self.reverse)
 
@@ -222,5 +222,5 @@ class LpNorm(Primitive):
         self.epsilon = epsilon
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the p-norm over the axes."""
+        """Return the p-norm over the axes given to the constructor."""
         return vector_norm(x, float(self.p), axes_of("LpNorm", self.axis, x.ndim), self.keep_dims)

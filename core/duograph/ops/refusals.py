@@ -1,4 +1,4 @@
-"""Errors for arguments of the wrong kind.
+"""Explains errors caused by arguments of the wrong kind, after a call has failed.
 
 `ops/__init__.py` wraps the public functions with `refusing`. A check on every call would cost more
 than many ops, so arguments are compared with the annotations only after a call has failed. A
@@ -52,7 +52,7 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
 def _unfit(
     function: Callable[..., Any], args: tuple[object, ...], kwargs: dict[str, object]
 ) -> str | None:
-    """Describe the first argument that does not match its annotation; None if all match."""
+    """Describe the first argument that does not match its annotation; None if all do."""
     try:
         given = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:  # wrong number of arguments: Python's own error says so

@@ -88,7 +88,7 @@ def _tensor_repeat(
     axis: int | Sequence[int] | None = None,
     **other: int | Sequence[int],
 ) -> Tensor:
-    """Repeat the whole tensor along each axis like `tile`, or with `axis` each slice of that axis.
+    """Repeat the whole tensor along each axis, as `tile` does; with `axis`, repeat each slice.
 
     See `ops.repeat_interleave` for the second form.
     """

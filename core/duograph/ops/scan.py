@@ -91,7 +91,10 @@ def _(x, axis, exclusive, reverse):
 
 
 def _moved(x: Tensor, axis: int, by: int, reverse: bool, fill: object) -> Tensor:
-    """Shift `x` by `by` elements along an axis (backwards if `reverse`), and pad with `fill`."""
+    """Shift `x` by `by` elements along an axis, backwards if `reverse`.
+
+    Fills the gap with `fill`.
+    """
     n = x.shape[axis]
     begin, end = [0] * x.ndim, list(x.shape)
     if reverse:
@@ -112,7 +115,7 @@ def _doubling(
     reverse: bool,
     neutral: object,
 ) -> Tensor:
-    """Compute a scan in log2(n) rounds; round k combines elements 2**k apart.
+    """Compute cumulative values in log2(n) rounds; round k combines elements 2**k apart.
 
     See Hillis and Steele (1986).
     """
@@ -209,7 +212,7 @@ def _(x, axis):
 
 
 def _pairwise(x: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """Cumulative maximum or minimum with its index, by doubling; index -1 marks padding."""
+    """Return cumulative maxima or minima and their indices, computed in log2(n) rounds."""
     n = x.shape[axis]
     index = iota(x.shape, axis, int64)
     by = 1
@@ -267,9 +270,9 @@ def _arguments(
 
 
 def _line(x: Tensor, axis: int | None, run: Callable[[Tensor, int], Any]) -> Any:
-    """Apply a scan function along an axis; for None, along the flattened tensor.
+    """Apply a cumulative function along an axis; for None, to the flattened tensor.
 
-    A 0-d tensor is treated as one of one element.
+    A 0-d tensor is treated as one with one element.
     """
     if axis is None:
         return run(reshape_to(x, (x.size,)), 0)

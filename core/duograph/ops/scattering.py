@@ -1,4 +1,4 @@
-"""Scatter functions: writes by index into a copy of a tensor.
+"""Functions that write by index into a copy of a tensor (scatter).
 
 Users call the functions; `segments` and the in-place forms use the helpers. No function may change
 its input.
@@ -109,7 +109,8 @@ def scatter(input: Tensor, axis: int, index: Index, src: Source) -> Tensor:
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.scatter(ms.ops.zeros((2, 3)), 1, ms.Tensor([[0], [2]]), ms.Tensor([[5.0], [6.0]]))
+        >>> index, source = ms.Tensor([[0], [2]]), ms.Tensor([[5.0], [6.0]])
+        >>> ms.ops.scatter(ms.ops.zeros((2, 3)), 1, index, source)
         Tensor(shape=[2, 3], dtype=Float32, value=
         [[ 5.00000000e+00,  0.00000000e+00,  0.00000000e+00],
          [ 0.00000000e+00,  0.00000000e+00,  6.00000000e+00]])

@@ -1,4 +1,4 @@
-"""Reductions of rows by segment: sum, product, maximum and minimum.
+"""Segment reductions: sum, product, maximum and minimum of the rows with the same segment id.
 
 Users call the functions. Rows with a negative segment id must not contribute.
 """

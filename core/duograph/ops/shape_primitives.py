@@ -1,7 +1,7 @@
-"""Primitives of shape: reshape, transpose, strided copy, broadcast_to and reduce_sum.
+"""The primitive ops of shape: reshape, transpose, strided copy, broadcast_to and reduce_sum.
 
 Their gradients use each other, so they share a module. Every family uses them, and `unbroadcast` in
-its gradients; this module must not use another family. Shapes and axes arrive normalised.
+its gradients; this module must not use another family. Callers must normalise shapes and axes.
 """
 
 from __future__ import annotations

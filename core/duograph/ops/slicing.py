@@ -1,4 +1,4 @@
-"""The functions `slice` and `strided_slice` of MindSpore.
+"""MindSpore's functions `slice` and `strided_slice`, which copy a part of a tensor.
 
 Users call them; Python's indexing syntax is in `indexing`.
 """

@@ -60,7 +60,7 @@ def _(x, out, dout, axis):
 
 @op(dtypes=FLOATING)
 def softmax_grad(out: Tensor, dout: Tensor, axis: int):
-    """Gradient of softmax from its result: out * (dout - sum(out * dout))."""
+    """Composite op: gradient of softmax from its result `out`: out * (dout - sum(out * dout))."""
     y, dy = widened(out), widened(dout)
     return _back(y * (dy - reduce_sum(y * dy, (axis,), True)), out)
 
@@ -91,7 +91,7 @@ def _(x, out, dout, axis):
 
 @op(dtypes=FLOATING)
 def log_softmax_grad(out: Tensor, dout: Tensor, axis: int):
-    """Gradient of log_softmax from its result: dout - exp(out) * sum(dout)."""
+    """Composite op: gradient of log_softmax from its result `out`: dout - exp(out) * sum(dout)."""
     y, dy = widened(out), widened(dout)
     return _back(dy - exp(y) * reduce_sum(dy, (axis,), True), out)
 

@@ -47,7 +47,7 @@ def _(x, axis, descending):
 
 
 def _order(x: Array, axis: int, descending: bool) -> Array:
-    """Return the indices that sort a NumPy array along an axis, in the order of `sort_by`."""
+    """Return the indices that sort a NumPy array along an axis, stably and with NaN last."""
     if x.dtype.kind == "V" or x.dtype.itemsize == 2:
         x = x.astype(np.float32 if x.dtype.kind in "fV" else np.int32)
     if not descending:
@@ -113,7 +113,7 @@ def _exchange(
     mirrored: bool,
     descending: bool,
 ) -> tuple[Tensor, ...]:
-    """Run one compare-and-swap stage of a bitonic sort, on the two halves of each block."""
+    """Run one stage of a bitonic sort: compare and exchange the halves of each block."""
     half = block // 2
     last = len(lead) + 1
     first, second = [], []
@@ -132,7 +132,7 @@ def _exchange(
 
 
 def _before(a: Sequence[Tensor], b: Sequence[Tensor], descending: bool) -> Tensor:
-    """Return elementwise whether a triple (class, key, index) a sorts before b."""
+    """Return elementwise whether (class, key, index) triple `a` must be sorted before `b`."""
     key = less(b[1], a[1]) if descending else less(a[1], b[1])
     tie = logical_and(equal(a[1], b[1]), less(a[2], b[2]))
     inside = logical_and(equal(a[0], b[0]), logical_or(key, tie))
@@ -158,8 +158,9 @@ def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Ten
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.sort(ms.Tensor([3, 1, 2]))
-        (Tensor(shape=[3], dtype=Int64, value= [1, 2, 3]), Tensor(shape=[3], dtype=Int32, value= [1, 2, 0]))
+        >>> values, indices = ms.ops.sort(ms.Tensor([3, 1, 2]))
+        >>> print(values, indices)
+        [1 2 3] [1 2 0]
     """
     if not input_x.shape:
         return input_x, fill((), 0, int32)
@@ -280,8 +281,9 @@ def topk(
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.topk(ms.Tensor([1, 4, 2, 3]), 2)
-        (Tensor(shape=[2], dtype=Int64, value= [4, 3]), Tensor(shape=[2], dtype=Int32, value= [1, 3]))
+        >>> values, indices = ms.ops.topk(ms.Tensor([1, 4, 2, 3]), 2)
+        >>> print(values, indices)
+        [4 3] [1 3]
     """
     del sorted
     if not input.shape:
@@ -362,7 +364,7 @@ def searchsorted_by(sequence: Tensor, values: Tensor, right: bool):
 
 
 def _less(a: Tensor, b: Tensor) -> Tensor:
-    """Return a < b elementwise, where NaN is greater than all numbers."""
+    """Return ``a < b`` elementwise, with NaN greater than all numbers."""
     if not a.dtype.is_floating:
         return less(a, b)
     return logical_or(less(a, b), logical_and(not_equal(b, b), equal(a, a)))

@@ -1,7 +1,7 @@
-"""Special functions: lgamma, digamma and erfinv.
+"""Special functions of mathematics (lgamma, digamma, erfinv) as elementwise ops.
 
-Users and distributions call these element-wise ops. Each has a decomposition or body for backends
-that lack the function.
+Users and distributions call them. Each has a decomposition or body for backends that lack the
+function.
 """
 
 from __future__ import annotations

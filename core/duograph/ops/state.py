@@ -1,4 +1,4 @@
-"""Side effects: assignment, ordering, printing, gradient hooks, and Python functions as ops.
+"""Ops with side effects: assignment, ordering, printing, gradient hooks, and Python functions.
 
 Users and optimizers call these. Inside a compiled function an effect must be recorded in the graph,
 not executed.
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def _written(name: str, variable: object, value: object) -> Tensor:
-    """Assign a value to `variable`, broadcast to its shape and converted to its dtype."""
+    """Assign a value, broadcast and converted, to a Parameter or Tensor; return that variable."""
     if not isinstance(variable, Tensor):
         raise ArgumentError(
             f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor"
@@ -204,7 +204,7 @@ class UpdateState(Primitive):
     """Fix the order of side effects in a graph: `UpdateState()(state, *exprs)`."""
 
     def __call__(self, state: object, *exprs: object) -> object:
-        """Return `state` unchanged."""
+        """Return `state` unchanged: compiled functions keep effects in order without it."""
         return state
 
 
@@ -220,7 +220,7 @@ class Print(Primitive):
 
 
 def _hooked(args: tuple[object, ...], on_gradient: Callable[..., Any], name: str) -> Any:
-    """Return the arguments; in the backward pass, `on_gradient` maps their gradients."""
+    """Return the arguments unchanged; in the backward pass, `on_gradient` maps their gradients."""
 
     def forward(*values: object) -> object:
         return values[0] if len(values) == 1 else tuple(values)
@@ -270,7 +270,7 @@ class HookBackward(Primitive):
         self.cell_id = cell_id
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
-        """Return the inputs; the backward pass calls the hook."""
+        """Return the inputs unchanged; in the backward pass, the hook gets their gradients."""
         refuse_when_compiled("HookBackward")
 
         def run(douts: tuple[object, ...]) -> tuple[object, ...]:
@@ -304,7 +304,9 @@ class InsertGradientOf(Primitive):
         self.f = f
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the input; the backward pass applies the function to its gradient."""
+        """Return the input unchanged; in the backward pass, the function is applied to its
+        gradient.
+        """
         return _hooked((x,), lambda douts: (self.f(douts[0]),), "InsertGradientOf")
 
 
@@ -407,7 +409,7 @@ class Custom(Primitive):
         return tuple(made) if several else made[0]
 
     def __call__(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
-        """Call the Python function with NumPy arrays; return its result as Tensors."""
+        """Call the user's Python function with NumPy arrays; return its results as Tensors."""
 
         def bprop(*args: object) -> object:
             if self.bprop is None:
@@ -420,7 +422,10 @@ class Custom(Primitive):
 
 
 def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:
-    """Return `out_shape` or `out_dtype`, called if it is a function, as one item per result."""
+    """Return the expected shape or dtype of each result of a `Custom` op.
+
+    `rule` is its `out_shape` or `out_dtype`, or a function that computes it.
+    """
     if rule is None:
         return [None] * count
     found = rule(*given) if callable(rule) and not isinstance(rule, type) else rule

@@ -1,4 +1,4 @@
-"""Generate `_tensor_methods.pyi`, the type stub of the methods that ops install on Tensor.
+"""Generates `_tensor_methods.pyi`, the type stub of the methods that ops install on Tensor.
 
 `python -m duograph.ops.stubs` rewrites the file, and a test compares it with `text()`. No other
 module of the package may import this one.
@@ -37,7 +37,7 @@ _OPERAND = {"Tensor": "Any", "Tensor | None": "Any"}
 
 
 def _builtin(text: str) -> str:
-    """Qualify built-in types: Tensor's methods `float`, `int` and `bool` hide them in its class."""
+    """Write ``int`` as ``builtins.int``, since Tensor's method of that name hides it."""
     return re.sub(r"\b(int|float|bool|str)\b", r"builtins.\1", text)
 
 

@@ -1,4 +1,4 @@
-"""Queries and conversions of tensors: shape, size, dtype, and Python numbers.
+"""Functions that query or convert tensors: shape, size, dtype, and Python numbers.
 
 Users and primitive classes call these functions. Queries must not read the values of a tensor.
 """
@@ -216,7 +216,7 @@ def _tensor_astype(self: Tensor, dtype: DTypeLike, copy: bool = True) -> Tensor:
 
 @tensor_method("type")
 def _tensor_type(self: Tensor, dtype: DTypeLike | None = None) -> str | Tensor:
-    """Return the name of the dtype, or convert the tensor to another dtype."""
+    """Return the name of the dtype or, with `dtype`, the tensor converted to that."""
     return str(self.dtype) if dtype is None else cast(self, dtype)
 
 
@@ -296,14 +296,14 @@ def _tensor_clone(self: Tensor) -> Tensor:
 
 @tensor_method("data_sync")
 def _tensor_data_sync(self: Tensor, blocking: bool = True) -> None:
-    """Wait until the values are computed; `asnumpy` also waits."""
+    """Wait until the tensor's values are computed, as `asnumpy` also does."""
     del blocking
     self.asnumpy()
 
 
 @tensor_method("stride")
 def _tensor_stride(self: Tensor, dim: int | None = None) -> int | tuple[int, ...]:
-    """Return the stride, in elements, of each axis or of one."""
+    """Return the stride, in elements, of one axis or of all axes."""
     steps = dense_strides(self.shape)
     return steps if dim is None else steps[dim]
 

@@ -1,6 +1,7 @@
 """Ops whose result size depends on values: nonzero, unique, masked_select.
 
-They run on the host. In a graph under construction they must raise, because their shape is unknown.
+They run on the host. In a graph under construction they must raise, because their result's shape is
+unknown.
 """
 
 from __future__ import annotations
@@ -180,8 +181,9 @@ def unique(input: Tensor) -> tuple[Tensor, Tensor]:
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.unique(ms.Tensor([3, 1, 3]))
-        (Tensor(shape=[2], dtype=Int64, value= [3, 1]), Tensor(shape=[3], dtype=Int32, value= [0, 1, 0]))
+        >>> values, inverse = ms.ops.unique(ms.Tensor([3, 1, 3]))
+        >>> print(values, inverse)
+        [3 1] [0 1 0]
     """
     found = unique_by(input, False, None)
     return found[0], cast_to(found[1], int32)
@@ -198,7 +200,7 @@ def _tensor_unique(
     """Return the distinct elements and, on request, inverse indices and counts.
 
     Args:
-        sorted: in ascending order, else in that of the first occurrence.
+        sorted: return them in ascending order, else in the order of first occurrence.
         return_inverse, return_counts: return these too (int64).
         dim: compare the slices of this axis.
     """
@@ -269,8 +271,9 @@ def unique_with_pad(x: Tensor, pad_num: Tensor | int | float) -> tuple[Tensor, T
 
     Examples:
         >>> import duograph as ms
-        >>> ms.ops.unique_with_pad(ms.Tensor([3, 1, 3]), 0)
-        (Tensor(shape=[3], dtype=Int64, value= [3, 1, 0]), Tensor(shape=[3], dtype=Int32, value= [0, 1, 0]))
+        >>> values, inverse = ms.ops.unique_with_pad(ms.Tensor([3, 1, 3]), 0)
+        >>> print(values, inverse)
+        [3 1 0] [0 1 0]
     """
     values, inverse = unique(x)
     value = pad_num.item() if isinstance(pad_num, Tensor) else pad_num

@@ -1,4 +1,4 @@
-"""Sliding windows: sizes, padding and strided views.
+"""Helpers for sliding windows: output sizes, padding and strided views.
 
 Convolution, pooling and unfold call these functions. They work on (N, C, spatial...) and must not
 know a data format.

@@ -109,8 +109,9 @@ def run(graph: Graph, context: PassContext | None = None) -> Graph:
     """Run the graph passes of a jit level (O0 to O2) on a graph; return the new graph.
 
     With `set_context(debug=True)` the verifier checks the graph before the first and after each
-    pass; it always checks it after those of plugins. `context.watch` sees the graph as it came
-    ("read"), after each pass, and at the end ("done").
+    pass; it always checks it after those of plugins. `context.watch` is called with the graph
+    before
+    the first pass ("read"), after each pass, and at the end ("done").
     """
     context = context or PassContext()
     watched = _is_watched(context)
@@ -137,7 +138,7 @@ def run(graph: Graph, context: PassContext | None = None) -> Graph:
 
 
 def _is_watched(context: PassContext) -> bool:
-    """Return whether a debug verifier or a dump must see the graph after each pass."""
+    """Return whether the verifier or a graph dump must see the graph after each pass."""
     return settings_of.settings.debug or context.watch is not None
 
 
@@ -156,7 +157,7 @@ _bodies: weakref.WeakKeyDictionary[Graph, tuple[Hashable, Graph | None]] = (
 
 
 def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> Graph:
-    """Return the optimised body or decomposition of an op for operand types, as a cached graph."""
+    """Return the optimised graph of a composite op's body for given types, cached."""
     graph = expand(op, types, attributes)
     # in debug mode the verifier has checked it
     depends = (settings_of.settings.debug, tuple(plugin_passes()))
@@ -168,7 +169,7 @@ def body_of(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes
 
 
 class _Installed:
-    """Adapter through which lowering calls the graph passes (`ir.optimizer.Optimizer`)."""
+    """Adapter through which lowering calls the graph passes (see `ir.optimizer.Optimizer`)."""
 
     body_of = staticmethod(body_of)
 

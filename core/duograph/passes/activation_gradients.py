@@ -1,13 +1,13 @@
-"""Moves derivatives of activations into the forward part, where they fuse with the activation.
+"""Graph pass that computes derivatives of activations in the forward part, beside the activation.
 
     %1 = gelu_tanh(%0)                          %1 = gelu_tanh(%0)
     ...                                         %4 = gelu_tanh_grad(1, %0)
     %3 = gelu_tanh_grad(%2, %0)        ->       ...
                                                 %3 = mul(%2, %4)
 
-The fused region of the activation then computes what both have in common, such as the tanh, once,
-and the derivative is kept in place of the operand. The gradients below are linear in their first
-operand, so every bit stays; 16-bit gradients round once and are left as they are.
+The fused region of the activation then computes common parts, such as the tanh, once, and the
+derivative is kept in memory in place of the operand. The gradients that the pass handles are linear
+in their first operand, so every bit stays; 16-bit gradients round once and are left as they are.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ACTIVATIONS = frozenset(GRADIENTS.values())
 
 @everywhere
 def save_activation_derivatives(graph: Graph, context: PassContext) -> Graph:
-    """Compute activation derivatives beside the activation; make gradients products."""
+    """Compute each activation's derivative beside it; make its gradient a multiplication."""
     readers: dict[int | None, list[GraphNode]] = collections.defaultdict(list)
     for node in graph.nodes:
         for i in dict.fromkeys(node.operands):
@@ -81,7 +81,7 @@ def save_activation_derivatives(graph: Graph, context: PassContext) -> Graph:
 def _gradient_of(
     node: GraphNode, readers: Mapping[int | None, list[GraphNode]], types: Sequence[ValueType]
 ) -> GraphNode | None:
-    """Return the gradient node of an activation, if nothing else reads their operand."""
+    """Return an activation's gradient node if only these two read the activation's operand."""
     if node.op not in ACTIVATIONS:
         return None
     x = node.operands[0]
@@ -99,7 +99,9 @@ def _gradient_of(
 def _derivative(
     node: GraphNode, gradient: GraphNode, types: list[ValueType]
 ) -> tuple[GraphNode, GraphNode]:
-    """Return nodes for the constant 1 and for the activation gradient of that constant."""
+    """Return two nodes: the constant 1, and the activation's gradient of it, which is the
+    derivative.
+    """
     x = types[node.operands[0] or 0]
     assert isinstance(x, TensorType)
     first = len(types)

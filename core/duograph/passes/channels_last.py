@@ -1,4 +1,4 @@
-"""Converts convolutions, and what lies between them, to the channels-last layout where that pays.
+"""Graph pass that converts convolutions and nearby ops to channels-last layout where that pays.
 
     %2 = conv(%0, %1)                           %4 = transpose(%0, perm=(0, 2, 3, 1))
     %3 = relu(%2)                    ->         %5 = conv_channels_last(%4, %1)
@@ -47,13 +47,13 @@ POOLING: dict[Op, Op] = {max_pool: max_pool_channels_last, avg_pool: avg_pool_ch
 
 
 class Cluster(NamedTuple):
-    """Connected nodes that may become channels-last, with the costs that decide.
+    """What decides whether a group of connected nodes is converted to channels-last layout.
 
     Attributes:
-        convolutions: how many it has.
-        traffic: bytes that they read and write, without weights.
-        moved: bytes of the values that are transposed at the borders.
-        borders: how many such values there are.
+        convolutions: number of convolutions among the nodes.
+        traffic: bytes that the convolutions read and write, without weights.
+        moved: bytes of the values that must be transposed where the group begins and ends.
+        borders: number of such values.
     """
 
     convolutions: int
@@ -63,7 +63,7 @@ class Cluster(NamedTuple):
 
 
 def pays(cluster: Cluster, costs: LayoutCosts) -> bool:
-    """Return whether converting nodes to channels-last saves more than its transposes cost."""
+    """Return whether a group's conversion to channels-last saves more than its transposes cost."""
     return cluster.moved * costs.traffic_per_transpose <= cluster.traffic
 
 
@@ -94,7 +94,10 @@ def convert_to_channels_last(graph: Graph, context: PassContext = PLAIN) -> Grap
 
 
 class _Conversions:
-    """Converts graphs to channels-last, each once per invariant parameters, and counts."""
+    """Converts graphs to channels-last layout, and counts conversions for the log.
+
+    A sub-graph is converted once for each set of parameters that are the same in every call.
+    """
 
     def __init__(self, context: PassContext) -> None:
         self.context = context
@@ -138,9 +141,9 @@ class _Member(NamedTuple):
     """The op and attributes that compute a graph node in channels-last layout.
 
     Attributes:
-        op, attributes: of the new node.
-        rank: of the channels-last values.
-        converts_result: the result is channels-last; else it is the same in either layout.
+        op, attributes: op and attributes of the new node.
+        rank: number of axes of the channels-last values.
+        converts_result: whether the result is channels-last; else it is the same in either layout.
     """
 
     op: Op
@@ -153,12 +156,12 @@ class _Member(NamedTuple):
 
 
 def _to_last(rank: int) -> tuple[int, ...]:
-    """Return the axis permutation from channels-first to channels-last."""
+    """Return the axis permutation from channels-first to channels-last for `rank` axes."""
     return (0, *range(2, rank), 1)
 
 
 def _to_first(rank: int) -> tuple[int, ...]:
-    """Return the axis permutation from channels-last to channels-first."""
+    """Return the axis permutation from channels-last to channels-first for `rank` axes."""
     return (0, rank - 1, *range(1, rank - 1))
 
 
@@ -174,7 +177,7 @@ def _shape_last(shape: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def _moves(shape: Sequence[int], rank: int) -> bool:
-    """Return whether converting a shape to channels-last moves elements in memory."""
+    """Return whether converting a shape to channels-last reorders elements in memory."""
     whole = _extended(shape, rank)
     return whole[1] > 1 and size_of(whole[2:]) > 1
 
@@ -186,7 +189,7 @@ class _Conversion:
         invariant: values that are the same in every call; they are computed once in any layout.
         members: nodes that can be channels-last, by position.
         convertible: values that can be, and after `select` are, channels-last.
-        converted: the id of the channels-last form of a value, by the value and its rank.
+        converted: the id of a value's channels-last form, by (value, rank).
         restored: values that exist in both forms.
     """
 
@@ -204,7 +207,7 @@ class _Conversion:
         self.restored: set[int] = set()
 
     def tensor(self, i: int | None) -> TensorType:
-        """Return the tensor type of a value, asserting that the value is a tensor."""
+        """Return the tensor type of a graph value, which must be a tensor."""
         assert i is not None
         type_ = self.types[i]
         assert isinstance(type_, TensorType)
@@ -247,7 +250,7 @@ class _Conversion:
                     self.convertible.add(node.results[0])
 
     def member(self, node: GraphNode) -> _Member | None:
-        """Return the channels-last form of a graph node, or None if the node has none."""
+        """Return how to compute a graph node in channels-last layout, or None if it cannot be."""
         if node.op is conv:
             return self.convolution(node)
         if node.op in POOLING:
@@ -262,7 +265,7 @@ class _Conversion:
         return self.movement(node, rank, result)
 
     def movement(self, node: GraphNode, rank: int, result: TensorType) -> _Member | None:
-        """Return the channels-last form of a reduction or axis movement, its axes permuted."""
+        """Return how to compute a reduction or axis movement in channels-last layout, or None."""
         op, traits, to_last = node.op, node.op.traits, _to_last(rank)
         attributes = dict(node.attributes)
         if traits.reduction:
@@ -312,7 +315,7 @@ class _Conversion:
     # ---- which clusters -----------------------------------------------------------------------
 
     def select(self) -> None:
-        """Keep only the node clusters whose conversion to channels-last pays."""
+        """Keep only the groups of connected nodes whose conversion to channels-last pays."""
         roots = self.connected()
         convolutions: collections.Counter[int] = collections.Counter()
         traffic: collections.Counter[int] = collections.Counter()
@@ -343,7 +346,9 @@ class _Conversion:
                 self.convertible.difference_update(node.results)
 
     def connected(self) -> dict[int, int]:
-        """Group values into connected channels-last clusters; map each to a representative."""
+        """Group connected values that can be channels-last; map each value to its group's root
+        value.
+        """
         parent: dict[int, int] = {}
 
         def root(i: int) -> int:
@@ -364,7 +369,9 @@ class _Conversion:
         return {i: root(i) for i in list(parent)}
 
     def borders(self, roots: dict[int, int]) -> dict[int, set[int]]:
-        """Return, for each channels-last cluster, the values to transpose at its border."""
+        """Return, for each group of channels-last nodes, the values to transpose where it begins or
+        ends.
+        """
         found: dict[int, set[int]] = collections.defaultdict(set)
         for at, node in enumerate(self.graph.nodes):
             member = self.members.get(at)
@@ -385,18 +392,18 @@ class _Conversion:
         return found
 
     def leaves(self, i: int | None) -> bool:
-        """Return whether an outside read of a channels-last value requires a transpose."""
+        """Return whether a value must be transposed back if a channels-first node reads it."""
         return i in self.convertible and _moves(self.tensor(i).shape, self.tensor(i).ndim)
 
     def read(self, node: GraphNode, member: _Member) -> list[int]:
-        """Return the operands that a node reads channels-last and that vary between calls."""
+        """Return the operands that a channels-last node reads and that vary between calls."""
         operands = node.operands[:1] if node.op is conv else node.operands
         return [i for i in operands if i is not None and i not in self.invariant]
 
     # ---- the new graph ------------------------------------------------------------------------
 
     def convert(self, node: GraphNode, member: _Member) -> None:
-        """Append the channels-last form of a node to the new graph."""
+        """Append a node in channels-last form to the new graph."""
         read = node.operands[:1] if node.op is conv else node.operands
         operands = [None if i is None else self.last(i, member.rank, node) for i in read]
         operands += node.operands[len(operands) :]
@@ -417,7 +424,7 @@ class _Conversion:
     def append(
         self, op: Op, i: int, attributes: Attributes, node: GraphNode, result: int | None = None
     ) -> int:
-        """Append an op call on value `i` to the converted graph; return its result's id."""
+        """Append a call of an op on value `i` to the new graph; return the id of its result."""
         if result is None:
             type_ = op.result_types((self.tensor(i),), attributes)
             assert isinstance(type_, TensorType)
@@ -426,7 +433,10 @@ class _Conversion:
         return result
 
     def last(self, i: int, rank: int, node: GraphNode) -> int:
-        """Return the channels-last form of a value, appending a transpose if needed."""
+        """Return the id of a value's channels-last form.
+
+        Appends a transpose if there is none yet.
+        """
         found = self.converted.get((i, rank))
         if found is not None:
             return found
@@ -442,7 +452,7 @@ class _Conversion:
         return made
 
     def restore(self, values: Sequence[int | None], node: GraphNode) -> None:
-        """Append transposes to channels-first for the converted values that a node reads."""
+        """Append transposes back to channels-first for the converted values among `values`."""
         for i in values:
             if i is None or i not in self.convertible or i in self.restored:
                 continue
@@ -479,7 +489,7 @@ class _Conversion:
 
 
 def _is_transpose(node: GraphNode, permutation: Callable[[int], tuple[int, ...]]) -> bool:
-    """Return whether a node is a transpose by a given permutation of its rank."""
+    """Return whether a node transposes by the permutation that a function gives its rank."""
     if node.op is not transpose:
         return False
     perm = tuple(node.attributes["perm"])

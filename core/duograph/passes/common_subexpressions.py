@@ -1,4 +1,4 @@
-"""Common subexpression elimination: merges graph nodes that compute the same value."""
+"""Common subexpression elimination: the graph pass that merges nodes computing the same value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["merge_common_subexpressions"]
 
 
 def merge_common_subexpressions(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Keep the first of equal calls: same op, operands and attributes, and no effects.
+    """Keep only the first of several equal calls (same op, operands and attributes, no effects).
 
     %1 = exp(%0) : float32[3]
     %2 = exp(%0) : float32[3]          ->      %1 = exp(%0) : float32[3]
@@ -49,7 +49,7 @@ def _merged(graph: Graph, done: Done, effects: dict[Graph, bool]) -> Graph:
 
 
 def _key(value: Any) -> Hashable:
-    """Return a hashable key of an attribute that tells 1.0 from 1, and 0.0 from -0.0."""
+    """Return a hashable key for an attribute, different for 1.0 and 1, and 0.0 and -0.0."""
     kind = value.__class__
     if kind is float or kind is complex:
         return kind, repr(value)

@@ -1,4 +1,4 @@
-"""Constant folding rules: compute at compile time the calls whose operands are constants.
+"""Constant folding: rewrite rules that compute calls with constant operands at compile time.
 
 A fold must produce the bits that a kernel would: an op declares for which dtypes its reference does
 (`Traits.folds`). Python numbers on the host are always computed as the executor computes them.
@@ -46,7 +46,7 @@ Array = np.ndarray[Any, Any]
 def fold_constants(
     g: Rewriter, op: Op, operands: Sequence[int | None], attributes: Attributes
 ) -> Found | None:
-    """Fold an op call on constants to its result, where the op's `folds` trait allows."""
+    """Compute an op call on constants at compile time, if the op's `folds` trait allows it."""
     arrays: list[Array] = []
     types: list[TensorType] = []
     for i in operands:
@@ -69,7 +69,7 @@ def fold_constants(
 
 
 def made_constant(g: Rewriter, array: Array, type_: TensorType) -> Found:
-    """Append an array to the graph as a `fill` if all elements are equal, else `constant`."""
+    """Append an array to the graph: as `fill` if all elements are equal, else `constant`."""
     assert array.shape == type_.shape and array.dtype == type_.dtype.np, (array.dtype, type_)
     first = array.reshape(-1)[:1]
     same = np.full(array.shape, first[0]).astype(array.dtype)
@@ -89,7 +89,7 @@ def _one(made: GraphValue) -> GraphValue:
 
 
 def fold_cast(g: Rewriter, x: GraphValue, to: DType) -> Found | None:
-    """Fold casts of constants: from integers, and from floats where the values fit exactly."""
+    """Compute the cast of a constant at compile time, if the cast's result is certainly exact."""
     array = g.array(x._id, MAX_ELEMENTS)
     if array is None or not array.size or to.kind == "c":
         return None
@@ -109,7 +109,7 @@ def fold_cast(g: Rewriter, x: GraphValue, to: DType) -> Found | None:
 
 
 def fold_scalar(g: Rewriter, xs: tuple[GraphScalar, ...], function: str) -> Found | None:
-    """Fold a Python function of constant numbers; calls that raise stay for run time."""
+    """Compute a function of constant Python numbers at compile time, unless it raises."""
     values = [g.known(x) for x in xs]
     if any(v is None for v in values) or _too_large(function, values):
         return None
@@ -122,7 +122,7 @@ def fold_scalar(g: Rewriter, xs: tuple[GraphScalar, ...], function: str) -> Foun
 
 
 def _too_large(function: str, values: Sequence[Any]) -> bool:
-    """Return whether an int function may produce a result of more than MAX_BITS bits."""
+    """Return whether an int function may produce over MAX_BITS bits, too many to fold."""
     if function not in ("pow", "lshift", "mul") or not all(isinstance(v, int) for v in values):
         return False
     a, b = (abs(v) for v in values)
@@ -134,7 +134,7 @@ def _too_large(function: str, values: Sequence[Any]) -> bool:
 
 
 def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
-    """Fold the conversion of a constant one-element tensor to a finite Python number."""
+    """Convert a constant tensor of one finite element to a Python number at compile time."""
     array = g.array(x._id, MAX_ELEMENTS)
     if array is None or array.dtype.kind not in "biuf" or not np.all(np.isfinite(array)):
         return None
@@ -142,7 +142,7 @@ def fold_to_host(g: Rewriter, x: GraphValue, kind: HostType) -> Found | None:
 
 
 def fold_to_tensor(g: Rewriter, value: Any, dtype: DType) -> Found | None:
-    """Fold a known Python number to a constant tensor, if the dtype holds the number."""
+    """Convert a known Python number to a constant tensor at compile time, if the dtype holds it."""
     if dtype.kind == "c":
         return None
     if dtype.kind in "iu":

@@ -1,4 +1,4 @@
-"""The interface of graph passes: the `Pass` record and the facts about program and backend.
+"""What a graph pass is (`Pass`), and what it may know of program and backend (`PassContext`).
 
 `passes/__init__.py` lists the passes and builds the context; a pass only reads it. A pass may not
 ask the registry of backends for anything itself.
@@ -30,12 +30,12 @@ def _claims_nothing(op: Op, types: tuple[TensorType | None, ...], attributes: At
 
 @dataclasses.dataclass(frozen=True)
 class PassContext:
-    """Facts about the program and its backend that passes depend on.
+    """Facts about the program and its backend that graph passes depend on.
 
     Attributes:
         level: the jit level, "O0" to "O2".
-        claims: whether the backend has a kernel of its own for an op.
-        body_of: bodies of composites; None when nothing is decomposed.
+        claims: function that says whether the backend has a kernel of its own for an op.
+        body_of: function that returns the bodies of composites; None when nothing is decomposed.
         epilogues: names of the ops whose result a fused region of this backend can continue from.
         decomposed: names of the ops that are decomposed although the backend has kernels for them,
             because fusing their bodies is faster.
@@ -65,12 +65,12 @@ class Pass:
     """A graph pass of the pipeline: its function and the conditions under which it runs.
 
     Attributes:
-        name: how dumps call it.
-        function: from graph to graph.
-        level: the jit level from which it runs.
-        after: runs only if the pass of this name changed the graph.
-        concerns: the ops that it rewrites; without nodes of these it would change nothing, and
-            does not run. None: it always runs.
+        name: its name in graph dumps.
+        function: the pass itself, from (graph, context) to graph.
+        level: the lowest jit level at which it runs.
+        after: if not empty, it runs only if the pass of this name changed the graph.
+        concerns: the ops that it rewrites; it does not run on graphs without them. None: it always
+            runs.
     """
 
     name: str

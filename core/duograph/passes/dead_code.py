@@ -1,6 +1,6 @@
-"""Dead code elimination: removes unused nodes, and unused parts of loops and branches.
+"""Dead code elimination: the graph pass that removes unused nodes and parts of loops and branches.
 
-Nodes with effects stay, and so do nodes that may raise as a division of Python numbers does.
+It keeps nodes with side effects, and nodes that may raise, as a division of Python numbers does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["remove_dead_code"]
 
 
 def remove_dead_code(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Return the graph without nodes that neither a result nor an effect needs.
+    """Remove the nodes that neither a result nor a side effect needs.
 
     graph(%0: float32[3]) {                    graph(%0: float32[3]) {
       %1 = exp(%0) : float32[3]          ->      %2 = neg(%0) : float32[3]
@@ -29,7 +29,7 @@ def remove_dead_code(graph: Graph, context: PassContext = PLAIN) -> Graph:
 
 
 class _Removal:
-    """One application of dead code removal to a graph and its sub-graphs, with caches.
+    """One run of dead code removal over a graph and its sub-graphs, with caches.
 
     Attributes:
         done: results for graphs that keep their parameters and results.
@@ -50,7 +50,7 @@ class _Removal:
         return Graph(graph.n_params, graph.types, nodes, graph.outputs, graph.single)
 
     def live(self, graph: Graph, wanted: Iterable[int]) -> tuple[list[GraphNode], frozenset[int]]:
-        """Return the graph nodes that wanted values need, and the parameters they use."""
+        """Return (nodes, parameters): what is needed to compute the wanted values of a graph."""
         key = (graph, tuple(wanted))
         found = self.lives.get(key)
         if found is None:
@@ -70,7 +70,9 @@ class _Removal:
         return found
 
     def reduced(self, node: GraphNode, needed: set[int | None]) -> GraphNode:
-        """Return a loop, switch or call node without its unused operands, carries and results."""
+        """Return a loop, switch or call node without its unused operands, loop variables and
+        results.
+        """
         wanted = [k for k, r in enumerate(node.results) if r in needed]
         if node.op is switch:
             return self._switch(node, wanted)
@@ -79,7 +81,7 @@ class _Removal:
         return inside(node, self.whole, self.done)
 
     def _part(self, graph: Graph, params: Sequence[int], outputs: Sequence[int]) -> Graph:
-        """Return a graph reduced to the given parameters, outputs and the nodes they need."""
+        """Return a graph cut down to the given parameters and outputs and the nodes these need."""
         key = (graph, tuple(params), tuple(outputs))
         found = self.made.get(key)
         if found is None:

@@ -1,9 +1,9 @@
-"""Replaces composites that the backend has no kernel for by their bodies, which can fuse.
+"""Graph pass that replaces composites without a kernel by their bodies, whose ops can be fused.
 
     %1 = softplus(%0)                  %1 = exp(%0)
                                ->      %2 = log1p(%1)
 
-A composite stays if it is a primitive to the backend, or if a fused region computes it as it is.
+A composite stays if the backend has a kernel for it, or if a fused region computes it as it is.
 Bodies are expanded recursively and keep the source location of the node that they replace.
 """
 
@@ -25,12 +25,12 @@ Types = tuple[TensorType | None, ...]
 
 
 def decompose_composites(graph: Graph, context: PassContext) -> Graph:
-    """Return the graph with composites that no kernel computes replaced by their bodies."""
+    """Replace the composite ops that no kernel computes by their bodies."""
     return _Decomposition(context).graph(graph)
 
 
 class _Decomposition:
-    """One application of the decomposition of composites, with cached backend answers."""
+    """One run of the decomposition of composites, which caches the backend's answers."""
 
     def __init__(self, context: PassContext) -> None:
         assert context.body_of is not None
@@ -54,7 +54,7 @@ class _Decomposition:
         nodes: list[GraphNode],
         new_ids: dict[int | None, int | None],
     ) -> None:
-        """Append nodes to the new graph with composite ops replaced by their bodies."""
+        """Append nodes to the new graph, with composite ops replaced by their bodies."""
         new_ids[None] = None
         for node in source:
             operands = tuple([new_ids[i] for i in node.operands])
@@ -84,7 +84,7 @@ class _Decomposition:
     def stays(
         self, node: GraphNode, kinds: tuple[ValueType | None, ...], results: list[ValueType]
     ) -> bool:
-        """Return whether a composite op is kept, because it has a kernel or can be fused."""
+        """Return whether a node's op is kept: it is no composite, has a kernel or can be fused."""
         op = node.op
         if op.body is None and op.decompose_rule is None:
             return True

@@ -1,4 +1,4 @@
-"""Replaces nodes that one generated kernel can compute by `region` nodes.
+"""Fusion: the graph pass that replaces nodes by `region` nodes, each computed by one kernel.
 
 Elementwise ops join the regions of their operands. Reductions over trailing axes end rows, and what
 is computed from a row joins it:
@@ -50,7 +50,7 @@ Unit: TypeAlias = int | Group
 
 
 def fuse(graph: Graph, context: PassContext = PLAIN) -> Graph:
-    """Replace groups of fusable nodes by region nodes, one kernel each, sub-graphs included."""
+    """Replace groups of fusable nodes by region nodes, one kernel each; also in sub-graphs."""
     return _fused(graph, context, {})
 
 
@@ -82,7 +82,9 @@ def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
 
 
 def _worthwhile(grouping: Grouping) -> list[Group]:
-    """Return the fusion groups that save at least one kernel, with their epilogue producers."""
+    """Return the fusion groups that save a kernel; adds to each the matmul whose epilogue it
+    becomes.
+    """
     found = []
     for group in grouping.groups:
         if group.merged is None:
@@ -123,7 +125,7 @@ def _used_outside(grouping: Grouping, member: dict[int, Group]) -> set[int]:
 
 
 def _release_aliases(graph: Graph, owner: dict[int, Group], used_outside: set[int]) -> None:
-    """Move reshapes and other aliases that are used outside out of their fused regions.
+    """Take reshapes and other aliases that are used outside of their fused region out of it.
 
     They are the same bytes under another shape: the region returns their operand instead.
     """
@@ -136,10 +138,10 @@ def _release_aliases(graph: Graph, owner: dict[int, Group], used_outside: set[in
 
 
 def _order(grouping: Grouping, owner: dict[int, Group], member: dict[int, Group]) -> list[Unit]:
-    """Return nodes and fused regions in topological order, close to the original order.
+    """Return nodes and fusion groups in topological order, close to the original order.
 
-    Nodes with effects keep their order. `member` is the region that computes a value for itself;
-    for an alias, a node of its own (no `owner`) may compute it too.
+    Nodes with effects keep their order. `owner` is the group that a node is in; `member` also says
+    which group computes an alias that has been taken out of it.
     """
     nodes = grouping.graph.nodes
     units: list[Unit] = [owner.get(at, at) for at in range(len(nodes))]

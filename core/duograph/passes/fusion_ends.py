@@ -1,4 +1,4 @@
-"""Lets fused regions (nodes of one kernel) end in reductions over columns, and in scatters.
+"""Lets fused regions (nodes computed by one kernel) end in column reductions and in scatters.
 
 `fusion` calls it after the groups of elementwise ops and rows are formed. Nothing in a region reads
 the results of such ends.
@@ -16,10 +16,10 @@ __all__ = ["add_column_ends"]
 
 
 def add_column_ends(grouping: Grouping) -> None:
-    """Add reductions over columns and scatters to the fusion groups that can end in them.
+    """Add column reductions and scatters to the fusion groups that can end in them.
 
-    A reduction reads a value of the group, or an operand that the group reads as well. Groups that
-    end in the same columns and read a common operand become one.
+    A column reduction sums over leading axes. It reads a value of the group, or an operand that the
+    group reads as well. Groups that end in the same columns and read a common operand become one.
     """
     ends: dict[tuple[int, Columns], list[Group]] = {}
     for group in grouping.groups:
@@ -46,7 +46,10 @@ def add_column_ends(grouping: Grouping) -> None:
 
 
 def _reductions_near(grouping: Grouping, group: Group) -> dict[Columns, list[int]]:
-    """Return the column reductions of values that a fusion group computes or reads."""
+    """Return the column reductions whose operand a fusion group computes or reads.
+
+    They are positions of nodes, by the columns that they reduce.
+    """
     graph = grouping.graph
     found: dict[Columns, list[int]] = {}
     near: set[int | None] = set()
@@ -70,7 +73,7 @@ def _reductions_near(grouping: Grouping, group: Group) -> dict[Columns, list[int
 
 
 def _add_scatters(grouping: Grouping) -> None:
-    """Let fusion groups without column reductions end in a scatter of their values.
+    """Add to fusion groups that end in no reduction a scatter of their values, where possible.
 
     A scatter into a tensor of equal elements may be a group of its own, which saves filling and
     copying that tensor.
@@ -103,7 +106,7 @@ def _add_scatters(grouping: Grouping) -> None:
 def _can_end_in_scatter(grouping: Grouping, group: Group, waits: int, at: int) -> bool:
     """Return whether a fusion group can end in the scatter node at position `at`.
 
-    Its target and indices are computed at level `waits`.
+    `waits` is the dependency level at which the scatter's target and indices are computed.
     """
     if group.row or waits >= group.level or grouping.epilogue_producer(group) is not None:
         return False

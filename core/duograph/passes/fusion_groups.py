@@ -1,4 +1,4 @@
-"""Decides which nodes of a graph form a fused region; `fusion` explains the rules and builds them.
+"""Decides which graph nodes are fused into one kernel; `fusion` explains the rules and builds it.
 
 Groups are formed in program order. A node joins the groups of its operands if one loop nest can
 compute all of them. Every node has a *level*: that of its operands if it joins their group, else
@@ -30,11 +30,11 @@ class Group:
     """A fusion group: graph nodes that one generated kernel is to compute.
 
     Attributes:
-        level: of all its nodes.
-        n: elements of its inner values.
+        level: the dependency level of all its nodes.
+        n: number of elements of the group's loop.
         row: elements of a reduced row, 0 while nothing is reduced.
         nodes: positions of its nodes in the graph.
-        merged: the group that it has become part of.
+        merged: the group into which it was merged, if any.
     """
 
     def __init__(self, level: int, n: int, row: int = 0) -> None:
@@ -45,7 +45,7 @@ class Group:
         self.merged: Group | None = None
 
     def current(self) -> Group:
-        """Return the fusion group that a merged group is now part of, or the group itself."""
+        """Return the fusion group into which this one was merged, or this one."""
         found = self
         while found.merged is not None:
             found = found.merged
@@ -53,13 +53,13 @@ class Group:
 
 
 class Grouping:
-    """The division of a graph's nodes into fusion groups, in program order.
+    """The division of a graph's nodes into fusion groups (future kernels), in program order.
 
     Attributes:
         home: the group of a node, by position.
         producer: the position of the node that produces a value.
-        level: the level of a node outside all groups, by position.
-        literals: values that every region computes for itself as numbers.
+        level: the dependency level of a node outside all groups, by position.
+        literals: values that every kernel contains as a number.
         readers: positions of the nodes that read a value.
     """
 
@@ -81,14 +81,16 @@ class Grouping:
             self.enter(at, node)
 
     def tensor(self, i: int | None) -> TensorType:
-        """Return the tensor type of a value, asserting that the value is a tensor."""
+        """Return the tensor type of a graph value, which must be a tensor."""
         assert i is not None
         type_ = self.graph.types[i]
         assert isinstance(type_, TensorType)
         return type_
 
     def enter(self, at: int, node: GraphNode) -> None:
-        """Assign a graph node to a fusion group, or to no group at a dependency level."""
+        """Put a graph node into a fusion group, or record its dependency level if it cannot be
+        fused.
+        """
         if self.is_literal(node):
             self.literals.add(node.results[0])
             self.level[at] = 0
@@ -107,7 +109,9 @@ class Grouping:
         return node.op is fill and self.tensor(node.results[0]).dtype.kind in "biuf"
 
     def loop_of(self, node: GraphNode) -> tuple[int, int] | None:
-        """Return (elements, row length) of a loop that can compute a graph node, or None."""
+        """Return (elements, row length) of the loop that computes a node; None if it cannot be
+        fused.
+        """
         limits = self.limits
         if node.op.is_reduction:
             source, result = self.tensor(node.operands[0]), self.tensor(node.results[0])
@@ -132,7 +136,7 @@ class Grouping:
         return (type_.size, 0) if fits else None
 
     def level_of(self, i: int | None) -> int:
-        """Return the dependency level at which a value is computed; -1 for parameters."""
+        """Return the dependency level of the node that computes a value; -1 for parameters."""
         at = None if i is None else self.producer.get(i)
         if at is None:
             return -1
@@ -140,13 +144,16 @@ class Grouping:
         return self.level[at] if home is None else home.current().level
 
     def level_after(self, values: Iterable[int | None]) -> int:
-        """Return the dependency level just after all the given values are computed."""
+        """Return the lowest dependency level at which all the given values are available."""
         return 1 + max((self.level_of(i) for i in values), default=-1)
 
     # ---- joining ------------------------------------------------------------------------------
 
     def join(self, at: int, node: GraphNode, n: int, row: int) -> None:
-        """Add a node computed by a loop of `n` elements to its operands' fusion groups."""
+        """Add a node to the fusion groups of its operands, merging them, or to a new group.
+
+        The node is computed by a loop of `n` elements with rows of `row` elements (0: no rows).
+        """
         groups, level = self.candidates(at, node, n, row)
         chosen = [g for g in groups if g.level == level]
         rows = {g.row for g in chosen if g.row} | ({row} if row else set())
@@ -171,9 +178,9 @@ class Grouping:
         self.home[at] = first
 
     def candidates(self, at: int, node: GraphNode, n: int, row: int) -> tuple[list[Group], int]:
-        """Return the operands' fusion groups that can absorb a node, and its dependency level.
+        """Return (groups, level): the operands' fusion groups that a node can join, and its level.
 
-        Gathers that only this node reads move to its level.
+        Gathers that only this node reads move to its dependency level.
         """
         groups: list[Group] = []
         gathers: list[Group] = []
@@ -209,7 +216,9 @@ class Grouping:
         return set(self.readers[value]) == {at} and value not in self.graph.outputs
 
     def can_read(self, group: Group, node: GraphNode, i: int, n: int, row: int) -> bool:
-        """Return whether a node in a fusion group's loop can read value `i` of the group."""
+        """Return whether a node that joins a fusion group can read value `i` inside the group's
+        loop.
+        """
         value = self.tensor(i)
         if row:  # a reduction reads inner values
             return group.n == n and value.size == n and group.row in (0, row) and n != n // row
@@ -223,7 +232,7 @@ class Grouping:
         return n * group.row == group.n and value.size == n  # a row value reads a row value
 
     def can_merge(self, groups: list[Group], node: GraphNode) -> bool:
-        """Return whether fusion groups and a node share a loop size and have few operands."""
+        """Return whether fusion groups have one loop size and, with a node, few enough operands."""
         if len({g.n for g in groups}) > 1:
             return False
         read: set[int | None] = set(node.operands)
@@ -235,9 +244,9 @@ class Grouping:
     # ---- producers of epilogues ---------------------------------------------------------------
 
     def epilogue_producer(self, group: Group) -> int | None:
-        """Return the position of the matmul or similar node that a group can extend.
+        """Return the position of the matmul or convolution that a group can be the epilogue of.
 
-        Its result has the size of the group and is read by the group alone.
+        Its result has the size of the group and is read by the group alone. None if there is none.
         """
         nodes = self.graph.nodes
         if group.row or not self.epilogues or any(nodes[at].op.traits.gather for at in group.nodes):
@@ -259,7 +268,7 @@ class Grouping:
         return found
 
     def stays_inside(self, i: int, nodes: set[int]) -> bool:
-        """Return whether only the given nodes read a value or an alias of the value."""
+        """Return whether a value and all its aliases are read by the given nodes only."""
         if i in self.graph.outputs:
             return False
         for at in self.readers.get(i, ()):
@@ -271,7 +280,7 @@ class Grouping:
     # ---- regions ------------------------------------------------------------------------------
 
     def region(self, positions: Iterable[int], used_outside: set[int]) -> GraphNode:
-        """Return a fused-region node whose body is the graph nodes at some positions."""
+        """Return a `region` node (a fused kernel) whose body has the graph nodes at `positions`."""
         nodes = [self.graph.nodes[at] for at in sorted(positions)]
         outputs = tuple([r for node in nodes for r in node.results if r in used_outside])
         nodes = live_nodes(nodes, set(outputs))

@@ -1,4 +1,4 @@
-"""Inlining rules: replace a node that runs a graph exactly once by the nodes of that graph.
+"""Inlining: rewrite rules that replace a node which runs a graph by the nodes of that graph.
 
     %1 = host_constant(value=host(True)) : bool
     %2, = switch(%1, %0) : float32[3] {
@@ -29,12 +29,15 @@ Values = tuple[GraphValue, ...]
 
 
 def inlined(g: Rewriter, graph: Graph, xs: Values) -> Found:
-    """Append a graph's nodes to the rebuilt graph, with `xs` as parameters; return results."""
+    """Append a graph's nodes to the graph being built, on parameters `xs`; return its results."""
     return tuple([g.builder.tensor(i) for i in g.replay(graph, [x._id for x in xs])])
 
 
 def inline_branch(g: Rewriter, index: int, xs: Values, branches: tuple[Graph, ...]) -> Found | None:
-    """Replace a switch with a known index by its branch; keep it if the index is invalid."""
+    """Replace a switch whose index is known by the selected branch.
+
+    None if the index is invalid.
+    """
     if not 0 <= int(index) < len(branches):
         return None
     return inlined(g, branches[int(index)], xs)

@@ -1,7 +1,7 @@
-"""The ops that graph passes match, under the names that they have in the text of a graph.
+"""The ops that graph passes match, imported under the names that they have in printed graphs.
 
-Importing them here once keeps the rules short and apart from how the op families are divided into
-modules. This module defines nothing.
+So a rule may name any op without knowing in which module it is defined. This module defines
+nothing itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rewrites of matmuls above level O0: folds transposes and merges sums of products."""
+"""Graph passes on matmuls above level O0: absorb transposes, and merge sums of matmuls into one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FOLD_TRANSPOSES: ReplacementRules = ReplacementRules([
 
 @everywhere
 def fold_transposes(graph: Graph, context: PassContext) -> Graph:
-    """Let matmuls read the operand of a transpose of the last two axes.
+    """Replace a transpose before a matmul by the matmul's own transpose attribute.
 
         %2 = transpose(%1, perm=(0, 2, 1))
         %3 = matmul(%0, %2, transpose_b=False)    ->    %3 = matmul(%0, %1, transpose_b=True)
@@ -101,7 +101,7 @@ def _terms(
     producers: Mapping[int | None, GraphNode],
     uses: collections.Counter[int | None],
 ) -> list[GraphNode] | None:
-    """Return the matmuls that a tree of additions sums, or None if other terms occur."""
+    """Return the matmuls that a tree of additions sums; None if it adds anything else."""
     found: list[GraphNode] = []
     queue = list(reversed(root.operands))
     while queue:
@@ -121,7 +121,7 @@ def _terms(
 def _concatenated(
     terms: list[GraphNode], k: int, graph: Graph
 ) -> tuple[tuple[int | None, ...], int, TensorType] | None:
-    """Return operand `k` of all matmuls of a sum, the concatenation axis and type; or None."""
+    """Return how to concatenate operand `k` of several matmuls: (operands, axis, type), or None."""
     parts = tuple([term.operands[k] for term in terms])
     types = tuple([graph.types[i] for i in parts if i is not None])
     first = types[0]

@@ -1,4 +1,4 @@
-"""Replaces sums of zero-padded tensors by their concatenation.
+"""Graph pass that replaces sums of zero-padded tensors by their concatenation.
 
     %3 = pad_constant(%0, low=(0,), high=(2,), value=0)
     %4 = pad_constant(%1, low=(2,), high=(0,), value=0)    ->    %5 = concat(%0, %1, axis=0)
@@ -24,11 +24,11 @@ __all__ = ["concatenate_padded_sums"]
 
 
 class _Slices(NamedTuple):
-    """A tensor that is zero outside given slices along one axis.
+    """A tensor that is zero except in slices along one axis, each with its own value.
 
     Attributes:
         axis: the axis.
-        parts: (value in the slice, end of the slice) by the start of each slice.
+        parts: start of a slice -> (graph value in the slice, end of the slice).
     """
 
     axis: int
@@ -64,7 +64,7 @@ def concatenate_padded_sums(graph: Graph, context: PassContext) -> Graph:
 
 
 def _padded(node: GraphNode, types: Sequence[ValueType]) -> _Slices | None:
-    """Return the slice that a zero-padding node along one axis fills, or None."""
+    """Return what a zero-padding node along one axis computes, as a slice; None for others."""
     low, high = node.attributes["low"], node.attributes["high"]
     axes = [k for k, (a, b) in enumerate(zip(low, high)) if a or b]
     if len(axes) != 1 or node.attributes["value"] != 0 or min(*low, *high) < 0:
@@ -79,7 +79,7 @@ def _padded(node: GraphNode, types: Sequence[ValueType]) -> _Slices | None:
 
 
 def _sum(a: _Slices, b: _Slices) -> _Slices | None:
-    """Return the slices of a sum of two sliced tensors; None if axes differ or slices overlap."""
+    """Return the sum of two sliced tensors; None if their axes differ or slices overlap."""
     parts = dict(sorted([*a.parts.items(), *b.parts.items()]))
     if a.axis != b.axis or len(parts) != len(a.parts) + len(b.parts):
         return None
@@ -92,5 +92,5 @@ def _sum(a: _Slices, b: _Slices) -> _Slices | None:
 
 
 def _fills(slices: _Slices, whole: TensorType) -> bool:
-    """Return whether slices that do not overlap leave no gap in a tensor."""
+    """Return whether slices that do not overlap cover the whole axis of a tensor."""
     return sum(end - start for start, (_, end) in slices.parts.items()) == whole.shape[slices.axis]

@@ -1,4 +1,4 @@
-"""Patterns of nodes, and tables of rewrite rules that are indexed by op.
+"""Patterns of graph nodes, and tables of rewrite rules that are indexed by op.
 
 A rule is a statement for the reader, a pattern, and a function that computes the replacement:
 
@@ -45,10 +45,10 @@ R = TypeVar("R")
 
 
 class Value:
-    """Pattern that matches any value, and the base class of rewrite patterns.
+    """Rewrite pattern that matches any graph value; base class of all rewrite patterns.
 
     Attributes:
-        name: what the value id is bound to.
+        name: the name that a match binds to the value's id.
         value_names: all names in the pattern that are bound to value ids, or to tuples of them.
     """
 
@@ -57,12 +57,12 @@ class Value:
         self.value_names: tuple[str, ...] = (name,) if name else ()
 
     def binds(self, i: int | None, producers: Producers, found: Bindings) -> bool:
-        """Return whether graph value `i` matches this rewrite pattern; bind its names."""
+        """Return whether graph value `i` matches this rewrite pattern; if so, bind its names."""
         return found.setdefault(self.name, i) == i
 
 
 class Number(Value):
-    """Pattern of a tensor of equal elements: any `fill`, or one of a given number."""
+    """Rewrite pattern that matches a tensor of equal elements: any, or of one given number."""
 
     def __init__(self, name: str, wanted: float | None) -> None:
         super().__init__(name)
@@ -79,7 +79,7 @@ class Number(Value):
 
 
 class Known(Value):
-    """Pattern of a host value or one-element tensor that is known at compile time.
+    """Rewrite pattern that matches a Python value or one-element tensor known at compile time.
 
     The name is bound to the Python number or object, not to the value id.
     """
@@ -108,7 +108,7 @@ def known_value(i: int | None, producers: Producers) -> Any:
 
 
 class Call(Value):
-    """Pattern of the result of a call of one of several ops.
+    """Rewrite pattern that matches the result of calling one of several ops.
 
     Attributes:
         ops: the ops.
@@ -152,7 +152,9 @@ class Call(Value):
         producers: Producers,
         found: Bindings,
     ) -> bool:
-        """Return whether an op call matches this pattern, and bind the pattern's names."""
+        """Return whether a call's operands and attributes match this pattern; if so, bind its
+        names.
+        """
         patterns = self.operands
         missing = len(patterns) - len(operands)
         if missing > 0 or (missing < 0 and not self.rest):
@@ -169,7 +171,9 @@ class Call(Value):
     def matches(
         self, operands: Sequence[int | None], attributes: Attributes, producers: Producers
     ) -> Iterator[Bindings]:
-        """Yield the bindings of each way in which an op call matches a rewrite pattern."""
+        """Yield a dict of bound names for each way in which an op call matches this rewrite
+        pattern.
+        """
         found: Bindings = {}
         if self.binds_call(operands, attributes, producers, found):
             yield found
@@ -203,12 +207,12 @@ def known(name: str) -> Known:
 
 
 class Rule(NamedTuple, Generic[R]):
-    """A rewrite rule: a call pattern and a function that computes the replacement.
+    """A graph rewrite rule: the pattern of a call, and the function that computes its replacement.
 
     Attributes:
         statement: `pattern -> replacement`, for the reader.
-        pattern: of the call that is replaced.
-        replace: computes the replacement from the bindings; None declines.
+        pattern: pattern of the call that is replaced.
+        replace: computes the replacement from the bound names; None declines.
     """
 
     statement: str
@@ -217,12 +221,12 @@ class Rule(NamedTuple, Generic[R]):
 
 
 def rule(statement: str, pattern: Call, replace: Callable[..., R | None]) -> Rule[R]:
-    """Make a rewrite rule from a statement for the reader, a pattern and a replacement function."""
+    """Create a graph rewrite rule; `statement` describes it as ``pattern -> replacement``."""
     return Rule(statement, pattern, replace)
 
 
 class Rules(Generic[R]):
-    """Table of rewrite rules, indexed by the op whose calls they replace and kept in order."""
+    """Table of graph rewrite rules by the op whose calls they replace, each in order."""
 
     def __init__(self, rules: Sequence[Rule[R]]) -> None:
         self.rules = tuple(rules)

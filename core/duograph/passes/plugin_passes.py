@@ -1,4 +1,4 @@
-"""Runs graph passes of plugins after the built-in ones, and verifies their results.
+"""Runs the graph passes of plugins after the built-in ones, and verifies their results.
 
 A pass that fails is reported with a warning and left out from then on. `passes.clean_up` is the
 only caller; nothing here may change a graph on its own.

@@ -1,4 +1,4 @@
-"""Replaces single nodes of a graph by other nodes with the same results.
+"""Applies rewrite rules that replace single nodes of a graph by other nodes with the same results.
 
 Unlike `rewriting`, this keeps all value ids; operands that nothing reads any more stay as dead
 nodes. The passes above O0 that exchange one op for another use it.
@@ -26,7 +26,7 @@ class Replacement(NamedTuple):
 
 
 class Site(NamedTuple):
-    """Where a rewrite rule matched: the graph, the producers of its values and the node."""
+    """A match of a rewrite rule: the graph, the node, and which nodes produce its operands."""
 
     graph: Graph
     producers: Producers
@@ -43,7 +43,7 @@ def replace_nodes(
     rules: ReplacementRules,
     accepts: Callable[[Replacement], bool] = lambda made: True,
 ) -> Graph:
-    """Replace single nodes of a graph by rewrite rules, each rule tried once per node.
+    """Replace single nodes of a graph by the first rewrite rules that match.
 
     `accepts` may refuse a replacement. A graph that no rule changes is returned as it is.
     """

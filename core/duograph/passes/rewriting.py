@@ -1,4 +1,4 @@
-"""Rebuilds a graph call by call, each through the rewrite rules of its op.
+"""Rebuilds a graph call by call, applying the rewrite rules of each call's op.
 
 `simplify` is the pass that uses it. Rules are tried on operands that are rewritten already, and
 what a rule produces goes through the rules again. Every rule must keep the value bit for bit.
@@ -31,12 +31,12 @@ Fold: TypeAlias = "Callable[[Rewriter, Op, Sequence[int | None], Attributes], Fo
 
 
 class Rewriter:
-    """A graph that is being rebuilt call by call through rewrite rules.
+    """Rebuilds a graph call by call, applying rewrite rules; the new graph grows in it.
 
     Functions of rules receive it first, then the bound values as graph values.
 
     Attributes:
-        types, nodes: of the new graph.
+        types, nodes: types and nodes of the new graph.
         span: the source location that new nodes get.
         producers: nodes of the new graph by the ids of their results.
         done: results for graphs that were rewritten before.
@@ -54,7 +54,7 @@ class Rewriter:
 
     @property
     def builder(self) -> GraphBuilder:
-        """The builder of the new graph, which shares `types` and `nodes`; made at first use."""
+        """The graph builder that appends to the new graph; created at first use."""
         made = self._builder
         if made is None:
             made = self._builder = GraphBuilder()
@@ -65,13 +65,16 @@ class Rewriter:
     # ---- the walk -----------------------------------------------------------------------------
 
     def graph(self, graph: Graph) -> Graph:
-        """Return a graph and its sub-graphs rebuilt with every call passed through the rules."""
+        """Return a copy of a graph and its sub-graphs with the rewrite rules applied."""
         self.types.extend(graph.types[: graph.n_params])
         outputs = self.replay(graph, range(graph.n_params))
         return Graph(graph.n_params, self.types, self.nodes, tuple(outputs), graph.single)
 
     def replay(self, graph: Graph, ids: Sequence[int | None]) -> list[int]:
-        """Append a graph's nodes through the rewrite rules, on given values; return output ids."""
+        """Append a graph's nodes, rewritten, with `ids` as its parameters.
+
+        Returns its output ids.
+        """
         types, nodes, producers = self.types, self.nodes, self.producers
         old_types = graph.types
         new_ids: dict[int | None, Any] = dict(enumerate(ids))
@@ -104,7 +107,7 @@ class Rewriter:
         results: tuple[int, ...],
         outer: SourceSpan | None,
     ) -> GraphNode:
-        """Return a copy of a graph node with new value ids and its sub-graphs rewritten."""
+        """Return a graph node with new value ids and with its sub-graphs rewritten."""
         attributes = node.attributes
         if node.op in SUBGRAPH_OPS:
             attributes = mapped(attributes, self.inner, self.done)
@@ -122,7 +125,9 @@ class Rewriter:
         return Rewriter(self.rules, self.fold, self.done).graph(graph)
 
     def rewritten(self, op: Op, operands: Sequence[int | None], attributes: Attributes) -> Any:
-        """Return the replacement of a call by the first rewrite rule that applies, else None."""
+        """Return the replacement of a call by the first rewrite rule that applies; None if none
+        does.
+        """
         if op.traits.folds and self.are_constant(operands):
             folded = self.fold(self, op, operands, attributes)
             if folded is not None:
@@ -136,7 +141,7 @@ class Rewriter:
         return None
 
     def values(self, pattern: Value, bindings: Bindings) -> Bindings:
-        """Replace value ids in the bindings of a pattern match by graph values."""
+        """Convert the value ids that a pattern match has bound to graph values."""
         tensor = self.builder.tensor
         for name in pattern.value_names:
             found = bindings[name]
@@ -149,12 +154,12 @@ class Rewriter:
     # ---- for the functions of rules -----------------------------------------------------------
 
     def call(self, op: Op, *operands: GraphValue | None, **attributes: Any) -> Any:
-        """Append an op call through the rewrite rules, and return its result."""
+        """Append an op call to the new graph, after applying rewrite rules; return its result."""
         found = self.rewritten(op, [None if x is None else x._id for x in operands], attributes)
         return self.append(op, operands, attributes) if found is None else found
 
     def append(self, op: Op, operands: Sequence[GraphValue | None], attributes: Attributes) -> Any:
-        """Append an op call without applying rewrite rules, and return its result."""
+        """Append an op call to the new graph without applying rewrite rules; return its result."""
         made = self.builder.append(op, tuple(operands), attributes)
         node = self.nodes[-1]
         for i in node.results:
@@ -162,15 +167,17 @@ class Rewriter:
         return made
 
     def known(self, x: GraphValue) -> Any:
-        """Return the Python value of a graph value known at compile time, else None."""
+        """Return the Python value of a graph value that is known at compile time, else None."""
         return known_value(x._id, self.producers)
 
     def number(self, x: GraphValue) -> Any:
-        """Return the fill value of a graph value that a `fill` node produces."""
+        """Return the Python number with which the `fill` node that produces value `x` fills its
+        result.
+        """
         return self.producers[x._id].attributes["value"]
 
     def are_constant(self, values: Sequence[int | None]) -> bool:
-        """Return whether all given values are results of `constant` and `fill` nodes."""
+        """Return whether all given values are results of `constant` or `fill` nodes."""
         for i in values:
             node = self.producers.get(i)
             if node is None or (node.op is not constant and node.op is not fill):

@@ -1,4 +1,4 @@
-"""Fuses attention with the slicing of its query, key and value from one projection.
+"""Graph pass that fuses attention with the slicing of query, key and value from one projection.
 
     %1 = strided_slice(%0, begin=(0, 0, 0), ...)
     %2 = strided_slice(%0, begin=(0, 0, 256), ...)
@@ -10,8 +10,8 @@
     %12, %13, %14 = reshape(%9), reshape(%10), reshape(%11)
     %15 = concat(%12, %13, %14, axis=2)              ->    %15 = self_attention_grad(%0, ...)
 
-It applies where the backend claims the fused ops. Their kernels are those of `attention`, so every
-bit stays. Nodes that nothing reads any more stay in the graph, dead.
+It applies where the backend has kernels for the fused ops. They compute as those of `attention`,
+so every bit stays. Nodes that nothing reads any more stay in the graph, dead.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LAYOUTS = ("BSND", "SBND")
 
 
 def _part(name: str) -> Call:
-    """Return the pattern of a query, key or value: a reshaped slice of the projection."""
+    """Return the rewrite pattern of a query, key or value: a reshaped slice of the projection."""
     slices = call(
         strided_slice,
         Value("projection"),
@@ -55,9 +55,9 @@ PARTS = _part("query"), _part("key"), _part("value")
 
 
 def _heads(graph: Graph, found: Bindings) -> dict[str, int] | None:
-    """Return the query and key head counts if query, key, value slices are adjacent.
+    """Return the attributes with the numbers of query and key heads for fused self-attention.
 
-    None if the slices are not adjacent, or are not all of the projection.
+    None unless query, key and value are adjacent slices that make up the whole projection.
     """
     whole = graph.types[found["projection"]]
     assert isinstance(whole, TensorType)
@@ -94,7 +94,7 @@ GRADIENT = call(attention_grad, *PARTS, rest="others", layout="layout")
 
 
 def _backward(site: Site, query: int, key: int, value: int, axis: int) -> Replacement | None:
-    """Replace the concatenated attention gradients by one gradient of the projection."""
+    """Replace the concatenated gradients of query, key and value by one op for the projection's."""
     graph, producers, node = site
     grad = producers.get(query)
     if grad is None or grad.op is not attention_grad or (query, key, value) != grad.results:

@@ -1,4 +1,4 @@
-"""Rewrites calls that do nothing, cancel each other, or are known at compile time.
+"""Graph pass that removes calls which do nothing, cancel each other, or can be computed now.
 
 Every rule keeps the value bit for bit: there is no rule x + 0.0 -> x, because -0.0 + 0.0 is 0.0,
 but there is x * 1.0 -> x.
@@ -54,7 +54,7 @@ REDUCTIONS = [op for op in OPS.values() if op.traits.reduction]
 
 
 def if_shaped(x: GraphTensor, y: GraphTensor) -> GraphTensor | None:
-    """Return graph value `x` if broadcasting with `y` leaves the shape of `x`, else None."""
+    """Return `x` if broadcasting it with `y` would not change its shape, else None."""
     return x if x.shape == np.broadcast_shapes(x.shape, y.shape) else None
 
 
@@ -79,7 +79,7 @@ def is_negative_zero(value: complex) -> bool:
 
 
 def add_zero(g: Rewriter, x: GraphTensor, zero: GraphTensor) -> Found | None:
-    """Replace `x + zero` by `x` if no bit changes: the zero is -0.0 or an integer."""
+    """Rewrite rule ``x + zero -> x``; None if it could change a bit, as +0.0 does for -0.0."""
     kind = zero.dtype.kind
     if kind not in "fiu" or (kind == "f" and not is_negative_zero(g.number(zero))):
         return None

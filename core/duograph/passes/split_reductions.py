@@ -1,4 +1,4 @@
-"""Splits reductions over trailing and other axes in two, so that the trailing one can fuse.
+"""Graph pass that splits reductions over trailing and other axes in two, so that one can fuse.
 
     %1 = relu_grad(%0, ...)                         %1 = relu_grad(%0, ...)
     %2 = reduce_sum(%1, axis=(0, 2, 3))     ->      %3 = reduce_sum(%1, axis=(2, 3), keepdims=True)
@@ -28,7 +28,7 @@ DTYPES = (float32, float64, int32, int64)
 
 @everywhere
 def split_reductions(graph: Graph, context: PassContext) -> Graph:
-    """Split reductions of elementwise results into a trailing-axes step and the rest."""
+    """Split reductions of elementwise results: first over the trailing axes, then over the rest."""
     types = list(graph.types)
     elementwise: set[int | None] = set()  # values
     nodes: list[GraphNode] = []
@@ -45,9 +45,9 @@ def split_reductions(graph: Graph, context: PassContext) -> Graph:
 
 
 def _trailing(node: GraphNode, types: list[ValueType], least: int) -> GraphNode | None:
-    """Return a reduction node over only the trailing ones of a reduction node's axes.
+    """Return a node that reduces only the trailing axes among those that a given node reduces.
 
-    None if the node reduces only these, or these have less than `least` elements.
+    None if the node reduces no others, or if the trailing axes have less than `least` elements.
     """
     source, result = types[node.operands[0] or 0], types[node.results[0]]
     assert isinstance(source, TensorType) and isinstance(result, TensorType)

@@ -1,4 +1,7 @@
-"""Helpers that apply a pass to the sub-graphs of nodes, each sub-graph once."""
+"""Helpers that apply a graph pass to the sub-graphs (branches, loop bodies) of nodes.
+
+Each sub-graph is processed once, however many nodes share it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class GraphPass(Protocol):
 
 
 def everywhere(step: Callable[[Graph, PassContext], Graph]) -> GraphPass:
-    """Return a graph pass that applies `step` to a graph's sub-graphs, then to the graph."""
+    """Decorator that makes a graph pass process all sub-graphs, innermost first, then the graph."""
 
     @functools.wraps(step)
     def whole(graph: Graph, context: PassContext = PLAIN) -> Graph:
@@ -50,9 +53,9 @@ def inside(node: GraphNode, step: Callable[[Graph], Graph], done: Done) -> Graph
 
 
 def mapped(attributes: Attributes, step: Callable[[Graph], Graph], done: Done) -> Attributes:
-    """Return node attributes with a function applied to every graph among them.
+    """Return a node's attributes with a function applied to every graph among them.
 
-    A named graph is copied, since graphs outside may call it.
+    A named graph is copied, since nodes outside may call it.
     """
     made = dict(attributes)
     for name, value in attributes.items():

@@ -1,7 +1,8 @@
-"""Caches the values that a compiled program computes from unwritten state alone.
+"""Caches the values that a compiled program computes from its state (Parameters) alone.
 
-A `CachedValues` belongs to one program; `compiler.compiled_program` asks it before every call. It
-must not hold a handle of the state, or a compiled update could no longer overwrite the buffer.
+The state must not be written by the program itself. A `CachedValues` belongs to one program;
+`compiler.compiled_program` asks it before every call. It must not hold a handle of the state, or a
+compiled update could no longer overwrite the buffer.
 
 Handles are immutable with two exceptions: a compiled update may write the new value over the old
 one, in the same handle, and an array that shares the memory (`asnumpy`, DLPack, `from_numpy`) can
@@ -52,14 +53,14 @@ def _weak_reference(handle: object) -> Callable[[], object]:
 
 
 class _Watch:
-    """State buffer handles being watched for changes, and the values computed from them.
+    """The buffer handles of a program's state when values were last cached from them.
 
     Attributes:
-        refs, ids: of the handles.
-        values: what was computed; None before.
-        version: `runtime_state.bindings_version` when the handles were compared last.
-        wait: calls until the next attempt.
-        patience: calls that the last failed attempt put off the next one.
+        refs, ids: weak references to the handles, and their ids.
+        values: the cached values; None before they are computed.
+        version: `runtime_state.bindings_version` when the handles were last compared.
+        wait: calls until the next attempt to compute the values.
+        patience: how many calls the last failed attempt postponed the next one.
     """
 
     __slots__ = ("refs", "ids", "values", "version", "wait", "patience")
@@ -77,10 +78,10 @@ class CachedValues:
 
     Args:
         tensors: the state that the values depend on.
-        device: where these tensors are.
-        compute: from their handles to the values.
+        device: the device of these tensors.
+        compute: function from their buffer handles to the values.
         borrowed: returns the lists of handles that programs keep bound and only read.
-        notes: receives a line where computing fails.
+        notes: receives a line of text if computing fails.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class CachedValues:
         self._watch: _Watch | None = None
 
     def values(self) -> tuple[Handle, ...] | None:
-        """Return the cached values if valid for the current state buffers, else None.
+        """Return the cached values if they are valid for the current state, else None.
 
         None means that the call must compute everything. The caller may not hold handles of the
         state meanwhile.
@@ -130,7 +131,7 @@ class CachedValues:
             self._computing.release()
 
     def settled(self) -> bool:
-        """Return whether values are cached, or the next attempt is maximally postponed."""
+        """Return whether values are cached, or failed attempts have put off the next one far."""
         watch = self._watch
         return watch is not None and (watch.values is not None or watch.patience >= MAX_WAIT)
 
@@ -161,9 +162,10 @@ class CachedValues:
         self._watch = watch
 
     def _prepare(self, watch: _Watch) -> tuple[Handle, ...] | None:
-        """Compute and cache the state-only values, unless another holder could write the state.
+        """Compute and cache the values that depend on the state alone.
 
-        Return None and postpone the next attempt where the state's buffers have other holders.
+        Returns None and postpones the next attempt if something else could write the state's
+        buffers.
         """
         if not self._exclusive():
             watch.wait = watch.patience = min(2 * watch.patience + 1, MAX_WAIT)
@@ -179,7 +181,7 @@ class CachedValues:
         return watch.values
 
     def _exclusive(self) -> bool:
-        """Return whether no unknown holder could write a buffer of the state or its host memory."""
+        """Return whether nothing unknown could write the state's buffers or their host memory."""
         exclusive, index = registry.backend(self._device.name).exclusive, self._device.index
         lists = self._borrowed()  # kept here, so that what is counted stays held
         known = collections.Counter([id(h) for handles in lists for h in handles])

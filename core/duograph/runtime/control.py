@@ -1,7 +1,7 @@
-"""Python implementations of ops that no backend runs: control flow, calls and host values.
+"""Python functions for the graph nodes that no backend runs: control flow, calls, Python values.
 
-`runtime.lowering` asks `control_call` for every node. A host value is a Python object in its slot;
-a subgraph is lowered like any graph, and a switch or a loop is one step that calls it.
+`runtime.lowering` asks `control_call` for every such node. A branch or a loop body is lowered like
+any graph; a switch or a loop is one step of the program that calls it.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _PARTIAL = {"truediv", "floordiv", "mod", "pow", "lshift", "rshift", "int", "flo
 
 
 class ControlNode(NamedTuple):
-    """Facts about a control-flow or host-value graph node for building its Python function.
+    """What is known of a control-flow or Python-value node when its function is built.
 
     Attributes:
-        backend: of the device.
-        types: of the operands.
-        attributes: of the op.
-        device: where tensors of the graph are.
-        lower_subgraph: makes a graph of the attributes callable.
+        backend: the device's backend.
+        types: types of the operands.
+        attributes: the op's attributes.
+        device: the device of the graph's tensors.
+        lower_subgraph: makes a graph among the attributes callable.
     """
 
     backend: Backend
@@ -65,12 +65,12 @@ class ControlNode(NamedTuple):
     lower_subgraph: LowerSubgraph
 
     def closed(self, graph: Graph) -> HandleFunction:
-        """Lower a sub-graph to a function on buffer handles that always returns a tuple."""
+        """Lower a subgraph to a function on buffer handles that always returns a tuple."""
         whole = dataclasses.replace(graph, single=False) if graph.single else graph
         return self.lower_subgraph(whole, self.device)
 
     def int_reader(self, type_: ValueType | None) -> Callable[[Any], int]:
-        """Return a function that converts a 0-d tensor's handle or a number to an int."""
+        """Return a function that converts a 0-d tensor's buffer handle or a number to an int."""
         if isinstance(type_, HostType):
             return int
         assert type_ is not None
@@ -96,17 +96,17 @@ def _rule(name: str) -> Callable[[Rule], Rule]:
 
 
 def control_call(name: str, node: ControlNode) -> HandleFunction:
-    """Return the Python function that runs one control-flow or host-value op of a graph."""
+    """Return the Python function that runs one control-flow or Python-value op of a graph."""
     return _RULES[name](node)
 
 
 def may_raise(name: str, attributes: Mapping[str, Any]) -> bool:
-    """Return whether a host-value op may raise at run time, as a Python division by 0 does."""
+    """Return whether an op on Python numbers may raise at run time, as a division by 0 does."""
     return name in ("to_host", "to_tensor") or attributes.get("function") in _PARTIAL
 
 
 def with_source_span(call: HandleFunction, span: object) -> HandleFunction:
-    """Wrap a graph node's function so that exceptions carry the node's source span."""
+    """Wrap a graph node's function so that its exceptions carry the user's source location."""
 
     def run(*values: object) -> object:
         try:
@@ -194,7 +194,7 @@ def _too_deep(name: str) -> RecursionDepthError:
 
 
 class _RecursionLimit:
-    """Context manager that raises Python's recursion limit while a named graph is called."""
+    """Context manager that raises Python's recursion limit while a recursive graph runs."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
@@ -219,7 +219,7 @@ _raised_limit = _RecursionLimit()
 
 
 def _outermost(name: str, program: HandleFunction, xs: Sequence[object]) -> object:
-    """Run a named graph's outermost call under a raised Python recursion limit.
+    """Run a recursive graph's outermost call under a raised Python recursion limit.
 
     Raises:
         RecursionDepthError: the graph calls itself too deep.
@@ -274,7 +274,11 @@ def _scalar(node: ControlNode) -> HandleFunction:
 
 
 def _integer_power(x: int, y: int) -> int:
-    """Return a Python int raised to a Python int, of the result type fixed at compile time."""
+    """Return ``x ** y`` of two Python ints as an int.
+
+    Raises:
+        ArgumentValueError: the exponent is negative, so that Python would return a float.
+    """
     if y < 0:
         raise ArgumentValueError(
             f"{x} ** {y}: got a negative exponent for a host int, which makes a float of it in "
@@ -328,7 +332,7 @@ def _to_tensor(node: ControlNode) -> HandleFunction:
 
 
 def _plain_range(dtype: DType) -> tuple[float, float]:
-    """Return the range of Python numbers that NumPy converts to a dtype without a check."""
+    """Return (least, greatest) Python number that NumPy converts to a dtype without a check."""
     if dtype.is_integer:
         info = np.iinfo(dtype.np)
         return int(info.min), int(info.max)
@@ -362,7 +366,11 @@ def _host_call(node: ControlNode) -> HandleFunction:
 
 
 def _host_result(value: object, type_: ValueType, device: Device, host: object) -> object:
-    """Check a result of a Python function that a graph called; return its handle or the object."""
+    """Check what a Python function called by a graph returned; unwrap a Tensor to its handle.
+
+    Raises:
+        GraphError: it is not the tensor type and device that the graph was compiled for.
+    """
     if not isinstance(type_, TensorType):
         return value
     if not isinstance(value, Tensor):

@@ -48,8 +48,7 @@ def synchronize(device: str | None = None) -> None:
 
 
 def memory_stats(device: str | None = None) -> dict[str, int]:
-    """Counts of the device's allocator: bytes `in_use`, `cached`, `peak`, `limit`, and more where it
-    knows.
+    """Return the allocator's statistics: bytes `in_use`, `cached`, `peak`, `limit`, and counts.
 
     Examples:
         >>> import duograph as ms

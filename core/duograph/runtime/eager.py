@@ -1,7 +1,8 @@
-"""The eager builder: runs an op call that the op's table does not serve, and fills the table.
+"""Runs an op call in eager mode for operand types the op has not seen, and caches how.
 
-`op.door` calls it for every miss. It puts the operands on one device, makes Tensors of numbers and
-asks `runtime.eager_calls` for a call by operand types; it never looks at values.
+Calls with known operand types are found in the op's own table (`op.door`); every miss comes here.
+The module moves the operands to one device, makes Tensors of numbers and asks
+`runtime.eager_calls` for a function. It never looks at values.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ _NUMBER_LIMIT = 1024
 
 
 class Eager:
-    """The op builder of eager mode, which runs each op call immediately."""
+    """Eager mode's implementation of op calls: run each immediately."""
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        """Run an op on tensors and numbers, caching the prepared call; return its result(s)."""
+        """Run an op on tensors and numbers; cache the prepared call for these operand types."""
         tensors, device = _on_one_device(op, operands)
         types = [None if t is None else t._type for t in tensors]
         key = op.key(types, attributes)
@@ -63,7 +64,7 @@ def _forget() -> None:
 
 
 def _keep_number(operands: Sequence[object], tensors: Sequence[Tensor | None]) -> None:
-    """Cache the tensor made of a Python operand, so that the binary fast path finds the tensor."""
+    """Cache the 0-d tensor made of a Python number, so that the next binary op call finds it."""
     for number, other, made in (
         (operands[1], tensors[0], tensors[1]),
         (operands[0], tensors[1], tensors[0]),
@@ -80,10 +81,12 @@ context.on_device_change.append(_forget)
 
 
 def _on_one_device(op: Op, operands: Sequence[object]) -> tuple[list[Tensor | None], Device]:
-    """Return an op's operands as tensors on one device, that of the committed operands if any.
+    """Return an op's operands as tensors on one device.
+
+    It is the device of the operands that are already on one, else the current device.
 
     Raises:
-        DeviceError: they are on several devices.
+        DeviceError: operands are on several devices.
         ArgumentError: an operand is neither a Tensor nor a number.
     """
     device: Device | None = None
@@ -146,7 +149,7 @@ def _number(value: complex | np.generic[Any], like: DType | None, device: Device
 def _run_on_host(
     op: Op, tensors: Sequence[Tensor | None], attributes: Mapping[str, Any], device: Device
 ) -> Tensor | tuple[Tensor, ...]:
-    """Run an op with a value-dependent result size by its NumPy reference on the host."""
+    """Run an op whose result shape depends on values by its NumPy reference on the host."""
     arrays = [None if t is None else t.asnumpy() for t in tensors]
     assert op.reference_rule is not None
     found = op.reference_rule(*op.arguments(arrays), **attributes)

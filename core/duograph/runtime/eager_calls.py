@@ -1,8 +1,8 @@
-"""Calls of single ops on Tensors, by operand types: plain, or recorded by one or more tapes.
+"""Builds the functions that run single ops on Tensors, recorded for gradients or not.
 
-`runtime.eager` keeps them in the ops' tables. Which kind a call is depends on the operand types
-alone: plain, recorded by a tape (level 1), or recorded inside another derivative (level 2). A
-recorded call still checks that some derivative is running.
+`runtime.eager` caches them by operand types. Operand types alone decide the kind of a call: plain,
+recorded by a tape (level 1), or recorded inside another derivative (level 2). A recorded call still
+checks that some derivative is running.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _new = object.__new__
 
 
 def op_graph(op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any]) -> Graph:
-    """Return a graph that casts operands as type promotion requires, then calls a given op."""
+    """Return a graph that calls one op, after the casts that type promotion requires."""
     builder = GraphBuilder()
     values = [None if t is None else builder.parameter(t.plain) for t in types]
     with builder.current():
@@ -45,11 +45,9 @@ def op_graph(op: Op, types: Sequence[TensorType | None], attributes: Mapping[str
 def eager_call(
     op: Op, types: Sequence[TensorType | None], attributes: Mapping[str, Any], device: Device
 ) -> TensorCall:
-    """Return a function that runs an op on Tensors of given types and device, for eager mode.
+    """Return a function that runs an op on Tensors of given types, for eager mode.
 
-    Where an operand is recorded for a derivative, the function also records the call.
-
-    Where an operand is recorded for a derivative, the function also records the call.
+    If an operand is recorded for a derivative, the function also records the call.
     """
     level = max((t.level for t in types if t is not None), default=0)
     graph = op_graph(op, types, attributes)
@@ -73,8 +71,9 @@ def eager_call(
 def _interpreted(graph: Graph, device: Device) -> TensorCall:
     """Return a function that runs the ops of a composite op's body, each recorded on the tape.
 
-    Operands get edges of their own, so that their cotangents are summed inside the composite and
-    then added once, in operand order: as when the composite is one node.
+    Each operand gets a tape edge of its own. Its cotangents are then summed inside the composite
+    and
+    added once, in operand order, with the same bits as if the composite were one node.
     """
 
     def call(*operands: Tensor | None) -> Result:
@@ -89,37 +88,44 @@ def _interpreted(graph: Graph, device: Device) -> TensorCall:
 
 
 class _OperandPlan:
-    """Derivative plan of a tape node that passes an operand's cotangent on unchanged."""
+    """Derivative plan of a tape node that passes a cotangent on unchanged."""
 
     n_results = 1
     fast: TensorCall | None = None
     fast_index: int | None = None
     fast_wrt: tuple[int, ...] = ()
+    continues_sums = False
 
     def __init__(self, type_: TensorType) -> None:
         self.result_types: tuple[TensorType, ...] = (type_.plain,)
         self.device = type_.committed_device
 
-    def run(self, node: Node, cotangents: Sequence[object], create_graph: bool) -> Sequence[object]:
+    def run(
+        self,
+        node: Node,
+        cotangents: Sequence[object],
+        create_graph: bool,
+        sums: Sequence[object] = (),
+    ) -> Sequence[object]:
         return cotangents
 
 
 def _with_own_edge(t: Tensor) -> Tensor:
-    """Return a tensor of the same value with a new tape edge that leads to the edge of `t`."""
+    """Return a tensor of the same value with a new tape edge that leads to that of `t`."""
     made = Tensor._make(t._type, t._buf)
     made._edge = Node(_OperandPlan(t._type), (edge_of(t),), (), True)
     return made
 
 
 def _type(graph: Graph, i: int) -> TensorType:
-    """Return the type of graph value number `i`, asserting that the value is a tensor."""
+    """Return the tensor type of graph value number `i`."""
     found = graph.types[i]
     assert isinstance(found, TensorType)
     return found
 
 
 def _present(types: Sequence[TensorType | None]) -> tuple[int, ...] | None:
-    """Return the indices of the operands that are not absent, or None if all are present."""
+    """Return the indices of the operands that are not None, or None if no operand is."""
     if None not in types:
         return None
     return tuple(i for i, t in enumerate(types) if t is not None)
@@ -178,13 +184,13 @@ def _pick(indices: Sequence[int]) -> Pick:
 
 
 class _Recording:
-    """Forward kernel of one op with residuals, and the derivative plan of its tape nodes.
+    """A kernel that also returns an op's residuals (values its gradient needs), and their use.
 
     Attributes:
-        plan: of the node.
-        kernel: from operand handles to handles of the results and of further residuals.
-        pick: from handles of the operands and of what the kernel returns to the residuals.
-        result_types: of the results, recorded at level 1.
+        plan: derivative plan of the tape nodes.
+        kernel: function from operand handles to handles of the results and of further residuals.
+        pick: function that selects the residuals from operands and kernel results.
+        result_types: types of the results, marked as recorded.
     """
 
     def __init__(
@@ -318,7 +324,7 @@ def _deep_call(
     device: Device,
     plain: TensorCall,
 ) -> TensorCall:
-    """Return a function that runs an op and records it for nested derivatives.
+    """Return a function that runs an op and records it for derivatives of derivatives.
 
     The graph is the op alone, so residuals are operands and results.
     """
@@ -365,7 +371,7 @@ def _deep_call(
 
 
 def _alias(t: Tensor) -> Tensor:
-    """Return a new tensor sharing the buffer of `t`, unaffected by in-place writes to `t`."""
+    """Return a new tensor that shares the buffer of `t`, unaffected by in-place writes to `t`."""
     made = Tensor._make(t._type, t._buf)
     if t._type.level:
         edge = t._edge
@@ -392,7 +398,7 @@ def _promoting_call(op: Op, target: DType, attributes: Mapping[str, Any]) -> Ten
 
 
 def _guarded(plain: TensorCall, recorded: TensorCall) -> TensorCall:
-    """Return a function that calls `recorded` while any derivative records, else `plain`."""
+    """Return a function that calls `recorded` while some derivative is recording, else `plain`."""
 
     def call(*operands: Any) -> Result:
         return recorded(*operands) if runtime_state.derivatives else plain(*operands)

@@ -1,4 +1,4 @@
-"""Runs a lowered graph step by step: prepared calls over slots, dead handles dropped as it goes.
+"""Runs a lowered graph step by step in Python and frees buffers after their last use.
 
 `runtime.lower` builds an `Executable` here, or from a program that the backend linked. Nothing here
 chooses kernels or plans memory.
@@ -19,15 +19,15 @@ _NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class Executable(NamedTuple):
-    """A lowered graph as a function on buffer handles, with its possible buffer donations.
+    """A lowered graph as a function on buffer handles, and what memory it can reuse.
 
     Attributes:
-        run: from parameter handles, by position, to one result handle or a tuple of them.
+        run: function of the parameters' handles that returns one result handle or a tuple.
         donations: position of an output -> position of the parameter whose buffer it may take.
         run_donating: as `run`, of (donated, handles): `donated` says for each of `donations`, in
-            order, whether the caller gives the buffer up; None where there are no donations.
-        bind: see `LinkedProgram.bind`; None where the graph cannot be bound.
-        invariant: the part that depends on state alone, where computing it once pays off.
+            order, whether the caller gives the buffer up; None if there are no donations.
+        bind: see `LinkedProgram.bind`; None if the graph cannot be bound.
+        invariant: the part that depends on state alone, if computing it once pays off.
     """
 
     run: HandleFunction
@@ -42,8 +42,8 @@ class InvariantPart(NamedTuple):
 
     Attributes:
         reads: parameters that `once` reads.
-        once: from their handles to the values that the rest takes after all parameters.
-        rest: makes the executable of the rest, with these further parameters.
+        once: function from their handles to the values that `rest` takes after all parameters.
+        rest: makes the executable of the other steps, with these further parameters.
     """
 
     reads: tuple[int, ...]
@@ -60,7 +60,7 @@ def link_steps(
     n_slots: int,
     further: Sequence[int] = (),
 ) -> HandleFunction:
-    """Link the steps of a lowered graph into one function from parameter to result handles.
+    """Link the steps of a lowered graph into one Python function on buffer handles.
 
     A graph that is a single call on its own parameters becomes that call itself.
 
@@ -84,7 +84,7 @@ def link_steps(
 
 
 def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> HandleFunction:
-    """Return the function of a lowered graph without steps, which selects its arguments."""
+    """Return the function of a lowered graph without steps, whose results are its parameters."""
     if single:
         i = outputs[0]
         if len(params) == 1:
@@ -94,7 +94,7 @@ def _select(params: tuple[int, ...], outputs: tuple[int, ...], single: bool) -> 
 
 
 def _one_step(step: Step, n_params: int, constants: Mapping[int, Handle]) -> HandleFunction | None:
-    """Return a function that runs a lowered graph's only step without a loop, or None."""
+    """Return a function that makes a lowered graph's only kernel call, or None."""
     call = step.call.run
     operands = step.operands
     if n_params == 1 and len(operands) == 2:
@@ -127,7 +127,7 @@ def _loop(
     n_slots: int,
     further: Sequence[int] = (),
 ) -> HandleFunction:
-    """Return a function that runs a lowered graph's steps, freeing handles after last use."""
+    """Return a function that runs a lowered graph's steps; drops handles after last use."""
     keep = {*outputs, *constants, *further}
     last: dict[int, int] = {}
     for k, step in enumerate(steps):

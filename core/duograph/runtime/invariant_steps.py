@@ -1,4 +1,4 @@
-"""Splits off steps that depend on unwritten state alone, and shares packed operands.
+"""Splits off a program's steps that depend on unwritten state alone; shares packed operands.
 
 `runtime.lower` calls both functions for graphs above level O0. State that a compiled function does
 not write (Parameters, captured tensors) rarely changes between calls, so these steps can run once
@@ -27,7 +27,7 @@ MIN_SHARED_READERS = 3
 
 
 class Partition(NamedTuple):
-    """The instructions of a graph split into those computed once and those of every call.
+    """A program's instructions split into those computed once and those of every call.
 
     Attributes:
         reads: slots of state that `once` reads.
@@ -60,7 +60,9 @@ def partition(
     sizes: list[int],
     outputs: Collection[int],
 ) -> Partition | None:
-    """Split off the steps that depend on unwritten state alone; return None if not worth it.
+    """Split off the steps of a program that depend on unwritten state alone.
+
+    Returns None if there is too little to gain.
 
     Args:
         instructions: in order.
@@ -102,7 +104,7 @@ def partition(
 
 
 class _OperandPacker:
-    """Replaces kernel steps by variants that read an operand in the kernel's packed layout."""
+    """Replaces kernel calls by variants that read an operand packed for the kernel in advance."""
 
     def __init__(self, invariant: Collection[int], sizes: list[int]) -> None:
         self.invariant = invariant
@@ -124,7 +126,7 @@ class _OperandPacker:
         return each
 
     def step(self, each: Step) -> Step:
-        """Return a kernel step's variant with its first packable invariant operand packed."""
+        """Return a kernel call's variant that takes its first packable invariant operand packed."""
         for k, offer in each.call.packings.items():
             slot = each.operands[k]
             packing = offer() if slot in self.invariant else None
@@ -145,7 +147,7 @@ def _pack_step(packing: Packing, slot: int, packed: int) -> Step:
 
 
 def _with_packed(step: Step, packing: Packing, k: int, packed: int) -> Step:
-    """Return a kernel step changed to read operand `k` in a packed memory layout."""
+    """Return a kernel call changed to read operand `k` in packed layout, from slot `packed`."""
     operands = (*step.operands[:k], packed, *step.operands[k + 1 :])
     return dataclasses.replace(step, call=packing.call, operands=operands)
 
@@ -153,9 +155,9 @@ def _with_packed(step: Step, packing: Packing, k: int, packed: int) -> Step:
 def share_packed_operands(
     instructions: Sequence[Instruction], sizes: list[int]
 ) -> list[Instruction]:
-    """Pack an operand once per run of a graph where several kernel steps would each pack it.
+    """Pack an operand once for several kernel calls that would each pack it.
 
-    Such as the weights that a recurrent layer multiplies with at every time step.
+    An example is the weights by which a recurrent layer multiplies at every time step.
 
     Args:
         instructions: in order; slots that steps read are written once, before.

@@ -1,7 +1,6 @@
-"""Chooses how one op runs on a backend: its own kernel, or the reference on the host.
+"""Decides how one op runs on a backend: by a kernel, or by its NumPy reference on the host.
 
-`runtime.lowering` and the passes ask here for nodes of a graph. Nothing here looks at more
-than one node.
+`runtime.lowering` and graph passes ask here. Nothing here looks at more than one graph node.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def fallback(
     """Return a function that runs an op without a kernel on the host, if settings allow.
 
     Raises:
-        UnsupportedOpError: it does not.
+        UnsupportedOpError: settings or the op do not allow it.
     """
     if op.host:  # runs on the host for every device
         return host_call(backend, op, types, attributes, device, results)
@@ -95,7 +94,7 @@ def host_call(
     device: Device,
     results: tuple[TensorType, ...],
 ) -> HandleFunction:
-    """Return a function that runs an op's NumPy reference on copies of device operands."""
+    """Return a function that runs an op's NumPy reference on host copies of its operands."""
     reference = op.reference_rule
     assert reference is not None
     single = len(results) == 1

@@ -1,4 +1,4 @@
-"""Lowers a graph to an executable for a device: passes, regions, instructions, linking.
+"""Lowers a graph to an executable for a device: graph passes, fused kernels, linking.
 
 The tape, the eager builder and compiled functions call `lower`; `compiler.compiled_program` calls
 `lower_program`, which knows about state and updates. Nothing here depends on values.
@@ -52,8 +52,8 @@ def lower_program(
     """Run the graph passes of a jit level, then lower the graph to an executable.
 
     Args:
-        graph: the graph; the passes run here.
-        device: where it will run.
+        graph: the graph before the passes.
+        device: the device on which it will run.
         watch: receives the graph after each pass.
         level: "O0" runs op by op, "O1" compiles fused regions where the backend can and makes one
             native program of graphs without control flow, "O2" also of graphs with it.
@@ -88,12 +88,12 @@ def lower_closed(
     level: str = "O0",
     backend: Backend | None = None,
 ) -> HandleFunction:
-    """Lower an already optimised graph, or a subgraph of a node, without running the passes."""
+    """Lower an already optimised graph, or a subgraph of one, without running the graph passes."""
     return _GraphLowering(graph, device, regions or {}, level, None, backend).executable({}, ()).run
 
 
 class _GraphLowering:
-    """The lowering of one graph on which the passes have run to an executable for a device."""
+    """Lowers one optimised graph to an executable for a device."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class _GraphLowering:
         self.outputs = self.work.graph(graph, self.params, set(graph.outputs), True)
 
     def executable(self, updates: Mapping[int, int], state: Collection[int]) -> Executable:
-        """Link the lowered graph; split off its state-only steps where computing them once pays."""
+        """Link the lowered graph; split off steps that depend on state alone if that pays."""
         whole = self._linked(self.work.steps, (), self.notes, updates)
         if whole is None:  # loops and branches, and no native program for them
             lower_level = _GraphLowering(self.graph, self.device, self.regions, "O1", self.notes)
@@ -152,7 +152,10 @@ class _GraphLowering:
         notes: list[str],
         updates: Mapping[int, int],
     ) -> Executable | None:
-        """Link instructions into a native program or a step-by-step function; None if neither."""
+        """Link instructions into a native program, else a Python function.
+
+        None if neither works.
+        """
         work = self.work
         if self.level != "O0":
             if len(instructions) > 1 or not all([isinstance(s, Step) for s in instructions]):

@@ -1,4 +1,4 @@
-"""Lowers the nodes of a graph to instructions over numbered slots (`backend.program`).
+"""Lowers graph nodes to instructions over numbered value slots (`backend.program`).
 
 `runtime.lower` makes one `Lowering` per graph and reads the instructions, constants and sizes that
 it collected. It runs nothing except calls without operands, whose results become constants.
@@ -48,18 +48,20 @@ _HOST_OPS = {
 
 
 class Lowering:
-    """Lowers the nodes of one graph and collects its instructions, constants and slot sizes.
+    """Lowers the nodes of one graph; collects instructions, constants and sizes of values.
+
+    A *slot* is the number of a run-time value.
 
     Args:
-        backend: of the device.
-        device: where the graph will run.
+        backend: the device's backend.
+        device: the device on which the graph will run.
         regions: calls of fused regions; the nodes of other regions run one by one.
         level: "O0", "O1" or "O2".
         lower_subgraph: lowers a graph that a control-flow op calls.
 
     Attributes:
         steps: the instructions so far.
-        constants: handles, or Python objects, by slot.
+        constants: buffer handles, or Python objects, by slot.
         sizes: bytes of every slot.
         hosts: the type of each slot that holds a Python number, object or stack.
         python: the first thing that keeps the graph from being one native program; "" if none.
@@ -91,7 +93,7 @@ class Lowering:
         self.depth = 0
 
     def slot(self, type_: ValueType) -> int:
-        """Allocate and return a slot, the number of a run-time value, for a value of a type."""
+        """Allocate a slot (a number) for a run-time value of a given type; return it."""
         slot = len(self.sizes)
         if isinstance(type_, TensorType):
             self.sizes.append(type_.nbytes)
@@ -103,11 +105,13 @@ class Lowering:
         return slot
 
     def parameters(self, graph: Graph) -> list[int]:
-        """Allocate and return slots, numbers of run-time values, for a graph's parameters."""
+        """Allocate slots (numbers) for the run-time values of a graph's parameters."""
         return [self.slot(type_) for type_ in graph.types[: graph.n_params]]
 
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
-        """Append a graph's instructions on parameter slots; return the slots of its outputs."""
+        """Append a graph's instructions, given the slots of its parameters; return those of its
+        outputs.
+        """
         env = dict(enumerate(slots))
         out = set(graph.outputs)
         for node in live_nodes(graph.nodes, out):
@@ -123,7 +127,7 @@ class Lowering:
 
         Args:
             env: the slot of each value of `graph` so far.
-            is_result: the node computes a result of the whole graph.
+            is_result: whether the node computes a result of the whole graph.
         """
         op = node.op
         operands = [-1 if i is None else env[i] for i in node.operands]
@@ -178,7 +182,9 @@ class Lowering:
         results: tuple[Handle, ...],
         is_result: bool,
     ) -> list[int]:
-        """Lower a tensor op to its kernel, else its body, else its reference on the host."""
+        """Append the instructions of a tensor op: its kernel, else its body, else its host
+        reference.
+        """
         op = node.op
         call = kernel(self.backend, op, types, node.attributes, self.device)
         pure = call is not None and not op.effects
@@ -200,7 +206,7 @@ class Lowering:
         return self.step(node, call, operands, results, pure)
 
     def constant(self, node: GraphNode, type_: ValueType) -> int:
-        """Assign a slot to a constant, an array copied to the device or a Python object."""
+        """Store a constant (an array copied to the device, or a Python object); return its slot."""
         slot = self.slot(type_)
         value = node.attributes["value"]
         if node.op.name == "host_constant":
@@ -220,7 +226,7 @@ class Lowering:
         results: Sequence[ValueType],
         pure: bool = False,
     ) -> list[int]:
-        """Append an instruction that runs a prepared kernel call; return its result slots."""
+        """Append an instruction that makes a prepared kernel call; return its result slots."""
         slots = [self.slot(t) for t in results]
         self.steps.append(
             Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure)
@@ -241,7 +247,7 @@ class Lowering:
         return slots
 
     def inside(self, graph: Graph, slots: list[int]) -> tuple[list[Instruction], list[int]]:
-        """Lower a loop body or branch; return its instruction list and its output slots."""
+        """Lower a loop body or a branch; return its instructions and the slots of its outputs."""
         before, self.steps = self.steps, []
         self.depth += 1
         found = self.graph(graph, slots, set(), False)
@@ -250,7 +256,7 @@ class Lowering:
         return made, found
 
     def loop(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append a while loop instruction; return the slots of the loop-carried values."""
+        """Append the instruction of a while loop; return the slots of its loop variables."""
         body: Graph = node.attributes["body"]
         n = node.attributes["n_carry"]
         first, carried, rest = operands[0], operands[1 : 1 + n], operands[1 + n :]
@@ -273,7 +279,9 @@ class Lowering:
         return carries
 
     def choice(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append a switch instruction; result slots alias those of the branch that runs."""
+        """Append the instruction of a switch; its result slots name the results of the branch that
+        ran.
+        """
         branches: Sequence[Graph] = node.attributes["branches"]
         kinds = [branches[0].types[i] for i in branches[0].outputs]
         results = [self.slot(t) for t in kinds]
@@ -287,7 +295,9 @@ class Lowering:
         return results
 
     def alias(self, slot: int, type_: ValueType) -> int:
-        """Append an instruction that lets a new slot share a slot's memory; return the new."""
+        """Append an instruction that makes a new slot name the memory of `slot`; return the new
+        slot.
+        """
         made = self.slot(type_)
         self.steps.append(Alias(slot, made))
         self.aliases.add(made)
@@ -300,7 +310,8 @@ class Lowering:
         further: Sequence[int],
         outputs: Sequence[int],
     ) -> HandleFunction | None:
-        """Return a function that runs lowered instructions in order; None for loops, branches.
+        """Return a Python function that runs instructions in order; None if there are loops or
+        branches.
 
         Args:
             further: slots of handles that are passed after the parameters.
@@ -333,6 +344,6 @@ class Lowering:
 
 
 def _copy(backend: Backend, device: Device, type_: TensorType, handle: object) -> object:
-    """Return the handle of a new buffer with a copy of a tensor's data on the same device."""
+    """Copy a tensor to a new buffer on the same device; return the buffer's handle."""
     array = backend.copy_out(handle, type_.shape, type_.dtype.np, device.index)
     return backend.copy_in(np.array(array), device.index)

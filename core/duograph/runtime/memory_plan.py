@@ -3,7 +3,7 @@
 `runtime.native_program` calls `plan_memory` once per program. A value lives from the instruction
 that writes it to the last one that reads it. Three things save memory:
 
-- a step that may overwrite an operand does so when no later instruction reads the operand;
+- a kernel call that may overwrite an operand does so if no later instruction reads the operand;
 - values with disjoint lifetimes share an offset in the arena;
 - a result that is the new value of a parameter may take the old value's buffer (a *donation*), if
   no later step reads the old value and no later step can fail: a call that raises has changed
@@ -24,7 +24,9 @@ ALIGNMENT = 64  # bytes, of offsets in the arena
 
 
 class MemoryPlan(NamedTuple):
-    """The memory layout of a lowered graph: arena offsets, overwritten slots and donations.
+    """The memory layout of a lowered graph: offsets in one arena, shared memory, donated buffers.
+
+    A *slot* is the number of a run-time value.
 
     Attributes:
         places: per slot its offset in the arena; -1 for slots outside the arena.
@@ -33,7 +35,7 @@ class MemoryPlan(NamedTuple):
         values: number of values in the arena.
         total: bytes of these values if each had memory of its own.
         results: bytes of the results that take no parameter's buffer.
-        donations: position of an output -> slot of a parameter.
+        donations: position of an output -> slot of the parameter whose buffer it takes.
     """
 
     places: tuple[int, ...]
@@ -56,7 +58,7 @@ class MemoryPlan(NamedTuple):
 
     @property
     def peak(self) -> int:
-        """Bytes that one run of a lowered graph allocates, with all buffers donated."""
+        """Bytes that one run of a lowered graph allocates if all donated buffers are reused."""
         return self.arena + self.results
 
 
@@ -68,11 +70,11 @@ def _bytes(n: int) -> str:
 
 
 class _Lifetimes:
-    """The lifetimes of slots: instruction times of the first write and the last read.
+    """The lifetimes of a program's values: when each slot is first written and last read.
 
     Attributes:
-        first, last: per slot; -1 for slots that no instruction touches.
-        steps: all steps, with their times.
+        first, last: index of an instruction, per slot; -1 for slots that no instruction touches.
+        steps: (time, step) of all kernel calls.
         pinned: slots that are written more than once or have an alias; they are never overwritten.
         sources: alias -> the slots that it may name.
         now: time of the present instruction.
@@ -129,7 +131,7 @@ class _Lifetimes:
             self.last_failure = self.now
 
     def host(self, each: HostStep) -> None:
-        """Record the slots that an instruction on Python values reads and writes.
+        """Record the value slots that an instruction on Python values reads and writes.
 
         Values popped from a stack live in the stack's own memory.
         """
@@ -144,7 +146,9 @@ class _Lifetimes:
                 self.sources.setdefault(slot, [])
 
     def loop(self, each: Loop) -> None:
-        """Record slots that a loop accesses; outside values it reads live until its end."""
+        """Record the value slots that a loop uses; values from outside that it reads live until its
+        end.
+        """
         begin = self.now
         ring = [slot for carry in each.carries for slot in carry]
         self.pinned.update(ring)
@@ -164,7 +168,7 @@ class _Lifetimes:
                 self.last[slot] = self.now
 
     def settle(self) -> None:
-        """Extend each slot's lifetime to cover the last read of every alias of the slot."""
+        """Extend each value's lifetime to the last read of any alias of it."""
         changed = True
         while changed:
             changed = False
@@ -182,7 +186,7 @@ def plan_memory(
     outputs: Sequence[int],
     updates: Mapping[int, int] | None = None,
 ) -> MemoryPlan:
-    """Assign each value of a lowered graph an arena offset or shared memory; return the plan.
+    """Give each value of a lowered graph an offset in one arena, or memory shared with a result.
 
     Args:
         instructions: in order.
@@ -235,7 +239,9 @@ def _donations(
     updates: Mapping[int, int],
     results: Mapping[int, None],
 ) -> dict[int, int]:
-    """Return the graph outputs that can overwrite the buffer of the parameter they replace."""
+    """Return (output position -> parameter slot) of outputs that can overwrite that parameter's
+    buffer.
+    """
     writers = {slot: (now, step) for now, step in lives.steps for slot in step.results}
     found = {}
     for position, parameter in updates.items():
@@ -258,7 +264,7 @@ def _donations(
 
 
 def _over(step: Step, operand: int, result: int) -> bool:
-    """Return whether a kernel step may write a given result into a given operand's memory."""
+    """Return whether a kernel call may write a result into the memory of an operand."""
     if step.operands.count(operand) != 1:
         return False
     pair = step.operands.index(operand), step.results.index(result)
@@ -272,7 +278,7 @@ def _shared(
     results: Mapping[int, None],
     taken: set[int],
 ) -> list[int]:
-    """Return, for each slot, the slot whose memory it uses after in-place overwrites."""
+    """Return for each value slot the slot whose memory it uses, after overwrites."""
     home = list(range(len(sizes)))
     kept: set[int] = set()  # chains that end in a result
     for now, step in lives.steps:
@@ -296,10 +302,10 @@ def _shared(
 
 
 def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int], int]:
-    """Assign arena offsets to values by best fit in order of time; return offsets and arena size.
+    """Assign arena offsets to values by best fit, in order of time; return (offsets, arena size).
 
     Args:
-        spans: (first, last, bytes, name) of every value.
+        spans: (first use, last use, bytes, slot) of every value.
     """
     offsets: dict[int, int] = {}
     free: list[tuple[int, int]] = []  # (offset, bytes), by offset
@@ -330,7 +336,7 @@ def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int]
 
 
 def _release(free: list[tuple[int, int]], offset: int, size: int) -> None:
-    """Add a byte range to the sorted free list of the arena, merged with adjacent free ranges."""
+    """Add a byte range to the arena's sorted free list, merged with adjacent free ranges."""
     k = bisect.bisect(free, (offset, 0))
     if k < len(free) and offset + size == free[k][0]:
         size += free.pop(k)[1]

@@ -1,7 +1,7 @@
 """Links a lowered graph into one native program: plans its memory and asks `Backend.link`.
 
-`runtime.lower` calls `native_program` above level O0; where it returns None the graph runs step by
-step. Nothing here changes the instructions, except that results get memory of their own.
+`runtime.lower` calls `native_program` above level O0; if it returns None the graph runs step by
+step in Python. Nothing here changes the instructions, except that results get their own memory.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _planned(
     outputs: Sequence[int],
     updates: Mapping[int, int],
 ) -> tuple[Program, str]:
-    """Make the memory plan of instructions; return the backend program and a log line."""
+    """Plan the memory of instructions; return the backend program and a line for the log."""
     slots = list(outputs)
     for position, slot in enumerate(slots):
         if slot in work.constants or slot in work.aliases:  # a result has memory of its own
@@ -125,9 +125,9 @@ def _executable(
     """Wrap a native program, which takes a list of buffer handles, as an `Executable`.
 
     Args:
-        draws: return the last parameters, the states of the random generator.
+        draws: functions that return the last parameters, the states of the random generator.
         planned: donations of the memory plan, for a program that names none of its own.
-        stepwise: makes the same graph step by step, for when `run` cannot go on; None where it
+        stepwise: lowers the same graph to Python steps, for when `run` cannot go on; None if it
             always can.
         n_params: how many handles the stepwise call takes.
     """

@@ -1,9 +1,10 @@
 """Decides by reference count if a tensor's buffer may be overwritten or assumed constant.
 
-A handle is *held* by whatever keeps a Python reference to it: the `_buf` of a Tensor (an alias such
-as a reshape shares it), residuals of a tape, the state that a compiled program keeps bound, a NumPy
-array made by `copy_out`, an argument list of a running call. CPython's reference count is therefore
-the exact number of holders, and this module is the only one of the core that reads it.
+A buffer handle is *held* by whatever keeps a Python reference to it: the `_buf` of a Tensor (an
+alias such as a reshape shares it), residuals of a tape, the state that a compiled program keeps
+bound, a NumPy array made by `copy_out`, an argument list of a running call. CPython's reference
+count is therefore the exact number of holders, and this module is the only one of the core that
+reads it.
 
 A count kept by Tensor itself would need a finaliser on every Tensor; one that does nothing already
 adds 18 % to an eager `a + b` of three floats (CPython 3.11). Where reference counts are not exact,
@@ -25,7 +26,7 @@ _references: Callable[[object], int] = getattr(sys, "getrefcount", lambda _: 0)
 
 
 def holders(tensor: Tensor) -> int:
-    """Return how many Python references to a tensor's buffer handle exist, its own included."""
+    """Return how many Python references to a tensor's buffer handle exist, including its own."""
     return _references(tensor._buf) - 1  # the argument of this call is one more
 
 
@@ -34,9 +35,9 @@ _EXACT = holders(Tensor._make(TensorType.of((), float32), object())) == 1
 
 
 def owns_buffer(tensor: Tensor, borrowed: int = 0) -> bool:
-    """Return whether only the tensor and `borrowed` known references hold its buffer handle.
+    """Return whether nothing but the tensor refers to its buffer handle.
 
     Args:
-        borrowed: references of the caller's own, such as an argument list that has the handle.
+        borrowed: number of references that the caller itself holds, such as in an argument list.
     """
     return _EXACT and holders(tensor) == 1 + borrowed

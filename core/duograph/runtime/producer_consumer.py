@@ -1,4 +1,4 @@
-"""Fuses a kernel step of a lowered graph with the only step that reads its result.
+"""Fuses a kernel call of a lowered graph with the only call that reads its result.
 
 `runtime.lower` runs this on the instructions of every graph above level O0. The pass must not move
 a step past an instruction that writes memory that existed before it.
@@ -19,10 +19,10 @@ __all__ = ["fuse_producer_consumer"]
 def fuse_producer_consumer(
     instructions: Sequence[Instruction], outputs: Collection[int]
 ) -> list[Instruction]:
-    """Fuse each kernel step with the only later step reading its result, where possible.
+    """Fuse each kernel call with the only later call that reads its result, if both allow it.
 
-    The producer's `PreparedCall.fuse_consumer` makes the fused call. Only steps lie between the
-    two, and these write nothing that existed before.
+    The first call's `PreparedCall.fuse_consumer` makes the fused call. Between the two there may be
+    only kernel calls, which write no memory that existed before.
 
     Args:
         instructions: in order; slots that steps read are written once, before.

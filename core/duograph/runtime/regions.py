@@ -1,4 +1,4 @@
-"""Compiles the fused regions of a program, all at once, for jit levels above O0.
+"""Compiles the fused regions of a program, all in one batch, for jit levels above O0.
 
 `runtime.lower` calls it after the graph passes. It asks the backend and plans nothing itself.
 """
@@ -55,7 +55,7 @@ def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, Call], li
 
 
 def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:
-    """Yield summary texts that count the fused regions with epilogues, gathers or scatters."""
+    """Yield phrases for the log: how many fused regions have epilogues, gathers or scatters."""
 
     def columns(body: Graph, node: GraphNode) -> bool:
         if not node.op.is_reduction:
@@ -88,7 +88,7 @@ def _warn_once(backend: Backend, problem: str) -> None:
 
 
 def _collect(graph: Graph, bodies: dict[str, list[Graph]], seen: set[Graph]) -> None:
-    """Group the bodies of a graph's fused regions by text, so that equal bodies compile once."""
+    """Group a graph's fused regions by their printed form, so that equal ones compile once."""
     if graph in seen:
         return
     seen.add(graph)

@@ -1,4 +1,4 @@
-"""Attaches to an exception the source spans of the node that raised it.
+"""Attaches to an exception the user's source location of the graph node that raised it.
 
 The executor and the interpreter mark errors that kernels and Python functions raise; compiled
 functions turn the mark into text. Only the innermost mark counts: an error that has one keeps it.
@@ -18,13 +18,13 @@ _ATTRIBUTE = (
 
 
 def mark_source(error: BaseException, spans: Sequence[Any]) -> None:
-    """Attach spans of user source lines, innermost last, to an exception without any."""
+    """Attach the user's source locations, innermost last, to an exception that has none."""
     if not hasattr(error, _ATTRIBUTE):
         with contextlib.suppress(AttributeError):  # an exception class that allows no attributes
             setattr(error, _ATTRIBUTE, spans)
 
 
 def source_of(error: BaseException) -> Sequence[Any] | None:
-    """Return the spans of user source lines attached to an exception, or None."""
+    """Return the user's source locations attached to an exception, or None."""
     found: Sequence[Any] | None = getattr(error, _ATTRIBUTE, None)
     return found

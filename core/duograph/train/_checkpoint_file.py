@@ -4,24 +4,22 @@
 the header (JSON: dtype, shape and byte range of each tensor), and the data without gaps. Strings,
 and the dtypes that safetensors lacks, are recorded in the metadata. MindSpore's own format (a
 protocol buffer of named tensors) can be read but not written. Reading never executes code from the
-file, and every length and byte range is checked.
+file, and everything in the header is checked; whatever is wrong raises CheckpointError.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
 from ..dtype import ALL, DType, as_dtype
 from ..errors import CheckpointError
+from ._atomic_file import replace_file
 
 __all__ = ["write", "read"]
 
@@ -44,11 +42,12 @@ def write(path: str, entries: Mapping[str, Entry], crc: bool) -> None:
     header: dict[str, Any] = {}
     chunks: list[bytes] = []
     offset = 0
-    notes: dict[str, Any] = {"version": 1, "texts": {}, "complex": {}}
-    order: list[str] = []
+    notes: dict[str, Any] = {"version": 1, "texts": {}, "complex": {}, "order": []}
     check = 0
     for name, value in entries.items():
-        order.append(name)
+        notes["order"].append(name)
+        if crc:
+            check = _crc(name, value, check)
         if isinstance(value, str):
             notes["texts"][name] = value
             continue
@@ -60,41 +59,26 @@ def write(path: str, entries: Mapping[str, Entry], crc: bool) -> None:
             dtype = as_dtype(_PAIRS[dtype.name])
             shape.append(2)
         data = array.tobytes()
-        if crc:
-            check = zlib.crc32(data, zlib.crc32(name.encode(), check))
         header[name] = {
             "dtype": _CODES[dtype.name], "shape": shape,
             "data_offsets": [offset, offset + len(data)],
         }  # fmt: skip
         chunks.append(data)
         offset += len(data)
-    notes["order"] = order
     if crc:
         notes["crc32"] = check
     header["__metadata__"] = {_OWN: json.dumps(notes)}
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)  # data starts at a multiple of 8
-    _replace_file(path, [len(head).to_bytes(8, "little") + head, *chunks])
+    replace_file(path, [len(head).to_bytes(8, "little") + head, *chunks])
 
 
-def _replace_file(path: str, chunks: list[bytes]) -> None:
-    """Replace the file `path` atomically by writing a temporary file, flushing and renaming it."""
-    folder = os.path.dirname(os.path.abspath(path))
-    os.makedirs(folder, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as f:
-            f.writelines(chunks)
-            f.flush()
-            os.fsync(f.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+def _crc(name: str, value: Entry, before: int) -> int:
+    """Return the checksum of the entries so far and one more: its name, type and value."""
+    if isinstance(value, str):
+        return zlib.crc32(json.dumps([name, "text", value]).encode(), before)
+    head = json.dumps([name, as_dtype(value.dtype).name, value.shape])
+    return zlib.crc32(value.tobytes(), zlib.crc32(head.encode(), before))
 
 
 def read(path: str, check_crc: bool) -> dict[str, Entry]:
@@ -118,15 +102,14 @@ def read(path: str, check_crc: bool) -> dict[str, Entry]:
         return _read_safetensors(path, data, check_crc)
     if check_crc:
         raise CheckpointError(f"load_checkpoint: {path!r} has no checksum; wanted crc_check=False")
-    found = _read_mindspore(data)
-    if found is None:
-        start = data[:16]
+    try:
+        return _read_mindspore(data)
+    except ValueError as error:
         raise CheckpointError(
-            f"load_checkpoint: {path!r} is no checkpoint, or a damaged one (it starts with "
-            f"{start!r}); "
-            f"wanted safetensors, or MindSpore's format"
-        )
-    return found
+            f"load_checkpoint: {path!r} is no checkpoint, or a damaged one ({error}; it starts "
+            f"with "
+            f"{data[:16]!r}); wanted safetensors, or MindSpore's format"
+        ) from None
 
 
 def _looks_like_safetensors(data: bytes) -> bool:
@@ -134,58 +117,132 @@ def _looks_like_safetensors(data: bytes) -> bool:
 
 
 def _read_safetensors(path: str, data: bytes, check_crc: bool) -> dict[str, Entry]:
-    length = int.from_bytes(data[:8], "little")
     try:
-        header = json.loads(data[8 : 8 + length])
-        notes = json.loads(header.pop("__metadata__", {}).get(_OWN, "{}"))
-        arrays = _arrays(header, memoryview(data)[8 + length :])
-        found: dict[str, Entry] = {}
-        for name in notes.get("order", arrays):
-            if name in notes.get("texts", {}):
-                found[name] = str(notes["texts"][name])
-                continue
-            array = arrays[name]
-            complex_name = notes.get("complex", {}).get(name)
-            if complex_name:
-                array = array.view(as_dtype(complex_name).np).reshape(array.shape[:-1])
-            found[name] = array
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        notes, arrays = _parts(data)
+        found = _entries(notes, arrays)
+    except ValueError as error:
         raise CheckpointError(
             f"load_checkpoint: {path!r} is truncated or damaged ({error}); nothing was loaded"
         ) from None
     if check_crc:
         check = 0
-        for name, array in arrays.items():
-            check = zlib.crc32(array.tobytes(), zlib.crc32(name.encode(), check))
+        for name, value in found.items():
+            check = _crc(name, value, check)
         if notes.get("crc32") != check:
             known = "has no checksum" if "crc32" not in notes else "does not match its checksum"
             raise CheckpointError(f"load_checkpoint: {path!r} {known}; nothing was loaded")
     return found
 
 
+def _parts(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the notes of duograph in a file's header, and the tensors as safetensors has them."""
+    length = int.from_bytes(data[:8], "little")
+    header = _json("the header", data[8 : 8 + length])
+    metadata = _dictionary("__metadata__", header.pop("__metadata__", {}))
+    text = metadata.get(_OWN, "{}")
+    if not isinstance(text, str):
+        raise ValueError(f"the metadata of {_OWN} is {type(text).__name__}, wanted a text")
+    return _json(f"the metadata of {_OWN}", text), _arrays(header, memoryview(data)[8 + length :])
+
+
+def _json(what: str, text: str | bytes) -> dict[str, Any]:
+    """Parse a JSON object whose keys are distinct."""
+    try:
+        return _dictionary(what, json.loads(text, object_pairs_hook=_distinct))
+    except RecursionError:
+        raise ValueError(f"{what} is nested too deeply") from None
+    except ValueError as error:  # of JSON, of UTF-8, or of a number with too many digits
+        raise ValueError(f"{what}: {error}") from None
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return made
+
+
+def _dictionary(what: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} is {type(value).__name__}, wanted a JSON object")
+    return value
+
+
+def _entries(notes: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Entry]:
+    """Return tensors and strings in the order in which they were saved."""
+    texts = _dictionary("texts", notes.get("texts", {}))
+    pairs = _dictionary("complex", notes.get("complex", {}))
+    order = notes.get("order", list(arrays))
+    if not isinstance(order, list) or not all(isinstance(name, str) for name in order):
+        raise ValueError("the order of the entries is no list of names")
+    known = {*arrays, *texts}
+    if len(order) != len(arrays) + len(texts) or set(order) != known or not known.issuperset(pairs):
+        raise ValueError("the metadata lists other entries than the file has")
+    found: dict[str, Entry] = {}
+    for name in order:
+        if name in arrays:
+            found[name] = (
+                _complex(name, arrays[name], pairs[name]) if name in pairs else arrays[name]
+            )
+        elif isinstance(texts[name], str):
+            found[name] = texts[name]
+        else:
+            raise ValueError(f"{name} is {type(texts[name]).__name__}, wanted a text")
+    return found
+
+
+def _complex(name: str, array: Array, wanted: object) -> Array:
+    """Return an array of pairs of reals as the complex array that the metadata says it is."""
+    if _PAIRS.get(str(wanted)) != array.dtype.name or array.shape[-1:] != (2,):
+        raise ValueError(f"{name} has dtype {array.dtype} and shape {array.shape}, not {wanted}")
+    return array.view(as_dtype(str(wanted)).np).reshape(array.shape[:-1])
+
+
 def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, Array]:
     """Return a file's tensors; raise ValueError unless their byte ranges cover the data exactly."""
+    listed: list[tuple[list[int], str, Any]] = []
+    for name, entry in header.items():
+        if not name:
+            raise ValueError("a tensor has an empty name")
+        where = _dictionary(name, entry).get("data_offsets")
+        if not _sizes(where) or len(where) != 2:
+            raise ValueError(f"{name} has the bytes {where!r}, wanted a first and a last one")
+        listed.append((where, name, entry))
     found: dict[str, Array] = {}
     end = 0
-    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-        dtype = _DTYPES.get(entry["dtype"])
+    for (first, last), name, entry in sorted(listed, key=lambda item: item[0]):
+        code, shape = entry.get("dtype"), entry.get("shape")
+        dtype = _DTYPES.get(code) if isinstance(code, str) else None
         if dtype is None:
-            raise ValueError(
-                f"{name} has dtype {entry['dtype']!r}, wanted one of {', '.join(_DTYPES)}"
-            )
-        shape = tuple(int(n) for n in entry["shape"])
-        first, last = entry["data_offsets"]
+            raise ValueError(f"{name} has dtype {code!r}, wanted one of {', '.join(_DTYPES)}")
+        if not _sizes(shape):
+            raise ValueError(f"{name} has shape {shape!r}, wanted a list of sizes")
         size = math.prod(shape) * dtype.itemsize
-        if first != end or last - first != size or last > len(data) or any(n < 0 for n in shape):
+        if first != end or last - first != size or last > len(data):
             raise ValueError(
-                f"{name} of shape {shape} has bytes {first} to {last} of {len(data)}, "
+                f"{name} of shape {tuple(shape)} has bytes {first} to {last} of {len(data)}, "
                 f"wanted {size} bytes from {end}"
             )
-        found[name] = np.frombuffer(data[first:last], dtype.np).reshape(shape)
+        found[name] = _array(name, data[first:last], dtype, tuple(shape))
         end = last
     if end != len(data):
         raise ValueError(f"{len(data) - end} bytes are left over")
     return found
+
+
+def _sizes(value: Any) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
+
+
+def _array(name: str, data: bytes | memoryview, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """Return bytes of the right number as an array; raise ValueError if no array can hold them."""
+    try:
+        made = np.frombuffer(data, dtype.np).reshape(shape)
+    except (ValueError, OverflowError) as error:  # too many axes, or too long ones beside a zero
+        raise ValueError(f"{name} has shape {shape}: {error}") from None
+    if dtype.name == "bool" and (made.view(np.uint8) > 1).any():
+        raise ValueError(f"{name} has dtype bool and bytes other than 0 and 1")
+    return made
 
 
 # ---- MindSpore's own files ----------------------------------------------------------------------
@@ -195,16 +252,12 @@ def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, Array]:
 _BY_DISPLAY: dict[str, DType] = {str(d).lower(): d for d in ALL}
 
 
-class _Malformed(Exception):
-    """Internal error: the bytes of a checkpoint file are not a valid protocol buffer message."""
-
-
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """Decode a protocol buffer varint at offset `at`; return the integer and the next offset."""
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
-            raise _Malformed
+            raise ValueError("a number is cut off or too long")
         byte = data[at]
         value |= (byte & 0x7F) << shift
         at += 1
@@ -225,11 +278,24 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif kind == 2:
             length, at = _varint(data, at)
             if at + length > len(data):
-                raise _Malformed
+                raise ValueError(f"a field has {len(data) - at} of {length} bytes")
             yield key >> 3, data[at : at + length]
             at += length
         else:
-            raise _Malformed
+            raise ValueError(f"a field has the unknown kind {kind}")
+
+
+def _bytes(what: str, value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        raise ValueError(f"{what} is a number")
+    return value
+
+
+def _text(what: str, value: int | bytes, encoding: str = "utf-8") -> str:
+    try:
+        return _bytes(what, value).decode(encoding)
+    except UnicodeDecodeError:
+        raise ValueError(f"{what} is no text in {encoding}") from None
 
 
 class _TensorMessage(NamedTuple):
@@ -244,20 +310,17 @@ def _tensor_message(data: bytes) -> _TensorMessage:
     dims: list[int] = []
     dtype, content = "", b""
     for field, value in _fields(data):
-        if isinstance(value, int):
-            if field in (2, 3):
-                raise _Malformed
-            if field == 1:
-                dims.append(value)
+        if field == 1 and isinstance(value, int):
+            dims.append(value)
         elif field == 1:
-            at = 0
-            while at < len(value):
-                n, at = _varint(value, at)
+            packed, at = _bytes("a shape", value), 0
+            while at < len(packed):
+                n, at = _varint(packed, at)
                 dims.append(n)
         elif field == 2:
-            dtype = value.decode()
+            dtype = _text("a dtype", value)
         elif field == 3:
-            content = value
+            content = _bytes("the data of a tensor", value)
     return _TensorMessage(tuple(dims), dtype, content)
 
 
@@ -265,39 +328,34 @@ def _messages(data: bytes) -> dict[str, list[_TensorMessage]]:
     """Return the `Tensor` messages of a MindSpore `Checkpoint` message, grouped by tag (name)."""
     found: dict[str, list[_TensorMessage]] = {}
     for number, value in _fields(data):
-        if number != 1 or not isinstance(value, bytes):
-            raise _Malformed
+        if number != 1:
+            raise ValueError(f"there is no field {number}")
         tag, tensor = "", b""
-        for field, content in _fields(value):
-            if isinstance(content, int):
-                if field in (1, 2):
-                    raise _Malformed
-            elif field == 1:
-                tag = content.decode()
+        for field, content in _fields(_bytes("an entry", value)):
+            if field == 1:
+                tag = _text("a name", content)
             elif field == 2:
-                tensor = content
+                tensor = _bytes("a tensor", content)
+        if not tag:
+            raise ValueError("a tensor has no name")
         found.setdefault(tag, []).append(_tensor_message(tensor))
     return found
 
 
-def _read_mindspore(data: bytes) -> dict[str, Entry] | None:
-    """Return the entries of a MindSpore checkpoint, given as bytes; None for another format."""
-    try:
-        messages = _messages(data)
-    except (_Malformed, UnicodeDecodeError):
-        return None
+def _read_mindspore(data: bytes) -> dict[str, Entry]:
+    """Return the entries of a MindSpore checkpoint, given as bytes; raise ValueError otherwise."""
     found: dict[str, Entry] = {}
-    for tag, parts in messages.items():
+    for tag, parts in _messages(data).items():
         first = parts[0]
         joined = b"".join(p.content for p in parts)
         if first.dtype == "str":
-            found[tag] = joined.decode("utf-32-le")  # a NumPy string
+            found[tag] = _text(f"the value of {tag}", joined, "utf-32-le")  # a NumPy string
             continue
         dtype = _BY_DISPLAY.get(first.dtype.lower())
         if dtype is None:
-            return None
+            raise ValueError(f"{tag} has the unknown dtype {first.dtype!r}")
         shape = () if first.dims == (0,) else first.dims
         if math.prod(shape) * dtype.itemsize != len(joined):
-            return None
-        found[tag] = np.frombuffer(joined, dtype.np).reshape(shape)
-    return found or None
+            raise ValueError(f"{tag} of shape {shape} has {len(joined)} bytes")
+        found[tag] = _array(tag, joined, dtype, shape)
+    return found

@@ -51,7 +51,8 @@ class Model:
         ...     (np.ones((8, 2), np.float32), np.zeros((8, 1), np.float32)), shuffle=False
         ... ).batch(4)
         >>> net = nn.Dense(2, 1)
-        >>> model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1), metrics={"loss"})
+        >>> optimizer = nn.SGD(net.trainable_params(), 0.1)
+        >>> model = ms.Model(net, nn.MSELoss(), optimizer, metrics={"loss"})
         >>> model.train(2, data)
         >>> sorted(model.eval(data))
         ['loss']
@@ -374,8 +375,9 @@ def batches_of(dataset: Any) -> Iterator[tuple[Any, ...]]:
 
 
 def _is_due(epoch: int, frequency: int | Sequence[int]) -> bool:
-    """Return whether `fit` evaluates after this epoch, by `valid_frequency` (int or list of
-    epochs).
+    """Return whether `fit` evaluates after this epoch.
+
+    `frequency` is a number of epochs between evaluations, or a list of epochs.
     """
     if isinstance(frequency, int):
         return epoch % frequency == 0

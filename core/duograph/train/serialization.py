@@ -7,7 +7,6 @@ the first write, so a file that does not match a network never changes a part of
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,14 +17,12 @@ from ..nn._tree import StateMismatch
 from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..tensor import Tensor
-from . import _checkpoint_file
+from . import _background_saves, _checkpoint_file
 
 __all__ = [
     "save_checkpoint", "load_checkpoint", "load_param_into_net", "ckpt_to_safetensors",
     "safetensors_to_ckpt", "async_ckpt_thread_status",
 ]  # fmt: skip
-
-_writers: list[threading.Thread] = []  # the threads of async_save that may still be running
 
 
 def save_checkpoint(
@@ -44,22 +41,26 @@ def save_checkpoint(
     """Write Parameters to a file (`mindspore.save_checkpoint`).
 
     The content is safetensors for either `format`. The file is replaced atomically, after all data
-    is on disk.
+    is on disk, and keeps its permissions. Saves to one path take effect in the order of the calls,
+    asynchronous ones included.
 
     Args:
         save_obj: Cell (its Parameters by name, and its buffers), dictionary from names to Tensors,
             or list of ``{"name": ..., "data": ...}``.
         ckpt_file_name: path; the suffix of the format is added if it is missing.
-        async_save: write in a background thread.
+        async_save: write in a background thread. If that fails, the next call of
+            `save_checkpoint`, of `async_ckpt_thread_status`, or of `load_checkpoint` for this file
+            raises; at the end of the process the error is printed. A save that has not begun when a
+            newer one to the same path arrives is left out.
         append_dict: more entries: numbers, strings, Tensors.
         choice_func: predicate of a name; entries for which it is False are left out.
-        crc_check: add a checksum to the file.
+        crc_check: add a checksum of all names, types and values to the file.
         format: the suffix, ``"ckpt"`` or ``"safetensors"``.
 
     Raises:
         TypeError: an entry has a type that cannot be saved.
         ValueError: an unknown format, nothing to save, or `enc_key`, since encryption is not
-            supported.
+            supported; or an earlier asynchronous save failed, and then this call saves nothing.
 
     Examples:
         >>> import duograph as ms
@@ -79,6 +80,7 @@ def save_checkpoint(
             "save_checkpoint: got enc_key; files are not encrypted here, wanted None"
         )
     path = _with_suffix(ckpt_file_name, format)
+    _background_saves.raise_failures()
     entries: dict[str, Any] = {}
     for name, value in _entries(save_obj):
         if choice_func is None or choice_func(name):
@@ -89,19 +91,22 @@ def save_checkpoint(
         for name, value in entries.items():
             if not isinstance(value, str):
                 entries[name] = np.array(value)
-        writer = threading.Thread(
-            target=_checkpoint_file.write, args=(path, entries, crc_check), name="save_checkpoint"
-        )
-        _writers[:] = [t for t in _writers if t.is_alive()]
-        _writers.append(writer)
-        writer.start()
+        _background_saves.start(path, lambda: _checkpoint_file.write(path, entries, crc_check))
     else:
+        _background_saves.wait(path)
         _checkpoint_file.write(path, entries, crc_check)
 
 
 def async_ckpt_thread_status() -> bool:
-    """Return whether a thread of `save_checkpoint(async_save=True)` is still writing."""
-    return any(t.is_alive() for t in _writers)
+    """Return whether a thread of `save_checkpoint(async_save=True)` is still writing.
+
+    Raises:
+        ValueError: none is, and an asynchronous save failed.
+    """
+    if _background_saves.active():
+        return True
+    _background_saves.raise_failures()
+    return False
 
 
 def _with_suffix(name: object, format: str) -> str:
@@ -127,7 +132,8 @@ def _entries(save_obj: object) -> list[tuple[str, Any]]:
         for item in save_obj:
             if not isinstance(item, Mapping) or "name" not in item or "data" not in item:
                 raise ArgumentError(
-                    f"save_checkpoint: got {item!r} in the list; wanted {{'name': ..., 'data': ...}}"
+                    f"save_checkpoint: got {item!r} in the list; wanted {{'name': ..., 'data': "
+                    f"...}}"
                 )
             pairs.append((item["name"], item["data"]))
         return pairs
@@ -137,7 +143,7 @@ def _entries(save_obj: object) -> list[tuple[str, Any]]:
 
 
 def _appended(append_dict: object) -> list[tuple[str, Any]]:
-    """Return the (name, value) pairs to save from the `append_dict` argument of `save_checkpoint`."""
+    """Return the (name, value) pairs to save from the argument `append_dict`."""
     if append_dict is None:
         return []
     if isinstance(append_dict, Cell):
@@ -153,6 +159,10 @@ def _saved(name: object, value: object) -> _checkpoint_file.Entry:
     """Convert a value to the array or string that a checkpoint file stores."""
     if not isinstance(name, str) or not name:
         raise ArgumentError(f"save_checkpoint: got the name {name!r}; wanted a string")
+    if name == "__metadata__":
+        raise ArgumentValueError(
+            "save_checkpoint: got the name '__metadata__', which the format reserves; rename it"
+        )
     if isinstance(value, str):
         return value
     if isinstance(value, (Tensor, bool, int, float, np.ndarray, np.generic)):
@@ -160,7 +170,8 @@ def _saved(name: object, value: object) -> _checkpoint_file.Entry:
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], Tensor):
         return value[0].asnumpy()
     raise ArgumentError(
-        f"save_checkpoint: got {type(value).__name__} for {name!r}; wanted a Tensor, a number or a text"
+        f"save_checkpoint: got {type(value).__name__} for {name!r}; wanted a Tensor, a number "
+        f"or a text"
     )
 
 
@@ -179,7 +190,8 @@ def load_checkpoint(
 ) -> dict[str, Any]:
     """Read a file into a dictionary from names to Parameters (`mindspore.load_checkpoint`).
 
-    The format, safetensors or MindSpore's own, is detected from the content.
+    The format, safetensors or MindSpore's own, is detected from the content. Asynchronous saves of
+    this process to the file are finished first.
 
     Args:
         ckpt_file_name: the file.
@@ -192,7 +204,7 @@ def load_checkpoint(
 
     Raises:
         ValueError: the file does not exist, is truncated or damaged, or has another format; or no
-            entry is left after filtering.
+            entry is left after filtering; or an asynchronous save to the file failed.
 
     Examples:
         See `save_checkpoint`.
@@ -206,8 +218,11 @@ def load_checkpoint(
         raise ArgumentError(f"load_checkpoint: got {ckpt_file_name!r}; wanted a path")
     left_out = _prefixes("filter_prefix", filter_prefix)
     kept = _prefixes("specify_prefix", specify_prefix)
+    path = os.fspath(ckpt_file_name)
+    _background_saves.wait(path)
+    _background_saves.raise_failures(path)
     found: dict[str, Any] = {}
-    for name, value in _checkpoint_file.read(os.fspath(ckpt_file_name), crc_check).items():
+    for name, value in _checkpoint_file.read(path, crc_check).items():
         if left_out and name.startswith(left_out):
             continue
         if kept and not name.startswith(kept):
@@ -217,7 +232,7 @@ def load_checkpoint(
         found[name] = value if isinstance(value, str) else Parameter(Tensor(value), name=name)
     if not found:
         raise CheckpointError(
-            f"load_checkpoint: nothing is left of {os.fspath(ckpt_file_name)!r} with "
+            f"load_checkpoint: nothing is left of {path!r} with "
             f"filter_prefix={filter_prefix!r} and specify_prefix={specify_prefix!r}"
         )
     if net is not None:
@@ -266,7 +281,8 @@ def load_param_into_net(
     Examples:
         >>> import duograph as ms
         >>> net = ms.nn.Dense(2, 1)
-        >>> ms.load_param_into_net(net, {"weight": ms.Parameter(ms.ops.ones((1, 2), ms.float32), name="weight")})
+        >>> weight = ms.Parameter(ms.ops.ones((1, 2), ms.float32), name="weight")
+        >>> ms.load_param_into_net(net, {"weight": weight})
         (['bias'], [])
     """
     del remove_redundancy
@@ -309,7 +325,10 @@ def load_param_into_net(
 def _without_prefix(
     missing: Sequence[str], values: Mapping[str, Any], matched: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Match missing Parameters to checkpoint names with one common prefix; return {} if none fits."""
+    """Match missing Parameters to checkpoint names with one common prefix.
+
+    Returns {} if none fits.
+    """
     if not missing:
         return {}
     free = [n for n in values if n not in matched and isinstance(values[n], Parameter)]
@@ -379,8 +398,10 @@ def safetensors_to_ckpt(
 
 
 def _convert(path: str, folder: str | None, names: Mapping[str, str] | None, suffix: str) -> None:
+    _background_saves.wait(path)
     found = _checkpoint_file.read(path, False)
     names = names or {}
     stem = os.path.splitext(os.path.basename(path))[0]
     target = os.path.join(folder or os.path.dirname(path), f"{stem}.{suffix}")
+    _background_saves.wait(target)
     _checkpoint_file.write(target, {names.get(n, n): v for n, v in found.items()}, False)

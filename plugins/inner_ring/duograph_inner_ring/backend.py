@@ -1,6 +1,7 @@
-"""The inner-ring backend: the 30 required kernels in NumPy, with flat arrays as handles.
+"""The inner-ring backend: only the 30 kernels that every backend must have, in NumPy.
 
-Tests use it to check that every other op decomposes into these kernels.
+Tests use it to check that every other op decomposes into these kernels. Its buffer handles are flat
+arrays.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The null backend: it claims every op and computes nothing.
+"""The null backend, which claims every op and computes nothing.
 
-Benchmarks use it to measure the overhead of the core; a handle only counts its bytes.
+Benchmarks use it to measure the overhead of the core; a buffer handle only counts its bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _stats = {"in_use": 0, "peak": 0, "handles": 0}
 
 
 class Handle:
-    """A tensor handle that represents `nbytes` of device memory while it lives."""
+    """A buffer handle that stands for `nbytes` of device memory while it lives."""
 
     __slots__ = ("nbytes",)
 
@@ -54,7 +54,7 @@ class Null(Backend):
         return np.zeros(shape, dtype)
 
     def calls_of(self) -> Counter[str]:
-        """Return the counter of kernel launches of each op; clear the counter to start over."""
+        """How often each op's kernel was launched; clear the counter to start over."""
         return self._calls
 
     def memory_stats(self, device_id: int) -> dict[str, int]:

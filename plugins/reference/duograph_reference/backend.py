@@ -1,6 +1,7 @@
-"""The reference backend: NumPy arrays as handles, `reference` rules as kernels.
+"""The reference backend: runs each op by its NumPy `reference` rule, for tests.
 
-An operand may have been computed with another shape of the same size, so kernels reshape first.
+Its buffer handles are NumPy arrays. An operand may have been computed with another shape of the
+same size, so kernels reshape first.
 """
 
 from __future__ import annotations
@@ -64,9 +65,10 @@ class Reference(Backend):
 
 
 def _dense(value: Any, type_: TensorType) -> np.ndarray[Any, Any]:
-    """Return a value as a C-ordered NumPy array of an inferred tensor type.
+    """Convert what a reference rule returned to a C-ordered NumPy array of the inferred type.
 
-    Raise AssertionError for another shape, which is a bug of the op's reference rule.
+    Raises:
+        AssertionError: it has another shape, which is a bug of the rule.
     """
     array = np.asarray(value)
     if array.shape != type_.shape:

@@ -16,8 +16,8 @@ def duograph_backend() -> BackendSpec:
     """Return the registration record of the Template backend; duograph calls the hook."""
     # Users write the name: set_context(device_target="Template"). Without a device_target, duograph
     # uses the available backend of highest priority; the CPU has 50. None: only by name.
-    # seam_version is the version of the plugin interface that this was written for; duograph refuses
-    # another major version and says which side to upgrade.
+    # seam_version is the version of the plugin interface that this was written for; duograph
+    # refuses another major version and says which side to upgrade.
     return BackendSpec("Template", _make, priority=None, seam_version=(1, 0))
 
 

@@ -57,8 +57,8 @@ class Template(Backend):
     # An op without kernel and decomposition: "off" raises, "warn" and "on" run it on the host.
     host_fallback = "off"
     # Tests that can never pass, and tests that fail for now: patterns of test names with reasons.
-    # Both are strict: the first must raise UnsupportedOpError, never return a wrong result; an entry
-    # of the second that passes fails the run.
+    # Both are strict: the first must raise UnsupportedOpError, never return a wrong result; an
+    # entry of the second that passes fails the run.
     conformance_unsupported: Mapping[str, str] = {}
     conformance_expected_failures: Mapping[str, str] = {}
 

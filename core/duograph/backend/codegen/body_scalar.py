@@ -35,9 +35,7 @@ class ScalarTensor(Tensor):
 
 
 class _ScalarBuilder:
-    """Runs the body of a composite op: applies the scalar rule of every op that the body
-    calls.
-    """
+    """Intercepts the ops that a composite's body calls and applies their scalar rules instead."""
 
     staged = False
 
@@ -77,7 +75,7 @@ class _ScalarBuilder:
 
 
 def run_body(s: Scalars, op: Op, scalars: Sequence[Expr], attributes: Mapping[str, Any]) -> Expr:
-    """Return the scalar expression that an op's body computes from symbolic scalars."""
+    """Return the scalar expression of a composite op, by calling its body on symbolic scalars."""
     assert op.body is not None
     builder = _ScalarBuilder(s)
     values = {k: builder.tensor(v) if isinstance(v, Expr) else v for k, v in attributes.items()}

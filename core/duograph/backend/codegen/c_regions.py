@@ -1,7 +1,8 @@
-"""Print the C functions that compute a fused region on a CPU.
+"""Print the C functions that compute a fused region (ops compiled as one kernel) on a CPU.
 
-The CPU backend calls `print_region` and compiles the text. A region with columns or scatters needs
-two functions; the backend calls the second when all of the first has run.
+The CPU backend calls `print_region` and compiles the result. A region that ends in column
+reductions or in scatters needs two functions; the backend calls the second when every thread has
+finished the first.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ __all__ = ["PrintedRegion", "print_region"]
 
 
 class PrintedRegion(NamedTuple):
-    """The printed C functions of a fused region, and how the backend calls them.
+    """The printed C functions of a fused region, and how the backend must call them.
 
     Attributes:
-        text: their definitions; the dialect's prelude comes before it.
-        n: of the range begin .. end that callers split.
-        grain: the smallest part of the range that is worth a thread.
-        second: name, range and grain of the function that is called after it, if there is one.
-        memory: bytes that both share; their address follows operands and results.
+        text: source of the functions, without the dialect's prelude.
+        n: size of the range 0 .. n that the backend splits among threads.
+        grain: smallest part of the range that is worth a thread.
+        second: (name, range size, grain) of the function to call after the first, or None.
+        memory: bytes of scratch memory that both functions share; its address is passed after those
+            of the operands and results.
     """
 
     text: str
@@ -44,9 +46,7 @@ class PrintedRegion(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _InOrder:
-    """The C text of a reduction ("+" or "max") that combines the elements one by one, in
-    order.
-    """
+    """C code that combines the elements of a sum or maximum one by one, in element order."""
 
     dialect: Dialect
     kind: str
@@ -65,9 +65,7 @@ class _InOrder:
 
 
 def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion:
-    """Return the printed C function `name`, and perhaps a second one, that compute a fused
-    region.
-    """
+    """Return the C source of function `name`, and of a second if needed, for a fused region."""
     target = Target(
         spans=True,
         combine=lambda kind, dtype: _InOrder(dialect, kind, compute_dtype(dtype)),
@@ -103,7 +101,10 @@ def print_region(dialect: Dialect, name: str, plan: RegionPlan) -> PrintedRegion
 
 
 def _scatter_start(dialect: Dialect, name: str, plan: RegionPlan, scatters: list[Scatter]) -> str:
-    """Return the source of a C function that writes the start values of scatter results."""
+    """Return the source of a C function that initialises the results of scatters.
+
+    Each result starts as a copy of the scatter's target tensor, or as one constant.
+    """
     results = {result: k for k, (result, _) in enumerate(plan.outputs)}
     lines = [f"{dialect.kernel} int {name}(void **args, i64 begin, i64 end) {{"]
     for v in scatters:
@@ -120,9 +121,7 @@ def _scatter_start(dialect: Dialect, name: str, plan: RegionPlan, scatters: list
 def _second(
     dialect: Dialect, name: str, plan: RegionPlan, program: LoopProgram, pieces: int
 ) -> str:
-    """Return the source of a C function that combines the partial results of column
-    reductions.
-    """
+    """Return the source of a C function that combines the partial results of column reductions."""
     assert plan.columns is not None
     width = plan.columns.width
     reductions = {v.name: v for v in plan.values if isinstance(v, Reduction)}

@@ -1,13 +1,13 @@
-"""Schedule fused regions that end in reductions over other axes than the last, or in
-scatters.
+"""Schedule fused regions that end in reductions over leading axes (column sums), or in scatters.
 
-The rows of a block of columns (`region_plan.Columns`) are combined one after the other. They are
-cut into pieces, and a row into tiles that stay in the nearest cache; a unit of work is a piece of a
-tile. Every piece has partial results of its own, which a second kernel combines in their order. The
-cut follows from sizes alone, so the bits are the same on any number of threads.
+The operand is seen as blocks of rows (`region_plan.Columns`); the rows of a block are combined
+element by element. Work is divided twice: each row into tiles of columns that stay in the L1
+cache, and the rows of a block into pieces. A unit of work is one tile of one piece. Each piece
+writes partial results, which a second kernel combines in a fixed order. The division depends only
+on sizes, so results are the same to the bit on any number of threads.
 
-A unit of a scatter is a tile of all rows, which go where the indices say, in their order; another
-kernel writes the start values of the result before.
+For a scatter, a unit of work is one tile of all rows. It visits the rows in order and updates the
+result rows that the indices name. Another kernel initialises the result first.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ TILE, PIECE, LEAST_ROWS, SCATTER_TILE = 512, 32768, 64, 128
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
-    """How the columns of a fused region (`region_plan.Columns`) are cut into units of work.
+    """How a fused region's column reduction is divided into units of work: tiles of row pieces.
 
     Attributes:
-        tile, tiles: columns of a tile, and how many there are in a row.
-        piece, pieces: rows of a piece, and how many there are in a block.
+        tile, tiles: columns in a tile, and tiles in a row.
+        piece, pieces: rows in a piece, and pieces in a block of rows.
     """
 
     tile: int
@@ -68,7 +68,7 @@ class Cut:
 
 
 def cut_of(target: Target, columns: Columns, scatters: bool) -> Cut:
-    """Return how the columns of a reduction are cut into tiles and pieces for a device."""
+    """Return how the columns and rows of a reduction are divided into units of work."""
     outer, rows, width = columns
     tiles = -(-width // (SCATTER_TILE if scatters else TILE))
     tile = -(-width // tiles)
@@ -79,21 +79,17 @@ def cut_of(target: Target, columns: Columns, scatters: bool) -> Cut:
 
 
 def scatters_of(plan: RegionPlan) -> list[Scatter]:
-    """Return the scatters that a fused region ends in."""
+    """Return the scatter ops at the end of a fused region."""
     return [v for v in plan.values if isinstance(v, Scatter)]
 
 
 def column_program(target: Target, plan: RegionPlan) -> LoopProgram:
-    """Return the loop program of a fused region that ends in column reductions or in
-    scatters.
-    """
+    """Return the loop program of a fused region that ends in column reductions or in scatters."""
     return _Columns(target, plan).made()
 
 
 class _Columns(Scheduler):
-    """Builds the loop program that combines the rows of each piece of columns, or
-    scatters them.
-    """
+    """Builds the loop program (the kernel's schedule) of column reductions or scatters."""
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         super().__init__(target, plan)
@@ -128,12 +124,12 @@ class _Columns(Scheduler):
         return dataclasses.replace(made, partials=partials)
 
     def combine(self, v: Reduction) -> Combine:
-        """Return how the generated kernel combines two partial values of a reduction."""
+        """Return the object that prints how two partial values of a reduction are combined."""
         return self.target.combine(v.kind, v.dtype)
 
     def rows(self) -> list[Statement]:
-        """Return statements that define `top` and `bottom`, the row range of piece
-        `piece`.
+        """Return statements that define `top` and `bottom`, the first row of a work unit and its
+        end.
         """
         rows, cut, piece = self.columns.rows, self.cut, name("piece")
         top, last = name("top"), name("last")
@@ -172,15 +168,11 @@ class _Columns(Scheduler):
         return [*body, *(self.finished(v, at, v.name) for v in self.sums)]
 
     def take(self, v: Reduction, target: str) -> Take:
-        """Return the statement that combines one element into the accumulator named
-        `target`.
-        """
+        """Return the statement that combines one element into the accumulator named `target`."""
         return Take(self.combine(v), target, v.source, self.values[v.source].dtype, v.node)
 
     def finished(self, v: Reduction, at: Index, value: str) -> Assign:
-        """Return the statement that stores an accumulator as a partial result or as the
-        final result.
-        """
+        """Return the statement that stores an accumulator as a partial or final result."""
         if self.cut.pieces > 1:
             return Assign(f"{v.name}_parts", at, value, None)
         rounded = v.dtype if v.dtype is not self.combine(v).dtype else None
@@ -214,9 +206,7 @@ class _Columns(Scheduler):
         return [*body, For("unit", name("begin"), name("end"), unit)]
 
     def unit(self) -> list[Statement]:
-        """Return statements that define the column range (first, count) and row range of a
-        work unit.
-        """
+        """Return statements that define the columns (`first`, `count`) and rows of a work unit."""
         (_, rows, width), cut, unit = self.columns, self.cut, name("unit")
         if cut.tiles == 1:
             values = (("first", number(0)), ("count", number(width)), ("piece", unit))
@@ -232,7 +222,7 @@ class _Columns(Scheduler):
         return [*found, Let("i64", (("top", top), ("bottom", name("top") + rows)))]
 
     def pointers(self, invariant: list[str]) -> list[Statement]:
-        """Return the statements that locate the operands and results of one row in memory."""
+        """Return statements that define pointers to one row of each operand and result."""
         width, row, first = self.columns.width, name("row"), name("first")
         fetches = self.target.prefetches and 4 * self.plan.n >= FETCH_BYTES
         fixed = [x for x in self.labels if x not in self.moving and x not in invariant]
@@ -268,7 +258,7 @@ class _Columns(Scheduler):
         return For("j", number(0), name("count"), body, Order.INDEPENDENT)
 
     def put(self, v: Scatter) -> Store:
-        """Return the statement that adds a value to an element of a scatter's result, or
-        replaces it.
+        """Return the statement that writes one update of a scatter: adds to the element or replaces
+        it.
         """
         return Store(f"{v.name}_row", name("j"), v.dtype, v.source, v.node, adds=v.kind == "+")

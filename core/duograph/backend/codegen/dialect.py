@@ -1,7 +1,7 @@
-"""Dialects of the C family: what source printers must know of a language, as attributes.
+"""Descriptions of C-like languages for the kernel printers: `C`, `OPENCL` and their base classes.
 
-A backend passes a dialect to the printers. `C` and `OPENCL` are here; other languages, such as CUDA
-C, are `GridDialect` objects of their backends.
+A backend passes a dialect to the printers, which take from it whatever differs between the
+languages. Other languages, such as CUDA C, are `GridDialect` objects of their backends.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ HEADERS = ("floating.h", "integer.h", "complex.h")
 
 @functools.cache
 def _digest(prelude_file: str) -> str:
-    """Return a hash of the source text of a dialect's prelude file and of the shared
-    headers.
-    """
+    """Return a hash of the source of a dialect's prelude file and of the shared headers."""
     texts = [(_HERE / name).read_bytes() for name in (prelude_file, *HEADERS)]
     try:
         from _blake2 import blake2b  # hashlib's import takes longer than a warm start may
@@ -61,18 +59,18 @@ def _digest(prelude_file: str) -> str:
 
 @dataclasses.dataclass(eq=False, repr=False)  # generating these would dominate the import time
 class Dialect:
-    """The spelling of one C-family language: keywords, types, qualifiers and prelude.
+    """Describes a C-like language for the kernel printers: keywords, qualifiers and prelude.
 
     Attributes:
-        name: for messages and comments.
-        prelude_file: the header that defines types and primitive functions.
+        name: name of the language in messages and comments.
+        prelude_file: header that defines types and primitive functions.
         function: qualifiers of an inlined function.
-        int64_suffix, uint64_suffix: of integer constants.
+        int64_suffix, uint64_suffix: suffixes of 64-bit integer literals.
         kernel: qualifiers of a function that the host calls.
-        independent: the line before a loop with independent iterations.
-        stream: a function that copies a block to memory past the caches; "" if there is none.
-        fetch: a function that prefetches memory; "" if there is none.
-        memory: the address space qualifier of device memory; "" if there is one address space.
+        independent: source line printed before a loop whose iterations are independent.
+        stream: function that copies a block to memory past the caches; "" if there is none.
+        fetch: function that prefetches memory; "" if there is none.
+        memory: address space qualifier of device memory; "" if there is one address space.
     """
 
     name: str
@@ -87,58 +85,55 @@ class Dialect:
     memory: str = ""
 
     def prelude(self) -> str:
-        """Return the complete source text that a dialect puts before the functions it
-        prints.
+        """Return all source that precedes the printed functions: the language's header and the
+        shared ones.
         """
         return "\n".join((_HERE / name).read_text() for name in (self.prelude_file, *HEADERS))
 
     def version(self) -> str:
-        """Return a string that changes whenever the source text of the dialect's prelude
-        changes.
-        """
+        """Return a hash that changes whenever the source of the dialect's prelude changes."""
         return _digest(self.prelude_file)
 
     def prelude_for(self, text: str) -> str:
-        """Return the part of the dialect's prelude that a kernel source uses."""
+        """Return the dialect's prelude without the shared functions that the kernel `text` does not
+        use.
+        """
         headers = "\n".join((_HERE / name).read_text() for name in HEADERS)
         return self.own_prelude() + pruned(headers, text)
 
     def own_prelude(self) -> str:
-        """The part of the prelude (the text before every kernel) that only this dialect
-        has.
+        """Return the part of the prelude that belongs to this dialect alone, without the shared
+        headers.
         """
         return (_HERE / self.prelude_file).read_text()
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
-        """Return the source line before a loop whose sums or maxima may be formed in any
-        order.
+        """Return the source line that precedes a loop whose reductions may run in any order.
 
-        It adds to the variables `plus`, keeps maxima in `greatest`, and ORs into `bits`.
+        The arguments name the loop's accumulators: sums in `plus`, maxima in `greatest`, and flags
+        that
+        are combined with OR in `bits`.
         """
         kinds = (("+", plus), ("max", greatest), ("|", bits))
         clauses = [f"reduction({kind}:{', '.join(names)})" for kind, names in kinds if names]
         return f"#pragma omp simd {' '.join(clauses)}"
 
     def accumulate(self, name: str, text: str) -> str:
-        """Return the source line that adds a value to a variable of a `reduction` loop."""
+        """Return the source line that adds the value `text` to the accumulator `name` of a loop."""
         return f"{name} += {text};"
 
     def load(self, dtype: DType, text: str) -> str:
-        """Return source text that converts a stored element to the dtype in which it is
-        computed.
-        """
+        """Return source that converts a stored element to the dtype in which kernels compute it."""
         return f"dg_from_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
     def store(self, dtype: DType, text: str) -> str:
-        """Return source text that rounds a computed element to the dtype in which it is
-        stored.
-        """
+        """Return source that rounds a computed element to the dtype in which it is stored."""
         return f"dg_to_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
 
 @dataclasses.dataclass(eq=False, repr=False)  # generating these would dominate the import time
 class GridDialect(Dialect):
-    """A language whose kernels run once for each work item of a grid (`backend.grid`).
+    """A dialect for devices that run a kernel once for each work item of a grid, as GPUs do.
 
     Macros of its prelude spell kernels, address spaces, work item ids, barriers and atomic
     additions: DG_KERNEL, DG_GLOBAL, DG_SHARED, DG_ITEM ... (`prelude_opencl.h`).
@@ -149,13 +144,11 @@ class GridDialect(Dialect):
     memory: str = "DG_GLOBAL"
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
-        """Return the source line before a reduction loop: a macro that the prelude
-        defines.
-        """
+        """Return the macro that precedes a reduction loop; the dialect's prelude defines it."""
         return "DG_ANY_ORDER"
 
     def accumulate(self, name: str, text: str) -> str:
-        """Return the source line that adds a value to a variable of a `reduction` loop."""
+        """Return the macro call that adds the value `text` to the accumulator `name` of a loop."""
         return f"DG_ADD_TO({name}, {text})"
 
 

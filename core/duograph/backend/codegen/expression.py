@@ -158,12 +158,16 @@ def constant(value: Number, dtype: DType) -> Expr:
 
 
 def _is_number(x: Expr) -> bool:
-    """Return whether a symbolic scalar is a constant other than NaN."""
+    """Return whether a symbolic scalar is a constant and not NaN."""
     return x.op == "const" and x.value == x.value
 
 
 def _pair(what: str, a: Operand, b: Operand) -> tuple[Expr, Expr]:
-    """Return two operands of an operator as scalar expressions of one dtype."""
+    """Convert the two operands of an operator to symbolic scalars of one dtype.
+
+    Raises:
+        DTypeError: the operands are symbolic scalars of different dtypes.
+    """
     if not isinstance(a, Expr):
         assert isinstance(b, Expr)
         a = constant(a, b.dtype)
@@ -221,12 +225,12 @@ def _binary(name: str) -> Callable[[Scalars, Operand, Operand], Expr]:
 
 
 class Scalars:
-    """The mathematical functions on symbolic scalars that an op's `scalar` rule may use, as
-    `s.exp(x)`.
+    """The mathematical functions, such as `s.exp(x)`, that an op's `scalar` rule may call.
 
-    Floating and, as far as mathematics has them, complex: the functions below by name. `round`
-    takes halves to even. Integers: `floor_divide`, `remainder` (sign of the divisor), `fmod`,
-    `trunc_divide`, `pow`, shifts.
+    They build expressions. Most take floating and, where mathematics defines them, complex scalars;
+    `round` rounds halves to even. For integers there are `floor_divide`, `remainder` (with the sign
+    of
+    the divisor), `fmod`, `trunc_divide`, `pow` and shifts.
     """
 
     inf = float("inf")
@@ -350,16 +354,17 @@ class Scalars:
         return Expr("where", x.dtype, (self.truth(condition), x, y))
 
     def truth(self, x: Expr) -> Expr:
-        """Return whether a scalar is not zero, as a bool expression."""
+        """Return the bool expression `x != 0`; a bool scalar is returned as it is."""
         return x if x.dtype is bool_ else x != 0
 
     def const(self, value: Number, dtype: DType) -> Expr:
-        """Return a Python number as a symbolic scalar of a dtype."""
+        """Return a symbolic scalar for a Python number, of the given dtype."""
         return constant(value, dtype)
 
     def cast(self, x: Expr | Number, dtype: DType) -> Expr:
-        """Return a scalar converted to another dtype; a 16-bit float is a float32 rounded to
-        16 bits.
+        """Return a scalar converted to another dtype.
+
+        Conversion to float16 or bfloat16 rounds the value to 16 bits but keeps it as float32.
         """
         if not isinstance(x, Expr):
             return constant(x, dtype)

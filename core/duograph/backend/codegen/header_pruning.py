@@ -1,8 +1,8 @@
-"""Prune the shared C headers to the functions and macros that a kernel source uses.
+"""Prune the shared C headers to the functions and macros that a kernel's source uses.
 
-`Dialect.prelude_for` calls `pruned`: parsing whole headers would take a compiler as long as the
-kernel. The headers consist of functions (``DG_FN ... {``), macros, and lines that instantiate
-macros which define functions. It parses these forms only, not C.
+`Dialect.prelude_for` calls `pruned`, because a compiler would take as long to parse the whole
+headers as to compile the kernel. This is no C parser: it knows only the three forms the headers
+use, functions (``DG_FN ... {``), macros, and lines that instantiate macros which define functions.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ Macros = dict[str, tuple[list[str], str]]
 
 
 class _Item(NamedTuple):
-    """A definition in a C header: the names it defines, its text, whether it instantiates a
-    macro.
+    """One definition in a C header.
+
+    Attributes:
+        names: the names it defines.
+        text: its source.
+        use: whether it is a call of a macro that defines functions.
     """
 
     names: set[str]
@@ -49,9 +53,7 @@ def pruned(headers: str, text: str) -> str:
 
 @functools.cache
 def _items(headers: str) -> tuple[list[_Item], Macros]:
-    """Return the definitions in C headers, and their macros by name, as (parameters,
-    text).
-    """
+    """Return the definitions in C headers, and a dict of macros: name -> (parameters, source)."""
     macros: Macros = {}
     found: list[_Item] = []
     for text in _definitions(re.sub(_COMMENT, "", headers, flags=re.DOTALL)):
@@ -72,9 +74,9 @@ def _items(headers: str) -> tuple[list[_Item], Macros]:
 
 
 def _definitions(headers: str) -> Iterator[str]:
-    """Split a C header into its functions, macros and other lines.
+    """Split the source of C headers into functions, macros and other lines.
 
-    Blocks in `#if` are for code that regions never use, and are dropped.
+    Blocks between `#if` and `#endif` are dropped: no fused kernel needs them.
     """
     lines = iter(headers.splitlines())
     for first in lines:
@@ -98,7 +100,7 @@ def _definitions(headers: str) -> Iterator[str]:
 
 
 def _instantiated(name: str, arguments: str, macros: Macros) -> Iterator[str]:
-    """Return the names of the C functions that an instantiation of a macro defines."""
+    """Yield the names of the C functions that a call of macro `name` with `arguments` defines."""
     parameters, body = macros[name]
     given = dict(zip(parameters, (a.strip() for a in arguments.split(","))))
     for pattern in re.findall(_DEFINED, body):
@@ -110,7 +112,7 @@ def _instantiated(name: str, arguments: str, macros: Macros) -> Iterator[str]:
 
 
 def _words(use: str, macros: Macros) -> set[str]:
-    """Return the names in the expansion of a C macro, with pasted tokens joined."""
+    """Return all identifiers in the expansion of a macro call, with pasted tokens joined."""
     found = set(re.findall(_WORD, use))
     match = re.match(_USE, use)
     assert match is not None

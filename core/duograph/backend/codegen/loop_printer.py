@@ -1,12 +1,12 @@
-"""Print loop programs in a dialect of the C family.
+"""Print loop programs (scheduled kernels) as source code in a C-like language.
 
-`LoopPrinter` prints statements; it is the same for all dialects, which differ in attributes of
-`Dialect`. A subclass says how a kernel begins and ends: `CPrinter` prints functions for a processor
-(``int name(void **args, i64 begin, i64 end)``), `GridPrinter` kernels of a grid of work items.
+`LoopPrinter` prints the statements that all languages share; differences are attributes of
+`Dialect`. Subclasses print how a kernel begins and ends: `CPrinter` for a function on a processor
+(``int name(void **args, i64 begin, i64 end)``), `GridPrinter` for a kernel that runs once for each
+work item of a grid.
 
-A kernel reads top to bottom like the program it comes from: one line for each op, with the op's
-name and the line of the user's source. Printers decide nothing about loops; that is the
-scheduler's.
+A printed kernel has one line for each op, with the op's name and the user's source line as a
+comment. Printers never reorder or split loops; the scheduler has decided that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _POSITIONS = {"item": "DG_ITEM(0)", "group": "DG_GROUP(0)", "lane": "DG_PLACE(0)
 
 
 class LoopPrinter:
-    """Prints the statements of one loop program (the schedule of a kernel) as source code."""
+    """Prints one loop program (the schedule of a kernel) as source code."""
 
     def __init__(self, dialect: Dialect, program: LoopProgram) -> None:
         self.dialect = dialect
@@ -51,17 +51,17 @@ class LoopPrinter:
         raise NotImplementedError
 
     def begin(self) -> None:
-        """Print the lines before a kernel's body: pointers to operands, and the span of the work
-        item.
+        """Print the lines before a kernel's body: operand pointers, and the range the work item
+        computes.
         """
         raise NotImplementedError
 
     def end(self) -> list[str]:
-        """Print the lines after a kernel's body."""
+        """Return the lines that follow a kernel's body, before its closing brace."""
         return []
 
     def wrong_index(self, label: str, g: Gathered) -> None:
-        """Print the lines of a kernel that report an index out of range."""
+        """Print the lines of a kernel that report an index out of range to the host."""
         raise NotImplementedError
 
     # ---- lines ----------------------------------------------------------------------------------
@@ -82,9 +82,7 @@ class LoopPrinter:
             _PRINT[type(statement)](self, statement)
 
     def cast(self, source: str, dtype: DType, target: DType) -> str:
-        """Return the source text of a value of the fused region, converted to another
-        dtype.
-        """
+        """Return source that converts the value named `source` from one dtype to another."""
         element = Expr("input", compute_dtype(dtype), (), source)
         return print_expression(self.dialect, s.cast(element, target))[1]
 
@@ -274,12 +272,11 @@ _PRINT: dict[type, Callable[[LoopPrinter, Any], None]] = {
 
 
 class CPrinter(LoopPrinter):
-    """Prints a loop program as a C function for a processor, which computes a range of the outer
-    loop.
+    """Prints a loop program as a C function that computes a range of the outermost loop.
 
-    ``int name(void **args, i64 begin, i64 end)``: `args` are the operands of the region, its
-    results and, where there are partial results, the memory of these. The caller splits the range
-    as it likes. The function returns 2 when an index was out of range.
+    The function is ``int name(void **args, i64 begin, i64 end)``. `args` has the addresses of the
+    operands, the results and, if the program has partial results, the memory for these. The caller
+    splits the whole range among threads. The function returns 2 if an index was out of range.
     """
 
     def head(self, name: str) -> str:
@@ -306,8 +303,9 @@ class CPrinter(LoopPrinter):
 
 
 def partial_offsets(program: LoopProgram) -> list[int]:
-    """Return the offset of each reduction's partial results in one block of memory, then
-    its size.
+    """Return the byte offset of each reduction's partial results in shared scratch memory.
+
+    The last item is the total size in bytes. Each offset is a multiple of 64.
     """
     offsets = [0]
     for part in program.partials:
@@ -316,7 +314,7 @@ def partial_offsets(program: LoopProgram) -> list[int]:
 
 
 class GridPrinter(LoopPrinter):
-    """Prints a loop program as a kernel for a grid of work items, with all buffers as
+    """Prints a loop program as a GPU-style kernel, run once per work item, with buffers as
     parameters.
     """
 
@@ -357,14 +355,12 @@ class GridPrinter(LoopPrinter):
 
 
 def _has_flag(v: Reduction) -> bool:
-    """Return whether the loop of a reduction keeps a NaN flag beside its maximum."""
+    """Return whether a reduction needs a separate NaN flag: maxima of floating dtypes do."""
     return v.kind == "max" and v.dtype.is_floating
 
 
 def least_value(dtype: DType) -> Expr:
-    """Return the least value of a dtype, the neutral element of a maximum, as an
-    expression.
-    """
+    """Return the least value of a dtype, with which a maximum starts, as a constant expression."""
     if dtype.is_floating:
         return constant(-math.inf, dtype)
     bits = 8 * dtype.itemsize
@@ -372,9 +368,7 @@ def least_value(dtype: DType) -> Expr:
 
 
 def source_comment(node: GraphNode) -> str:
-    """Return a source comment that shows the user's source line that a graph node comes
-    from.
-    """
+    """Return a C comment with the file and line of the user's code that created a graph node."""
     span = node.span
     if span is None:
         return ""

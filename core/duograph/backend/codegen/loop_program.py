@@ -1,9 +1,9 @@
-"""Loop programs: the typed, scheduled form of fused regions that printers turn into source.
+"""Loop programs: the statements and loops of a scheduled kernel, before they are printed.
 
-`scheduling.schedule` builds a `LoopProgram` from a region plan and a target; `loop_printer` prints
-it as C, OpenCL C or CUDA C. A program assigns the work to work items, orders it, and says where
-values are kept. It never holds text of a dialect: qualifiers, pragmas, how operands arrive and how
-a wrong index is reported are the printer's.
+`scheduling.schedule` builds a `LoopProgram` from a fused region's plan and a target;
+`loop_printer` prints it as C, OpenCL C or CUDA C. A program says which work item computes what, in
+which order, and where values are kept. It never contains source of one language: the printer adds
+qualifiers, pragmas, the passing of operands and the report of an index out of range.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ _PRECEDENCE = {"?": 0, "<": 1, ">=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "%": 3, 
 
 @dataclasses.dataclass(frozen=True)
 class Index:
-    """An integer expression on loop positions, printed the same way in every dialect.
+    """An integer expression over loop variables, for offsets and bounds in a generated kernel.
 
-    Values never overflow, so no dialect needs a cast. Nothing is simplified: ``row * 1`` is printed
-    as it was built.
+    It prints the same way in every dialect. Values never overflow, so no casts are needed. Nothing
+    is simplified: ``row * 1`` is printed as it was built.
 
     Attributes:
-        operator: such as ``"+"``; ``"?"`` selects; ``""``: a name or a number.
-        operands: of the operator; the text of a name or a number.
+        operator: such as ``"+"``; ``"?"`` for a conditional; ``""`` for a name or a number.
+        operands: the operator's operands, or the source of the name or number.
     """
 
     operator: str
@@ -115,22 +115,22 @@ class Index:
 
 
 def name(text: str) -> Index:
-    """Return an index expression that is one variable."""
+    """Return the index expression (`Index`) that reads one variable."""
     return Index("", (text,))
 
 
 def number(value: int) -> Index:
-    """Return an index expression that is one integer constant."""
+    """Return the index expression (`Index`) of one integer constant."""
     return Index("", (str(value),))
 
 
 def least(x: Index, y: Index) -> Index:
-    """Return an index expression for the smaller of two index expressions."""
+    """Return the index expression for the smaller of two index expressions."""
     return Index("?", (x < y, x, y))
 
 
 class Address(NamedTuple):
-    """A pointer plus offsets in elements."""
+    """A pointer expression of a generated kernel: a base pointer plus offsets in elements."""
 
     base: str
     offsets: tuple[Index, ...] = ()
@@ -143,7 +143,7 @@ class Address(NamedTuple):
 
 
 class Order(enum.Enum):
-    """What a loop of a kernel tells the C or kernel compiler about its iterations."""
+    """How the iterations of a generated loop may be ordered; printed as a hint to the compiler."""
 
     SERIAL = "serial"
     INDEPENDENT = "independent"
@@ -151,7 +151,7 @@ class Order(enum.Enum):
 
 
 class Space(enum.Enum):
-    """The kind of memory that holds an array of a kernel: private, shared or global."""
+    """The memory in which a generated kernel keeps a local array."""
 
     PRIVATE = "private"
     ALIGNED = "aligned"  # private, on a cache line of its own
@@ -159,9 +159,11 @@ class Space(enum.Enum):
 
 
 class Work(enum.Enum):
-    """How the work of a fused region is divided over work items.
+    """What one work item of a generated kernel computes.
 
-    A processor's thread that gets a range of rows is a work item too: SPAN.
+    SPAN: a range of elements or rows, as a processor's thread does. ITEM: one element. GROUP: a
+    group
+    of work items computes one row together.
     """
 
     SPAN = "span"  # a range begin .. end of elements, rows or units
@@ -170,11 +172,11 @@ class Work(enum.Enum):
 
 
 class Combine(Protocol):
-    """How a kernel combines two values of a reduction into one, in the order of the elements.
+    """Prints how a kernel combines two values of a reduction that runs in element order.
 
     Attributes:
-        dtype: in which it is done and kept.
-        start: the text of the neutral element.
+        dtype: dtype of the accumulator.
+        start: source of the initial value, the neutral element.
     """
 
     @property
@@ -184,24 +186,18 @@ class Combine(Protocol):
     def start(self) -> str: ...
 
     def text(self, acc: str, x: str) -> str:
-        """Return the source text of the statement that combines the value `x` into the
-        variable `acc`.
-        """
+        """Return source of the statement that combines the value `x` into the variable `acc`."""
 
 
 class Let(NamedTuple):
-    """A loop-program statement: define integer constants, as ``const i64 row = i / 4, at =
-    0;``.
-    """
+    """Kernel statement that defines integer constants, as ``const i64 row = i / 4, at = 0;``."""
 
     type: str
     values: tuple[tuple[str, Index], ...]
 
 
 class Position(NamedTuple):
-    """A loop-program statement: define a constant with the id of a work item, group or
-    lane.
-    """
+    """Kernel statement that defines a constant with the id of the work item, group or lane."""
 
     type: str
     name: str
@@ -209,14 +205,14 @@ class Position(NamedTuple):
 
 
 class Exit(NamedTuple):
-    """A loop-program statement: leave the kernel, loop or iteration if a condition holds."""
+    """Kernel statement that leaves the kernel, the loop or the iteration if a condition holds."""
 
     condition: Index
     how: str
 
 
 class Array(NamedTuple):
-    """A loop-program statement: declare an array of a constant extent."""
+    """Kernel statement that declares a local array of constant size."""
 
     type: str
     name: str
@@ -225,7 +221,7 @@ class Array(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """A loop-program statement: define a constant pointer to elements of device memory."""
+    """Kernel statement that defines a constant pointer to elements of device memory."""
 
     name: str
     dtype: DType
@@ -234,10 +230,12 @@ class Pointer(NamedTuple):
 
 
 class Locate(NamedTuple):
-    """A loop-program statement: count a tensor index from 0; report one that is out of range.
+    """Kernel statement that validates an index read from a tensor, and reports it if out of range.
 
-    Names ``LABEL_counted``. A wrong index of a gather reads element 0 (``LABEL_at``); the row of a
-    scatter with a wrong index is skipped.
+    A negative index counts from the end of the axis; ``LABEL_counted`` is the index counted from 0.
+    For a gather, ``LABEL_at`` is that index, or 0 if it is out of range. For a scatter (`skips`),
+    the
+    row of an index out of range is skipped.
     """
 
     label: str
@@ -246,9 +244,9 @@ class Locate(NamedTuple):
 
 
 class Load(NamedTuple):
-    """A loop-program statement: load an element into a named constant of its compute dtype.
+    """Kernel statement that loads an element into a named constant of its compute dtype.
 
-    `at`: the element behind a pointer; None: the one at the address.
+    Loads `source[at]`, or the element at `source` if `at` is None.
     """
 
     name: str
@@ -258,9 +256,7 @@ class Load(NamedTuple):
 
 
 class Define(NamedTuple):
-    """A loop-program statement: compute a value of the fused region and name it as a
-    constant.
-    """
+    """Kernel statement that computes a value of the fused region and names it as a constant."""
 
     name: str
     dtype: DType
@@ -269,9 +265,11 @@ class Define(NamedTuple):
 
 
 class Store(NamedTuple):
-    """A loop-program statement: store a value in memory, rounded to the dtype of the memory.
+    """Kernel statement that writes a value to memory, rounded to the dtype stored there.
 
-    `adds`: to the element that is there. `lane_zero`: only the first work item of a group writes.
+    `adds`: add to the element in memory instead of replacing it. `lane_zero`: only the first work
+    item
+    of a group writes.
     """
 
     target: str
@@ -284,9 +282,7 @@ class Store(NamedTuple):
 
 
 class Declare(NamedTuple):
-    """A loop-program statement: declare a variable with a start value, both as source
-    text.
-    """
+    """Kernel statement that declares a variable with an initial value; both are source text."""
 
     type: str
     name: str
@@ -294,32 +290,29 @@ class Declare(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A loop-program statement: declare the variables of a reduction whose order is free."""
+    """Kernel statement that declares the accumulators of a reduction that may run in any order."""
 
     reduction: Reduction
 
 
 class Accumulate(NamedTuple):
-    """A loop-program statement: add an element to a started reduction, in an ANY_ORDER
-    loop.
-    """
+    """Kernel statement that adds an element to a reduction's accumulators, in an ANY_ORDER loop."""
 
     reduction: Reduction
     source: DType
 
 
 class Finish(NamedTuple):
-    """A loop-program statement: name the result of a started reduction; NaN if its flag is
-    set.
+    """Kernel statement that names the result of an any-order reduction.
+
+    It is NaN if the reduction's NaN flag is set.
     """
 
     reduction: Reduction
 
 
 class Take(NamedTuple):
-    """A loop-program statement: accumulate one element into the variable `target`, in
-    element order.
-    """
+    """Kernel statement that combines an element into accumulator `target`, in element order."""
 
     combine: Combine
     target: str
@@ -329,8 +322,9 @@ class Take(NamedTuple):
 
 
 class GroupReduce(NamedTuple):
-    """A loop-program statement: reduce ``NAME_acc`` over a group's work items; all get
-    NAME.
+    """Kernel statement that combines ``NAME_acc`` of all work items of a group.
+
+    Every work item then has the result as ``NAME``.
     """
 
     combine: Combine
@@ -339,9 +333,7 @@ class GroupReduce(NamedTuple):
 
 
 class Assign(NamedTuple):
-    """A loop-program statement: store an accumulator, rounded if the stored dtype is
-    narrower.
-    """
+    """Kernel statement that stores an accumulator, rounded if the stored dtype is narrower."""
 
     target: str
     at: Index
@@ -350,7 +342,7 @@ class Assign(NamedTuple):
 
 
 class For(NamedTuple):
-    """A loop-program statement: a loop over begin .. end with a body of statements."""
+    """Kernel statement: a loop of a variable from `begin` up to `end`."""
 
     variable: str
     begin: Index
@@ -364,10 +356,11 @@ class For(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """A loop-program statement: a loop by blocks, each inside one row of `inner` elements.
+    """Kernel statement: a loop over blocks of elements, none of which crosses the end of a row.
 
-    Names ``i``, the first element; ``row``; ``first``, its position in the row; ``count``, at most
-    `limit`.
+    In the body, ``i`` is the block's first element, ``row`` its row of `inner` elements, ``first``
+    its
+    position in the row and ``count`` its length, at most `limit`.
     """
 
     inner: int
@@ -376,9 +369,7 @@ class Blocks(NamedTuple):
 
 
 class LaneLoop(NamedTuple):
-    """A loop-program statement: a group's loop over a row, where lanes take elements in
-    turn.
-    """
+    """Kernel statement: a loop in which a group's work items (lanes) share a row's elements."""
 
     type: str
     row: int
@@ -388,14 +379,14 @@ class LaneLoop(NamedTuple):
 
 
 class Prefetch(NamedTuple):
-    """A loop-program statement: prefetch ``count`` elements that are read soon."""
+    """Kernel statement that prefetches ``count`` elements that later iterations read."""
 
     address: Address
     itemsize: int
 
 
 class Stream(NamedTuple):
-    """A loop-program statement: copy ``count`` array elements to memory, past the caches."""
+    """Kernel statement that copies ``count`` elements of a local array past the caches."""
 
     target: Address
     array: str
@@ -413,7 +404,7 @@ Statement = (
 
 
 class Operand(NamedTuple):
-    """A kernel argument: the pointer ``LABEL_data`` to an operand of the fused region."""
+    """A kernel argument: an operand of a fused region, as pointer ``LABEL_data``."""
 
     label: str
     operand: int
@@ -421,8 +412,9 @@ class Operand(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """A kernel argument: memory ``NAME_parts`` for partial results that another kernel
-    combines.
+    """A kernel argument: memory ``NAME_parts`` for partial results.
+
+    A second kernel combines these.
     """
 
     name: str
@@ -431,26 +423,25 @@ class Partial(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """The size in bytes of all partial results of a kernel's reductions."""
+        """Size in bytes of one reduction's partial results."""
         return self.size * self.dtype.itemsize
 
 
 @dataclasses.dataclass(frozen=True)
 class LoopProgram:
-    """The schedule of one kernel: arguments, loops and statements, independent of the
-    language.
+    """The schedule of one kernel: its arguments, loops and statements, for any C-like language.
 
     Attributes:
-        work: how work is divided.
-        size: elements, rows or units of work; the range that spans divide.
-        unit: inner elements of the region that one of them computes.
-        n_operands: of the region.
-        operands: those that are read.
-        results: dtypes of the results ``out0 ..``.
-        partials: for results that are combined later.
-        checks: every index that the kernel reads through.
-        body: its statements.
-        lanes: work items of a group (GROUP).
+        work: what one work item computes.
+        size: number of units of work: elements, rows or tiles.
+        unit: elements of the fused region that one unit computes.
+        n_operands: operands of the region.
+        operands: the operands that the kernel reads.
+        results: dtypes of the results ``out0``, ``out1`` ...
+        partials: memory for partial results that a second kernel combines.
+        checks: the gathers and scatters whose indices the kernel checks.
+        body: the kernel's statements.
+        lanes: work items in a group, if `work` is GROUP.
     """
 
     work: Work
@@ -466,7 +457,5 @@ class LoopProgram:
 
     @property
     def watched(self) -> list[tuple[str, int]]:
-        """Return the distinct (op name, axis) pairs whose indices the kernel checks for
-        range.
-        """
+        """Return the distinct (op name, axis) pairs whose indices the kernel checks for range."""
         return list(dict.fromkeys((g.op, g.axis) for g in self.checks))

@@ -67,9 +67,7 @@ def trace_scalar(
 
 
 class _Printer:
-    """Prints one scalar expression as source code; `lines` define the named
-    subexpressions.
-    """
+    """Prints one scalar expression as C-like source; subexpressions used twice get variables."""
 
     def __init__(self, dialect: Dialect, prefix: str = "t") -> None:
         self.dialect = dialect
@@ -80,7 +78,7 @@ class _Printer:
         self.uses: dict[Hashable, int] = {}
 
     def key(self, e: Expr) -> Hashable:
-        """Return a dict key that is equal for equal expressions, which are then computed
+        """Return a dict key for an expression; equal expressions have equal keys and are computed
         once.
         """
         found = self.keys.get(id(e))
@@ -91,7 +89,7 @@ class _Printer:
         return found
 
     def count(self, e: Expr) -> None:
-        """Count the uses of every subexpression of an expression."""
+        """Count how often an expression uses each of its subexpressions."""
         key = self.key(e)
         self.uses[key] = self.uses.get(key, 0) + 1
         if self.uses[key] == 1:
@@ -99,7 +97,7 @@ class _Printer:
                 self.count(a)
 
     def text(self, e: Expr) -> str:
-        """Return the source text of an expression, or the name of the variable that holds its
+        """Return the source of an expression, or the name of the variable that already holds its
         value.
         """
         if e.op == "input":
@@ -114,7 +112,9 @@ class _Printer:
         return self.line(e, text) if self.uses[key] > 1 else text
 
     def inner(self, e: Expr) -> str:
-        """Return the source text of an expression as an operand of an operator."""
+        """Return the source of an expression as an operand, in parentheses if precedence needs
+        them.
+        """
         text = self.text(e)
         if e.op == "const":
             return f"({text})" if text.startswith("-") else text
@@ -124,18 +124,20 @@ class _Printer:
         return f"({text})" if weak and not _closed(text) else text
 
     def branch(self, e: Expr) -> str:
-        """Return the text of an expression as one branch of a selection; function calls are
-        hoisted.
+        """Return the source of an expression as one branch of a ``?:`` selection.
 
-        Both branches are computed anyway. Written this way, a compiler sees no jump around a long
-        branch, which would prevent vectorisation of the loop.
+        A branch that calls a function is computed into a variable before the selection. The
+        compiler then
+        sees no jump around the call, which would prevent vectorisation of the loop.
         """
         if e.op not in ("input", "const") and self.key(e) not in self.names and _calls(e):
             return self.line(e, self.operation(e))
         return self.inner(e)
 
     def line(self, e: Expr, text: str) -> str:
-        """Emit a line that defines a variable for a value; return the variable's name."""
+        """Emit a line that defines a variable for an expression's value; return the variable's
+        name.
+        """
         name = f"{self.prefix}{len(self.names)}"
         self.names[self.key(e)] = name
         self.lines.append(f"const {SUFFIX[e.dtype]} {name} = {text};")
@@ -165,7 +167,7 @@ class _Printer:
         return self.real(value, dtype)
 
     def real(self, value: float, dtype: DType) -> str:
-        """Return the source literal of a real number."""
+        """Return the source literal of a floating-point number."""
         bits32 = dtype is float32
         if math.isnan(value):
             return "DG_NAN_F32" if bits32 else "(f64)DG_NAN_F32"
@@ -213,12 +215,12 @@ class _Printer:
         return f"dg_{op}_{SUFFIX[operand]}({self.arguments(e)})"
 
     def arguments(self, e: Expr) -> str:
-        """Return the source texts of a function's operands, separated by commas."""
+        """Return the source of a call's arguments, separated by commas."""
         return ", ".join(self.text(a) for a in e.args)
 
     def infix(self, e: Expr) -> str:
-        """Return the source text of a binary operator; signed integers wrap via unsigned
-        types.
+        """Return the source of a binary operator. Signed integers are computed as unsigned, so they
+        wrap.
         """
         op, dtype = e.op, e.dtype
         x, y = (self.inner(a) for a in e.args)
@@ -251,13 +253,13 @@ class _Printer:
 
 
 def _calls(e: Expr) -> bool:
-    """Return whether the printed expression contains a function call."""
+    """Return whether the source printed for an expression calls a function."""
     simple = _INFIX | {"input", "const", "cast", "where", "neg", "not", "~", "abs", "make"}
     return e.op not in simple or any(_calls(a) for a in e.args)
 
 
 def _closed(text: str) -> bool:
-    """Return whether a source text is one parenthesised group."""
+    """Return whether source text is enclosed in one pair of matching parentheses."""
     if not text.startswith("("):
         return False
     depth = 0
@@ -276,15 +278,14 @@ def _unsigned(dtype: DType) -> str:
 def is_heavy(e: Expr) -> bool:
     """Return whether a scalar expression costs more to compute than plain arithmetic.
 
-    Fewer such elements are worth a thread, and keeping their values between passes pays.
+    A thread is worth starting for fewer elements of a heavy expression, and it pays to keep their
+    values between two loops over the elements.
     """
     return e.op not in _CHEAP or any(is_heavy(a) for a in e.args)
 
 
 def print_expression(dialect: Dialect, e: Expr, prefix: str = "t") -> tuple[list[str], str]:
-    """Return source lines that define repeated subexpressions, and the text of the
-    expression.
-    """
+    """Return (lines that define repeated subexpressions, source of the expression)."""
     printer = _Printer(dialect, prefix)
     printer.count(e)
     text = printer.text(e)
@@ -294,7 +295,7 @@ def print_expression(dialect: Dialect, e: Expr, prefix: str = "t") -> tuple[list
 def print_function(
     dialect: Dialect, name: str, parameters: Sequence[tuple[str, DType]], e: Expr
 ) -> str:
-    """Return the source of an inlined function `name` that returns a scalar expression."""
+    """Return the source of an inlined function `name` that computes a scalar expression."""
     lines, text = print_expression(dialect, e)
     head = ", ".join(f"{SUFFIX[compute_dtype(d)]} {p}" for p, d in parameters)
     body = "".join(f"    {line}\n" for line in [*lines, f"return {text};"])

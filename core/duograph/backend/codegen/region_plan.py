@@ -1,7 +1,8 @@
-"""The region plan of a fused region: loop nest, strides of operands, values as expressions.
+"""The region plan of a fused region: its loop nest, operand strides and scalar expressions.
 
-`plan_region` is called on the graph of a region, by fusion as a check and by backends before
-`scheduling` turns the plan into a loop program. A plan names no device and no dialect.
+`plan_region` takes the graph of a fused region. Graph passes call it to check that a region can be
+fused; backends call it before `scheduling` turns the plan into a loop program. A plan is the same
+for all devices and languages.
 
 A region is a graph of elementwise ops, optionally with reductions over trailing axes. All its
 *inner* values have n elements. Results of reductions, and values computed from them before they are
@@ -16,12 +17,12 @@ supplies a part of its offset::
     gather(float32[1000, 256], int32[8, 128], axis=0)    axes 1024, 256; strides (0, 1), plus 256
     times x1, which has strides (1, 0)
 
-A region may end in reductions over other axes than the last, all with the same *columns*: rows of
-`width` neighbours are added up one after the other. Nothing in the region reads their results. Or
-it ends in scatters, which write each of those rows to the row that an index names.
+A region may instead end in reductions over axes other than the last (*columns*): rows of `width`
+adjacent elements are added up one after the other. Or it ends in scatters, which write each of
+those rows to the row that an index names. Nothing in the region reads these results.
 
-A row that is reduced is walked once per pass. Pass k computes what needs the reductions of the
-passes before it.
+A row that is reduced is looped over once per pass. Pass k computes the values that need the
+reductions of the passes before it.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ __all__ = [
 
 
 class NoLoopNest(Exception):
-    """The operands of a region do not fit one loop nest; the caller runs its ops one by
+    """Raised if the operands of a fused region do not fit one loop nest; its ops then run one by
     one.
     """
 
@@ -75,10 +76,10 @@ class Gathered(NamedTuple):
     """The part of a memory offset that comes from the index operand of a gather or scatter.
 
     Attributes:
-        label: the access that reads the index.
-        n: the size of the indexed axis.
-        stride: of that axis, in elements.
-        op, axis: for messages.
+        label: name of the `Access` that reads the index.
+        n: size of the indexed axis.
+        stride: stride of that axis, in elements.
+        op, axis: name of the op and its axis, for error messages.
     """
 
     label: str
@@ -89,14 +90,13 @@ class Gathered(NamedTuple):
 
 
 class Access(NamedTuple):
-    """One way in which a kernel's loop nest reads an operand: strides, or an index per
-    element.
+    """How a fused kernel's loop nest reads one operand: by strides, plus an index for a gather.
 
     Attributes:
-        operand: which operand of the region.
-        dtype: as stored.
-        strides: in elements, per axis of the loop nest, outermost first.
-        gathered: what an index adds to the offset.
+        operand: position of the operand among those of the region.
+        dtype: stored dtype.
+        strides: in elements, one for each axis of the loop nest, outermost first.
+        gathered: the offset that an index operand adds, if any.
     """
 
     operand: int
@@ -106,14 +106,14 @@ class Access(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """A value of a fused region, as an expression over names of operands and other values.
+    """A value of a fused region that is computed per element or per row by a scalar expression.
 
     Attributes:
         name: such as ``exp_3``.
-        node: the node that computes it; for comments.
-        expression: rounded to `dtype`.
-        dtype: as stored.
-        row: whether it is a row value.
+        node: the graph node that computes it, for comments in the source.
+        expression: over names of operands and other values, rounded to `dtype`.
+        dtype: stored dtype.
+        row: whether there is one value per row instead of one per element.
         stage: of an inner value, the first pass that can compute it; of a row value, the pass
             before which it is known.
         uses: names of values in the expression.
@@ -129,8 +129,8 @@ class Computed(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """A value per row of a fused region: the reduction of the inner value `source` over the
-    row.
+    """A value of a fused region with one element per row: the reduction of value `source` over
+    rows.
     """
 
     name: str
@@ -146,13 +146,13 @@ class Reduction(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """A scatter at the end of a fused region: updates rows of a copy of a tensor, in index
-    order.
+    """A scatter at the end of a fused region: updates rows of a copy of a tensor, in index order.
 
     Attributes:
-        source: the inner value with the updates.
-        at: the index of the row; its stride is the width of the columns.
-        start: the operand with the start values; a constant where all of them are equal.
+        source: name of the value that computes the updates.
+        at: the index of the row to update; its stride is the width of a row.
+        start: position of the operand with the initial values, or the constant that fills the
+            result.
     """
 
     name: str
@@ -164,25 +164,25 @@ class Scatter(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Whether the scatter adds its updates to the elements ("+") or replaces these
-        ("=").
-        """
+        """Whether the scatter adds its updates to the elements ("+") or replaces them ("=")."""
         return self.node.op.traits.scatter or ""
 
 
 class RegionPlan(NamedTuple):
-    """All that the scheduler needs to know of a fused region.
+    """Loop nest, operand accesses and expressions of a fused region, from which loops are
+    scheduled.
 
     Attributes:
         n: number of inner elements.
         row: elements of a row; 0 when nothing is reduced along rows.
         axes: sizes of the loop nest, outermost first; their product is n. With reductions the last
             axis is the row.
-        accesses: by the label of the operand in expressions; one operand may have several.
+        accesses: how operands are read, by their names in expressions; one operand may have
+            several.
         values: in the order of computation.
-        outputs: for each result of the region the name of the value and its stored dtype.
+        outputs: (name of the value, stored dtype) for each result of the region.
         n_operands: number of operands of the region.
-        columns: the columns that the reductions or scatters at the end of the region work on.
+        columns: the rows and columns of the reductions or scatters at the end of the region.
     """
 
     n: int
@@ -224,9 +224,9 @@ class _Planner:
 
     Attributes:
         accesses: (operand, row, strides, gathered) -> (label, operand, row, strides).
-        names: value id -> the name of the planned value.
-        literals: value id -> the constant it is filled with.
-        gathers: value id -> a gather that is read where its result is used.
+        names: graph value id -> the name of the planned value.
+        literals: graph value id -> the constant that fills it.
+        gathers: graph value id -> the gather that computes it, read where the value is used.
         known: planned values by name.
     """
 
@@ -259,12 +259,13 @@ class _Planner:
         self.n = max(sizes)
 
     def is_row(self, type_: TensorType) -> bool:
-        """Return whether a type has one element per row of the region's loop nest."""
+        """Return whether a tensor of this type has one element per row of the loop nest."""
         return self.row != 0 and type_.size != self.n
 
     def read(self, i: int, shape: tuple[int, ...], row: bool) -> tuple[Expr, str | None]:
-        """Return the expression that reads graph value `i` broadcast to a shape, and its
-        name if any.
+        """Return (expression, name) that read graph value `i` broadcast to a shape.
+
+        The name is None unless the region computes the value and keeps it under a name.
         """
         literal = self.literals.get(i)
         if literal is not None:
@@ -284,7 +285,7 @@ class _Planner:
     def access(
         self, i: int, row: bool, steps: list[tuple[int, int]], gathered: Gathered | None = None
     ) -> str:
-        """Return the label for reading operand `i` of the region with given strides."""
+        """Return the name under which operand `i` of the region is read with the given strides."""
         key = (i, row, tuple(steps), gathered)
         found = self.accesses.get(key)
         if found is None:
@@ -296,7 +297,7 @@ class _Planner:
         return found[0]
 
     def read_gathered(self, node: GraphNode, shape: tuple[int, ...], row: bool) -> Expr:
-        """Return the expression that reads a gather's source through its index, broadcast to
+        """Return the expression that reads a gather's source tensor at its index, broadcast to
         `shape`.
         """
         source, indices = node.operands[0] or 0, node.operands[1] or 0
@@ -366,7 +367,7 @@ class _Planner:
         self.enter(made)
 
     def scatter(self, node: GraphNode, name: str) -> None:
-        """Add a scatter node, whose updates the fused region computes, to the region plan."""
+        """Add a scatter node to the region plan; the fused region computes its updates."""
         target, indices, updates = (i or 0 for i in node.operands)
         if indices >= self.graph.n_params or (
             target >= self.graph.n_params and target not in self.literals
@@ -393,8 +394,9 @@ class _Planner:
         self.known[made.name] = made
 
     def axes(self) -> tuple[int, ...]:
-        """Return the sizes of the loop nest's axes, split wherever the strides of any access
-        change.
+        """Return the sizes of the loop nest's axes.
+
+        The elements are split into one more axis wherever the strides of some operand change.
         """
         cuts = {self.n, 1}
         if self.row:
@@ -417,7 +419,7 @@ class _Planner:
         return tuple(big // small for big, small in itertools.pairwise(ordered)) or (1,)
 
     def plan(self) -> RegionPlan:
-        """Add all nodes of the fused region and return its region plan."""
+        """Plan all nodes of the fused region; return the finished plan."""
         for node in self.graph.nodes:
             self.add(node)
         axes = self.axes()
@@ -440,9 +442,7 @@ class _Planner:
     def nest_strides(
         self, axes: tuple[int, ...], steps: list[tuple[int, int]], row: bool
     ) -> tuple[int, ...]:
-        """Return an operand's strides along the axes of the loop nest, from its own (size, stride)
-        axes.
-        """
+        """Convert an operand's (size, stride) axes to strides along the axes of the loop nest."""
         found = []
         unit = self.n
         for size in axes:
@@ -462,10 +462,9 @@ class _Planner:
 
 
 def plan_region(graph: Graph) -> RegionPlan | None:
-    """Return the region plan of a fused region: its loop nest, operand accesses and
-    expressions.
+    """Return the plan of a fused region: its loop nest, operand accesses and expressions.
 
-    Returns None when its operands do not fit one loop nest or an op has no scalar form.
+    Returns None if its operands do not fit one loop nest or an op has no scalar expression.
     """
     try:
         return _Planner(graph).plan()
@@ -474,16 +473,16 @@ def plan_region(graph: Graph) -> RegionPlan | None:
 
 
 def gathered_in(plan: RegionPlan) -> list[Gathered]:
-    """Return every gather or scatter index through which a fused region reads or writes."""
+    """Return every index of a gather or scatter through which a fused region reads or writes."""
     found = [a.gathered for a in plan.accesses.values() if a.gathered is not None]
     return found + [v.at for v in plan.values if isinstance(v, Scatter)]
 
 
 def overwrites(plan: RegionPlan) -> list[tuple[int, int]]:
-    """Return the pairs (operand, result) of a fused region that may share memory.
+    """Return the (operand, result) pairs of a fused region that may share one buffer.
 
-    Such an operand is read element by element in the order in which the result is written, by a
-    region of one pass.
+    The region must make one pass, and read the operand element by element in the order in which it
+    writes the result.
     """
     if plan.row:
         return []

@@ -1,7 +1,7 @@
 """Schedule fused regions that reduce along rows: each row is looped over once for each pass.
 
-Pass k computes the values that depend on the reductions of the passes before it. A span of rows
-belongs to one work item, or (GROUP) every row to a group of them, whose items share its elements.
+Pass k computes the values that depend on the reductions of the passes before it. Either one work
+item computes whole rows, or a group of work items shares the elements of each row.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def row_program(target: Target, plan: RegionPlan) -> LoopProgram:
 
 
 class _Rows(Scheduler):
-    """Schedules the loops (passes) over a row of a fused region that reduces along rows."""
+    """Base class that schedules the loops (passes) over one row of a reducing fused region."""
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         super().__init__(target, plan)
@@ -74,8 +74,8 @@ class _Rows(Scheduler):
         self.kept = self.to_keep()
 
     def to_keep(self) -> set[str]:
-        """Return the names of costly values that two loops over a row need, to be kept in
-        arrays.
+        """Return the names of costly values that two passes need, to be kept in arrays between
+        them.
         """
         passes: dict[str, int] = {}
         for targets in self.targets:
@@ -92,18 +92,14 @@ class _Rows(Scheduler):
         return found
 
     def kept_arrays(self, extent: int) -> list[Statement]:
-        """Return declarations of the arrays that keep values of a row for the next loop over
-        it.
-        """
+        """Return declarations of the arrays that keep a row's values from one pass to the next."""
         return [
             Array(SUFFIX[compute_dtype(self.values[v].dtype)], f"{v}_kept", number(extent))
             for v in sorted(self.kept)
         ]
 
     def row(self) -> list[Statement]:
-        """Return the statements that compute one row: pointers, then each loop over the
-        row.
-        """
+        """Return the statements that compute one row: pointers, then each pass over the row."""
         row = name("row")
         body = [*self.offsets(row), *self.hoist(self.fixed)]
         for x in self.moving:
@@ -125,7 +121,7 @@ class _Rows(Scheduler):
         return body
 
     def results(self, lane_zero: bool = False) -> list[Statement]:
-        """Return the statements that store the results that have one element per row."""
+        """Return the statements that store the results with one element per row."""
         return [
             Store(f"out{k}", name("row"), dtype, result, lane_zero=lane_zero)
             for k, (result, dtype) in enumerate(self.plan.outputs)
@@ -135,15 +131,13 @@ class _Rows(Scheduler):
     def walk(
         self, stage: int, targets: list[str], known: set[str], sums: list[Reduction]
     ) -> list[Statement]:
-        """Return the statements of one loop over a row, with start and end of its
-        reductions.
-        """
+        """Return the statements of one pass over a row: start its reductions, loop, finish them."""
         raise NotImplementedError
 
     def elements(
         self, stage: int, targets: list[str], known: set[str], at: Index
     ) -> tuple[list[Statement], set[str]]:
-        """Return the statements for one element of a loop over a row, and the operands
+        """Return (statements, operands): those that compute one element in a pass, and what they
         read.
         """
         loads_kept = {v for v in self.kept if self.values[v].stage < stage}
@@ -164,9 +158,7 @@ class _Rows(Scheduler):
 
 
 class _RowSpan(_Rows):
-    """Schedules a fused region so that each work item computes its rows one after the
-    other.
-    """
+    """Schedules a reducing fused region so that each work item computes whole rows in sequence."""
 
     def made(self) -> LoopProgram:
         rows = For("row", name("begin"), name("end"), [*self.row(), *self.results()])
@@ -191,7 +183,7 @@ class _RowSpan(_Rows):
 
 
 class _GroupRow(_Rows):
-    """Schedules a fused region so that a group of work items computes each row together."""
+    """Schedules a reducing fused region so that a group of work items shares each row."""
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
         assert target.lanes is not None
@@ -203,7 +195,7 @@ class _GroupRow(_Rows):
         return super().to_keep() if self.each <= KEPT else set()
 
     def combine(self, v: Reduction) -> Combine:
-        """Return how a group of work items combines two partial values of a reduction."""
+        """Return the object that prints how two partial values of a reduction are combined."""
         return self.target.combine(v.kind, v.dtype)
 
     def made(self) -> LoopProgram:

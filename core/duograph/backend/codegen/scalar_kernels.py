@@ -1,10 +1,9 @@
-"""Elementwise kernels of single ops, for each op with a `scalar` slot and each dtype it
-takes.
+"""Describe the elementwise kernel of each op with a `scalar` rule, for each dtype the op takes.
 
 A backend that compiles ahead of time prints all of them (`scalar_kernels`); one that compiles on
-demand asks `scalar_kernel` for one. Attributes annotated `float` are parameters of the kernel, in
-the dtype of its floating operands; a `DType` attribute is part of its name. `collapse` merges the
-axes of broadcast operands, `grain_of` says how many elements are worth a thread.
+demand asks `scalar_kernel` for one. Attributes annotated `float` become parameters of the kernel,
+in the dtype of its floating operands; a `DType` attribute becomes part of its name. `collapse`
+merges the axes of broadcast operands; `grain_of` says how many elements are worth a thread.
 """
 
 from __future__ import annotations
@@ -36,9 +35,7 @@ GRAIN, HEAVY_GRAIN = 65536, 16384
 
 
 def grain_of(heavy: bool) -> int:
-    """Return the number of elements that are worth a thread; fewer for `heavy`
-    expressions.
-    """
+    """Return the least number of elements that are worth a thread; fewer if each is `heavy`."""
     return HEAVY_GRAIN if heavy else GRAIN
 
 
@@ -112,13 +109,14 @@ def _annotations(op: Op) -> dict[str, str]:
 
 
 def parameter_names(op: Op) -> tuple[str, ...]:
-    """Return the names of an op's attributes that are run-time parameters of its kernels."""
+    """Return the names of an op's attributes that its kernels take as run-time parameters."""
     return op.real_attributes
 
 
 def kernel_name(op: Op, dtypes: Sequence[DType], attributes: Mapping[str, Any]) -> str | None:
-    """Return the name of an op's elementwise kernel for operand dtypes; None if there is
-    none.
+    """Return the name of an op's elementwise kernel for operand dtypes.
+
+    Returns None if an attribute has a value that is neither a kernel parameter nor a dtype.
     """
     parts = [op.name]
     if len(set(dtypes)) == 1:

@@ -1,8 +1,8 @@
-"""Schedule a fused region: divide its work over work items and arrange it in loops.
+"""Schedule a fused region: divide its work among work items and arrange it in loops.
 
-`schedule` is the one planner for all backends: it turns a `RegionPlan` and the `Target` of a
-dialect into a `LoopProgram`. Reductions along rows are in `row_schedule`, reductions of columns and
-scatters in `column_schedule`. Nothing here prints text, and no dialect is named.
+`schedule` serves all backends: it turns a `RegionPlan` and the `Target` of a device into a
+`LoopProgram`. `row_schedule` has reductions along rows, `column_schedule` reductions of columns and
+scatters. This package prints nothing and names no language.
 """
 
 from __future__ import annotations
@@ -54,17 +54,18 @@ NARROW = 1 << 30
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """The properties of a device and of its dialect that scheduling depends on.
+    """The properties of a device and its language on which scheduling depends.
 
     Attributes:
-        spans: whether a work item is a processor's thread, which takes a span of the work.
-        prefetches: whether the dialect has a prefetch.
-        streams: whether the dialect has stores past the caches.
+        spans: whether a work item is a processor's thread, which computes a range of the work.
+        prefetches: whether the language can prefetch memory.
+        streams: whether the language can store past the caches.
         narrow: whether index arithmetic is done in 32 bits where these suffice.
-        combine: how a reduction combines elements in order: ("+" or "max", dtype).
-        lanes: work items that share a row of so many elements.
-        row_bytes: bytes of a row that are kept between two passes over it.
-        split: into how many parts columns are cut: (outer, rows, width); None: as for a processor.
+        combine: function of ("+" or "max", dtype) that returns how a reduction combines elements.
+        lanes: function of a row's length that returns how many work items share the row.
+        row_bytes: most bytes of a row's values to keep between two passes over it.
+        split: function of (outer, rows, width) that returns into how many pieces a column reduction
+            divides its rows; None: pieces for a processor's cache.
     """
 
     spans: bool
@@ -77,8 +78,9 @@ class Target:
 
 
 class Scheduler:
-    """Base class that builds a loop program from a region plan: pointers, loads and
-    values.
+    """Base class that builds a kernel's loop program from a region plan.
+
+    Has the common statements.
     """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
@@ -89,9 +91,7 @@ class Scheduler:
         self.computed = {v.name: v for v in plan.values if isinstance(v, Computed)}
 
     def program(self, work: Work, size: int, unit: int, body: list[Statement]) -> LoopProgram:
-        """Return the loop program of the fused region with the given statements as its
-        body.
-        """
+        """Return the loop program of the fused region with the given statements as its body."""
         accesses = self.plan.accesses.items()
         return LoopProgram(
             work,
@@ -107,20 +107,16 @@ class Scheduler:
     # ---- how operands move ----------------------------------------------------------------------
 
     def is_indexed(self, label: str) -> bool:
-        """Return whether the inner loop reads an operand through another index each
-        iteration.
-        """
+        """Return whether each iteration of the inner loop reads an operand through a new index."""
         g = self.plan.accesses[label].gathered
         return g is not None and self.plan.accesses[g.label].strides[-1] != 0
 
     def moves(self, label: str) -> bool:
-        """Return whether the inner loop reads another element of the operand each
-        iteration.
-        """
+        """Return whether each iteration of the inner loop reads another element of the operand."""
         return self.plan.accesses[label].strides[-1] != 0 or self.is_indexed(label)
 
     def is_invariant(self, label: str) -> bool:
-        """Return whether the whole loop nest reads one element of the operand."""
+        """Return whether the whole loop nest reads only one element of the operand."""
         a = self.plan.accesses[label]
         return not any(a.strides) and not (
             a.gathered and any(self.plan.accesses[a.gathered.label].strides)
@@ -129,8 +125,8 @@ class Scheduler:
     # ---- statements -----------------------------------------------------------------------------
 
     def offsets(self, row: Index) -> list[Statement]:
-        """Return statements that define ``LABEL_from``, the offset where row `row` of an
-        operand begins.
+        """Return statements that define ``LABEL_from``, the offset at which an operand's row
+        begins.
         """
         axes = self.plan.axes[:-1]
         moving = {
@@ -165,7 +161,7 @@ class Scheduler:
         return Let(self.index, ((variable, value),))
 
     def row_start(self, label: str, access: Access) -> Address:
-        """Return the address where the current row of an operand begins."""
+        """Return the address at which the current row of an operand begins."""
         offsets = []
         if any(access.strides[: len(self.plan.axes) - 1]):
             offsets.append(name(f"{label}_from"))
@@ -174,8 +170,8 @@ class Scheduler:
         return Address(f"{label}_data", tuple(offsets))
 
     def point(self, label: str, first: str = "") -> list[Statement]:
-        """Return statements that define ``LABEL_row``, the pointer through which the inner
-        loop reads.
+        """Return statements that define ``LABEL_row``, the pointer through which the inner loop
+        reads.
         """
         a = self.plan.accesses[label]
         found: list[Statement] = []
@@ -188,9 +184,7 @@ class Scheduler:
         return [*found, Pointer(f"{label}_row", a.dtype, address)]
 
     def hoist(self, labels: Iterable[str]) -> list[Statement]:
-        """Return statements that load, before the inner loop, the operands constant in that
-        loop.
-        """
+        """Return statements that load the operands constant in the inner loop, before it."""
         found: list[Statement] = []
         for label in labels:
             a = self.plan.accesses[label]
@@ -200,9 +194,7 @@ class Scheduler:
         return found
 
     def load(self, label: str, at: Index) -> list[Statement]:
-        """Return statements that load an operand's element at position `at` of the inner
-        loop.
-        """
+        """Return statements that load an operand's element in iteration `at` of the inner loop."""
         a = self.plan.accesses[label]
         step, row = a.strides[-1], Address(f"{label}_row")
         index = _scaled(at, step)
@@ -215,20 +207,19 @@ class Scheduler:
         ]
 
     def define(self, value: Computed) -> list[Statement]:
-        """Return the statement that defines a value; none if it would define a name as
-        itself.
+        """Return the statement that computes a value.
+
+        None if the value is an operand of that name.
         """
         e = value.expression
         if e.op == "input" and str(e.value) == value.name:
             return []
         return [Define(value.name, value.dtype, e, value.node)]
 
-    # ---- values to compute -------------------------------------------------------------------------
+    # ---- values to compute -----------------------------------------------------------------------
 
     def closure(self, targets: Iterable[str], known: set[str]) -> list[Computed]:
-        """Return the values to compute, in order, for `targets`, when those in `known`
-        exist.
-        """
+        """Return the values that `targets` depend on, in order, without those in `known`."""
         needed: set[str] = set()
         queue = [t for t in targets if t not in known]
         while queue:
@@ -242,7 +233,7 @@ class Scheduler:
         return [v for v in self.computed.values() if v.name in needed]
 
     def read_by(self, values: Iterable[Computed]) -> list[str]:
-        """Return the labels of the operands that a list of values reads, in order."""
+        """Return the names of the operands, indices included, that a list of values reads."""
         found: dict[str, None] = {}
         for v in values:
             for label in _inputs(v.expression):
@@ -255,16 +246,12 @@ class Scheduler:
 
 
 def element_program(target: Target, plan: RegionPlan) -> LoopProgram:
-    """Return the loop program of a fused region without reductions: one loop over its
-    elements.
-    """
+    """Return the loop program of a fused region without reductions: one loop over its elements."""
     return _Elements(target, plan).made()
 
 
 class _Elements(Scheduler):
-    """Schedules one loop over a fused region's elements, row by row if an operand is
-    broadcast.
-    """
+    """Schedules one loop over a fused region's elements, row by row if an operand is broadcast."""
 
     def made(self) -> LoopProgram:
         self.inner = self.plan.axes[-1]
@@ -276,9 +263,7 @@ class _Elements(Scheduler):
         return self.program(Work.ITEM, self.plan.n, 1, self.item())
 
     def item(self) -> list[Statement]:
-        """Return the kernel body in which each work item computes one element of the fused
-        region.
-        """
+        """Return the body of a kernel in which each work item computes one element."""
         i, j = name("i"), name("i")
         body: list[Statement] = [
             Position(self.index, "i", "item"),
@@ -294,7 +279,7 @@ class _Elements(Scheduler):
         return [*body, *self.compute([(f"out{k}", i) for k in range(len(self.plan.outputs))])]
 
     def compute(self, targets: Sequence[tuple[str, Index]]) -> list[Statement]:
-        """Return statements that compute all values of one element and store the results."""
+        """Return statements that compute one element of every result and store it."""
         body = [statement for v in self.needed for statement in self.define(v)]
         for (target, at), (value, dtype) in zip(targets, self.plan.outputs, strict=True):
             body.append(Store(target, at, dtype, value))
@@ -303,12 +288,12 @@ class _Elements(Scheduler):
     def loop(
         self, variable: str, begin: Index, end: Index, targets: Sequence[tuple[str, Index]]
     ) -> For:
-        """Return the loop over the elements begin .. end of the fused region."""
+        """Return the loop over elements `begin` .. `end` of the fused region."""
         loads = [s for x in self.moving for s in self.load(x, name(variable))]
         return For(variable, begin, end, [*loads, *self.compute(targets)], Order.INDEPENDENT)
 
     def span(self) -> list[Statement]:
-        """Return the kernel body in which a work item computes the elements begin .. end."""
+        """Return the body of a kernel in which a work item computes elements `begin` .. `end`."""
         results = self.plan.outputs
         invariant = [x for x in self.labels if self.is_invariant(x)]
         fixed = [x for x in self.labels if x not in invariant and x not in self.moving]
@@ -344,25 +329,26 @@ class _Elements(Scheduler):
 
 
 def array_of(variable: str, dtype: DType, extent: int) -> Array:
-    """Return the declaration of an array of elements that starts on its own cache line."""
+    """Return the declaration of a kernel's local array, aligned to a cache line."""
     return Array(SUFFIX[dtype], variable, number(extent), Space.ALIGNED)
 
 
 def _scaled(at: Index, step: int) -> Index:
-    """Return the offset in elements after `at` positions along an axis of a given stride."""
+    """Return the index expression ``at * step``, or `at` if the stride `step` is 1."""
     return at if step == 1 else at * step
 
 
 def _inputs(e: Expr) -> list[str]:
-    """Return the names of the inputs of a scalar expression."""
+    """Return the names of the inputs of a scalar expression, one for each use."""
     if e.op == "input":
         return [str(e.value)]
     return [label for a in e.args for label in _inputs(a)]
 
 
 def _reach(plan: RegionPlan) -> int:
-    """Return an upper bound of every index of a region: largest buffer offset or element
-    count.
+    """Return an upper bound of every index in a region's kernel, to choose its index type.
+
+    It is the largest buffer offset or the number of elements.
     """
     found = [plan.n]
     for a in plan.accesses.values():

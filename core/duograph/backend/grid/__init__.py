@@ -1,11 +1,11 @@
-"""A backend for any device with a grid of work items, given a language and a driver.
+"""Base of backends for devices with a grid of work items (GPUs), given a language and a driver.
 
 OpenCL, CUDA and the like differ in spelling, in how kernels are built and in how they are launched;
 the kernels are the same. A backend that builds on this package supplies two things and is complete
 then, with a kernel for each op and fused regions. This package opens no device and knows no vendor.
 
 1. **A language**: a `codegen.dialect.GridDialect` that names a prelude file. The prelude defines,
-   as C text before every kernel: the types ``i8 .. u64, b8, f16, bf16, f32, f64``; ``DG_FN`` (an
+   as C source before every kernel: the types ``i8 .. u64, b8, f16, bf16, f32, f64``; ``DG_FN`` (an
    inlined function), ``DG_KERNEL``, ``DG_GLOBAL``, ``DG_SHARED`` (qualifiers of a kernel, of device
    memory, of the shared memory of a group), ``DG_RESTRICT``; ``DG_ITEM(d) DG_ITEMS(d) DG_PLACE(d)
    DG_GROUP(d) DG_GROUPS(d)`` (along axis d: global work item id and their number, local id in the
@@ -30,8 +30,8 @@ can also be compiled without a device.
 Kernels are plain C with the macros above: pointers to shared memory do not leave the kernel, shared
 arrays are declared at its head with constant sizes, and every work item of a group reaches every
 barrier. `GridDevice.serial` selects one of two ways to divide the work: one element for each work
-item and one row for each group; or, for a processor, a span of elements or rows for each work item,
-in groups of one.
+item and one row for each group; or, for a processor, a range of elements or rows for each work
+item, in groups of one.
 """
 
 from .backend import GridBackend

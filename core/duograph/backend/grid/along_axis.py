@@ -1,7 +1,8 @@
-"""Kernels of ops along one axis: a work item for each line of elements along that axis.
+"""GPU-style kernels of ops along one axis: each work item processes a line along that axis.
 
-Cumulative sums and extremes, argmax and argmin, sorting, gather and scatter of elements. On a grid
-a few long lines are left to the op's decomposition, since few work items would run.
+The ops are cumulative sums and extremes, argmax and argmin, sorting, and gather and scatter of
+elements. With only a few long lines, a grid would be idle; these are left to the op's
+decomposition.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ FEW_LINES, LONG_LINE = 256, 4096
 class Lines:
     """A kernel whose work items each process one or more lines of a tensor along an axis.
 
-    Its body may use `line`, `from` (the line's first element), `n` and `step` (the stride).
+    Its body may use the variables `line`, `from` (offset of the line's first element), `n` (its
+    length) and `step` (its stride).
     """
 
     def __init__(
@@ -41,11 +43,11 @@ class Lines:
 
     @property
     def suits(self) -> bool:
-        """Return whether a tensor has enough lines along the axis to occupy the device."""
+        """Whether a tensor has enough lines along the axis to occupy the device."""
         return self.device.serial or self.count >= FEW_LINES or self.n <= LONG_LINE
 
     def begin(self) -> None:
-        """Emit the start of the kernel's loop over lines, after the buffers are declared."""
+        """Emit the start of a kernel's loop over lines; buffers must be declared before."""
         k = self.k
         for name, value in (("count", self.count), ("n", self.n), ("step", self.inner)):
             k.number(name, value)
@@ -58,7 +60,7 @@ class Lines:
         k.line("const ix from = line / step * n * step + line % step;")
 
     def end(self) -> Launch:
-        """Emit the end of the kernel's loop over lines and return the kernel launch."""
+        """Emit the end of a kernel's loop over lines and return the kernel's launch."""
         self.k.close()
         if self.device.serial:
             return self.k.launch(ceil_div(self.count, self.grain))
@@ -113,7 +115,7 @@ def cumprod(
 
 
 def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bool) -> Plan | None:
-    """Return the kernel launch plan of cummax, cummin, argmax or argmin; NaN wins."""
+    """Return the launch plan of cummax, cummin, argmax or argmin, in which NaN beats any number."""
     (x,) = types
     if not x.size:
         return Plan(())  # the kernel reads the first element of a line
@@ -163,9 +165,7 @@ def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bo
 
 
 def _register(name: str, sign: str, running: bool) -> None:
-    """Register the kernel launch plan builder of an extreme op, such as cummax, by op
-    name.
-    """
+    """Register the kernel of an op for extremes along an axis (cummax, argmax ...) by op name."""
 
     @kernel(name)
     def builder(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
@@ -182,9 +182,7 @@ for _name, _sign, _running in (
 def sort(
     device: GridDevice, types: Types, results: Types, *, axis: int, descending: bool
 ) -> Plan | None:
-    """Return the launch plan of a sort: merge-sort indices of each line, then gather the
-    values.
-    """
+    """Return the launch plan of a sort: merge-sort each line's indices, then gather the values."""
     (x,) = types
     lines = Lines(device, "sort", x.shape, axis, x.size)
     if not lines.suits:
@@ -235,9 +233,7 @@ def sort(
 
 
 def _lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
-    """Return whether the indices and operand of a gather or scatter differ in shape only at
-    the axis.
-    """
+    """Return whether indices and operand of a gather have equal shapes except at `axis`."""
     return x.shape[:axis] + x.shape[axis + 1 :] == indices.shape[:axis] + indices.shape[axis + 1 :]
 
 
@@ -298,9 +294,7 @@ def _scatter_elements(device: GridDevice, types: Types, axis: int, add: bool) ->
 def scatter_elements_set(
     device: GridDevice, types: Types, results: Types, *, axis: int
 ) -> Plan | None:
-    """Return the launch plan of a copy of x with elements replaced, in the order of the
-    indices.
-    """
+    """Return the launch plan of a copy of x with elements replaced, in the order of the indices."""
     return _scatter_elements(device, types, axis, False)
 
 
@@ -308,9 +302,7 @@ def scatter_elements_set(
 def scatter_elements_add(
     device: GridDevice, types: Types, results: Types, *, axis: int
 ) -> Plan | None:
-    """Return the launch plan of a copy of x with updates added, in the order of the
-    indices.
-    """
+    """Return the launch plan of a copy of x with updates added, in the order of the indices."""
     return _scatter_elements(device, types, axis, True)
 
 
@@ -318,7 +310,7 @@ def scatter_elements_add(
 def max_pool_grad(
     device: GridDevice, types: Types, results: Types, *, input_shape: Sequence[int]
 ) -> Plan | None:
-    """Return the launch plan of the max_pool gradient: cotangents are added at the maxima."""
+    """Return the launch plan of max_pool's gradient, which adds cotangents at the maxima."""
     dout, indices = types
     (out,) = results
     planes = dout.shape[0] * dout.shape[1]

@@ -1,7 +1,7 @@
-"""The backend of devices with a grid of work items, all but the driver.
+"""Backend base class for devices with a grid of work items (GPUs): everything but the driver.
 
-The runtime calls `GridBackend` as any backend; it asks the kernel table for a plan, builds the
-sources and returns a call that launches them. OpenCL and CUDA subclass it.
+The runtime calls a `GridBackend` like any backend. It asks the kernel table for a launch plan,
+builds the kernel sources and returns a function that launches them. OpenCL and CUDA subclass it.
 """
 
 from __future__ import annotations
@@ -114,8 +114,9 @@ class GridBackend(Backend):
         results: tuple[TensorType, ...],
         attributes: Mapping[str, Any],
     ) -> Plan | Call | None:
-        """Return the kernel launch plan (or prepared call) of an op for given types, or
-        None.
+        """Return the launch plan (or prepared call) of an op for given types.
+
+        None if unsupported.
         """
         for table in (self.kernels, KERNELS):
             builder = table.get(op.name)
@@ -136,11 +137,11 @@ class GridBackend(Backend):
         results: tuple[Any, ...],
         single: bool | None = None,
     ) -> Call:
-        """Return the prepared call of a launch plan: allocates results and scratch, launches
-        kernels.
+        """Return the prepared call of a launch plan: it allocates buffers and launches the kernels.
 
-        `single`: whether it returns one handle rather than a tuple; by default when there is one
-        result.
+        `single`: whether the call returns one buffer handle rather than a tuple; by default it does
+        if
+        there is one result.
         """
         steps = []
         n_results = len(results)
@@ -181,7 +182,7 @@ class GridBackend(Backend):
         return compile_regions(self, self.device(device_id), regions)
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
-        """Return a function of buffer handles that launches a kernel."""
+        """Return a function that launches a kernel on the buffer handles it is called with."""
         module = self.module(device, name, launch.source)
         run = device.launcher(
             module, launch.name, launch.groups, launch.size, len(launch.buffers), launch.scalars
@@ -189,7 +190,7 @@ class GridBackend(Backend):
         return self.record(device).watching(run) if RECORD in launch.buffers else run
 
     def record(self, device: GridDevice) -> IndexRecord:
-        """Return the device's record of out-of-range indices, created at first use."""
+        """Return the device's buffer for reports of out-of-range indices, created at first use."""
         if device.record is None:
             words = TensorType.of((SIZE,), int64)
             handle = device.allocate(words.nbytes, "record of indices")
@@ -198,7 +199,7 @@ class GridBackend(Backend):
         return device.record
 
     def module(self, device: GridDevice, name: str, text: str) -> Any:
-        """Return the device module built from a kernel source, at first use."""
+        """Return the compiled module of a kernel source on a device, built at first use."""
         known = self._modules.setdefault(device, {})
         found = known.get(text)
         if found is None:
@@ -208,7 +209,7 @@ class GridBackend(Backend):
         return found
 
     def check(self, device: GridDevice, name: str, source: str) -> None:
-        """Raise an error if a kernel source needs a capability that the device lacks.
+        """Raise an error if a kernel's source needs a capability that the device lacks.
 
         Raises:
             UnsupportedOpError: it names the op and the capability.
@@ -222,7 +223,7 @@ class GridBackend(Backend):
                 )
 
     def usable_dtypes(self, device: GridDevice, dtypes: tuple[DType, ...]) -> tuple[DType, ...]:
-        """Return those of the given dtypes that the device can compute with."""
+        """Return the given dtypes without those that the device cannot compute with."""
         if "fp64" in device.capabilities:
             return dtypes
         return tuple([d for d in dtypes if d.name not in ("float64", "complex128")])

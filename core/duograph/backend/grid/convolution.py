@@ -1,4 +1,4 @@
-"""Convolutions as matmuls with an implicit operand: the unrolled columns are never stored.
+"""Convolution kernels: matmuls whose operand, the unrolled input (im2col), is never stored.
 
 The result of ``conv`` is weights (O, C * taps) times columns (C * taps, positions); the gradients
 are the same matmul with other roles. The kernel computes the offset of each element of the columns.
@@ -31,8 +31,7 @@ MOST_PARTS = 64
 
 @dataclasses.dataclass(frozen=True)
 class _Geometry:
-    """The sizes of a convolution: batch, channels, spatial axes, kernel, stride, padding,
-    groups.
+    """The sizes of a convolution: batch, channels, spatial axes, kernel, stride, padding, groups.
 
     The input is (images, groups * channels, *size), the result (images, groups * filters, *places).
     """
@@ -50,17 +49,17 @@ class _Geometry:
 
     @property
     def taps(self) -> int:
-        """The number of kernel elements per channel of a convolution."""
+        """Number of kernel elements per channel of a convolution."""
         return math.prod(self.kernel)
 
     @property
     def n_places(self) -> int:
-        """The number of spatial positions of a convolution's result."""
+        """Number of spatial positions in a convolution's result."""
         return math.prod(self.places)
 
     @property
     def n_inputs(self) -> int:
-        """The number of spatial positions of a convolution's input."""
+        """Number of spatial positions in a convolution's input."""
         return math.prod(self.size)
 
 
@@ -80,7 +79,7 @@ def _geometry(
 
 
 def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
-    """Return source texts of the coordinates of flat index `at` along axes of given sizes."""
+    """Return C expressions for the coordinates of flat index `at` along axes of given sizes."""
     found = []
     rest = at
     for size in reversed(sizes[1:]):
@@ -90,13 +89,15 @@ def _unrolled(at: str, sizes: Sequence[str]) -> list[str]:
 
 
 def _image_size(label: str, lines: str, places: str) -> str:
-    """Return source text for the number of elements of an image."""
+    """Return the C expression for the number of elements of one image."""
     return f"{label}_groups * {label}_{lines} * {label}_{places}"
 
 
 def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str, str]:
-    """Return name and source text of the offset of the image at a position along the
-    depth.
+    """Return a variable's name and the C expression for the offset of the image at `depth`.
+
+    `depth` is a position along the axis that the matmul sums over. The offset is -1 past the last
+    image.
     """
     image = f"({label}_part * {label}_each + ({depth}) / {label}_places)"
     return (
@@ -106,20 +107,19 @@ def _start_of_part(label: str, depth: str, lines: str, places: str) -> tuple[str
 
 
 def _where(inside: Sequence[str], element: str, dtype: DType) -> str:
-    """Return source text that selects an element, or 0 where a condition does not hold."""
+    """Return the C expression that selects an element, or 0 if one of the conditions is false."""
     zero = "(u16)0" if dtype.itemsize == 2 else "0"
     return f"({' && '.join(inside)} ? {element} : {zero})"
 
 
 @dataclasses.dataclass(frozen=True)
 class _Window(Operand):
-    """Matmul operand with the elements of images under a convolution's taps (im2col,
-    unstored).
+    """Matmul operand: the image elements under a convolution's taps (im2col), computed, not stored.
 
     Attributes:
-        transposed: False: a line is a position of the result, the depth runs over channels and
-        taps.
-            True: a line is a channel and tap, the depth runs over the positions of `images_each`
+        transposed: False: a line is a position of the result, and the sum runs over channels and
+            taps.
+            True: a line is a channel and tap, and the sum runs over the positions of `images_each`
             images.
         whole: whether lines continue from one image to the next.
         first: the first image.
@@ -221,10 +221,10 @@ class _Window(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _Contributions(Operand):
-    """Matmul operand with the result gradients that each element of an image contributed to.
+    """Matmul operand of a convolution's input gradient: the cotangents that each input pixel needs.
 
-    A line is a position of the image, the depth runs over filters and taps. `whole`: lines continue
-    from one image to the next.
+    A line is a position of the input image; the sum runs over filters and taps. `whole`: lines
+    continue from one image to the next.
     """
 
     geometry: _Geometry
@@ -296,7 +296,7 @@ class _Contributions(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _TransposedWeights(Operand):
-    """Matmul operand with transposed convolution weights: a line is a channel."""
+    """Matmul operand with a convolution's weights transposed: a line is an input channel."""
 
     channels: int
     filters: int
@@ -327,7 +327,7 @@ class _TransposedWeights(Operand):
 
 @dataclasses.dataclass(frozen=True)
 class _Results(Operand):
-    """Matmul operand with gradients of convolution results: a line is a filter."""
+    """Matmul operand with the cotangents of a convolution's result: a line is a filter."""
 
     geometry: _Geometry
     images_each: int
@@ -368,7 +368,7 @@ class _Results(Operand):
 
 
 def _suits(x: TensorType) -> bool:
-    """Return whether the convolution kernels support an input type."""
+    """Return whether the convolution kernels support an input's dtype and number of axes."""
     return not x.dtype.is_complex and 1 <= len(x.shape) - 2 <= 3
 
 
@@ -380,7 +380,7 @@ def _over_images(
     columns: Operand,
     out: TensorType,
 ) -> Plan:
-    """Return the convolution matmul as one for all images, so that small ones share tiles."""
+    """Return the plan of one matmul over all images, so that small images share tiles."""
     rows, run, depth = sizes
     plain = g.taps == 1 and set(g.stride) == {1} and not any(g.low) and g.size == g.places
     if plain and run >= 128:  # the columns are the image itself
@@ -395,14 +395,12 @@ def _over_images(
 
 
 def _images_at_once(g: _Geometry, dtype: DType, each: int) -> int:
-    """Return how many images' packed operand, `each` elements an image, fit into scratch
-    memory.
-    """
+    """Return how many images' unrolled columns (`each` elements) fit into scratch memory."""
     return max(1, min(g.images, PACKED // max(1, each * sum_dtype(dtype).itemsize)))
 
 
 def _joined(parts: Sequence[Plan]) -> Plan:
-    """Concatenate kernel launch plans that run in sequence and share their scratch memory."""
+    """Concatenate launch plans that run one after the other and share their scratch memory."""
     scratch = [max(sizes) for sizes in zip(*(p.scratch for p in parts))]
     launches: list[Launch] = []
     for p in parts:
@@ -421,9 +419,7 @@ def conv(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Return the launch plan of a convolution: weights times the unrolled columns of each
-    image.
-    """
+    """Return the launch plan of a convolution: weights times each image's unrolled columns."""
     x, w = types
     (out,) = results
     if not _suits(x):
@@ -463,7 +459,7 @@ def conv_input_grad(
     groups: int,
 ) -> Plan | None:
     """Return the launch plan of a convolution's input gradient: transposed weights times
-    gradients.
+    cotangents.
     """
     y, w = types
     (out,) = results
@@ -505,9 +501,7 @@ def conv_weight_grad(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Return the launch plan of a convolution's weight gradient: result gradients times
-    columns.
-    """
+    """Return the launch plan of a convolution's weight gradient: cotangents times columns."""
     x, y = types
     (out,) = results
     if not _suits(x):

@@ -1,7 +1,7 @@
-"""The interface of a device with a grid of work items, and the launches that it runs.
+"""The interface that a GPU-style device driver implements, and descriptions of kernel launches.
 
-`GridBackend` and the builders of kernels use a `GridDevice`; a backend subclasses it for its
-driver. Launches and plans are data: nothing here builds or runs a kernel.
+`GridBackend` and the kernel builders use a `GridDevice`; a backend subclasses it for its driver.
+`Launch` and `Plan` are data: this module builds and runs no kernel.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Scalar = tuple[DType, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """One kernel launch: source, buffers, scalar arguments and launch shape.
+    """Description of one kernel launch: source, buffers, scalar arguments and number of work items.
 
     Attributes:
-        source: the source of the kernel, without the dialect's prelude.
-        name: of the kernel in that source.
-        buffers: its first arguments, by number: operands are 0, 1, ..., then come results, then
-            scratch buffers; `RECORD` is the device's record of wrong indices.
+        source: source of the kernel, without the dialect's prelude.
+        name: the kernel's name in that source.
+        buffers: numbers of the buffers that are its first arguments: operands are 0, 1, ..., then
+            come results, then scratch buffers; `RECORD` is the device's record of wrong indices.
         scalars: its other arguments, in order.
         groups: number of groups of work items along three axes.
         size: work items of a group along three axes.
@@ -54,7 +54,7 @@ class Plan:
     """The kernel launches that compute one op call, in order.
 
     Attributes:
-        launches: those without groups are skipped.
+        launches: the launches; those with 0 groups are skipped.
         scratch: bytes of each temporary buffer of the call.
     """
 
@@ -68,15 +68,15 @@ class GridDevice:
     Attributes:
         dialect: the language of its kernels.
         serial: whether a work item is a processor's thread, which does best with long loops over
-            adjacent elements. Each work item then gets a span of the work, in groups of one item;
-            otherwise each item has one element, and a group shares a row.
+            adjacent elements. Each work item then computes a range of elements, in groups of one
+            item; otherwise each item computes one element, and a group shares a row.
         group: work items of a group that shares a row or a tile; a power of two, within the
             device's limit.
         units: compute units; work is divided into a small multiple of this number.
         shared_bytes: shared memory of a group.
-        capabilities: of "fp64", "int64".
-        record: the record of wrong indices; `GridBackend` creates it.
-        tiles: of matmul, of the kind that matches `serial`; None: the default.
+        capabilities: subset of "fp64", "int64".
+        record: buffer for reports of wrong indices; `GridBackend` creates it.
+        tiles: tile sizes of matmul, of the kind that matches `serial`; None: the default.
     """
 
     dialect: GridDialect
@@ -89,11 +89,11 @@ class GridDevice:
     tiles: Tiles | GroupTiles | None = None
 
     def build(self, source: str) -> Any:
-        """Build a kernel source, prelude included. `GridBackend` asks once for equal sources.
+        """Compile a kernel source, prelude included. `GridBackend` caches the result by source.
 
         Raises:
-            DeviceError: the build fails; the message names files with the source and the
-                compiler's log.
+            DeviceError: the build fails; the message names files with the source and the compiler's
+                log.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no build()")
 
@@ -106,23 +106,22 @@ class GridDevice:
         buffers: int,
         scalars: Sequence[Scalar],
     ) -> Callable[..., None]:
-        """Return a function of `buffers` handles that launches a kernel without waiting for
-        it.
+        """Return a function of `buffers` buffer handles that launches a kernel and does not wait.
 
-        Launches run in order. A handle may be dropped as soon as the function has returned.
+        Launches run in order. The caller may drop a handle as soon as the function has returned.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
 
     def matmul(self, problem: Matmul) -> Launch | None:
-        """Return the launch of the device's own kernel for a matmul, or None.
+        """Return the launch of a matmul kernel special to this device; None: use the common
+        kernels.
 
-        Convolutions are matmuls too: their operands compute the offset of each element.
+        Convolutions call it too; their operands compute the offset of each element.
         """
         return None
 
     def allocate(self, nbytes: int, what: str) -> Handle:
-        """Return a handle that owns `nbytes` uninitialised bytes of device memory; may be 0
-        bytes.
+        """Return a buffer handle that owns `nbytes` (possibly 0) bytes of device memory.
 
         Raises:
             DeviceMemoryError: there is not enough memory; `what` names the op for the message.
@@ -130,15 +129,13 @@ class GridDevice:
         raise NotImplementedError(f"{type(self).__name__}: has no allocate()")
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> Handle:
-        """Copy a C-contiguous host array to the device; return the handle."""
+        """Copy a C-contiguous host array to a new device buffer; return its handle."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_in()")
 
     def copy_out(
         self, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> np.ndarray[Any, Any]:
-        """Return a host array of a buffer's values, after all kernels launched before have
-        run.
-        """
+        """Copy a device buffer to a host array, after all kernels launched before have run."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
     def synchronize(self) -> None:
@@ -146,14 +143,12 @@ class GridDevice:
         raise NotImplementedError(f"{type(self).__name__}: has no synchronize()")
 
     def memory_stats(self) -> dict[str, int]:
-        """Return memory statistics as `Backend.memory_stats` does, with counts of host
-        transfers.
-        """
+        """Return memory statistics as `Backend.memory_stats` does, and counts of transfers."""
         return {}
 
     def empty_cache(self) -> None:
-        """Release cached free memory to the driver."""
+        """Return cached free buffers to the driver."""
 
     def compiler(self) -> str:
-        """Return a line about the kernel compiler and its version, for `duograph devices`."""
+        """Return a line that names the kernel compiler and its version, for `duograph devices`."""
         return self.dialect.name

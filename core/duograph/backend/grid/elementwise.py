@@ -1,7 +1,7 @@
-"""Kernels of elementwise ops, printed from their `scalar` slots.
+"""GPU-style kernels of elementwise ops, printed from the ops' `scalar` rules.
 
-`GridBackend.plan` calls `elementwise` for ops without a builder of their own. Every shape of one
-kernel shares a source; fused regions are printed elsewhere (`fused_regions`).
+`GridBackend.plan` calls `elementwise` for ops without a kernel builder of their own. One source
+serves all shapes. Fused groups of ops are printed by `fused_regions` instead.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ def elementwise(
     result: TensorType,
     attributes: Mapping[str, Any],
 ) -> Plan | None:
-    """Return the launch plan of an elementwise op; None if its dtypes have no scalar
-    expression.
-    """
+    """Return the launch plan of an elementwise op; None if its dtypes have no scalar expression."""
     dtypes = [t.dtype for t in types]
     if kernel_name(op, dtypes, attributes) is None:
         return None
@@ -77,10 +75,10 @@ def elementwise(
 
 
 class _Walk:
-    """How an elementwise kernel reads an operand at position j of the inner axis.
+    """Prints how an elementwise kernel reads one operand along the inner axis.
 
     Attributes:
-        text: the element.
+        text: source of the element at position j.
     """
 
     def __init__(self, kernel: Kernel, label: str, sizes: Sequence[int], steps: Sequence[int]):
@@ -98,9 +96,7 @@ class _Walk:
             self.text = f"{label}[{step}]" if base == "0" else f"{label}[{base} + {step}]"
 
     def start(self, at: Sequence[str]) -> None:
-        """Emit the line that computes where an operand's inner axis starts, from outer
-        positions.
-        """
+        """Emit the line that computes the offset where an operand's inner axis starts."""
         terms = [f"{a} * {s}" for a, s in zip(at, self.outer) if s]
         if terms:
             self.kernel.line(f"const ix {self.label}_from = {' + '.join(terms)};")

@@ -1,4 +1,4 @@
-"""Compile fused regions for a device with a grid of work items.
+"""Compile fused regions (groups of ops that become one kernel) for GPU-style devices.
 
 `GridBackend.compile` calls `compile_regions`. Every region is planned and scheduled as for the CPU
 (`codegen.scheduling`); this module describes the device to the scheduler, prints the kernels and
@@ -45,14 +45,15 @@ ITEMS, SHORT_ROWS = 256, 64
 
 
 def _combine(device: GridDevice, kind: str, dtype: DType) -> Combine:
-    """Return how a fused region's reduction ("+" or "max") combines two values on a
-    device.
+    """Return the object that prints how two values of a reduction are combined.
+
+    `kind` is "+" or "max".
     """
     return combine_of(device, "sum" if kind == "+" else kind, dtype)
 
 
 def _target(device: GridDevice) -> Target:
-    """Return the description of a device for the scheduler of fused regions."""
+    """Return what the scheduler of fused regions must know of a device."""
     combine = functools.partial(_combine, device)
     if device.serial:
         return Target(spans=True, combine=combine)
@@ -66,7 +67,7 @@ def _target(device: GridDevice) -> Target:
 
 
 def _scheduled(device: GridDevice, plan: RegionPlan) -> LoopProgram:
-    """Return the loop program (schedule) of a fused region on a device."""
+    """Return the loop program of a fused region: its schedule for a device."""
     target = _target(device)
     if plan.columns is not None:
         return column_program(target, plan)
@@ -76,7 +77,7 @@ def _scheduled(device: GridDevice, plan: RegionPlan) -> LoopProgram:
 def _division(
     device: GridDevice, program: LoopProgram
 ) -> tuple[tuple[int, int, int], tuple[int, int, int], tuple[Scalar, ...]]:
-    """Return the launch sizes of a loop program's kernel and its scalar size arguments."""
+    """Return (groups, items per group, size arguments): how a program's kernel is launched."""
     numbers: tuple[Scalar, ...] = ()
     items, groups = 1, program.size
     if program.work is Work.ITEM:
@@ -97,7 +98,7 @@ def _division(
 
 
 class _Printed(NamedTuple):
-    """A scheduled fused region and the launches before and after its kernel."""
+    """A fused region's kernel, and the launches that must run before and after it."""
 
     name: str
     program: LoopProgram
@@ -108,7 +109,7 @@ class _Printed(NamedTuple):
 def region_plans(
     device: GridDevice, plans: Sequence[RegionPlan], names: Sequence[str]
 ) -> list[Plan]:
-    """Return the launch plan of every fused region; all kernels share one source."""
+    """Return the launch plan of each fused region; their kernels share one source."""
     texts, printed = [], []
     for plan, name in zip(plans, names, strict=True):
         program = _scheduled(device, plan)
@@ -135,9 +136,7 @@ def region_plans(
 
 
 def _combined(device: GridDevice, plan: RegionPlan, program: LoopProgram) -> list[Launch]:
-    """Return the launches that combine the partial results of a region's column
-    reductions.
-    """
+    """Return the launches that combine partial results of a region's column reductions."""
     if not program.partials:
         return []
     assert plan.columns is not None
@@ -156,7 +155,7 @@ def _combined(device: GridDevice, plan: RegionPlan, program: LoopProgram) -> lis
 
 
 def _start(device: GridDevice, plan: RegionPlan, v: Scatter) -> Launch:
-    """Return the launch that writes the start values of a scatter's result."""
+    """Return the launch that initialises the result of a fused region's scatter."""
     assert plan.columns is not None
     whole = TensorType.of((plan.columns.outer * v.at.n * plan.columns.width,), v.dtype)
     result = plan.n_operands + [name for name, _ in plan.outputs].index(v.name)
@@ -170,8 +169,9 @@ def _start(device: GridDevice, plan: RegionPlan, v: Scatter) -> Launch:
 def compile_regions(
     backend: GridBackend, device: GridDevice, graphs: Sequence[Graph]
 ) -> list[Call | str]:
-    """Compile fused regions for a device; return for each a prepared call, or why there is
-    none.
+    """Compile fused regions for a device.
+
+    Returns a prepared call for each region, or the reason why the device cannot compile it.
     """
     found: list[Call | str] = ["its operands do not fit one loop nest"] * len(graphs)
     splits: dict[int, Split] = {}
@@ -204,9 +204,7 @@ def compile_regions(
 def _call(
     backend: GridBackend, device: GridDevice, name: str, plan: Plan, graph: Graph
 ) -> Call | str:
-    """Return the prepared call of a fused region, or the reason why the device cannot
-    build it.
-    """
+    """Return the prepared call of a fused region, or the reason why the device cannot build it."""
     results = tuple([graph.types[i] for i in graph.outputs])
     try:
         return backend.call(device, name, plan, graph.n_params, results, graph.single)
@@ -219,9 +217,7 @@ _warned: set[str] = set()
 
 
 def _warn(name: str, reason: str) -> None:
-    """Warn once for each reason why a fused kernel was not built; its ops then run one by
-    one.
-    """
+    """Warn, once for each reason, that a fused kernel was not built and its ops run one by one."""
     if reason not in _warned:
         _warned.add(reason)
         warnings.warn(
@@ -232,9 +228,7 @@ def _warn(name: str, reason: str) -> None:
 
 
 def _hint(graph: Graph) -> str:
-    """Return the name of a fused region's last computing op, as a part of its kernel's
-    name.
-    """
+    """Return the name of a fused region's last op that computes, for its kernel's name."""
     names = [
         node.op.name for node in graph.nodes if node.op.name not in ("fill", "reshape", "cast")
     ]

@@ -1,10 +1,11 @@
-"""Out-of-range index errors on a device: kernels write a record, the host raises later.
+"""Out-of-range index errors on a device: kernels write a record, and the host raises later.
 
 A kernel cannot raise. It writes a wrong index into the record of its device: 24 bytes with the
 number of an op and axis (0: no error), the index, and the size of the axis. The first kernel that
-finds a wrong index claims the record. The host reads it when it reads a value or synchronizes, and
-only if a kernel with indices ran since it last did: no call waits for the check of its indices,
-unless `pynative_synchronize` is set. `GridBackend` creates the record and calls `look`.
+finds a wrong index claims the record. The host reads the record when it reads a value or
+synchronizes, and only if a kernel with indices was launched since the last time. So no call waits
+for the check of its indices, unless `pynative_synchronize` is set. `GridBackend` creates the
+record and calls `look`.
 """
 
 from __future__ import annotations
@@ -37,20 +38,18 @@ _lock = new_lock()
 
 
 def number_of(op: str, axis: int) -> int:
-    """Return the number by which kernels report an op and the axis that its indices select
-    from.
-    """
+    """Return the number with which kernels report a wrong index for an op and an axis."""
     with _lock:
         return _numbers.setdefault((op, axis), len(_numbers) + 1)
 
 
 class IndexRecord:
-    """The device memory in which kernels of one device record an index out of range.
+    """The device buffer in which kernels of one device report an index out of range.
 
     Args:
-        handle: its memory.
+        handle: the buffer's handle.
         read: the device's `copy_out`.
-        clear: launches a kernel that sets it to 0.
+        clear: function that launches a kernel to set the buffer to 0.
 
     Attributes:
         unread: whether a kernel that may write it was launched since it was last read.
@@ -66,7 +65,9 @@ class IndexRecord:
         clear(handle)
 
     def watching(self, run: Callable[..., None]) -> Callable[..., None]:
-        """Wrap the launcher of a kernel that may write the record of out-of-range indices."""
+        """Wrap a kernel's launcher, so that the host later checks whether an index was out of
+        range.
+        """
 
         def watched(*handles: Handle) -> None:
             run(*handles)
@@ -77,8 +78,7 @@ class IndexRecord:
         return watched
 
     def look(self, remark: str = BEHIND) -> None:
-        """Read and clear the record of out-of-range indices; raise an error if a kernel
-        wrote one.
+        """Raise an error if a kernel has reported an out-of-range index, and clear the report.
 
         Raises:
             IndexRangeError: it names an op, the index and the size of the axis.

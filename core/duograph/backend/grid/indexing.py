@@ -1,4 +1,4 @@
-"""Kernels that gather and scatter rows of a tensor along an axis.
+"""GPU-style kernels that gather and scatter rows of a tensor along an axis.
 
 An index out of range reads some row and writes none, and is reported in the device's record
 (`index_errors`). Scatters are deterministic. On a processor a work item owns some columns and
@@ -28,9 +28,7 @@ MANY_INDICES = 1 << 17
 
 
 def _words(dtype: DType, inner: int) -> tuple[DType, int]:
-    """Return the integer type that copies elements of a dtype, and how many words `inner` elements
-    take.
-    """
+    """Return (integer type, count) of the words that copy `inner` elements of a dtype."""
     word, words = WORDS[dtype.itemsize]
     return word, inner * words
 
@@ -73,7 +71,7 @@ def gather(device: GridDevice, types: Types, results: Types, *, axis: int) -> Pl
 
 
 def _copied(device: GridDevice, x: TensorType) -> Launch:
-    """Return the launch that copies operand 0 to the result of a scatter."""
+    """Return the launch that copies a scatter's operand 0 to its result."""
     steps = dense(x.shape)
     return copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (3, steps, 0, x.size))
 
@@ -81,7 +79,7 @@ def _copied(device: GridDevice, x: TensorType) -> Launch:
 def _scatter(
     device: GridDevice, name: str, types: Types, axis: int, dtype: DType, words: int
 ) -> Kernel:
-    """Return a kernel, still without body, with the arguments of all scatters."""
+    """Return a scatter kernel with its arguments declared and no body yet."""
     x, indices, updates = types
     outer, n, inner = split_at(x.shape, axis)
     k = Kernel(device, name, max(x.size, updates.size) * words)
@@ -101,7 +99,7 @@ def _columns(
 ) -> Launch:
     """Return the launch of a scatter whose work items own columns and visit indices in order.
 
-    `text` updates ``out[to]`` with ``updates[from]``.
+    `text` is the statement that updates ``out[to]`` with ``updates[from]``.
     """
     x, indices, _ = types
     outer, _, inner = split_at(x.shape, axis)
@@ -136,9 +134,7 @@ def _columns(
 
 @kernel("scatter_set")
 def scatter_set(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan:
-    """Return the launch plan of a copy with indexed rows replaced; the last duplicate index
-    wins.
-    """
+    """Return the launch plan of a copy of x with indexed rows replaced; the last duplicate wins."""
     x, indices, updates = types
     word, words = WORDS[x.dtype.itemsize]
     copied = _copied(device, x)
@@ -171,8 +167,7 @@ def scatter_set(device: GridDevice, types: Types, results: Types, *, axis: int) 
 
 @kernel("scatter_add")
 def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launch plan of a copy of x with updates added to rows, in the order of
-    indices.
+    """Return the launch plan of a copy of x with updates added to rows, in index order.
 
     Atomic additions of floats would add in any order; two runs, or a compiled function and the
     same ops run eagerly, would then differ in their last bits.
@@ -202,7 +197,7 @@ def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) 
 
 
 def _links(device: GridDevice, count: int) -> Launch:
-    """Return the launch that links every index to the next index of the same row."""
+    """Return the launch that links each index of a scatter to the next index of the same row."""
     links = Kernel(device, "chains_of_rows", count)
     links.read("rows", int32, 4)
     links.write("next", int32, 5)
@@ -222,7 +217,7 @@ def _links(device: GridDevice, count: int) -> Launch:
 
 
 def _chains(device: GridDevice, copied: Launch, types: Types, axis: int) -> Plan:
-    """Return the launches of a scatter that follows a linked list of each row's indices."""
+    """Return the launch plan of a scatter_add that follows a linked list of each row's indices."""
     x, indices, updates = types
     _, n, inner = split_at(x.shape, axis)
     count, total = indices.size, updates.size

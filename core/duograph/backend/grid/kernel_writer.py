@@ -1,8 +1,8 @@
-"""Write the source of a hand-written kernel together with the arguments of its launch.
+"""Write the source of a hand-written GPU kernel together with the arguments of its launch.
 
-Builders of the kernel table use `Kernel`. A source does not depend on sizes, so that one build
-serves all shapes: sizes and strides are arguments. Index arithmetic is done in `ix`, which has 32
-bits where these suffice: 64-bit divisions are slow on many devices.
+The kernel builders of this package use `Kernel`. A source does not depend on sizes, so that one
+build serves all shapes: sizes and strides are arguments. Index arithmetic is done in `ix`, which
+has 32 bits where these suffice: 64-bit divisions are slow on many devices.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ NARROW = 1 << 30
 
 
 class Kernel:
-    """The source of one kernel and the arguments of one launch.
+    """Collects the source lines of one kernel and the arguments of one launch of it.
 
     Args:
         device: the device of the launch.
-        name: a C identifier.
-        extent: the largest number of elements of any buffer or loop range.
+        name: the kernel's name, a C identifier.
+        extent: the largest number of elements of any buffer or loop range; decides the index type.
     """
 
     def __init__(self, device: GridDevice, name: str, extent: int) -> None:
@@ -45,33 +45,31 @@ class Kernel:
         self.last_axis: list[str] = []
 
     def read(self, name: str, dtype: DType | str, place: int) -> None:
-        """Declare a buffer that the kernel reads; `place` is its number in
-        `Launch.buffers`.
-        """
+        """Declare a buffer that the kernel reads; `place` is its number in `Launch.buffers`."""
         self.parameters.append(f"{self.dialect.memory} const {_type(dtype)} *{name}")
         self.buffers.append(place)
 
     def write(self, name: str, dtype: DType | str, place: int) -> None:
-        """Declare a buffer that the kernel writes, and may read."""
+        """Declare a buffer that the kernel writes and may read."""
         self.parameters.append(f"{self.dialect.memory} {_type(dtype)} *DG_RESTRICT {name}")
         self.buffers.append(place)
 
     def number(self, name: str, value: Any, dtype: DType | None = None) -> str:
-        """Declare a scalar argument, an `ix` unless a dtype is given; buffers come before
-        it.
+        """Declare a scalar argument of the kernel, after its buffers; it is an index unless `dtype`
+        is given.
         """
         self.parameters.append(f"{'ix' if dtype is None else SUFFIX[dtype]} {name}")
         self.scalars.append((self.index if dtype is None else dtype, value))
         return name
 
     def numbers(self, prefix: str, values: Sequence[int]) -> list[str]:
-        """Declare an argument for each value: ``prefix0``, ``prefix1`` ..."""
+        """Declare a scalar argument for each value: ``prefix0``, ``prefix1`` ..."""
         return [self.number(f"{prefix}{k}", v) for k, v in enumerate(values)]
 
     def watch(self, op: str, axis: int) -> None:
-        """Declare the kernel's argument for the record of wrong indices, which `row` writes.
+        """Declare the kernel's argument through which it reports indices out of range.
 
-        Op and axis are for the error.
+        `row` emits the check; op and axis are for the error message.
         """
         self.parameters.append(f"{self.dialect.memory} i64 *wrong")
         self.buffers.append(RECORD)
@@ -79,8 +77,9 @@ class Kernel:
         self.watches = True
 
     def row(self, dtype: DType, text: str, n: str) -> None:
-        """Emit the definition of `row`: index `text` counted from 0; -1 where it is out of
-        range.
+        """Emit the definition of `row`: the index `text`, counted from 0.
+
+        It is -1 if the index is out of range.
         """
         self.line(f"const i64 given = (i64){text};")
         counted = f"given < 0 ? given + {n} : given" if dtype.kind == "i" else "given"
@@ -97,12 +96,12 @@ class Kernel:
             )
 
     def line(self, *texts: str) -> None:
-        """Append source lines at the current indentation."""
+        """Append source lines to the kernel at the current indentation."""
         for text in texts:
             self.lines.append("    " * self.depth + text)
 
     def open(self, text: str) -> None:
-        """Emit a source line that opens a block, and indent what follows."""
+        """Emit a source line that opens a block in braces, and indent the lines after it."""
         self.line(text + " {")
         self.depth += 1
 
@@ -112,9 +111,7 @@ class Kernel:
         self.line("}")
 
     def stretch(self, n: str, grain: int) -> None:
-        """Emit definitions of `begin` and `end`, a work item's span of 0 .. n (serial
-        devices).
-        """
+        """Emit `begin` and `end`, the range that one work item of a serial device computes."""
         self.number("grain", grain)
         self.line(
             "const ix begin = (ix)DG_ITEM(0) * grain;",
@@ -122,11 +119,14 @@ class Kernel:
         )
 
     def elements(self, n: int, names: Sequence[str]) -> list[str]:
-        """Emit the start of the loop over elements 0 .. n, with positions along all but the
-        last axis.
+        """Emit the start of the loop over a kernel's elements; return their positions on outer
+        axes.
 
-        `names`: sizes of the axes. A work item of a grid has one element, ``i``; on a processor it
-        visits its span row by row. `end_elements` must follow.
+        `names` has the sizes of the axes; positions along all axes but the last are returned. On a
+        grid a
+        work item computes one element, ``i``; on a processor it loops over its range row by row.
+        The
+        caller must call `end_elements` afterwards.
         """
         if self.device.serial:
             self.stretch("n", stretch(self.device, n))
@@ -143,10 +143,13 @@ class Kernel:
 
         Args:
             n: number of elements.
-            row: the size of the last axis.
+            row: source for the size of the last axis.
             one: the statement for element ``i`` on a grid.
             each: the statement for each ``j`` of a row on a processor; by default `one`.
             before: lines before the loop over a row.
+
+        Returns:
+            the kernel's launch.
         """
         j = self.last_axis[-1]
         if not self.device.serial:
@@ -164,9 +167,9 @@ class Kernel:
         return self.launch(ceil_div(n, stretch(self.device, n)))
 
     def split(self, at: str, sizes: Sequence[str], prefix: str) -> list[str]:
-        """Emit definitions of the positions of element `at` along axes of these sizes.
+        """Emit definitions of the positions of flat index `at` along axes of these sizes.
 
-        The first size is not needed.
+        Returns the names of the positions. The first size is not used.
         """
         names = [f"{prefix}{k}" for k in range(len(sizes))]
         rest = at
@@ -179,13 +182,16 @@ class Kernel:
         return names
 
     def text(self) -> str:
-        """Return the kernel source without the prelude."""
+        """Return the kernel's complete source, without the dialect's prelude."""
         head = f"typedef {SUFFIX[self.index]} ix;\n" + "".join(self.functions)
         signature = f"{self.dialect.kernel} void {self.name}({', '.join(self.parameters)}) {{"
         return "\n".join([head + signature, *self.lines, "}", ""])
 
     def launch(self, *groups: int, size: Sequence[int] = (1,)) -> Launch:
-        """Return the kernel's launch with `groups` groups, each of `size` work items."""
+        """Return a launch of the kernel with the given number of groups along each axis.
+
+        `size`: work items of a group along each axis.
+        """
         return Launch(
             self.text(),
             self.name,
@@ -196,8 +202,8 @@ class Kernel:
         )
 
     def launch_items(self, n: int) -> Launch:
-        """Return the launch of at least n work items along one axis; the kernel checks `i <
-        n`.
+        """Return a launch of the kernel with at least n work items; the kernel must check ``i <
+        n``.
         """
         size = 1 if self.device.serial else min(self.device.group, 256)
         return self.launch(ceil_div(n, size), size=(size,))
@@ -213,20 +219,20 @@ def _type(dtype: DType | str) -> str:
 
 
 def ceil_div(n: int, by: int) -> int:
-    """Return the quotient of two ints, rounded up."""
+    """Return ``n / by`` rounded up to an integer."""
     return -(-n // by)
 
 
 def stretch(device: GridDevice, n: int, least: int = 2048, most: int = 1 << 16) -> int:
-    """Return the number of elements in the span of a work item on a serial device.
+    """Return how many elements each work item of a serial device should compute.
 
-    Every compute unit gets several spans, each long enough to be worth its start.
+    Every compute unit gets several ranges, each long enough to be worth its start.
     """
     return max(1, min(n, max(least, min(most, ceil_div(n, 4 * device.units)))))
 
 
 def added(device: GridDevice, dtype: DType, x: str, y: str) -> str:
-    """Return source text for the sum of two elements, rounded to their storage dtype."""
+    """Return the C expression for the sum of two elements, rounded to their storage dtype."""
     if dtype is bool_:
         return f"{x} | {y}"
     if dtype.is_integer:
@@ -237,5 +243,5 @@ def added(device: GridDevice, dtype: DType, x: str, y: str) -> str:
 
 
 def element(dtype: DType) -> str:
-    """Return the C type in which elements of a dtype are computed."""
+    """Return the C type in which kernels compute elements of a dtype."""
     return "f32" if dtype in (float16, bfloat16) else SUFFIX[dtype]

@@ -1,4 +1,4 @@
-"""Matmul: the op, and the choice of a kernel for it.
+"""The matmul op on GPU-style devices, and the choice of a kernel for it.
 
 Convolutions call `matmul_plan` too. A grid asks the device's own kernel first, then `matmul_tiled`;
 a processor uses `matmul_packed`.
@@ -27,8 +27,9 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Plan | None:
-    """Return the launch plan of a batched matmul; a batch times one matrix is one tall
-    matmul.
+    """Return the launch plan of a batched matmul.
+
+    A batch of matrices times one matrix is computed as one tall matmul.
     """
     x, y = types
     (out,) = results
@@ -60,9 +61,7 @@ def matmul(
 
 
 def matmul_plan(device: GridDevice, problem: Matmul) -> Plan:
-    """Return the launch plan of a matmul; scratch buffers follow the buffer of the
-    results.
-    """
+    """Return the launch plan of a matmul; scratch buffers are numbered after the result."""
     if device.serial:
         return packed_plan(device, problem)
     own = device.matmul(problem)

@@ -1,4 +1,4 @@
-"""Operands of matmuls on a grid, and the matmul itself as data.
+"""Descriptions of a matmul and its operands, from which kernels for GPU-style devices are written.
 
 `matmul`, `convolution` and devices with kernels of their own describe a matmul with these. An
 operand computes the offset of each element in the kernel, so that a convolution's unrolled columns
@@ -28,15 +28,16 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Operand:
-    """A batch of matrices as an operand of a matmul.
+    """Describes a batch of matrices as an operand of a matmul kernel.
 
-    A *line* is a row of x or a column of y; the *depth* is the axis that is summed over. Subclasses
-    say in the methods `of_...` how the offset of an element follows from its line, depth and
+    A *line* is a row of x or a column of y; the *depth* is the axis that is summed over. The
+    methods
+    `of_...` of subclasses define how the offset of an element follows from its line, depth and
     matrix.
 
     Attributes:
         place: number of the buffer.
-        dtype: as stored.
+        dtype: stored dtype.
         size: elements of the buffer.
         batch_steps: strides in whole matrices along the axes of the batch.
         count: number of matrices.
@@ -50,42 +51,30 @@ class Operand:
 
     @property
     def along(self) -> bool:
-        """Whether elements adjacent in memory are neighbours along the depth, not in other
-        lines.
-        """
+        """Whether elements adjacent in memory are neighbours along the summed axis."""
         return False
 
     def numbers(self, k: Kernel, label: str) -> None:
-        """Declare the kernel arguments that the operand's source texts use; `label`: buffer
-        name.
-        """
+        """Declare the kernel arguments that the operand's index expressions use."""
 
     def of_line(self, label: str, line: str) -> list[tuple[str, str]]:
-        """Return names and source texts of the index variables that depend only on the
-        line.
-        """
+        """Return (name, C expression) of the index variables that depend only on the line."""
         return []
 
     def of_depth(self, label: str, depth: str) -> list[tuple[str, str]]:
-        """Return names and source texts of the index variables that depend only on the
-        depth.
-        """
+        """Return (name, C expression) of index variables that depend only on the summed axis."""
         return []
 
     def of_matrix(self, label: str, matrix: str) -> list[tuple[str, str]]:
-        """Return names and source texts of the index variables that depend only on the
-        matrix.
-        """
+        """Return (name, C expression) of the index variables that depend only on the matrix."""
         return []
 
     def element(self, label: str) -> str:
-        """Return source text for the stored operand element, from the defined index
-        variables.
-        """
+        """Return the C expression that reads a stored element, from the index variables."""
         raise NotImplementedError
 
     def value(self, k: Kernel, label: str) -> str:
-        """Return source text for one operand element in its compute dtype."""
+        """Return the C expression for one operand element in the dtype of the computation."""
         return k.dialect.load(self.dtype, self.element(label))
 
 
@@ -94,10 +83,10 @@ class Matrices(Operand):
     """A matmul operand: a batch of strided matrices in a buffer.
 
     Attributes:
-        lines: lines of a matrix.
+        lines: lines (rows of x, columns of y) of a matrix.
         depth: elements of a line.
-        line_step: the stride between lines.
-        step: the stride along the depth.
+        line_step: stride between lines, in elements.
+        step: stride between elements of a line.
     """
 
     lines: int
@@ -128,7 +117,7 @@ class Matrices(Operand):
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """Return the dtype in which a matmul accumulates products of a dtype."""
+    """Return the dtype in which a matmul accumulates products of elements of a dtype."""
     if dtype in (float16, bfloat16):
         return float32
     if dtype.is_integer:
@@ -138,17 +127,17 @@ def sum_dtype(dtype: DType) -> DType:
 
 @dataclasses.dataclass(frozen=True)
 class Matmul:
-    """A matmul as data: out[b, i, j] = sum over k of x[b, i, k] * y[b, k, j].
+    """Description of a matmul: out[b, i, j] = sum over k of x[b, i, k] * y[b, k, j].
 
     Attributes:
         sizes: rows, columns, depth.
         batch: axes of the batch.
         x, y: the operands.
-        dtype: of the results.
-        place: number of the buffer of the results.
+        dtype: dtype of the result.
+        place: number of the result's buffer.
         columns_together: on a grid, columns that are adjacent in the result; all rows and matrices
             of these columns come before the next ones. 0: all columns.
-        offset: of the first result in its buffer, on a processor.
+        offset: position of the first result element in its buffer, on a processor.
     """
 
     sizes: tuple[int, int, int]
@@ -162,29 +151,27 @@ class Matmul:
 
     @property
     def count(self) -> int:
-        """The number of matrices in the batch of a matmul."""
+        """Number of matrices in the batch of a matmul."""
         return math.prod(self.batch)
 
     @property
     def extent(self) -> int:
-        """The largest number of elements of any buffer of the matmul (`Kernel.extent`)."""
+        """Largest number of elements of any buffer of the matmul, which decides the index type."""
         return max(self.x.size, self.y.size, self.count * self.sizes[0] * self.sizes[1])
 
     @property
     def run(self) -> int:
-        """The number of columns of the matmul that are adjacent in the result."""
+        """Number of columns of a matmul's result that are adjacent in memory."""
         return self.columns_together or self.sizes[1]
 
     def declare(self, k: Kernel) -> None:
-        """Declare the matmul's buffers, of operands and result, as kernel arguments."""
+        """Declare the buffers of a matmul's operands and result as kernel arguments."""
         k.read("x", self.x.dtype, self.x.place)
         k.read("y", self.y.dtype, self.y.place)
         k.write("out", self.dtype, self.place)
 
     def result(self, k: Kernel) -> str:
-        """Return source text for the offset of the result at row r and column c of matrix
-        `at`.
-        """
+        """Return the C expression for the offset of result (r, c) of matrix `at`."""
         if self.run == self.sizes[1]:
             return "(at * m + r) * n + c"
         k.number("run", self.run)
@@ -193,7 +180,7 @@ class Matmul:
 
 
 def define(k: Kernel, values: list[tuple[str, str]]) -> None:
-    """Emit definitions of index variables in a kernel, from pairs of name and source text."""
+    """Emit a variable definition in a kernel for each (name, C expression)."""
     for name, text in values:
         k.line(f"const ix {name} = {text};")
 
@@ -201,9 +188,7 @@ def define(k: Kernel, values: list[tuple[str, str]]) -> None:
 def matrix_numbers(
     k: Kernel, batch: tuple[int, ...], operands: tuple[Operand, Operand], at: str
 ) -> None:
-    """Emit definitions of the matrix numbers in x and y that belong to matrix `at` of the
-    result.
-    """
+    """Emit definitions of which matrices of x and y belong to matrix `at` of the result."""
     places = k.split(at, ["", *k.numbers("batch", batch)[1:]], "b")
     for label, matrices in zip("xy", operands):
         terms = [
@@ -214,7 +199,7 @@ def matrix_numbers(
 
 
 def rounded(device: GridDevice, dtype: DType, value: str) -> str:
-    """Return source text for a sum, rounded to the dtype in which the result is stored."""
+    """Return the C expression that rounds a sum to the stored dtype of the result."""
     if dtype in (float16, bfloat16):
         return device.dialect.store(dtype, value)
     return f"({SUFFIX[dtype]})({value})"

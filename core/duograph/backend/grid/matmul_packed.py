@@ -1,4 +1,4 @@
-"""Matmul on a processor: operands packed into panels, a block of results in registers.
+"""Matmul kernels for a processor: operands packed into panels, a block of sums in registers.
 
 `matmul_plan` calls `packed_plan`. Operands are packed in the dtype of the sum and padded to whole
 tiles, so that the innermost loop reads two streams: values of x, and one or more vectors of y, with
@@ -48,8 +48,9 @@ def packed_plan(device: GridDevice, problem: Matmul) -> Plan:
 
 
 def _is_dense(x: Operand, acc: DType) -> bool:
-    """Return whether rows of x need no packing: dense along the depth, in the dtype of
-    the sum.
+    """Return whether a matmul operand's lines need no packing.
+
+    Their elements must be adjacent and have the dtype of the sum.
     """
     return isinstance(x, Matrices) and x.step == 1 and x.dtype is acc
 
@@ -63,9 +64,7 @@ def _pack(
     acc: DType,
     place: int,
 ) -> Launch:
-    """Return the launch that packs a matmul operand into panels of `width` lines,
-    zero-padded.
-    """
+    """Return the launch that packs a matmul operand into zero-padded panels of `width` lines."""
     panels = ceil_div(lines, width)
     k = Kernel(device, "pack", max(source.size, source.count * panels * width * depth))
     k.read("x", source.dtype, source.place)
@@ -109,9 +108,7 @@ def _pack(
 def _pack_dense(
     k: Kernel, source: Operand, of_line: list[tuple[str, str]], value: str, type_: str
 ) -> None:
-    """Emit the loops that pack dense lines in blocks of the depth, using whole cache
-    lines.
-    """
+    """Emit the loops that pack lines with adjacent elements, a cache line of each at a time."""
     k.open("for (ix begin = 0; begin < depth; begin += 16)")
     k.line("const ix end = begin + 16 < depth ? begin + 16 : depth;")
     k.open("for (ix w = 0; w < whole; w++)")
@@ -127,9 +124,7 @@ def _pack_dense(
 
 
 def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> Launch:
-    """Return the launch of a matmul of packed operands; a work item computes a strip of
-    rows.
-    """
+    """Return the launch that multiplies packed operands; a work item computes a strip of rows."""
     (m, n, depth), x, count = problem.sizes, problem.x, problem.count
     rows, columns = tiles.rows, 16 * tiles.vectors
     strips, panels = ceil_div(m, tiles.strip), ceil_div(n, columns)
@@ -184,7 +179,7 @@ def _packed(device: GridDevice, problem: Matmul, tiles: Tiles, acc: DType) -> La
 
 
 def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
-    """Emit the loop that adds a range of the depth to a block of sums kept in registers."""
+    """Emit the matmul loop that adds products to a block of sums kept in registers."""
     memory, vector = k.dialect.memory, f"{type_}x16"
     if dense:  # rows past the last one read it again; their results are not stored
         for r in range(tiles.rows):
@@ -215,7 +210,7 @@ def _block(k: Kernel, tiles: Tiles, type_: str, dense: bool) -> None:
 
 
 def thin_launch(device: GridDevice, problem: Matmul, x: Matrices, y: Matrices) -> Launch:
-    """Return the launch of a matmul with few rows or columns or a short depth, unpacked."""
+    """Return the launch of a matmul with few rows, few columns or a short sum, without packing."""
     m, n, depth = problem.sizes
     acc = SUFFIX[sum_dtype(x.dtype)]
     k = Kernel(device, "thin_matmul", problem.extent)

@@ -1,6 +1,6 @@
-"""Matmul on a grid: a group computes a tile of results through shared memory.
+"""Matmul kernels for a grid: a group of work items computes a tile through shared memory.
 
-`matmul_plan` and the CUDA backend call these after the device's own kernels.
+`matmul_plan` and the CUDA backend call these if the device's own kernels decline.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ THIN = 4
 def few_lines(device: GridDevice, problem: Matmul) -> Launch | None:
     """Return the launch of a matmul with very few rows or columns; None if it has more.
 
-    Where both operands are dense along the depth, a group shares one result: every work item sums a
-    strided part, and the sums are added in a tree. Otherwise a work item has a result of its own;
-    adjacent items have adjacent lines.
+    If both operands are dense along the summed axis, a group computes one result together: every
+    work
+    item sums a strided part, and the sums are added in a tree. Otherwise each work item computes
+    one
+    result; adjacent items have adjacent lines.
     """
     (m, n, depth), x, y, count = problem.sizes, problem.x, problem.y, problem.count
     if min(m, n) >= THIN or 0 in problem.sizes:
@@ -71,9 +73,7 @@ def few_lines(device: GridDevice, problem: Matmul) -> Launch | None:
 
 
 def tiles(device: GridDevice, problem: Matmul) -> Launch:
-    """Return the launch of a matmul in which a group of work items computes each result
-    tile.
-    """
+    """Return the launch of a matmul in which a group of work items computes each result tile."""
     (m, n, depth), x, y, count = problem.sizes, problem.x, problem.y, problem.count
     acc = SUFFIX[sum_dtype(x.dtype)]
     side = 16 if device.group >= 256 else 8 if device.group >= 64 else 4
@@ -114,9 +114,7 @@ def tiles(device: GridDevice, problem: Matmul) -> Launch:
 
 
 def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
-    """Emit the loop that copies slices of both operands to shared memory and adds to
-    `sums`.
-    """
+    """Emit the matmul loop over slices of both operands in shared memory."""
     k.line(
         f"{acc} sums[each][each];",
         "for (i32 i = 0; i < each; i++) for (i32 j = 0; j < each; j++) sums[i][j] = 0;",
@@ -141,8 +139,7 @@ def _multiply(k: Kernel, problem: Matmul, acc: str) -> None:
 
 
 def _copy_slice(k: Kernel, x: Operand, label: str, acc: str, limit: str, first: str) -> None:
-    """Emit the copy of `deep` elements of a tile's lines to shared memory, zeros past the
-    end.
+    """Emit the copy of a tile's slice of an operand to shared memory, with zeros past the end.
 
     Adjacent work items read adjacent elements, whichever axis is dense.
     """

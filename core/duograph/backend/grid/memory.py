@@ -15,11 +15,11 @@ __all__ = ["Block", "Pool"]
 
 
 class Block:
-    """A handle: device memory that returns to its pool with the last reference.
+    """A handle that owns a device buffer; the buffer returns to its pool with the last reference.
 
     Attributes:
         memory: the driver's buffer.
-        size: its bytes.
+        size: its size in bytes.
     """
 
     __slots__ = ("memory", "size", "_pool")
@@ -37,10 +37,10 @@ class Pool:
     """A pool of the buffers of one device, which reuses freed buffers by size class.
 
     Args:
-        take: allocates a buffer of so many bytes from the driver, or raises DeviceMemoryError.
-        free: returns a buffer to the driver.
-        limit: bytes that may be in use and cached together.
-        name: of the device, for messages.
+        take: function that allocates a buffer from the driver, or raises DeviceMemoryError.
+        free: function that returns a buffer to the driver.
+        limit: most bytes in use and cached together.
+        name: name of the device, for messages.
 
     Work on a device runs in order, so a buffer may be reused before the kernels that used it have
     run.
@@ -58,11 +58,12 @@ class Pool:
         self._lock = new_lock()
 
     def allocate(self, nbytes: int, what: str) -> Block:
-        """Return a device memory block of at least `nbytes` bytes; `what` names the op in
-        the error.
+        """Return the handle of a buffer of at least `nbytes` bytes, reusing a freed one if
+        possible.
 
         Raises:
-            DeviceMemoryError: there is no memory even after the cache was emptied.
+            DeviceMemoryError: there is no memory even after the cache was emptied; it names op
+                `what`.
         """
         size = _class_of(nbytes)
         with self._lock:
@@ -116,8 +117,8 @@ class Pool:
             self.cached = 0
 
     def stats(self) -> dict[str, int]:
-        """Return the pool's statistics: bytes in use, cached, peak and limit; counts of
-        requests.
+        """Return the buffer pool's statistics: bytes in use, cached, peak and limit; request
+        counts.
         """
         return {
             "in_use": self.in_use, "cached": self.cached, "peak": self.peak, "limit": self.limit,
@@ -126,7 +127,10 @@ class Pool:
 
 
 def _class_of(nbytes: int) -> int:
-    """Return bytes rounded up to a size class: eight per power of two, at least 64 bytes."""
+    """Return a size in bytes rounded up to the pool's next size class.
+
+    There are eight classes for each power of two; the smallest is 64 bytes.
+    """
     if nbytes <= 64:
         return 64
     step = max(64, 1 << (nbytes.bit_length() - 4))

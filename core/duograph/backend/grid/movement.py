@@ -1,7 +1,7 @@
-"""Kernels that copy elements, and kernels that fill with constants.
+"""GPU-style kernels that copy elements (transpose, concat, pad ...) or fill with a constant.
 
-Elements are moved as words of their width, so that one source serves all dtypes. Other kernel
-modules use `copy_launch` and `fill_launch`; the table has transpose, concat, padding and the like.
+Elements are copied as words of their size, so that one source serves all dtypes. Other kernel
+modules use `copy_launch` and `fill_launch`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,14 @@ def copy_launch(
     source: tuple[int, Sequence[int], int, int],
     target: tuple[int, Sequence[int], int, int],
 ) -> Launch:
-    """Return the launch that copies a strided view of one buffer to a strided view of
-    another.
+    """Return the launch that copies a strided view of one buffer to a strided view of another.
 
     Args:
         device: the device.
-        dtype: of the elements.
-        shape: of the copied view.
-        source: number of the buffer, strides, offset, number of its elements.
-        target: the same.
+        dtype: dtype of the elements.
+        shape: shape of the view.
+        source: (number of the buffer, strides, offset, its number of elements).
+        target: likewise, of the buffer that is written.
     """
     word, words = WORDS[dtype.itemsize]
     shape = [*shape, words]
@@ -90,9 +89,10 @@ def _squares(
     source: tuple[tuple[int, Any, int, int], Sequence[int]],
     target: tuple[tuple[int, Any, int, int], Sequence[int]],
 ) -> Launch:
-    """Return the launch of a transposing copy in squares, which uses whole cache lines.
+    """Return the launch of a transposing copy by square blocks, which uses whole cache lines.
 
-    The source is dense along `dense_axis`, the target along the last axis. A work item has a band
+    The source is dense along `dense_axis`, the target along the last axis. A work item copies a
+    band
     of the dense axis, as wide as a square.
     """
     (place, _, offset, size), in_steps = source
@@ -128,7 +128,7 @@ def _squares(
 
 
 def _transpose_squares(k: Kernel, type_: str) -> None:
-    """Emit the loops that transpose a band of squares through a small array in the caches."""
+    """Emit the loops that transpose a band of square blocks through a small local array."""
     memory = k.dialect.memory
     k.line(
         f"{type_} square[side][side];",
@@ -159,9 +159,7 @@ def _transpose_squares(k: Kernel, type_: str) -> None:
 def _view(
     device: GridDevice, types: Types, result: TensorType, steps: Sequence[int], offset: int
 ) -> Plan:
-    """Return the launch plan that copies a strided view of an op's only operand to its
-    result.
-    """
+    """Return the launch plan that copies a strided view of an op's only operand to its result."""
     shape, dtype = result.shape, result.dtype
     source = (0, steps, offset, types[0].size)
     return Plan((copy_launch(device, dtype, shape, source, (1, dense(shape), 0, result.size)),))
@@ -177,9 +175,7 @@ def strided_copy(
     strides: Sequence[int],
     offset: int,
 ) -> Plan:
-    """Return the launch plan of the op that copies a strided view of a buffer to a dense
-    one.
-    """
+    """Return the launch plan of the op that copies a strided view of a buffer to a dense one."""
     return _view(device, types, results[0], strides, offset)
 
 
@@ -192,7 +188,7 @@ def transpose(device: GridDevice, types: Types, results: Types, *, perm: Sequenc
 
 @kernel("concat")
 def concat(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan:
-    """Return the launch plan of a concatenation: each operand is copied into its part."""
+    """Return the launch plan of a concatenation: one copy of each operand into the result."""
     (out,) = results
     steps = dense(out.shape)
     launches, at = [], 0
@@ -214,9 +210,7 @@ def slice_update(
     end: Sequence[int],
     strides: Sequence[int],
 ) -> Plan:
-    """Return the launch plan that copies a tensor, then the update over a slice of the
-    copy.
-    """
+    """Return the launch plan that copies a tensor, then writes a slice of the copy."""
     x, v = types
     steps = dense(x.shape)
     whole = copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (2, steps, 0, x.size))
@@ -236,7 +230,7 @@ def pad_constant(
     high: Sequence[int],
     value: Any,
 ) -> Plan:
-    """Return the launch plan of padding: fill with the value, then copy the operand
+    """Return the launch plan of padding: fill the result with a value, then copy the operand
     inside.
     """
     (x,), (out,) = types, results
@@ -264,7 +258,7 @@ def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> 
 def each_launch(
     device: GridDevice, k: Kernel, n: int, text: str, independent: bool = True
 ) -> Launch:
-    """Return the launch of a kernel that executes one statement for each `i` below n."""
+    """Return the launch of a kernel that executes the statement `text` for each `i` below n."""
     grain = stretch(device, n)
     if device.serial:
         k.stretch("n", grain)

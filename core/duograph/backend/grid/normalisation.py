@@ -1,4 +1,4 @@
-"""Softmax and layer_norm of dense rows, for processors in eager mode.
+"""Kernels of softmax and layer_norm over dense rows, for eager calls on a processor.
 
 A work item processes whole rows, each while it is in the caches. A backend may still decompose
 these ops in compiled functions (`Backend.decomposed`): a fused region makes as many passes over a
@@ -27,8 +27,9 @@ _SQRT = {"f32": "DG_SQRT_F32", "f64": "DG_SQRT_F64"}
 
 
 class _Rows(Kernel):
-    """A kernel whose work items process rows of n elements; `from` is the current row's
-    first.
+    """Writer of a kernel whose work items process rows of n elements.
+
+    In the kernel, `from` is the offset of the current row's first element.
     """
 
     def __init__(self, device: GridDevice, name: str, rows: int, n: int, real: str) -> None:
@@ -36,7 +37,7 @@ class _Rows(Kernel):
         self.rows, self.n, self.real = rows, n, real
 
     def begin(self) -> None:
-        """Emit the start of the kernel's loop over rows, after the buffers are declared."""
+        """Emit the start of a kernel's loop over rows; buffers must be declared before."""
         self.number("rows", self.rows)
         self.number("n", self.n)
         self.grain = stretch(
@@ -47,7 +48,7 @@ class _Rows(Kernel):
         self.line("const ix from = row * n;")
 
     def sum(self, name: str, *texts: str) -> None:
-        """Emit a loop that sums `value`, which the lines `texts` define, over the row."""
+        """Emit a loop that sums the variable `value`, which lines `texts` define, over the row."""
         self.line(f"{self.real} {name} = 0;", "DG_ANY_ORDER")
         self.open("for (ix j = 0; j < n; j++)")
         self.line(*texts, f"DG_ADD_TO({name}, value)")
@@ -61,14 +62,15 @@ class _Rows(Kernel):
         self.close()
 
     def end(self) -> Plan:
-        """Emit the end of the kernel's loop over rows and return the kernel launch plan."""
+        """Emit the end of a kernel's loop over rows and return the launch plan."""
         self.close()
         return Plan((self.launch(ceil_div(self.rows, self.grain)),))
 
 
 def _dense(device: GridDevice, types: Types, first: int, real: DType) -> bool:
-    """Return whether rows over the axes from `first` on are dense, so that row kernels
-    apply.
+    """Return whether the row kernels apply: a processor, operands of one dtype, a normalised axis.
+
+    `first` is the first of the axes that form a row.
     """
     x = types[0]
     return (
@@ -109,17 +111,13 @@ def _softmax(device: GridDevice, types: Types, axis: int, log: bool) -> Plan | N
 
 @kernel("softmax")
 def softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launch plan of softmax, exp(x - max) / sum(exp(x - max)), on the last
-    axis.
-    """
+    """Return the launch plan of softmax, exp(x - max) / sum(exp(x - max))."""
     return _softmax(device, types, axis, False)
 
 
 @kernel("log_softmax")
 def log_softmax(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
-    """Return the launch plan of log_softmax, x - max - log(sum(exp(x - max))), on the last
-    axis.
-    """
+    """Return the launch plan of log_softmax, x - max - log(sum(exp(x - max)))."""
     return _softmax(device, types, axis, True)
 
 
@@ -157,7 +155,8 @@ def log_softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: 
 def layer_norm_core(
     device: GridDevice, types: Types, results: Types, *, axis: int, eps: float
 ) -> Plan | None:
-    """Return the launch plan of layer_norm: (x - mean) * rstd * gamma + beta, mean and rstd.
+    """Return the launch plan of layer_norm's three results: (x - mean) * rstd * gamma + beta, mean,
+    rstd.
 
     rstd is 1 / sqrt(variance + eps).
     """

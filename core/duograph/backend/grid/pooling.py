@@ -1,6 +1,6 @@
-"""Pooling kernels: every element of the result reads its window.
+"""Pooling kernels for GPU-style devices: each element of the result reads its window of the input.
 
-They serve 1 to 3 spatial axes. Registered in the kernel table.
+They serve 1 to 3 spatial axes.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ __all__: list[str] = []
 
 
 class _Windows:
-    """Writes a pooling kernel over planes of 1 to 3 axes, one statement per result
-    element.
-    """
+    """Writes a pooling kernel over images of 1 to 3 axes, one statement per result element."""
 
     def __init__(
         self,
@@ -38,16 +36,19 @@ class _Windows:
         self.sizes, self.out, self.total = sizes, out, total
 
     def numbers(self, **given: Sequence[int]) -> None:
-        """Declare kernel arguments: sizes of source planes (`size`), of result planes
-        (`to`), `given`.
+        """Declare a pooling kernel's sizes as arguments: `size` of the source, `to` of the result.
+
+        Each keyword, such as ``stride=(2, 2)``, declares further arguments (``stride0``,
+        ``stride1``).
         """
         self.k.number("n", self.total)
         for name, values in (("size", self.sizes), ("to", self.out), *given.items()):
             self.k.numbers(name, values)
 
     def place(self) -> list[str]:
-        """Return source lines that define the plane offset `base` and position `o0` ... of
-        element i.
+        """Return the C lines that define the position of result element i in its image.
+
+        They define ``o0``, ``o1`` ... (the position) and ``base`` (the offset of the source image).
         """
         found, rest = [], "i"
         for a in reversed(self.axes):
@@ -57,7 +58,7 @@ class _Windows:
         return [*found, f"const ix base = {rest} * ({planes});"]
 
     def flat(self, names: Sequence[str]) -> str:
-        """Return source text for the offset of a position in an image plane."""
+        """Return the C expression for the offset of a position in an image."""
         text = names[0]
         for a in self.axes[1:]:
             text = f"({text} * size{a} + {names[a]})"
@@ -65,7 +66,7 @@ class _Windows:
 
 
 def _real(dtype: DType) -> bool:
-    """Return whether a dtype is ordered, that is not complex."""
+    """Return whether a dtype's elements can be compared: every dtype except the complex ones."""
     return not dtype.is_complex
 
 
@@ -80,9 +81,7 @@ def max_pool(
     padding: Sequence[tuple[int, int]],
     dilation: Sequence[int],
 ) -> Plan | None:
-    """Return the launch plan of max pooling: maxima of windows and their offsets in the
-    plane.
-    """
+    """Return the launch plan of max pooling: each window's maximum, and its offset in the image."""
     (x,), (out, _) = types, results
     if not _real(x.dtype) or len(x.shape) > 5:
         return None
@@ -109,14 +108,12 @@ def max_pool(
 
 
 def _block(lines: Sequence[str]) -> str:
-    """Return source lines as one block statement."""
+    """Return C lines as one block in braces."""
     return "{\n        " + "\n        ".join(lines) + "\n    }"
 
 
 def _mean(dtype: DType, count: str) -> tuple[str, str]:
-    """Return the C type of a window's sum, and source text for the mean over `count`
-    elements.
-    """
+    """Return the C type of a pooling window's sum, and the expression for its mean over `count`."""
     acc = element(dtype)
     if dtype.is_integer:
         return "f64", f"total / (f64)({count})"
@@ -124,7 +121,7 @@ def _mean(dtype: DType, count: str) -> tuple[str, str]:
 
 
 def _stored(device: GridDevice, dtype: DType, text: str) -> str:
-    """Return source text for a value rounded to the storage dtype."""
+    """Return the C expression that rounds a value to the stored dtype."""
     if dtype in (float16, bfloat16):
         return device.dialect.store(dtype, text)
     return f"({SUFFIX[dtype]})({text})"
@@ -137,16 +134,14 @@ def _counted(
     include: bool,
     divisor: int,
 ) -> str:
-    """Return source text for the divisor of an average pooling window's sum."""
+    """Return the C expression for the number by which average pooling divides a window's sum."""
     if divisor or include or not any(p for pair in padding for p in pair):
         return w.k.number("divisor", divisor or math.prod(kernel))
     return "cells"
 
 
 def _cells(axes: Sequence[int], size: str, place: str) -> list[str]:
-    """Return source lines that count in `cells` the elements of a window outside the
-    padding.
-    """
+    """Return the C lines that count in `cells` the elements of a window outside the padding."""
     lines = ["ix cells = 1;"]
     for a in axes:
         lines += [
@@ -209,8 +204,9 @@ def avg_pool_grad(
     count_include_pad: bool,
     divisor: int,
 ) -> Plan | None:
-    """Return the launch plan of average pooling's gradient: sums over the windows of an
-    element.
+    """Return the launch plan of average pooling's gradient.
+
+    Each input element's gradient is the sum over the windows that contain it.
     """
     (dout,), (out,) = types, results
     if not dout.dtype.is_floating or len(out.shape) > 5:

@@ -1,7 +1,7 @@
-"""Random bits on a grid: Philox 4x32-10, a block of four words for each work item.
+"""Kernel of the random generator for GPU-style devices: Philox 4x32-10, four words per work item.
 
-Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (2011). The words are those of the
-NumPy reference.
+Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3" (2011). The words are equal to those of
+the NumPy reference.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ high = state[1];
 
 @kernel("random_bits")
 def random_bits(device: GridDevice, types: Types, results: Types, *, shape: Sequence[int]) -> Plan:
-    """Return the launch plan that generates the random words that follow a generator
-    state.
-    """
+    """Return the launch plan that generates the random words following a generator state."""
     (out,) = results
     blocks = ceil_div(out.size, 4)
     k = Kernel(device, "random_bits", out.size)

@@ -1,4 +1,4 @@
-"""Reductions over any axes: one kernel pass per run of adjacent axes, two if results are few.
+"""Reduction kernels over any axes: one pass for each run of adjacent axes, two if results are few.
 
 A pass reduces a source of shape (outer, n, inner) to (outer, parts, inner): part p has elements
 p * chunk ... of the run. A group of work items shares a row (inner is 1); a column has a work item
@@ -42,12 +42,12 @@ BLOCK = 256
 
 @dataclasses.dataclass(frozen=True)
 class Combine:
-    """How a reduction kernel combines two values, as source text.
+    """Prints how a reduction kernel combines two values.
 
     Attributes:
         name: "sum", "max", "min", "prod", "all" or "any".
-        dtype: of the accumulator, also between passes.
-        start: the text of the neutral element.
+        dtype: dtype of the accumulator, also between passes.
+        start: source of the initial value, the neutral element.
     """
 
     name: str
@@ -55,9 +55,7 @@ class Combine:
     start: str
 
     def text(self, acc: str, x: str) -> str:
-        """Return source text of the statement that combines the value `x` into the variable
-        `acc`.
-        """
+        """Return the C statement that combines the value `x` into the variable `acc`."""
         if self.name == "sum":
             return f"DG_ADD_TO({acc}, {x})"
         if self.name == "prod":
@@ -70,7 +68,7 @@ class Combine:
 
 
 def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
-    """Return how a reduction kernel combines elements of a dtype.
+    """Return how a reduction kernel combines elements of a dtype (a `Combine`).
 
     16-bit floats accumulate in float32, sums of integers in unsigned types, where overflow wraps.
     """
@@ -95,8 +93,9 @@ def combine_of(device: GridDevice, name: str, dtype: DType) -> Combine:
 
 
 def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, last: str) -> None:
-    """Emit the loop that finds the maximum (or minimum) of text `value` for j in first ..
-    last.
+    """Emit the loop that finds the maximum (or minimum) of the C expression `value`.
+
+    The expression is evaluated for each j in `first` .. `last`.
     """
     acc = SUFFIX[combine.dtype]
     k.line(f"{acc} {name} = {combine.start};")
@@ -122,9 +121,7 @@ def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, las
 
 
 def share_row(k: Kernel, combine: Combine, acc: str) -> None:
-    """Emit lines that combine `acc` over the `lanes` work items of a group; all get the
-    result.
-    """
+    """Emit lines that combine `acc` over the work items of a group, so that all have the result."""
     k.line(f"shared[lane] = {acc};", "DG_BARRIER();")
     k.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
     k.line(
@@ -137,7 +134,7 @@ def share_row(k: Kernel, combine: Combine, acc: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Pass:
-    """One reduction kernel pass, from shape (outer, n, inner) to (outer, parts, inner)."""
+    """One pass of a reduction, from shape (outer, n, inner) to (outer, parts, inner)."""
 
     outer: int
     n: int
@@ -146,14 +143,12 @@ class _Pass:
 
     @property
     def size(self) -> int:
-        """The number of elements that a reduction pass produces."""
+        """Number of elements that a reduction pass produces."""
         return self.outer * self.parts * self.inner
 
 
 def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> list[_Pass]:
-    """Return the kernel passes of a reduction: one per run of adjacent axes, two if it
-    has few results.
-    """
+    """Return the passes of a reduction: one per run of adjacent axes, two if results are few."""
     runs: list[list[int]] = []
     for axis in sorted(axes):
         if runs and all(shape[a] == 1 for a in range(runs[-1][-1] + 1, axis)):
@@ -182,7 +177,7 @@ def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> li
 
 
 def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
-    """Return into how many parts to cut a reduced run so that all compute units are busy."""
+    """Return into how many parts to divide a reduced axis so that all compute units are busy."""
     if device.serial:
         workers, least, busy = 4 * device.units, 16384, outer * ceil_div(inner, BLOCK)
     elif inner == 1:
@@ -196,7 +191,7 @@ def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
 
 
 class _Reduction:
-    """Writes the kernel of one reduction pass, in one of four loop forms."""
+    """Writes the kernel of one reduction pass, in one of four forms of its loop."""
 
     def __init__(
         self,
@@ -221,18 +216,14 @@ class _Reduction:
             k.number(name, value)
 
     def element(self, at: str) -> str:
-        """Return source text for the element at an offset, in the dtype of the
-        accumulator.
-        """
+        """Return the C expression for the element at an offset, in the accumulator's dtype."""
         loaded = self.device.dialect.load(self.source, f"x[{at}]")
         if self.combine.name in ("all", "any"):
             return f"({loaded} != 0)"
         return f"({self.acc}){loaded}" if self.source is not self.combine.dtype else loaded
 
     def rounded(self, value: str) -> str:
-        """Return source text for an accumulator, rounded to the dtype of the stored
-        result.
-        """
+        """Return the C expression that rounds an accumulator to the dtype of the stored result."""
         if self.target is bool_:
             return f"{value} != 0"
         if self.target in (float16, bfloat16):
@@ -240,8 +231,8 @@ class _Reduction:
         return value if self.target is self.combine.dtype else f"({SUFFIX[self.target]}){value}"
 
     def range_of(self, part: str) -> None:
-        """Emit definitions of `first` and `last`, the element range of a part of the reduced
-        run.
+        """Emit definitions of `first` and `last`, the elements that belong to a part of a reduced
+        axis.
         """
         self.k.line(
             f"const ix first = {part} * chunk;",
@@ -249,9 +240,7 @@ class _Reduction:
         )
 
     def group_row(self) -> Launch:
-        """Return the launch of a reduction pass in which a group of work items reduces each
-        row.
-        """
+        """Return the launch of a reduction pass in which a group of work items reduces each row."""
         k, acc, combine = self.k, self.acc, self.combine
         lanes = lanes_for(self.device, self.chunk)
         k.line(
@@ -272,9 +261,7 @@ class _Reduction:
         return k.launch(self.step.size, size=(lanes,))
 
     def span_of_rows(self) -> Launch:
-        """Return the launch of a reduction pass in which a processor's work item reduces
-        rows.
-        """
+        """Return the launch of a reduction pass in which each processor thread reduces rows."""
         k, acc, combine, size = self.k, self.acc, self.combine, self.step.size
         most = 16384 // max(self.chunk, 1) or 1
         grain = max(1, min(ceil_div(size, 4 * self.device.units), most))
@@ -294,7 +281,7 @@ class _Reduction:
         return k.launch(ceil_div(size, grain))
 
     def item_column(self) -> Launch:
-        """Return the launch of a reduction pass in which a grid's work item reduces one
+        """Return the launch of a reduction pass in which each work item of a grid reduces one
         column.
         """
         k, acc, combine = self.k, self.acc, self.combine
@@ -312,7 +299,7 @@ class _Reduction:
         return k.launch_items(self.step.size)
 
     def block_of_columns(self) -> Launch:
-        """Return the launch of a reduction pass in which a processor's work item reduces
+        """Return the launch of a reduction pass in which each processor thread reduces adjacent
         columns.
         """
         k, acc, combine = self.k, self.acc, self.combine
@@ -356,15 +343,13 @@ def _launch(
     source: tuple[int, DType],
     target: tuple[int, DType],
 ) -> Launch:
-    """Return the launch of one reduction pass; source and target are (buffer, dtype)."""
+    """Return the launch of one reduction pass; `source` and `target` are (buffer number, dtype)."""
     write = _FORMS[device.serial, step.inner == 1]
     return write(_Reduction(device, combine, step, source, target))
 
 
 def lanes_for(device: GridDevice, n: int) -> int:
-    """Return the number of work items, a power of two, that share a reduced row of n
-    elements.
-    """
+    """Return how many work items, a power of two, share the reduction of a row of n elements."""
     lanes = 32
     while lanes < device.group and lanes * 2 <= n:
         lanes *= 2
@@ -374,7 +359,7 @@ def lanes_for(device: GridDevice, n: int) -> int:
 def reduce_plan(
     device: GridDevice, name: str, source: TensorType, result: TensorType, axes: Sequence[int]
 ) -> Plan | None:
-    """Return the kernel launch plan that reduces a tensor over given axes."""
+    """Return the launch plan that reduces a tensor over given axes; None for complex dtypes."""
     if source.dtype.is_complex:
         return None
     combine = combine_of(device, name, source.dtype)
@@ -394,7 +379,7 @@ def reduce_plan(
 
 
 def _register(op: str, name: str) -> None:
-    """Register the kernel launch plan builder of a reduction op."""
+    """Register the kernel of a reduction op, given the name of its reduction."""
 
     @kernel(op)
     def builder(
@@ -412,9 +397,7 @@ for _op in ("sum", "max", "min", "prod", "all", "any"):
 def sum_parts(
     device: GridDevice, parts: int, n: int, source: tuple[int, DType], target: tuple[int, DType]
 ) -> Launch:
-    """Return the launch that adds up `parts` runs of n elements into one run of n
-    elements.
-    """
+    """Return the launch that adds up `parts` arrays of n elements, element by element."""
     combine = combine_of(device, "sum", target[1])
     return _launch(device, combine, _Pass(1, parts, n, 1), source, target)
 
@@ -428,7 +411,7 @@ def combine_parts(
 ) -> Launch:
     """Return the launch that reduces the middle axis of (outer, parts, n) partial results.
 
-    They are in buffer `source`, in the dtype of the accumulator.
+    `source` is the number of their buffer; they have the dtype of the accumulator.
     """
     combine = combine_of(device, name, target[1])
     return _launch(device, combine, _Pass(*shape, 1), (source, combine.dtype), target)

@@ -1,8 +1,8 @@
-"""Split a fused region that ends in a scatter, for grids whose work items run in parallel.
+"""Split a fused region that ends in a scatter, for devices whose work items run in parallel.
 
-Two work items may not update one row, so the scatter runs as the op's own kernel, and the rest of
+Two work items may not update one row. So the scatter runs as the op's own kernel, and the rest of
 the region, which computes the updates, as a fused kernel. `fused_regions` calls `split_scatter`
-before it plans a region and `joined` when the kernel of the rest is known.
+before it plans a region and `joined` when the launches of the rest are known.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["Split", "joined", "split_scatter"]
 
 
 class Split(NamedTuple):
-    """A fused region without its final scatter, and the scatter as a separate node.
+    """A fused region divided into its final scatter and a graph of everything before it.
 
     Attributes:
-        graph: the rest of the region, which returns the updates too; None when it is empty.
-        buffers: of the results of `graph` among the buffers of the call.
+        graph: the region without the scatter, which also returns the updates; None if it is empty.
+        buffers: numbers of the buffers that hold the results of `graph`.
         scatter: the launches of the scatter.
-        scratch: bytes of each buffer that both need during the call.
+        scratch: bytes of each temporary buffer of the call.
     """
 
     graph: Graph | None
@@ -41,8 +41,9 @@ class Split(NamedTuple):
 
 
 def split_scatter(backend: GridBackend, device: GridDevice, graph: Graph) -> Split | str | None:
-    """Split off a region's scatter; None if it has none, or the reason why it cannot be
-    split.
+    """Split off the scatter at the end of a fused region.
+
+    Returns None if the region has none, or the reason why it cannot be split.
     """
     node = next((n for n in graph.nodes if n.op.traits.scatter), None)
     if node is None:
@@ -97,7 +98,7 @@ def joined(split: Split, plan: Plan | None, n_params: int) -> Plan:
 
 
 def _with_buffers(plan: Plan, buffers: Sequence[int]) -> list[Launch]:
-    """Return the launches of a kernel launch plan with its buffers renumbered."""
+    """Return the launches of a plan with their buffers renumbered."""
     return [
         dataclasses.replace(x, buffers=tuple([b if b == RECORD else buffers[b] for b in x.buffers]))
         for x in plan.launches

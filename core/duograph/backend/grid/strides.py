@@ -1,6 +1,6 @@
-"""Shapes and strides of buffers: dense strides, broadcast strides, merged axes.
+"""Strides of tensors for kernel builders: dense and broadcast strides, merged axes.
 
-Builders of kernels use these. Strides count elements.
+All strides count elements.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["broadcast_steps", "dense", "merged", "split_at"]
 
 
 def dense(shape: Sequence[int]) -> list[int]:
-    """Return the strides, in elements, of a C-ordered dense buffer."""
+    """Return the strides, in elements, of a C-contiguous array of the given shape."""
     steps, step = [], 1
     for n in reversed(shape):
         steps.append(step)
@@ -21,9 +21,7 @@ def dense(shape: Sequence[int]) -> list[int]:
 
 
 def broadcast_steps(own: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """Return the strides of a dense operand along the axes of `shape`; 0 where it is
-    broadcast.
-    """
+    """Return the strides of a contiguous operand along the axes of `shape`; 0 if broadcast."""
     padded = (1,) * (len(shape) - len(own)) + tuple(own)
     return [0 if n == 1 else step for n, step in zip(padded, dense(padded))]
 

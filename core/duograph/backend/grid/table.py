@@ -1,4 +1,4 @@
-"""The kernel table: from the name of an op to the builder of its launches.
+"""The kernel table of GPU-style devices: from an op's name to the builder of its launches.
 
 Kernel modules register builders at import; `GridBackend.plan` looks them up. A builder takes the
 device, operand types, result types and the op's attributes by keyword. It returns a plan, or None
@@ -26,7 +26,7 @@ KERNELS: dict[str, Builder] = {}
 
 
 def kernel(*names: str) -> Callable[[B], B]:
-    """Register a kernel launch plan builder in the kernel table, for ops of given names."""
+    """Decorator that registers a builder of launch plans in the kernel table for the named ops."""
 
     def register(builder: B) -> B:
         for name in names:

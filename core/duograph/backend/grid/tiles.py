@@ -1,4 +1,4 @@
-"""Tiles of matmul: the part of a result that a work item keeps in registers.
+"""Tile sizes of matmul kernels: how large a part of the result a work item keeps in registers.
 
 They change the speed of a matmul and not its result. A backend may measure which is best
 (`measure`, for `duograph tune`) and store the choice.
@@ -64,9 +64,9 @@ class GroupTiles:
     """The tile size of a matmul on a grid of parallel work items.
 
     Attributes:
-        each: rows, and columns, of results that a work item keeps in registers.
-        deep: steps along the sums between barriers; as many elements of each line are in shared
-            memory. Sums of 8 bytes, and devices with little shared memory, take fewer.
+        each: a work item keeps a square of this many rows and columns of results in registers.
+        deep: number of products summed between two barriers; as many elements of each line are in
+            shared memory. Sums of 8 bytes, and devices with little shared memory, take fewer.
     """
 
     each: int
@@ -83,19 +83,17 @@ GROUP = tuple(GroupTiles(*t) for t in ((4, 16), (4, 8), (4, 32), (8, 8), (8, 16)
 
 
 def choices_of(device: GridDevice) -> tuple[Tiles, ...] | tuple[GroupTiles, ...]:
-    """Return the matmul tile sizes that a device may use, its default first."""
+    """Return the matmul tile sizes to choose from for a device, its default first."""
     return PROCESSOR if device.serial else GROUP
 
 
 def side_of(device: GridDevice) -> int:
-    """Return the side of the square matrices that are multiplied to measure matmul tile
-    sizes.
-    """
+    """Return the size of the square matrices with which matmul tile sizes are measured."""
     return 512 if device.serial else 2048
 
 
 def measure(backend: GridBackend, device_id: int, side: int) -> dict[Tiles | GroupTiles, float]:
-    """Measure each tile size: return the best seconds of a float32 matmul of `side` rows."""
+    """Time a float32 matmul of `side` rows with each tile size; return the best seconds of each."""
     device = backend.device(device_id)
     before = device.tiles
     ones = np.ones((side, side), np.float32)

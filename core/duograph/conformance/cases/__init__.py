@@ -1,7 +1,7 @@
-"""The table of conformance test cases: each module of this package lists the `CASES` of one family
-of ops, which are collected automatically.
+"""The table of conformance test cases; each module here lists the `CASES` of one family of ops.
 
-A case names a function and how to make its arguments for a dtype. The shortest ones are a line:
+They are collected automatically. A case names a function and how to make its arguments for a
+dtype. The shortest ones are a line:
 
 ```python
 from ... import ops
@@ -47,8 +47,8 @@ def gather_samples(make: Make) -> Iterator[Sample]:
   leaves one out, `grad=(0, 2)` on the case names the arrays.
 - Tolerances are those of `tolerance.py`; a case that needs others says them in `tol` (forward) or
   `grad_tol`, and why in `why`.
-- An op that no user calls (`pooling.max_pool_grad`) gets a case of its own or is named in `covers` of the
-  case that reaches it.
+- An op that no user calls (`pooling.max_pool_grad`) gets a case of its own or is named in `covers`
+  of the case that reaches it.
 
 Check a family alone: ``pytest --pyargs duograph.conformance --device Reference -k "gather or
 scatter"``.

@@ -21,7 +21,10 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def away(*points: float, **kwargs: Any) -> Callable[[Make], Iterator[Sample]]:
-    """Return a generator of test samples with no input near the function's kinks `points`."""
+    """Return a function that yields test samples with no input near the kinks `points`.
+
+    At a kink of an activation function, finite differences do not approximate the gradient.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         for sample in unary(-4.0, 4.0, **kwargs)(make):
@@ -94,7 +97,7 @@ def glu(x: Array, axis: int = -1) -> Array:
 
 
 def case(function: Any, oracle: Any, *points: float, **kwargs: Any) -> OpCase:
-    """Return the test case of an activation function that is one op, and of its gradient op if any."""
+    """Return the test case of an activation function that is one op; covers its gradient op too."""
     op = of_op(function)
     assert op is not None
     covers = [OPS[f"{op.name}_grad"]] if op.bprop_rule else []

@@ -58,12 +58,12 @@ KINKS = (0.25, 2.0)  # a range in which functions with steps and kinks are smoot
 
 
 def no_complex(count: int, name: str) -> Bad:
-    """Return a failing test call: complex operands for an op that rejects complex numbers."""
+    """Return a test call that must fail: complex operands for an op of real numbers."""
     return Bad((IMAGINARY,) * count, TypeError, rf"{name}: .*complex64")
 
 
 def distinct_pairs(make: Make) -> Iterator[Sample]:
-    """Yield test samples of two tensors without ties, which break derivatives of max and min."""
+    """Yield test samples of two tensors without equal elements, where max and min have kinks."""
     for sample in binary(scalar=1)(make):
         if sample.kind not in ("normal", "broadcast", "odd", "zero_d") or make.dtype is bool_:
             yield sample
@@ -92,7 +92,7 @@ def division(make: Make) -> Iterator[Sample]:
 
 
 def sums(make: Make) -> Iterator[Sample]:
-    """Yield test samples of a sum or product; integer dtypes get a sample that overflows."""
+    """Yield test samples of a sum or product; for integer dtypes, one overflows."""
     yield from binary()(make)
     if make.dtype.is_integer:
         most = np.full(2, np.iinfo(make.dtype.np).max, make.dtype.np)
@@ -129,8 +129,9 @@ def angle(x: Array) -> Array:
 
 
 def fused(function: Any) -> Oracle:
-    """Return an oracle that runs a NumPy function in float64 and rounds once, as a fused kernel
-    does.
+    """Return a test oracle that runs a NumPy function in float64 and rounds its result once.
+
+    A fused kernel rounds in the same way.
     """
 
     def oracle(*args: Any, **kwargs: Any) -> Array:
@@ -150,7 +151,7 @@ def fused(function: Any) -> Oracle:
 
 
 def casts(make: Make) -> Iterator[Sample]:
-    """Yield test samples of a cast to every dtype, without values that the target cannot represent."""
+    """Yield test samples of a cast to every dtype, without values that the dtype cannot hold."""
     for target in ALL:
         low = 0 if target.kind in "ub" else None
         for sample in unary(low)(make):

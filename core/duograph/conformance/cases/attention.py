@@ -1,4 +1,4 @@
-"""Conformance test cases of attention; NumPy uses the full weight matrix."""
+"""Conformance test cases of attention, with expected results from the full matrix of weights."""
 
 from __future__ import annotations
 
@@ -140,7 +140,10 @@ def attention(
     high: int,
     layout: str,
 ) -> tuple[Array, Array]:
-    """Compute attention (Vaswani et al., 2017) and log-sum-exp of each query's scores in NumPy."""
+    """Compute attention (Vaswani et al., 2017) in NumPy, to test against.
+
+    Returns the result and the log-sum-exp of each query's scores.
+    """
     q, k, v = _sides(query, key, value, layout)
     weights, log_sum = _weights(q, k, mask, scale, low, high)
     kept = np.float32 if query.dtype.itemsize == 2 else query.dtype
@@ -160,7 +163,7 @@ def attention_gradient(
     high: int,
     layout: str,
 ) -> tuple[Array, Array, Array]:
-    """Compute the gradients of attention in NumPy from the full matrix of attention weights."""
+    """Compute the gradients of attention from all weights in NumPy, to test against."""
     q, k, v = _sides(query, key, value, layout)
     do = _turned(wide(dout), layout)
     weights, _ = _weights(q, k, mask, scale, low, high, wide(log_sum)[..., None])
@@ -230,7 +233,7 @@ def _apart(x: Array, heads: int, own: int) -> tuple[Array, Array, Array]:
 def self_attention(
     x: Array, mask: Array, heads: int, own: int, scale: float, low: int, high: int, layout: str
 ) -> tuple[Array, Array]:
-    """Compute the expected result of self-attention on a packed query, key and value in NumPy."""
+    """Compute attention of query, key and value packed in one array in NumPy, to test against."""
     if not x.size:
         shape = (*x.shape[:2], heads, x.shape[2] // (heads + 2 * own))
         kept = np.float32 if x.dtype.itemsize == 2 else x.dtype
@@ -251,7 +254,7 @@ def self_attention_gradient(
     high: int,
     layout: str,
 ) -> Array:
-    """Compute the gradient of self-attention for the packed query, key and value in NumPy."""
+    """Compute the gradient of self-attention for its packed operand in NumPy, to test against."""
     if not x.size:
         return np.zeros_like(x)
     made = attention_gradient(
@@ -307,7 +310,7 @@ def score_of(
     input_layout: str = "BSH",
     sparse_mode: int = 0,
 ) -> Array:
-    """Compute the expected result of `ops.flash_attention_score` in NumPy by its definition."""
+    """Compute `ops.flash_attention_score` in NumPy by its definition, to test against."""
     layout = {"BSH": "BSND", "SBH": "SBND"}.get(input_layout, input_layout)
     shape = query.shape
     if query.ndim == 3:
@@ -335,7 +338,10 @@ FLAT = np.ones((2, 3, 4), np.float32)
 BAND = (1.0, -9, 9)
 SETTINGS = (*BAND, "BNSD")
 SUMS = np.ones((1, 2, 3), np.float32)
-WHY = "softmax of sums of products, in whatever order; masks are bools, and the operands of one call agree"
+WHY = (
+    "softmax of sums of products, in whatever order; masks are bools, and the operands of one "
+    "call agree"
+)
 WITHOUT = {"zero_d": "operands have four axes"}
 TOL = {float16: 2e-2, bfloat16: 2e-1, float32: 2e-5}
 GRAD_TOL = {float16: 2e-1, bfloat16: 2.0, float32: 1e-3}

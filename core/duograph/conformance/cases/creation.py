@@ -23,7 +23,7 @@ from ..case import ROWS, Array, Bad, Make, OpCase, Sample, Samples, by_shape
 
 
 def dtyped(*calls: tuple[Any, ...], name: str = "dtype") -> Samples:
-    """Return a generator of test samples that pass the tested dtype by keyword to a creation op."""
+    """Return a function that yields test samples which pass the tested dtype by keyword."""
 
     def samples(make: Make) -> Iterator[Sample]:
         for call in calls:

@@ -1,6 +1,4 @@
-"""Conformance test cases of exponentials, logarithms, powers, trigonometric and hyperbolic
-functions.
-"""
+"""Conformance test cases of exponentials, logarithms, powers and trigonometric functions."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ from .arithmetic import SHAPES, TEXT, fused, no_complex
 
 
 def powers(make: Make) -> Iterator[Sample]:
-    """Yield test samples of a power, mostly with positive bases, and a few with negative or zero
-    ones.
-    """
+    """Yield test samples of a power, mostly with positive bases, some with others."""
     if make.dtype.is_floating or make.dtype.is_complex:
         yield from binary(0.3, 2.0, scalar=2)(make)
         x = np.array([-2, -2, 0, 0, 3]).astype(make.dtype.np)
@@ -120,7 +116,8 @@ CASES = [
         unary(0.3, 4),
         errors=[TEXT, no_complex(1, "digamma")],
         tol={float16: 2e-2, bfloat16: 1.5e-1, float32: 1e-4, float64: 1e-7},
-        why="a sum of fractions that cancel near the zero at 1.46; the series ends where float32 does",
+        why="a sum of fractions that cancel near the zero at 1.46; the series ends where "
+        "float32 does",
     ),
     OpCase(
         erfinv,

@@ -1,4 +1,4 @@
-"""Cases that show the format: one of each standard form. Copy what fits."""
+"""Example conformance test cases: one of each standard form, to be copied."""
 
 from __future__ import annotations
 

@@ -30,12 +30,18 @@ SELECTS = {"broadcast": "indices select, they do not broadcast"}
 
 
 def distinct(make: Make, count: int, below: int, dtype: Any = int64) -> Array:
-    """Return `count` distinct random indices below `below`: duplicates break finite differences."""
+    """Return `count` distinct random indices below `below` for a test sample.
+
+    With duplicates, finite differences would not approximate the gradient of a scatter.
+    """
     return make.rng.permutation(below)[:count].astype(dtype.np)
 
 
 def rows(once: bool) -> Samples:
-    """Return a generator of scatter test samples: a tensor, indices into an axis, updates."""
+    """Return a function that yields test samples of scatters: a tensor, indices, updates.
+
+    `once`: whether no index occurs twice.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         def at(*shape: int, below: int, dtype: Any = int64) -> Array:
@@ -98,7 +104,7 @@ def taken(x: Array, axis: int, index: Array) -> Array:
 
 def element_updates(make: Make) -> Iterator[Sample]:
     def at(*shape: int, axis: int, below: int, dtype: Any = int64) -> Array:
-        """Indices that differ along the axis."""
+        """Return random indices for a scatter of elements that differ along the axis."""
         other = [n for k, n in enumerate(shape) if k != axis]
         found = [distinct(make, shape[axis], below) for _ in range(int(np.prod(other)))]
         stacked = np.array(found, np.int64).reshape(*other, shape[axis])
@@ -133,7 +139,7 @@ def put_elements(add: bool) -> Oracle:
 
 
 def scattered_add(input: Any, axis: int, index: Array, src: Array) -> Array:
-    """Call the method `Tensor.scatter_add` along an axis, as a function for its test case."""
+    """Call `Tensor.scatter_add` as a function, for its test case."""
     return input.scatter_add(axis, index, src)
 
 
@@ -272,9 +278,7 @@ def segmented(mode: str) -> Oracle:
 
 
 class Index:
-    """Object whose brackets return an index expression as a tuple: `at[1:, None]`, for test
-    samples.
-    """
+    """Object whose brackets return an index expression as a value: ``at[1:, None]``, for tests."""
 
     def __getitem__(self, index: Any) -> tuple[Array, ...]:
         return index if isinstance(index, tuple) else (index,)
@@ -327,7 +331,7 @@ def assignments(make: Make) -> Iterator[Sample]:
 
 
 def read(x: Tensor, index: Array) -> Tensor:
-    """Return `x[index]`; the conformance cases of indexing test this function."""
+    """Return `x[index]`, as the function that the test cases of indexing test."""
     return x[index]
 
 

@@ -45,7 +45,7 @@ def pairs(
     broadcast: bool = True,
     **kwargs: Any,
 ) -> Callable[[Make], Iterator[Sample]]:
-    """Return a generator of test samples for a loss of two tensors, away from the loss's kinks."""
+    """Return a function that yields test samples of a loss of two tensors, away from its kinks."""
 
     def samples(make: Make) -> Iterator[Sample]:
         def two(*shape: int) -> tuple[Array, Array]:
@@ -70,7 +70,7 @@ def pairs(
 
 
 def loss_of(each: Oracle) -> Oracle:
-    """Return a NumPy function that computes an expected loss: `each` element's loss, reduced."""
+    """Return a test oracle of a loss: NumPy function `each` of the elements, reduced."""
 
     def oracle(x: Array, y: Array, reduction: str, **kwargs: Any) -> Array:
         return np.asarray(reduced(each(wide(x), wide(y), **kwargs), reduction)).astype(x.dtype)
@@ -162,7 +162,10 @@ def distribution_of(
 
 
 def weighted(low: float, high: float, positive: bool) -> Callable[[Make], Iterator[Sample]]:
-    """Return a generator of weighted loss test samples: predictions, targets, maybe weights."""
+    """Return a function that yields test samples of a weighted loss.
+
+    They are predictions, targets and weights.
+    """
 
     def samples(make: Make) -> Iterator[Sample]:
         def three(*shape: int) -> tuple[Any, ...]:

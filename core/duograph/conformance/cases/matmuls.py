@@ -1,4 +1,4 @@
-"""Conformance test cases of matrix products and linear algebra."""
+"""Conformance test cases of matmul and other functions of matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the steps of optimisers, against the formulas of their papers in NumPy."""
+"""Conformance test cases of optimisers' update steps, against the papers' formulas in NumPy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ ROW, ROWS = np.ones(4, np.float32), np.ones((2, 3), np.float32)
 
 
 def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: Any) -> Samples:
-    """Return a generator of samples of an optimiser op `step(param, *slots, grad, *rates)`; slots
+    """Return a function that yields test samples of an optimiser step.
+
+    The op is `step(param, *slots, grad, *rates)`. A slot is a tensor of the optimiser's state;
+    those
     numbered in `positive` hold squares.
     """
 
@@ -57,7 +60,9 @@ def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: Any)
 
 
 def in_numpy(formula: Callable[..., tuple[Array, ...]], slots: int) -> Oracle:
-    """Return an oracle of an optimiser step: computed in float64, cast to the operands' dtypes."""
+    """Return a test oracle of an optimiser step: a formula in float64, cast to the operands'
+    dtypes.
+    """
 
     def oracle(param: Array, *rest: Any, **options: Any) -> tuple[Array, ...]:
         held, (grad, *rates) = rest[:slots], rest[slots:]
@@ -139,7 +144,7 @@ def ftrl(p, a, z, g, lr, l1=0.0, l2=0.0, lr_power=-0.5):
 
 
 def statistics(make: Make) -> Iterator[Sample]:
-    """Moving averages of a few channels."""
+    """Yield test samples of the update of moving averages, with a few channels each."""
 
     def call(shape: tuple[int, ...], kind: str = "normal", **kwargs: Any) -> Sample:
         return Sample(tuple(make(*shape, low=0.1, high=1) for _ in range(4)), kwargs, kind)

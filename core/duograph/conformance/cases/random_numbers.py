@@ -1,6 +1,4 @@
-"""Cases of the random primitives and composites: functions of a state, so their results are known
-to the bit.
-"""
+"""Conformance test cases of random ops; a generator state determines their results to the bit."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ def drawn(make: Make, *rest: Any) -> Iterator[Sample]:
 
 
 def floating(make: Make) -> Iterator[Sample]:
-    """Yield test samples of a random op that draws numbers of a floating dtype."""
+    """Yield test samples of a random op whose numbers have a floating dtype."""
     return drawn(make, make.dtype)
 
 
@@ -95,7 +93,7 @@ def weighted(make: Make) -> Iterator[Sample]:
 
 
 def gammas(make: Make) -> Iterator[Sample]:
-    """Yield test samples of gamma-distributed numbers with shape parameters below, at and above 1."""
+    """Yield test samples of gamma-distributed numbers, over several shape parameters."""
     yield Sample((state(make), make(3, 4, low=0.3, high=3), (3, 4)))
     yield Sample((state(make), make(4, low=0.3, high=3), (3, 4)), kind="broadcast")
     yield Sample((state(make), make(low=0.3, high=3), ()), kind="zero_d")

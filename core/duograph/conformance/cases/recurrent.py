@@ -18,7 +18,7 @@ TOL = {float16: 1e-2, bfloat16: 8e-2}
 
 
 def samples(make: Make, gates: int, cell: bool = False, **kwargs: Any) -> Iterator[Sample]:
-    """Yield test samples of one recurrent layer step: n rows with h hidden units."""
+    """Yield test samples of one step of a recurrent layer: n rows with h hidden units."""
 
     def call(n: int, h: int, kind: str = "normal", bias: bool = True, x: Any = None) -> Sample:
         x = make(n, gates * h) if x is None else x
@@ -46,14 +46,17 @@ def _wide(*arrays: Any) -> list[Any]:
 def rnn(
     x: Array, h: Array, weight: Array, bias: Array | None = None, relu_gate: bool = False
 ) -> Array:
-    """Compute one time step of a plain recurrent layer (tanh or ReLU of a linear map) in NumPy."""
+    """Compute one time step of a plain recurrent layer (tanh or ReLU) in NumPy, to test against."""
     a, b, w, c = _wide(x, h, weight, 0.0 if bias is None else bias)
     out = a + b @ w.T + c
     return (np.maximum(out, 0) if relu_gate else np.tanh(out)).astype(x.dtype)
 
 
 def lstm(x: Array, h: Array, c: Array, weight: Array, bias: Array | None = None) -> Any:
-    """Compute one LSTM time step (Hochreiter and Schmidhuber, 1997) in NumPy; gates i, f, g, o."""
+    """Compute one LSTM time step (Hochreiter and Schmidhuber, 1997) in NumPy, to test against.
+
+    Gates are in the order i, f, g, o.
+    """
     a, b, kept, w, d = _wide(x, h, c, weight, 0.0 if bias is None else bias)
     i, f, g, o = np.split(a + b @ w.T + d, 4, axis=1)
     new = _sigmoid(f) * kept + _sigmoid(i) * np.tanh(g)
@@ -61,7 +64,7 @@ def lstm(x: Array, h: Array, c: Array, weight: Array, bias: Array | None = None)
 
 
 def gru(x: Array, h: Array, weight: Array, bias: Array | None = None) -> Array:
-    """Compute one GRU time step (Cho et al., 2014) in NumPy; gates in the order r, z, n."""
+    """Compute one GRU time step (Cho et al., 2014) in NumPy, to test against; gates r, z, n."""
     a, b, w, d = _wide(x, h, weight, 0.0 if bias is None else bias)
     (xr, xz, xn), (hr, hz, hn) = np.split(a, 3, axis=1), np.split(b @ w.T + d, 3, axis=1)
     z = _sigmoid(xz + hz)

@@ -1,4 +1,4 @@
-"""Conformance test cases of reductions, running sums, softmax and functions built on reductions."""
+"""Conformance test cases of reductions, cumulative sums, softmax and functions made of these."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def primitive(function: Any, distinct: bool = False, empty: bool = True, **optio
 def along(
     *, distinct: bool = False, low: float | None = None, empty: bool = True, **kwargs: Any
 ) -> Samples:
-    """Return a generator of test samples for a function of a tensor and one non-negative axis."""
+    """Return a function that yields test samples of a function of a tensor and one axis."""
 
     def samples(make: Make) -> Iterator[Sample]:
         def x(*shape: int) -> Array:
@@ -108,7 +108,10 @@ def scans(make: Make) -> Iterator[Sample]:
 
 
 def products(make: Make) -> Iterator[Sample]:
-    """Yield test samples of a product reduction: values near 1 and a few zeros, the hard gradients."""
+    """Yield test samples of a product, with values near 1 and a few zeros.
+
+    The gradient of a product is hard to compute where elements are zero.
+    """
     for sample in scans(make):
         x = sample.args[0]
         if sample.kind == "nan" or x.dtype.kind in "biu":
@@ -172,7 +175,7 @@ def log_softmax_of(x: Array, axis: int) -> Array:
 
 
 def pairs(make: Make) -> Iterator[Sample]:
-    """Yield test samples for the gradient of softmax: a softmax result and its cotangent."""
+    """Yield test samples for the gradient op of softmax: a result of softmax and its gradient."""
     for sample in along()(make):
         x = -np.abs(sample.args[0])  # as results of log_softmax are
         yield Sample((x, make(*x.shape)), sample.kwargs, sample.kind, sample.grad)

@@ -15,7 +15,7 @@ from ..case import FOUR, NUMBER, ROWS, Array, Bad, Make, OpCase, Sample, Samples
 
 
 def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
-    """Return a generator of test samples for a sorting op: distinct elements, ties and NaN."""
+    """Return a function that yields test samples of a sorting op: distinct elements, ties, NaN."""
 
     def samples(make: Make) -> Iterator[Sample]:
         for call in calls:
@@ -32,7 +32,7 @@ def ordered(*calls: tuple[Any, ...], **kwargs: Any) -> Samples:
 
 
 def arranged(x: Array, axis: int, descending: bool) -> Any:
-    """Compute a stable argsort along an axis in NumPy; NaN comes last, ties keep their order."""
+    """Return a stable argsort along an axis computed in NumPy, NaN last, to test against."""
     sign = -1 if descending else 1
 
     def key(row: Array) -> Any:
@@ -98,7 +98,7 @@ def any_kind(make: Make) -> Iterator[Sample]:
 
 
 def repeated(make: Make) -> Iterator[Sample]:
-    """Yield test samples with repeated elements and without NaN, for ops that find unique values."""
+    """Yield test samples with repeated elements, for ops that find unique values."""
     x = make.index(7, below=3, dtype=make.dtype) if make.dtype is not bool_ else make(7)
     yield Sample((x,))
     yield Sample((x[:6].reshape(2, 3),))

@@ -57,7 +57,10 @@ def shape_after(x: Array, w: Ints, stride: Ints, padding: Pairs, dilation: Ints)
 
 
 def array_of(make: Make, kind: str, shape: Ints, which: int, first: int = 0) -> Array:
-    """Return operand number `which` of a windowed op; operand `first` has the NaN or the strides."""
+    """Return operand number `which` of a windowed op for a test sample of the given kind.
+
+    Only operand `first` has NaN or is not contiguous.
+    """
     if which != first or kind in ("normal", "empty", "odd"):
         return make(*shape)
     if kind == "nan":
@@ -102,7 +105,7 @@ def wide(x: Array) -> Array:
 def _walk(
     x: Ints, w: Ints, out: Ints, stride: Ints, padding: Pairs, dilation: Ints, groups: int
 ) -> Iterator[Any]:
-    """Yield every (output, kernel, input) position of a sliding window that lies in the input."""
+    """Yield (output, kernel, input) positions of a sliding window, without the padding."""
     for o in np.ndindex(*out):
         for k in np.ndindex(*w):
             i = tuple(
@@ -200,9 +203,7 @@ def max_pools(make: Make) -> Iterator[Sample]:
 
 
 def last(samples: Any) -> Samples:
-    """Return a generator of the same test samples with the first operand's channels on the last
-    axis.
-    """
+    """Convert a function that yields channels-first test samples to one for channels-last."""
 
     def moved(make: Make) -> Iterator[Sample]:
         for sample in samples(make):
@@ -213,7 +214,7 @@ def last(samples: Any) -> Samples:
 
 
 def last_of(oracle: Any) -> Oracle:
-    """Adapt a NumPy reference for channels-first operands to channels-last operands."""
+    """Return a channels-last test oracle that calls a NumPy function for channels-first."""
 
     def found(x: Array, *others: Any, **attributes: Any) -> Array:
         y = oracle(np.moveaxis(x, -1, 1), *others, **attributes)
@@ -280,7 +281,7 @@ def avg_pools(of_gradient: bool) -> Samples:
 
 
 def _cells(size: Ints, out: Ints, kernel: Ints, stride: Ints, padding: Pairs) -> Iterator[Any]:
-    """Yield each output position of a sliding window with the input positions inside the window."""
+    """Yield each output position of a sliding window with the input positions in its window."""
     for o in np.ndindex(*out):
         inside = []
         for k in np.ndindex(*kernel):
@@ -520,7 +521,8 @@ CASES = [
         without=NO_POINT,
         dtypes=FLOATING,
         tol={float16: 1e-2, bfloat16: 5e-2},
-        why="means of integers round as the sum over the divisor does in floating point, which no one asks for",
+        why="means of integers round as the sum over the divisor does in floating point, which "
+        "no one asks for",
         errors=[Bad((IMAGE, (5, 5), (1, 1), ((0, 0), (0, 0)), True, 0), ValueError, "window of 5")],
     ),
     OpCase(

@@ -7,6 +7,8 @@ the user's object itself is never changed while compiling.
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
 import types
 
 from ...errors import ArgumentError, StrictAttributeError, UnsupportedSyntaxError
@@ -15,12 +17,13 @@ from ...ir.values import GraphObject, GraphScalar, HostValue
 from ...nn.cell import Cell
 from ...parameter import Parameter
 from ...tensor import Tensor
-from ..libraries import is_framework, is_host
+from ..libraries import is_framework, is_host, user_method
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING
 from ..types import Value
 from .dispatch import call
 from .host import run_on_host
+from .outside import is_live, special_method
 from .variables import read_outside, write_outside
 
 # Tensor methods that return the data as a Python or NumPy object.
@@ -61,20 +64,48 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         if name in owner.__dict__ and not callable(value) and not is_framework(owner.__module__):
             return _read_and_capture(ev, owner, name, value, node)
         return value
+    return _of_outside_object(ev, owner, name, node)
+
+
+def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
+    """Return an attribute of an object from outside, by Python's rules of lookup."""
+    intercepted = special_method(ev, owner, "__getattribute__")
+    if intercepted is not None:
+        return call(ev, intercepted, (owner, name), {})
     held = getattr(owner, "__dict__", None)
+    found = inspect.getattr_static(type(owner), name, None)
+    descriptor = None if found is None else user_method(found, "__get__")
+    if descriptor is not None and (
+        hasattr(type(found), "__set__") or held is None or name not in held
+    ):
+        ev.captures.method(owner, name, None)
+        return call(ev, descriptor, (found, owner, type(owner)), {})
     if held is not None and name in held:
         return _read_and_capture(ev, owner, name, held[name], node)
+    if isinstance(found, functools.cached_property) and not is_framework(type(owner).__module__):
+        ev.captures.method(owner, name, None)
+        made = call(ev, found.func, (owner,), {})
+        write_outside(ev, "attribute", owner, name, made, f"{type(owner).__name__}.{name}")
+        return made
     if _staged_property(owner, name):
+        ev.captures.method(owner, name, None)
         return _property(ev, owner, name)
+    if found is None and special_method(ev, owner, "__getattr__") is not None:
+        ev.captures.add("attribute", vars(type(owner)), name, MISSING, name)
+        if held is not None:
+            ev.captures.add("item", held, name, MISSING, f"{type(owner).__name__}.{name}")
+        return call(ev, type(owner).__getattr__, (owner, name), {})
     value = _native(owner, name)
     if callable(value):
         ev.captures.method(owner, name, value)
     if (
         callable(value)
         or is_framework(type(owner).__module__)
-        or isinstance(owner, (list, dict, set, tuple, str))
+        or type(owner) in (list, dict, set, tuple, str)
     ):
         return value
+    if is_live(ev, owner):
+        return run_on_host(ev, getattr, (owner, name), {}, "getattr")
     # a class attribute or a slot: captured on the object, which may get its own attribute
     return _read_and_capture(ev, owner, name, value, node)
 

@@ -33,8 +33,9 @@ from .attributes import delete_attribute, get_attribute, set_attribute
 from .branches import select
 from .dispatch import call, replaces
 from .host import append_effect, run_on_host
-from .iteration import iterate
+from .iteration import iterate, pairs_of
 from .native import native
+from .outside import ask, check_made_here, defer, is_live, is_outside, settle, special_method
 from .printing import print_values
 from .truth import as_python_bool, either, negated, truth
 
@@ -221,6 +222,8 @@ def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
         return issubclass(_class_of(x), kinds)
     if type(x).__name__ == "Function" and kinds is types.FunctionType:
         return True
+    if is_outside(ev, x):
+        ev.captures.class_of(x)
     return isinstance(x, kinds)
 
 
@@ -234,6 +237,8 @@ def _type(ev: Evaluation, x: Value, *rest: Value) -> Value:
         )
     if isinstance(x, GraphObject):
         return run_on_host(ev, type, (x,), {}, "type")
+    if is_outside(ev, x):
+        ev.captures.class_of(x)
     return _class_of(x)
 
 
@@ -276,10 +281,12 @@ def _len(ev: Evaluation, x: Value) -> Value:
     ev.copies.observe(x)
     if isinstance(x, Tensor):
         return x.__len__()
-    method = getattr(type(x), "__len__", None)
-    if isinstance(method, types.FunctionType):
-        return call(ev, x.__len__, (), {})
-    return len(x)
+    method = special_method(ev, x, "__len__")
+    if method is not None:
+        return call(ev, method, (x,), {})
+    if is_live(ev, x):
+        return run_on_host(ev, len, (x,), {}, "len", (INT,))
+    return ask(ev, len, x) if is_outside(ev, x) else len(x)
 
 
 @replaces(callable)
@@ -298,11 +305,9 @@ def _container(python: Value) -> Callable[..., Value]:
             return run_on_host(ev, python, args, kwargs, python.__name__)
         if args and python is not dict:
             made = python(iterate(ev, args[0]))
-        elif args and not isinstance(args[0], dict):
-            made = dict(((k, v) for k, v in iterate(ev, args[0])), **kwargs)
+        elif args:
+            made = {**pairs_of(ev, args[0]), **kwargs}
         else:
-            if args:
-                ev.copies.observe(args[0])
             made = python(*args, **kwargs)
         if python is not tuple:
             ev.owned.add(made)
@@ -319,25 +324,61 @@ for _python in (list, tuple, set, frozenset, dict):
 def _reversed(ev: Evaluation, items: Value) -> Value:
     if isinstance(items, Tensor):
         return iter([items[i] for i in reversed(range(items.shape[0]))])
+    method = special_method(ev, items, "__reversed__")
+    if method is not None:
+        return call(ev, method, (items,), {})
+    if is_outside(ev, items):
+        items = tuple(iterate(ev, items))
     ev.copies.observe(items)
-    return reversed(items)
+    return ev.owned.add(reversed(items))
 
 
 @replaces(zip)
 def _zip(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
-    return zip(*(_rows(iterate, ev, a) for a in args), **kwargs)
+    return ev.owned.add(zip(*(_rows(iterate, ev, a) for a in args), **kwargs))
 
 
 @replaces(enumerate)
 def _enumerate(ev: Evaluation, items: Value, start: int = 0) -> Value:
-    return enumerate(_rows(iterate, ev, items), start)
+    return ev.owned.add(enumerate(_rows(iterate, ev, items), start))
+
+
+@replaces(iter)
+def _iter(ev: Evaluation, items: Value, *sentinel: Value) -> Value:
+    if sentinel or isinstance(items, GraphObject):
+        return run_on_host(ev, iter, (items, *sentinel), {}, "iter")
+    if is_live(ev, items):
+        return items if hasattr(type(items), "__next__") else _iter_on_host(ev, items)
+    return ev.owned.add(iter(_rows(iterate, ev, items)))
+
+
+def _iter_on_host(ev: Evaluation, items: Value) -> Value:
+    return run_on_host(ev, iter, (items,), {}, "iter")
+
+
+@replaces(next)
+def _next(ev: Evaluation, items: Value, *default: Value) -> Value:
+    method = special_method(ev, items, "__next__")
+    if method is not None:
+        try:
+            return call(ev, method, (items,), {})
+        except StopIteration:
+            if default:
+                return default[0]
+            raise
+    if isinstance(items, GraphObject):
+        return run_on_host(ev, next, (items, *default), {}, "next")
+    if is_outside(ev, items):
+        return defer(ev, next, (items, *default), {})
+    check_made_here(ev, items, "next")
+    return next(items, *default)
 
 
 @replaces(map)
 def _map(ev: Evaluation, function: Value, *args: Value) -> Value:
     lists = [list(_rows(iterate, ev, a)) for a in args]
     found = [call(ev, function, row, {}) for row in zip(*lists)]
-    return iter(tuple(found) if all(isinstance(a, tuple) for a in args) else found)
+    return ev.owned.add(iter(tuple(found) if all(isinstance(a, tuple) for a in args) else found))
 
 
 @replaces(filter)
@@ -351,7 +392,7 @@ def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
             )
         if kept:
             found.append(x)
-    return iter(found)
+    return ev.owned.add(iter(found))
 
 
 def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
@@ -360,7 +401,7 @@ def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
         raise NeedsValue("got a range whose length is known only when the compiled function runs")
     if isinstance(items, Tensor):
         len(items)
-        return (items[i] for i in range(items.shape[0]))
+        return ev.owned.add(items[i] for i in range(items.shape[0]))
     return iterate(ev, items)
 
 
@@ -379,6 +420,13 @@ def _text(python: Callable[..., Value]) -> Callable[..., Value]:
                     construct=python.__name__,
                     remedy="Use print(x), or jit_syntax_level=LAX",
                 )
+            return run_on_host(ev, python, args, kwargs, python.__name__)
+        if len(args) == 1 and not kwargs:
+            for name in ("__str__", "__repr__") if python is str else ("__repr__",):
+                method = special_method(ev, args[0], name)
+                if method is not None:
+                    return call(ev, method, args, {})
+        if not settle(ev, (args, kwargs)):
             return run_on_host(ev, python, args, kwargs, python.__name__)
         return native(ev, python, args, kwargs)
 

@@ -11,6 +11,7 @@ import ast
 import functools
 import inspect
 import types
+import weakref
 
 import numpy as np
 
@@ -37,8 +38,18 @@ from .containers import check_array_changeable, container_method
 from .dispatch import call, calls
 from .functions import enter, evaluated_function
 from .host import run_on_host
-from .host_mutation import ARRAY_MUTATORS
+from .host_mutation import ARRAY_MUTATORS, changes_first_argument
 from .native import callable_name, native
+from .outside import (
+    COPIED,
+    check_made_here,
+    defer,
+    is_live,
+    is_outside,
+    is_query,
+    owned_result,
+    settle,
+)  # fmt: skip
 from .spans import set_error_span
 
 
@@ -61,7 +72,14 @@ def _call_choice(ev: Evaluation, f: Choice, args: Args, kwargs: Kwargs) -> Value
 
 @calls(functools.partial)
 def _call_partial(ev: Evaluation, f: functools.partial[Value], args: Args, kwargs: Kwargs) -> Value:
-    return call(ev, f.func, (*f.args, *args), {**f.keywords, **kwargs})
+    first: Value = f.args
+    named: Value = f.keywords
+    if id(f) not in ev.owned.objects:
+        first = ev.copies.imported(first, "arguments of a partial")
+        named = ev.copies.imported(named, "keywords of a partial")
+        ev.copies.observe(named)
+        ev.keep.append(f)
+    return call(ev, f.func, (*first, *args), {**named, **kwargs})
 
 
 @calls(GraphObject)
@@ -236,7 +254,7 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
 def _call_builtin(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a built-in function or a method of a list, dict, set or array."""
     owner = getattr(f, "__self__", None)
-    if isinstance(owner, (list, dict, set)):
+    if type(owner) in COPIED:
         return container_method(ev, owner, f.__name__, args, kwargs)
     if isinstance(owner, np.ndarray) and f.__name__ in ARRAY_MUTATORS:
         check_array_changeable(ev, owner, f.__name__)
@@ -252,31 +270,80 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
         if ev.strict:
             raise _refused_at_strict(f, "it does something, or answers differently each time")
         return run_on_host(ev, f, args, kwargs, callable_name(f))
-    if not depends_on_graph(args) and not depends_on_graph(kwargs):
-        found = native(ev, f, args, kwargs)
-        if not isinstance(found, (int, float, str, bool, type(None))):
-            ev.owned.add(found, (*args, *kwargs.values(), getattr(f, "__self__", None)))
-        return found
+    if isinstance(f, weakref.ref):  # a guard would keep the object alive
+        return run_on_host(ev, f, args, kwargs, "weakref")
+    receiver = f.__self__ if isinstance(f, _BOUND) else None
+    if receiver is not None and not is_query(f):
+        if is_outside(ev, receiver):
+            return defer(ev, f, args, kwargs)
+        check_made_here(ev, receiver, callable_name(f))
+    elif is_live(ev, receiver):
+        return defer(ev, f, args, kwargs)
+    given = (receiver, args, kwargs)
+    graph = depends_on_graph(args) or depends_on_graph(kwargs)
+    if not _only_stores(f) and not settle(ev, given):
+        if is_pure(f) and not ev.strict:
+            return run_on_host(ev, f, args, kwargs, callable_name(f))
+        return defer(ev, f, args, kwargs)
+    if not graph:
+        args, kwargs = _evaluable(ev, args), {k: _evaluated(ev, v) for k, v in kwargs.items()}
+        return owned_result(ev, native(ev, f, args, kwargs), given)
     module = getattr(f, "__module__", None)
-    if module in (
-        "operator",
-        "_operator",
-        "functools",
-        "itertools",
-        "builtins",
-        None,
-        "copy",
-        "collections",
-        "math",
-    ):
+    if module is None or module in PURE_MODULES:
         try:
-            return native(ev, f, args, kwargs)
+            return owned_result(ev, native(ev, f, args, kwargs), given)
         except TypeError:
             if ev.strict:
                 raise
     if ev.strict:
         raise _refused_at_strict(f, "it works on data that are known only when the function runs")
     return run_on_host(ev, f, args, kwargs, callable_name(f))
+
+
+# Modules of the standard library whose functions keep to their arguments, and how they use them:
+# these change nothing, up to the exceptions in `host_mutation`.
+PURE_MODULES = {
+    "operator", "_operator", "functools", "_functools", "itertools", "builtins", "copy",
+    "collections", "_collections", "math", "cmath",
+}  # fmt: skip
+_PURE_LIBRARIES = PURE_MODULES | {
+    "numpy", "json", "statistics", "string", "re", "textwrap", "dataclasses", "fractions",
+    "decimal", "numbers", "bisect", "_bisect", "types", "enum", "inspect", "keyword", "struct",
+    "_struct", "zlib", "hashlib", "base64", "binascii", "difflib", "posixpath", "ntpath", "scipy",
+}  # fmt: skip
+_BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
+# Constructors that keep a reference to their arguments and do not look at them.
+_STORES = {functools.partial, types.SimpleNamespace, types.MethodType, weakref.ref}
+
+
+def is_pure(f: Value) -> bool:
+    """Return whether a library function is known to change none of its arguments."""
+    module = getattr(f, "__module__", None)
+    if not isinstance(module, str):
+        return False
+    return module.split(".")[0] in _PURE_LIBRARIES and not changes_first_argument(f)
+
+
+def _only_stores(f: Value) -> bool:
+    """Return whether a callable keeps its arguments without asking them anything."""
+    return isinstance(f, type) and f in _STORES
+
+
+def _evaluated(ev: Evaluation, value: Value) -> Value:
+    """Return a user's function as one that is evaluated when Python code calls it."""
+    if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
+        module = value.__func__.__module__
+    elif isinstance(value, types.FunctionType):
+        module = value.__module__
+    else:
+        return value
+    if is_framework(module) or is_host(module):
+        return value
+    return lambda *args, **kwargs: call(ev, value, args, kwargs)
+
+
+def _evaluable(ev: Evaluation, args: Args) -> Args:
+    return tuple([_evaluated(ev, x) for x in args])
 
 
 def _refused_at_strict(f: Value, why: str) -> UnsupportedSyntaxError:

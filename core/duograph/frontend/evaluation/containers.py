@@ -23,10 +23,12 @@ from .branches import select
 from .dispatch import call
 from .host import append_effect, run_on_host, with_item
 from .native import native
+from .outside import ask, check_made_here, defer, is_live, is_outside, special_method
 
 MUTATORS = {
     "append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update",
     "setdefault", "popitem", "add", "discard", "__setitem__", "__delitem__", "__iadd__",
+    "__imul__", "__ior__", "__iand__", "__isub__", "__ixor__",
     "difference_update", "intersection_update", "symmetric_difference_update",
 }  # fmt: skip
 
@@ -49,16 +51,45 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
             "slice: got bounds that are known only when the compiled function runs; wanted "
             "constants"
         )
-    own = type(owner)
-    method = getattr(own, "__getitem__", None)
-    if method is not None and hasattr(method, "__code__"):
-        return call(ev, owner.__getitem__, (index,), {})
+    method = special_method(ev, owner, "__getitem__")
+    if method is not None:
+        return call(ev, method, (owner, index), {})
+    if is_outside(ev, owner):
+        return _get_outside_item(ev, owner, index)
     if depends_on_graph(index):
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     found = owner[index]
     if isinstance(found, np.ndarray) or (isinstance(index, slice) and type(found) is list):
         ev.owned.add(found, (owner,))
     return found
+
+
+def _get_outside_item(ev: Evaluation, owner: Value, index: Value) -> Value:
+    """Return an item of an outside object that is neither a list nor a dict nor a Tensor."""
+    if isinstance(owner, tuple):
+        return owner[index]
+    if isinstance(owner, dict) and not is_live(ev, owner) and _lacks(owner, index):
+        missing = special_method(ev, owner, "__missing__")
+        if missing is not None:
+            ask(ev, operator.contains, owner, index)
+            return call(ev, missing, (owner, index), {})
+        if hasattr(type(owner), "__missing__"):  # makes the item
+            return defer(ev, operator.getitem, (owner, index), {})
+    if isinstance(owner, np.ndarray) and not depends_on_graph(index):
+        found = owner[index]
+        if isinstance(found, np.ndarray) and np.shares_memory(found, owner):
+            return ev.copies.imported(found, "a view of an array")
+    if depends_on_graph(index):
+        return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
+    return ask(ev, operator.getitem, owner, index)
+
+
+def _lacks(owner: dict[Value, Value], key: Value) -> bool:
+    """Return whether a dict has no such key; False for values that are no key."""
+    try:
+        return not dict.__contains__(owner, key)
+    except TypeError:
+        return False
 
 
 def _has_object(index: Value) -> bool:
@@ -131,14 +162,14 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
             ev.builder.write_state(owner, made)
             return
         native(ev, operator.setitem, (owner, _tensor_index(ev, index), value), {})
-    elif isinstance(owner, (list, dict)):
+    elif type(owner) in (list, dict):
         if isinstance(index, (Tensor, GraphScalar)) and isinstance(owner, list):
             _set_selected_item(ev, owner, index, value)
             return
         container_method(ev, owner, "__setitem__", (index, value), {})
-    elif hasattr(type(owner), "__setitem__") and hasattr(type(owner).__setitem__, "__code__"):
-        call(ev, owner.__setitem__, (index, value), {})
-    elif type(owner).__module__ == "numpy":
+    elif special_method(ev, owner, "__setitem__") is not None:
+        call(ev, type(owner).__setitem__, (owner, index, value), {})
+    elif isinstance(owner, np.ndarray):
         check_array_changeable(ev, owner, "setitem")
         if depends_on_graph(value) or depends_on_graph(index):
             raise UnsupportedSyntaxError(
@@ -148,8 +179,16 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
                 remedy="Use a Tensor instead of the array",
             )
         owner[index] = value
+    elif is_outside(ev, owner):
+        defer(ev, operator.setitem, (owner, index, value), {})
     else:
-        owner[index] = value
+        _change_made_here(ev, operator.setitem, owner, index, value)
+
+
+def _change_made_here(ev: Evaluation, function: Value, owner: Value, *args: Value) -> None:
+    """Change an object that evaluated code made, such as a `deque`, while compiling."""
+    check_made_here(ev, owner, function.__name__)
+    function(owner, *args)
 
 
 def _set_selected_item(ev: Evaluation, items: list[Value], index: Value, value: Value) -> None:
@@ -178,10 +217,14 @@ def delete_item(ev: Evaluation, owner: Value, index: Value) -> None:
     """Trace the statement `del owner[index]` on a list, dict or other object."""
     if isinstance(owner, GraphObject):
         run_on_host(ev, operator.delitem, (owner, index), {}, "delitem", ())
-    elif isinstance(owner, (list, dict)):
+    elif type(owner) in (list, dict):
         container_method(ev, owner, "__delitem__", (index,), {})
+    elif special_method(ev, owner, "__delitem__") is not None:
+        call(ev, type(owner).__delitem__, (owner, index), {})
+    elif is_outside(ev, owner):
+        defer(ev, operator.delitem, (owner, index), {})
     else:
-        call(ev, owner.__delitem__, (index,), {})
+        _change_made_here(ev, operator.delitem, owner, index)
 
 
 def check_changeable(ev: Evaluation, owner: Value) -> None:

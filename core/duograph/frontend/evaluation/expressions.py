@@ -21,7 +21,7 @@ from .containers import get_item
 from .dispatch import call, evaluate, syntax
 from .functions import function_from_syntax
 from .host import run_on_host
-from .iteration import is_iterable, iterate
+from .iteration import is_iterable, iterate, pairs_of
 from .native import native
 from .operators import condition
 from .spans import begin_node
@@ -92,7 +92,7 @@ def _dict(ev: Evaluation, frame: Frame, node: ast.Dict) -> Value:
     made: dict[Value, Value] = {}
     for k, v in zip(node.keys, node.values, strict=True):
         if k is None:
-            made.update(evaluate(ev, frame, v))
+            made.update(pairs_of(ev, evaluate(ev, frame, v)))
         else:
             key = evaluate(ev, frame, k)
             made[key] = evaluate(ev, frame, v)
@@ -112,7 +112,7 @@ def _call(ev: Evaluation, frame: Frame, node: ast.Call) -> Value:
     for k in node.keywords:
         value = evaluate(ev, frame, k.value)
         if k.arg is None:
-            for name, v in dict(value).items():
+            for name, v in pairs_of(ev, value).items():
                 if not isinstance(name, str):
                     raise TypeError("keywords must be strings")
                 if name in kwargs:

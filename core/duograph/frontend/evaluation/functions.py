@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from ...tensor import Tensor
 from ..diagnostics import join_error
+from ..libraries import is_framework
 from ..source import source_of
 from ..state.calls import Frame
-from ..state.captures import defaults_of
+from ..state.captures import definition_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.flow import Flow
@@ -32,9 +33,9 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
         UnsupportedSyntaxError: the source of the function cannot be found.
     """
     closure = f.__closure__ or ()
-    if f.__defaults__ or f.__kwdefaults__:
-        ev.captures.add("defaults", f, None, defaults_of(f), f"defaults of {f.__name__}")
-
+    if not is_framework(f.__module__) and (ev.calls.frames or f.__defaults__ or f.__kwdefaults__):
+        ev.captures.add("function", f, None, definition_of(f), f"the definition of {f.__name__}")
+        ev.keep.append(f)
     given = f.__defaults__ or ()
     code = f.__code__
     names = code.co_varnames[code.co_argcount - len(given) : code.co_argcount]
@@ -42,7 +43,7 @@ def evaluated_function(ev: Evaluation, f: Value) -> Function:
     return Function(
         source_of(f),
         defaults,
-        dict(f.__kwdefaults__ or {}),
+        {k: ev.copies.imported(v, k) for k, v in (f.__kwdefaults__ or {}).items()},
         f.__globals__,
         closure=dict(zip(f.__code__.co_freevars, closure, strict=True)),
         original=f,

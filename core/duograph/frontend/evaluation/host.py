@@ -143,6 +143,7 @@ def run_on_host(
     kwargs: Kwargs,
     name: str,
     types: tuple[Value, ...] = (OBJECT,),
+    objects: bool = False,
 ) -> Value:
     """Append a node that calls a Python function when the graph runs; return its results.
 
@@ -150,13 +151,14 @@ def run_on_host(
 
     Args:
         types: types of the results.
+        objects: see `take_operands`.
 
     Returns:
         the results as graph values: one, a tuple of several, or None.
     """
     refuse_mutation(ev, function, args, kwargs, name)
     found: list[Value] = []
-    nested = with_snapshots(ev, take_operands(ev, (args, kwargs), found))
+    nested = with_snapshots(ev, take_operands(ev, (args, kwargs), found, objects))
     commits = take_writes(ev, found)
     spans = call_spans(ev)
 

@@ -83,7 +83,7 @@ def refuse_mutation(
         UnsupportedSyntaxError: the call is known to change its argument or receiver.
     """
     targets = [v for v in (kwargs.get("out"),) if v is not None]
-    if args and (_changes_first_argument(function) or getattr(function, "__name__", "") == "at"):
+    if args and (changes_first_argument(function) or getattr(function, "__name__", "") == "at"):
         targets.append(args[0])
     if args and getattr(function, "__name__", "") == "shuffle":
         targets.append(args[-1])
@@ -105,7 +105,7 @@ def refuse_mutation(
                 )
 
 
-def _changes_first_argument(function: Value) -> bool:
+def changes_first_argument(function: Value) -> bool:
     """Return whether a library function is known to change its first argument in place."""
     try:
         return function in _changing_first()

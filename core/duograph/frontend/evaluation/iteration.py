@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from ..state.evaluation import Evaluation
 from ..types import Value
+from .attributes import get_attribute
+from .containers import get_item
 from .dispatch import call
+from .outside import ask, is_outside, refuse_stream, special_method
 
 
 def iterate(ev: Evaluation, items: Value) -> Value:
     """Return a compile-time iterator over a value; trace a user's `__iter__` into the graph."""
     ev.copies.observe(items)
     kind = type(items)
-    found = getattr(kind, "__iter__", None)
-    if (
-        found is not None
-        and hasattr(found, "__code__")
-        and not kind.__module__.startswith("duograph")
-    ):
-        items = call(ev, items.__iter__, (), {})
+    found = special_method(ev, items, "__iter__")
+    if found is not None:
+        items = call(ev, found, (items,), {})
         if hasattr(type(items), "__next__") and hasattr(type(items).__next__, "__code__"):
             return _staged_iterator(ev, items)
+    if is_outside(ev, items) and kind is not tuple:
+        refuse_stream(ev, items, "iteration")
+        items = ask(ev, tuple, items)
     return iter(items)
 
 
@@ -34,6 +36,24 @@ def _staged_iterator(ev: Evaluation, items: Value) -> Value:
             yield call(ev, items.__next__, (), {})
         except StopIteration:
             return
+
+
+def pairs_of(ev: Evaluation, mapping: Value) -> dict[Value, Value]:
+    """Return a mapping, or an iterable of pairs, as a new dict."""
+    if not hasattr(type(mapping), "keys"):
+        return dict(iterate(ev, pair) for pair in iterate(ev, mapping))
+    if type(mapping) is dict:
+        ev.copies.observe(mapping)
+        return dict(mapping)
+    keys = special_method(ev, mapping, "keys")
+    if keys is not None or special_method(ev, mapping, "__getitem__") is not None:
+        names = iterate(ev, call(ev, get_attribute(ev, mapping, "keys"), (), {}))
+        return {k: get_item(ev, mapping, k) for k in names}
+    if is_outside(ev, mapping):
+        refuse_stream(ev, mapping, "**")
+        found: dict[Value, Value] = ask(ev, dict, mapping)
+        return dict(found)
+    return dict(mapping)
 
 
 def is_iterable(value: Value) -> bool:

@@ -160,7 +160,7 @@ def _for(ev: Evaluation, frame: Frame, node: ast.For) -> Flow:
         rows = items
         if not rows.shape:
             iter(rows)  # raises an error
-        items = (rows[i] for i in range(rows.shape[0]))
+        items = ev.owned.add(rows[i] for i in range(rows.shape[0]))
     return _unrolled_for(ev, frame, node, iterate(ev, items))
 
 

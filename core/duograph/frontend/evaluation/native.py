@@ -19,6 +19,7 @@ from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from .functions import enter, evaluated_function
 from .host import run_on_host, with_item
+from .outside import observe
 from .spans import error_spans
 
 
@@ -29,8 +30,7 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
     then becomes a node that runs Python (LAX), or an error (STRICT).
     """
     for x in args:
-        if type(x) in (list, dict, set):
-            ev.copies.observe(x)
+        observe(ev, x)
     builder, journal = ev.builder, ev.journal
     mark = len(builder.nodes), len(builder.types)
     journal.branches.append({})

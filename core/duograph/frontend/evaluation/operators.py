@@ -15,7 +15,6 @@ import numpy as np
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar
 from ...tensor import Tensor
-from ..libraries import user_method
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
@@ -23,7 +22,9 @@ from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call, evaluate, syntax
 from .host import run_on_host
+from .iteration import iterate
 from .native import native
+from .outside import ask, defer, is_outside, owned_result, settle, special_method
 from .overloads import overloaded
 from .spans import begin_node, note_error_span
 from .truth import as_flag, as_python_bool, either, negated, truth
@@ -43,6 +44,9 @@ IN_PLACE: dict[type, Callable[..., Value]] = {
     operator.ior, ast.BitXor: operator.ixor, ast.LShift: operator.ilshift, ast.RShift:
     operator.irshift,
 }  # fmt: skip
+
+
+_IN_PLACE = {*IN_PLACE.values()}
 
 
 _UNARY: dict[type, Callable[..., Value]] = {
@@ -88,6 +92,8 @@ def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> V
     found: Value = NotImplemented
     if not all(type(x) in _NOT_OVERLOADED for x in operands):
         found = overloaded(ev, function, operands)
+        if found is NotImplemented and any(is_outside(ev, x) for x in operands):
+            return apply_outside(ev, function, operands)
     if found is NotImplemented:
         found = native(ev, function, operands, {})
     if isinstance(found, np.ndarray) or (
@@ -95,6 +101,25 @@ def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> V
     ):
         ev.owned.add(found, operands)
     return found
+
+
+def apply_outside(
+    ev: Evaluation, function: Callable[..., Value], operands: tuple[Value, ...]
+) -> Value:
+    """Apply an operator of Python to operands of which some are objects from outside."""
+    if function in _IN_PLACE and is_outside(ev, operands[0]):
+        return defer(ev, function, operands, {})
+    if any(isinstance(x, Tensor) for x in operands) and all(
+        isinstance(x, (Tensor, np.ndarray)) for x in operands
+    ):
+        return native(ev, function, operands, {})
+    if settle(ev, operands):
+        if depends_on_graph(operands):
+            return native(ev, function, operands, {})
+        return owned_result(ev, function(*operands), operands)
+    if depends_on_graph(operands) or ev.strict:
+        return run_on_host(ev, function, operands, {}, function.__name__)
+    return ask(ev, function, *operands)
 
 
 def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
@@ -248,6 +273,7 @@ def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
     """Trace the membership test `x in y` on values of compiled code."""
     if isinstance(y, GraphObject) or isinstance(x, GraphObject):
         return truth(ev, run_on_host(ev, operator.contains, (y, x), {}, "contains"))
+    ev.copies.observe(y)
     if isinstance(y, (tuple, list)) and (depends_on_graph(x) or depends_on_graph(y)):
         found: Value = False
 
@@ -261,6 +287,11 @@ def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
             if found is True:
                 return True
         return found
-    if user_method(y, "__contains__") is not None:
-        return truth(ev, call(ev, y.__contains__, (x,), {}))
+    method = special_method(ev, y, "__contains__")
+    if method is not None:
+        return truth(ev, call(ev, method, (y, x), {}))
+    if special_method(ev, y, "__iter__") is not None:
+        return _contained(ev, x, list(iterate(ev, y)))
+    if is_outside(ev, y) or is_outside(ev, x):
+        return truth(ev, apply_outside(ev, operator.contains, (y, x)))
     return native(ev, operator.contains, (y, x), {})

@@ -14,6 +14,7 @@ from ..state.evaluation import Evaluation
 from ..types import Value
 from .dispatch import call
 from .native import native
+from .outside import special_method
 
 _BINARY_NAMES = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
@@ -57,7 +58,7 @@ def overloaded(
     if not any(user_method(owner, name) for owner, name, _ in tries):
         return NotImplemented
     for owner, name, given in tries:
-        method = user_method(owner, name)
+        method = special_method(ev, owner, name)
         if method is not None:
             found = call(ev, method, given, {})
         elif hasattr(type(owner), name):

@@ -19,7 +19,13 @@ from ..state.evaluation import Evaluation
 from ..types import Value
 from ..values.nested import depends_on_graph
 from .attributes import delete_attribute, get_attribute, set_attribute
-from .containers import check_array_changeable, check_changeable, delete_item, get_item, set_item
+from .containers import (
+    check_array_changeable,
+    container_method,
+    delete_item,
+    get_item,
+    set_item,
+)  # fmt: skip
 from .dispatch import call, evaluate
 from .iteration import is_iterable, iterate
 from .operators import BINARY, IN_PLACE, apply
@@ -123,7 +129,7 @@ def evaluate_in_place(ev: Evaluation, frame: Frame, node: ast.AugAssign) -> None
 def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Value) -> Value:
     """Return what an augmented assignment binds to its left side; lists change in place."""
     kind = type(node.op)
-    if isinstance(old, list) and kind is ast.Add:
+    if type(old) is list and kind is ast.Add:
         call(ev, old.extend, (value,), {})
         return old
     if isinstance(old, np.ndarray):
@@ -134,9 +140,15 @@ def _augmented_value(ev: Evaluation, node: ast.AugAssign, old: Value, value: Val
                 f"{name}: got a change of a NumPy array made while compiling, with values known "
                 "only when the function runs; wanted a Tensor"
             )
-    if isinstance(old, (list, dict, set)):
-        check_changeable(ev, old)
-        return IN_PLACE[kind](old, value)
+    in_place = f"__{IN_PLACE[kind].__name__}__"
+    if type(old) in (list, dict, set) and hasattr(old, in_place):
+        found = container_method(ev, old, in_place, (value,), {})
+        if found is NotImplemented:
+            raise TypeError(
+                f"unsupported operand type(s) for {type(node.op).__name__}: "
+                f"{type(old).__name__!r} and {type(value).__name__!r}"
+            )
+        return found
     if isinstance(old, Tensor) or not hasattr(
         type(old), f"__i{BINARY[kind].__name__.strip('_')}__"
     ):

@@ -17,10 +17,10 @@ from ...ops.shape_primitives import reshape_to
 from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ...types import BOOL
-from ..libraries import user_method
 from ..state.evaluation import Evaluation
 from ..types import Flag, Value
 from .dispatch import call
+from .outside import ask, is_outside, special_method
 
 
 def truth(ev: Evaluation, value: Value) -> Value:
@@ -43,8 +43,12 @@ def truth(ev: Evaluation, value: Value) -> Value:
         )[0]
     if type(value).__module__ != "builtins":
         for name in ("__bool__", "__len__"):
-            if user_method(value, name) is not None:
-                return truth(ev, call(ev, getattr(value, name), (), {}))
+            method = special_method(ev, value, name)
+            if method is not None:
+                return truth(ev, call(ev, method, (value,), {}))
+    ev.copies.observe(value)
+    if is_outside(ev, value):
+        return truth(ev, ask(ev, bool, value))
     return bool(value)
 
 

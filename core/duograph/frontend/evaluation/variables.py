@@ -111,6 +111,8 @@ def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
     found = getattr(builtins, name, MISSING)
     if found is MISSING:
         raise NameError(f"name '{name}' is not defined")
+    if not is_framework(values.get("__name__")):  # a global of this name would hide it
+        ev.captures.add("item", values, name, MISSING, name)
     return found
 
 

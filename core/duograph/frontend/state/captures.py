@@ -6,7 +6,14 @@ the present ones before each call. The module never decides whether to compile a
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import array
+import datetime
+import decimal
+import fractions
+import pathlib
+import types
+import uuid
+from collections.abc import Callable, Hashable, Mapping
 from types import FunctionType
 
 import numpy as np
@@ -17,21 +24,80 @@ from ..libraries import is_framework, is_host
 from ..types import Value
 from .journal import MISSING
 
-__all__ = ["Capture", "Captures", "same", "has_hooks"]
+__all__ = [
+    "VALUE_TYPES", "Capture", "Captures", "Raised", "answer", "definition_of", "entries_of",
+    "has_hooks", "same", "same_answer",
+]  # fmt: skip
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_HEAP_TYPE = 1 << 9  # flag of a class that a `class` statement made
+_PLAIN = {bool, int, float, complex, str, bytes, type(None)}
+
+
+class Raised:
+    """The error with which a question was answered, such as the KeyError of a missing key."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def answer(function: Callable[..., Value], args: tuple[Value, ...]) -> Value:
+    """Return `function(*args)`, or the error that it raises as a `Raised`."""
+    try:
+        return function(*args)
+    except Exception as error:  # noqa: BLE001  (of the user's object: the answer to the question)
+        return Raised(error)
+
+
+def _attribute(owner: Value, name: str) -> Value:
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        return MISSING
+
+
+def _cell(owner: Value, name: None) -> Value:
+    try:
+        return owner.cell_contents
+    except ValueError:
+        return MISSING
+
+
+def _type_at(owner: tuple[str, Value, Value], name: None) -> Value:
+    kind, inside, key = owner
+    held = QUESTIONS[kind](inside, key)
+    return held._type.plain if isinstance(held, Tensor) else type(held)
+
+
+# Kind of a capture -> function(owner, name) that reads the present value.
+QUESTIONS: dict[str, Callable[[Value, Value], Value]] = {
+    "item": lambda owner, name: owner.get(name, MISSING),
+    "attribute": _attribute,
+    "cell": _cell,
+    "function": lambda owner, name: definition_of(owner),
+    "method": lambda owner, name: vars(owner).get(name, MISSING),
+    "class": lambda owner, name: type(owner),
+    "entries": lambda owner, name: entries_of(owner),
+    "contents": lambda owner, name: owner._buf if isinstance(owner, Tensor) else owner,
+    "type": _type_at,
+    "hooks": lambda owner, name: has_hooks(owner),
+    "members": lambda owner, name: members_of(owner),
+    "answer": answer,
+}
 
 
 class Capture:
-    """A value that a compiled function read from outside, and where to read that value again.
+    """A value that a compiled function read from outside, and the question that it answers.
 
     Attributes:
-        kind: "item" (of a dict, such as the globals), "index" (of a list), "length", "keys",
-            "attribute", "cell" (of a closure), "defaults" (of a function), "method" (of a class),
-            "entries" (of any other container), "contents" (of a small array or a tensor),
-            "members" and "hooks" (of a Cell), "type" (of a location that the function writes).
+        kind: the question, one of `QUESTIONS`: "item" (of a dict, such as the globals),
+            "attribute", "cell" (of a closure), "function" (code and defaults), "method" (in the
+            dict of a class), "class" (of an object), "entries" (of a list, dict or set), "contents"
+            (of an array or a tensor), "members" and "hooks" (of a Cell), "type" (of a location that
+            the function writes), "answer" (of calling `owner` with the arguments `name`).
         owner: the object that was read.
-        name: key, index or attribute; None for kinds that need none.
+        name: key or attribute; None for kinds that need none.
         value: the value at compile time.
         label: the name for messages.
         exact: whether a change always compiles again, whatever the recompilation policy.
@@ -51,69 +117,91 @@ class Capture:
 
     def now(self) -> Value:
         """Return the present value of the captured location; MISSING if it no longer exists."""
-        kind, owner, name = self.kind, self.owner, self.name
-        if kind == "item":
-            return owner.get(name, MISSING)
-        if kind == "attribute":
-            try:
-                return getattr(owner, name)
-            except AttributeError:
-                return MISSING
-        if kind == "cell":
-            try:
-                return owner.cell_contents
-            except ValueError:
-                return MISSING
-        if kind == "index":
-            try:
-                return owner[name]
-            except (IndexError, KeyError):
-                return MISSING
-        if kind == "length":
-            return len(owner)
-        if kind == "defaults":
-            return defaults_of(owner)
-        if kind == "method":
-            return vars(owner).get(name, MISSING)
-        if kind == "entries":
-            return entries_of(owner)
-        if kind == "contents":
-            return owner._buf if isinstance(owner, Tensor) else owner
-        if kind == "type":
-            where, inside, key = owner
-            held = Capture(where, inside, key, None, "").now()
-            return held._type.plain if isinstance(held, Tensor) else type(held)
-        if kind == "hooks":
-            return has_hooks(owner)
-        if kind == "members":
-            return members_of(owner)
-        assert kind == "keys", kind
-        return tuple(sorted(owner, key=repr)) if isinstance(owner, set) else tuple(owner)
+        return QUESTIONS[self.kind](self.owner, self.name)
+
+    def agrees(self, now: Value, was: Value = MISSING) -> bool:
+        """Return whether a present value is the captured one, or another earlier value `was`."""
+        compare = same_answer if self.kind == "answer" else same
+        return compare(self.value if was is MISSING else was, now)
+
+    def concerns(self, changed: Mapping[int, Value]) -> bool:
+        """Return whether the capture reads one of the objects `changed`, given by id."""
+        if self.kind == "answer":
+            return any(id(x) in changed for x in self.name)
+        return id(self.owner) in changed
+
+    def difference(self, now: Value) -> tuple[str, Value, Value]:
+        """Return the name, earlier and present value of what changed, for a message."""
+        if self.kind != "entries":
+            return self.label, self.value, now
+        owner, was = self.owner, self.value
+        if isinstance(owner, dict):
+            keys, keys_now = was[: len(was) // 2], now[: len(now) // 2]
+            if not same(keys, keys_now):
+                return f"keys of {self.label}", keys, keys_now
+            was, now = was[len(keys) :], now[len(keys) :]
+        elif not isinstance(owner, list):
+            return f"items of {self.label}", was, now
+        else:
+            keys = tuple(range(len(was)))
+            if len(was) != len(now):
+                return f"len({self.label})", len(was), len(now)
+        for key, a, b in zip(keys, was, now):
+            if not same(a, b):
+                return f"{self.label}[{key!r}]", a, b
+        return self.label, was, now
+
+
+# Classes of the standard library whose objects nothing can change, compared by `==`.
+VALUE_TYPES = (
+    datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, decimal.Decimal,
+    fractions.Fraction, pathlib.PurePath, range, slice, uuid.UUID, np.dtype,
+)  # fmt: skip
 
 
 def same(old: Value, new: Value) -> bool:
     """Return whether a captured value and its present value are identical or equal constants.
 
-    Equality counts for numbers, strings, tuples, frozensets, arrays and bound methods.
+    Equality counts for numbers, strings, tuples, frozensets, arrays, bound methods and the values
+    of the standard library that nothing can change, such as dates.
     """
     if old is new:
         return True
     if type(old) is not type(new):
         return False
-    if isinstance(old, _PLAIN):
-        return old == new or (old != old and new != new)
-    if isinstance(old, (tuple, frozenset)):
-        if isinstance(old, frozenset):
-            return old == new
+    if type(old) in _PLAIN:
+        if isinstance(old, (float, complex)):
+            return repr(old) == repr(new)  # tells -0.0 from 0.0, and takes NaN as equal to NaN
+        return bool(old == new)
+    if isinstance(old, tuple):
         return len(old) == len(new) and all(map(same, old, new))
+    if isinstance(old, frozenset):
+        return old == new and same(tuple(old), tuple(new))
     if hasattr(old, "__func__"):  # each access makes a new bound method
         return old.__func__ is new.__func__ and old.__self__ is new.__self__
+    if isinstance(old, (types.BuiltinMethodType, types.MethodWrapperType)):
+        return old.__self__ is new.__self__ and old.__name__ == new.__name__
     if isinstance(old, np.ndarray):
-        alike = old.dtype == new.dtype and old.shape == new.shape
+        alike = old.dtype == new.dtype and old.shape == new.shape and not old.dtype.hasobject
         return alike and old.tobytes() == new.tobytes()
     if isinstance(old, np.generic):
-        return bool(old == new)
-    return False
+        return old.dtype == new.dtype and old.tobytes() == new.tobytes()
+    if isinstance(old, Raised):
+        return type(old.error) is type(new.error) and same(old.error.args, new.error.args)
+    return isinstance(old, VALUE_TYPES) and bool(old == new)
+
+
+def same_answer(old: Value, new: Value) -> bool:
+    """Return whether two answers to one question agree; new lists, dicts and sets by content."""
+    kind = type(old)
+    if kind is type(new):
+        if kind in (list, tuple):
+            return len(old) == len(new) and all(map(same_answer, old, new))
+        if kind is dict:
+            return same_answer(entries_of(old), entries_of(new))
+        if kind is set:
+            return old == new and same_answer(tuple(old), tuple(new))
+    return same(old, new)
 
 
 def has_hooks(cell: Cell) -> bool:
@@ -132,16 +220,19 @@ def members_of(cell: Cell) -> tuple[Value, ...]:
     return (*params, *params.values(), cell._float_type, *cells, *cells.values())
 
 
-def defaults_of(function: FunctionType) -> tuple[Value, ...]:
-    """Return the default values of a Python function's parameters, as one flat tuple."""
-    named = function.__kwdefaults__ or {}
-    return (*(function.__defaults__ or ()), None, *named, *named.values())
+def definition_of(function: FunctionType) -> tuple[Value, ...]:
+    """Return the code and the default values of a Python function, as one flat tuple."""
+    named = function.__kwdefaults__
+    code, defaults = function.__code__, function.__defaults__
+    return (code, defaults) if not named else (code, defaults, *named, *named.values())
 
 
 def entries_of(container: Value) -> tuple[Value, ...]:
     """Return the items of a container, or the keys and values of a dict, as one flat tuple."""
-    if isinstance(container, dict):
+    if isinstance(container, (dict, types.MappingProxyType)):
         return (*container, *container.values())
+    if isinstance(container, (array.array, bytearray, memoryview)):
+        return (getattr(container, "typecode", ""), bytes(container))
     return tuple(container)
 
 
@@ -165,7 +256,11 @@ class Captures:
 
         With `exact`, a change of the value always recompiles.
         """
-        key = (kind, id(owner) if kind != "type" else (owner[0], id(owner[1]), owner[2]), name)
+        key: Hashable = (kind, id(owner), name)
+        if kind == "type":
+            key = (kind, owner[0], id(owner[1]), owner[2])
+        elif kind == "answer":
+            key = (kind, owner, *map(id, name))
         found = self.items.get(key)
         if found is None:
             self.items[key] = Capture(kind, owner, name, value, label, exact)
@@ -184,18 +279,31 @@ class Captures:
                 self.members(child)
 
     def method(self, owner: Value, name: str, value: Value) -> None:
-        """Record a user's method definition for the guards, because it may be replaced later."""
+        """Record a user's method for the guards: it may be replaced later, or the owner's class.
+
+        Args:
+            value: the bound method; None for a special method, which no attribute can hide.
+        """
         label = f"{type(owner).__name__}.{name}"
         for cls in type(owner).__mro__:
             if name in vars(cls):
                 if not is_framework(cls.__module__) and not is_host(cls.__module__):
                     self.add("method", cls, name, vars(cls)[name], label)
-                    if isinstance(owner, Cell):  # checked when some Cell has changed
+                    self.class_of(owner)
+                    if value is not None:  # an attribute of the object would come first
                         self.add("attribute", owner, name, value, label)
                 return
 
+    def class_of(self, owner: Value) -> None:
+        """Record the class of an object for the guards, because `__class__` can be assigned."""
+        kind = type(owner)
+        if kind.__flags__ & _HEAP_TYPE:
+            self.add("class", owner, None, kind, f"the class of a {kind.__name__}", exact=True)
+
     def contents(self, owner: Value, label: str = "") -> None:
         """Record for the guards the data of an array or tensor that were read while compiling."""
+        if ("contents", id(owner), None) in self.items:
+            return
         value = owner._buf if isinstance(owner, Tensor) else np.array(owner)
         what = label or ("a Tensor" if isinstance(owner, Tensor) else "a NumPy array")
         self.add("contents", owner, None, value, what, exact=isinstance(owner, Tensor))

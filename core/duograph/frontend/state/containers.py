@@ -6,8 +6,6 @@ repeated on the original when the graph runs (`evaluation.containers`).
 
 from __future__ import annotations
 
-import collections
-
 import numpy as np
 
 from ..types import Value
@@ -55,8 +53,6 @@ class ContainerCopies:
             return value if all(a is b for a, b in zip(items, value)) else tuple(items)
         if label is None:
             return value
-        if isinstance(value, (dict, list, set, collections.deque)):
-            self._captures.add("entries", value, None, entries_of(value), label)
         if isinstance(value, np.ndarray):
             self._keep.append(value)
             if value.nbytes > ARRAY_LIMIT and value.dtype.kind in "biuf":
@@ -88,18 +84,8 @@ class ContainerCopies:
         label = self._unobserved.pop(id(copy), None)
         if label is None:
             return
-        captures = self._captures
         value = self.originals[id(copy)]
-        if isinstance(value, list):
-            captures.add("length", value, None, len(value), f"len({label})")
-            for i, v in enumerate(value):
-                captures.add("index", value, i, v, f"{label}[{i}]")
-        elif isinstance(value, dict):
-            captures.add("keys", value, None, tuple(value), f"keys of {label}")
-            for k, v in value.items():
-                captures.add("item", value, k, v, f"{label}[{k!r}]")
-        else:
-            captures.add("keys", value, None, tuple(sorted(value, key=repr)), f"items of {label}")
+        self._captures.add("entries", value, None, entries_of(value), label)
 
 
 def _item_label(label: str | None, key: Value) -> str | None:

@@ -470,7 +470,8 @@ class MatMul(Cell):
 
     Examples:
         >>> import duograph as ms
-        >>> ms.nn.MatMul(transpose_x2=True)(ms.ops.ones((2, 3), ms.float32), ms.ops.ones((4, 3), ms.float32)).shape
+        >>> x, y = ms.ops.ones((2, 3), ms.float32), ms.ops.ones((4, 3), ms.float32)
+        >>> ms.nn.MatMul(transpose_x2=True)(x, y).shape
         (2, 4)
     """
 

@@ -1,5 +1,6 @@
-"""Layers composed of other layers: convolution or Dense with normalisation and activation, and
-TimeDistributed.
+"""Layers made of several: convolution or Dense with normalisation and activation, TimeDistributed.
+
+`nn` exports them.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ __all__ = ["Conv2dBnAct", "DenseBnAct", "TimeDistributed"]
 def _activation(
     owner: str, value: Activation, alpha: float
 ) -> Cell | Callable[[Tensor], Tensor] | None:
-    """Return the layer that an `activation` argument names; `alpha` is the slope of
-    ``"leakyrelu"``.
+    """Return the layer or function that an `activation` argument names.
+
+    `alpha` is the slope of ``"leakyrelu"``.
     """
     if value == "leakyrelu":
         return LeakyReLU(alpha)

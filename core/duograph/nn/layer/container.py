@@ -82,8 +82,9 @@ class _Numbered(Cell):
         return iter(list(self._cells.values()))
 
     def set_grad(self, requires_grad: bool = True) -> Cell:
-        """Set the `requires_grad` flag of this container and of its child Cells; return the
-        container.
+        """Set the flag `requires_grad` of this container and its child Cells.
+
+        Returns the container.
         """
         self.requires_grad = requires_grad
         for cell in self._cells.values():

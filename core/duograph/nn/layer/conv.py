@@ -40,7 +40,10 @@ def same_padding(
 
 
 def padding_pairs(owner: str, padding: Ints, axes: int) -> Pairs:
-    """Convert a convolution's padding (int, one per axis, or one per side) to (low, high) per axis."""
+    """Convert a convolution's padding to (low, high) per axis.
+
+    It may be an int, one number per axis, or one per side.
+    """
     several = (padding,) * (2 * axes) if isinstance(padding, int) else padding
     if isinstance(padding, bool) or not isinstance(several, (tuple, list)):
         raise ArgumentError(

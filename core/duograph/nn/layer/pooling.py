@@ -34,9 +34,7 @@ def _ceil_padding(
     dilation: tuple[int, ...],
     pairs: Pairs,
 ) -> Pairs:
-    """Extend the pooling padding for ceil_mode: keep a last partial window that starts in the
-    input.
-    """
+    """Extend a pooling layer's padding for ceil_mode, which keeps a last partial window."""
     found = []
     for n, k, s, d, (low, high) in zip(size, kernel, stride, dilation, pairs, strict=True):
         reach = d * (k - 1) + 1
@@ -97,7 +95,7 @@ class _Pool(Cell):
         return (x.expand_dims(0) if single else x), single
 
     def _pairs_for(self, x: Tensor) -> Pairs:
-        """Return the pooling padding (low, high) of each spatial axis for the shape of `x`."""
+        """Return the (low, high) padding of each spatial axis for a pooling layer's input `x`."""
         size = x.shape[2:]
         if self.pad_mode == "SAME":
             return same_padding(size, self._kernel, self._stride, self._dilation)
@@ -270,7 +268,7 @@ def _window_counts(
     pairs: Pairs,
     counted: Pairs,
 ) -> Array:
-    """Return the number of cells of each window inside the input or its counted padding."""
+    """Return how many cells of each pooling window are in the input or in padding that counts."""
     per_axis = []
     for n, k, s, (low, high), (c_low, c_high) in zip(
         size, kernel, stride, pairs, counted, strict=True
@@ -407,7 +405,7 @@ class LPPool1d(LPPool2d):
 
 
 def _windows(n: int, out: int) -> list[range]:
-    """Return the `out` index ranges of adaptive pooling that evenly cover an axis of length `n`."""
+    """Return `out` ranges that evenly cover an axis of length `n`, for adaptive pooling."""
     return [range(i * n // out, -(-(i + 1) * n // out)) for i in range(out)]
 
 
@@ -415,7 +413,7 @@ OutputSize: TypeAlias = "int | Sequence[int | None] | None"
 
 
 class _Adaptive(Cell):
-    """Base of the adaptive poolings: checks `output_size`; `_axes` is the number of spatial axes."""
+    """Base of the adaptive pooling layers; `_axes` is the number of spatial axes."""
 
     _axes = 2
 
@@ -439,14 +437,14 @@ class _Adaptive(Cell):
         self._sizes = tuple(several)
 
     def _sizes_for(self, x: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the spatial axes' lengths of an adaptive pooling's input and of its output."""
+        """Return (input sizes, output sizes) of an adaptive pooling layer's spatial axes."""
         _check.rank(type(self).__name__, x, self._axes + 1, self._axes + 2)
         size = x.shape[-self._axes :]
         return size, tuple(n if o is None else o for n, o in zip(size, self._sizes, strict=True))
 
 
 class _AdaptiveAvg(_Adaptive):
-    """Base of the adaptive average poolings."""
+    """Base of the adaptive average pooling layers."""
 
     def construct(self, x: Tensor) -> Tensor:
         size, out = self._sizes_for(x)
@@ -511,7 +509,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvg):
 
 
 class _AdaptiveMax(_Adaptive):
-    """Base of the adaptive maximum poolings."""
+    """Base of the adaptive max pooling layers."""
 
     def __init__(self, output_size: OutputSize, return_indices: bool = False) -> None:
         super().__init__(output_size)

@@ -82,9 +82,7 @@ class _Recurrent(Cell):
             self.b_hh_list = ParameterTuple(made["b_hh"])
 
     def _step(self, gates: Tensor, states: States, weight: Tensor, bias: Tensor | None) -> States:
-        """Return the recurrent states after one time step; subclasses for RNN, GRU and LSTM
-        override it.
-        """
+        """Return the recurrent states after one time step; RNN, GRU and LSTM override it."""
         raise NotImplementedError
 
     def construct(
@@ -125,8 +123,9 @@ class _Recurrent(Cell):
     def _run(
         self, x: Tensor, i: int, states: States, masks: list[Tensor] | None
     ) -> tuple[Tensor, States]:
-        """Run recurrent layer and direction number `i` over time; return all outputs and the last
-        states.
+        """Run one recurrent layer in one direction over all time steps.
+
+        `i` is the number of the layer and direction. Returns (outputs of all steps, last states).
         """
         steps, batch, width = x.shape
         bias_ih = self.b_ih_list[i] if self.has_bias else None
@@ -164,9 +163,11 @@ class _Recurrent(Cell):
     def _lengths(
         self, seq_length: Tensor | Sequence[int] | None, steps: int, batch: int
     ) -> tuple[Tensor | None, list[Tensor] | None]:
-        """Return row indices that reverse each sequence, and a mask (N, 1) of each time step.
+        """Return what is needed for sequences of different lengths: (row indices, masks).
 
-        Both are None when every sequence has the full length.
+        The row indices reverse each sequence; there is a mask (N, 1) for each time step. Both are
+        None when
+        every sequence has the full length.
         """
         if seq_length is None:
             return None, None
@@ -191,7 +192,10 @@ class _Recurrent(Cell):
 
 
 def _reversed(x: Tensor, order: Tensor | None) -> Tensor:
-    """Reverse (T, N, E) along time; `order` has row indices where sequences differ in length."""
+    """Reverse a tensor (T, N, E) along time.
+
+    `order` has the row indices if sequences have different lengths.
+    """
     if order is None:
         return ops.flip(x, (0,))
     flat = x.reshape(x.shape[0] * x.shape[1], x.shape[2])
@@ -238,7 +242,8 @@ class RNN(_Recurrent):
         dtype: DTypeLike = float32,
     ) -> None:
         super().__init__(
-            input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
+            input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional,
+            dtype,
         )  # fmt: skip
         self.nonlinearity = _check.one_of("RNN", "nonlinearity", nonlinearity, ("tanh", "relu"))
 

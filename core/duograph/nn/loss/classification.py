@@ -29,7 +29,10 @@ __all__ = [
 
 
 def _weight(owner: str, weight: object) -> Tensor | None:
-    """Return the `weight` argument of a loss if it is a Tensor or None; otherwise raise an error."""
+    """Return the `weight` argument of a loss if it is a Tensor or None.
+
+    Otherwise raise an error.
+    """
     if weight is not None and not isinstance(weight, Tensor):
         raise ArgumentError(
             f"{owner}: got weight of {type(weight).__name__}; wanted a Tensor or None"
@@ -380,7 +383,8 @@ class MultiLabelSoftMarginLoss(LossBase):
 
     Examples:
         >>> import duograph as ms
-        >>> print(ms.nn.MultiLabelSoftMarginLoss()(ms.Tensor([[0.0, 0.0]]), ms.Tensor([[1.0, 0.0]])))
+        >>> x, target = ms.Tensor([[0.0, 0.0]]), ms.Tensor([[1.0, 0.0]])
+        >>> print(ms.nn.MultiLabelSoftMarginLoss()(x, target))
         0.6931472
     """
 

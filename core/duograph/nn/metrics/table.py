@@ -1,4 +1,4 @@
-"""The table of metrics by name, for `get_metric_fn` and `Model`."""
+"""The table of evaluation metrics by name, which `get_metric_fn` and `Model` look up."""
 
 from __future__ import annotations
 

@@ -197,7 +197,10 @@ class AdamWeightDecay(Optimizer):
         self.moments2 = self._state("adam_v")
 
     def decay_weight(self, gradients: Gradients) -> tuple[Tensor | None, ...]:
-        """Return the gradients unchanged; the Adam update itself applies the step's weight decay."""
+        """Return the gradients unchanged.
+
+        The Adam update itself applies the step's weight decay.
+        """
         self._current_decay = self.get_weight_decay()
         return tuple(gradients)
 

@@ -145,7 +145,7 @@ class Optimizer(Cell):
     # ---- construction ---------------------------------------------------------------------------
 
     def _rate(self, owner: str, rate: Rate, name: str) -> Parameter | LearningRateSchedule:
-        """Convert an optimiser's learning rate argument to a Parameter or a schedule."""
+        """Convert the learning rate argument of an optimiser to a Parameter or a schedule."""
         if isinstance(rate, LearningRateSchedule):
             return rate
         if isinstance(rate, Cell):
@@ -243,9 +243,7 @@ class Optimizer(Cell):
         entries: list[_GroupEntry],
         common_rate: Parameter | LearningRateSchedule,
     ) -> None:
-        """Set the optimiser's learning rate, decay and other lists with one entry for each
-        Parameter.
-        """
+        """Set the optimiser's lists (learning rate, decay, ...), with an entry per Parameter."""
         self.parameters = _unique(owner, [e.parameter for e in entries])
         if self.is_group_lr:
             object.__setattr__(self, "learning_rate", tuple(e.rate for e in entries))
@@ -266,7 +264,7 @@ class Optimizer(Cell):
     # ---- for subclasses -------------------------------------------------------------------------
 
     def get_lr(self) -> Any:
-        """Return the learning rate of this step: a Tensor, or a tuple with one for each Parameter."""
+        """Return this step's learning rate: a Tensor, or a tuple with one per Parameter."""
         if self.is_group_lr:
             return tuple(r(self.global_step) if isinstance(r, Cell) else r for r in self._rates())
         rate = self.learning_rate
@@ -291,7 +289,7 @@ class Optimizer(Cell):
         raise ArgumentValueError(f"get_lr_parameter: {param.name!r} is not among the parameters")
 
     def get_weight_decay(self) -> DecayNow:
-        """Return the weight decay of this step: a number or Tensor, or a tuple, one per Parameter."""
+        """Return this step's weight decay: a number or Tensor, or a tuple, one per Parameter."""
         decay = self.weight_decay
         if isinstance(decay, tuple):
             return tuple(d(self.global_step) if isinstance(d, Cell) else d for d in decay)
@@ -365,7 +363,10 @@ class Optimizer(Cell):
         return True
 
     def begin_step(self) -> None:
-        """Prepare an optimiser step, before the first Parameter update; subclasses may override it."""
+        """Prepare an optimiser step, before the first Parameter update.
+
+        Subclasses may override it.
+        """
 
     def update(
         self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
@@ -402,9 +403,7 @@ class Optimizer(Cell):
                 )
 
     def _state(self, prefix: str, init: Init = "zeros") -> ParameterTuple:
-        """Create an optimiser state Parameter ``prefix.name`` for each Parameter, of its shape and
-        dtype.
-        """
+        """Create a state Parameter, named ``prefix.name``, for each Parameter."""
         found = []
         for p in self.parameters:
             made = Parameter(initializer(init, p.shape, p.dtype), name=f"{prefix}.{p.name}")
@@ -449,7 +448,10 @@ def _listed(owner: str, parameters: object) -> list[Any]:
 
 
 def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
-    """Return a ParameterTuple of the Parameters; raise if two of the Parameters have the same name."""
+    """Return a ParameterTuple of the Parameters.
+
+    Raises if two of the Parameters have the same name.
+    """
     names: set[str] = set()
     for p in parameters:
         if p.name in names:
@@ -461,8 +463,9 @@ def _unique(owner: str, parameters: Sequence[Parameter]) -> ParameterTuple:
 
 
 def _decay(owner: str, value: object) -> Decay:
-    """Return the `weight_decay` argument of an optimiser; raise unless a number of 0 or more, or a
-    Cell.
+    """Check the `weight_decay` argument of an optimiser and return it.
+
+    It must be a Cell or a number of 0 or more.
     """
     if isinstance(value, Cell):
         return value

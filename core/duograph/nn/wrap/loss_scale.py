@@ -1,5 +1,6 @@
-"""Loss scaling as Cells: a training step that skips the update when a gradient overflows, and the
-Cells that adjust the scale.
+"""Training steps with loss scaling, as Cells, which skip the update when a gradient overflows.
+
+`Model` and user code call them. The Cells that adjust the scale are here too.
 """
 
 from __future__ import annotations
@@ -130,7 +131,8 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         ...     nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.1),
         ...     nn.DynamicLossScaleUpdateCell(1024, 2, 100),
         ... )
-        >>> loss, overflow, scale = step(ms.ops.ones((4, 2), ms.float32), ms.ops.ones((4, 1), ms.float32))
+        >>> x, y = ms.ops.ones((4, 2), ms.float32), ms.ops.ones((4, 1), ms.float32)
+        >>> loss, overflow, scale = step(x, y)
         >>> print(overflow, scale.asnumpy())
         False 1024.0
     """

@@ -1,4 +1,7 @@
-"""Callback, the base class; RunContext, which it receives; and CallbackList, which calls several."""
+"""Callback, the base class; RunContext, which it receives.
+
+And CallbackList, which calls several.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +90,10 @@ class Callback:
         return None
 
     def begin(self, run_context: RunContext) -> None:
-        """Callback hook that `Model` runs before training or evaluation; does nothing by default."""
+        """Callback hook that `Model` runs before training or evaluation.
+
+        Does nothing by default.
+        """
 
     def epoch_begin(self, run_context: RunContext) -> None:
         """Callback hook that `Model` runs before an epoch; does nothing by default."""
@@ -109,7 +115,10 @@ class Callback:
         self.begin(run_context)
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
-        """Callback hook that `Model` runs before a training epoch; calls `epoch_begin` by default."""
+        """Callback hook that `Model` runs before a training epoch.
+
+        Calls `epoch_begin` by default.
+        """
         self.epoch_begin(run_context)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
@@ -145,7 +154,10 @@ class Callback:
         self.epoch_end(run_context)
 
     def on_eval_step_begin(self, run_context: RunContext) -> None:
-        """Callback hook that `Model` runs before an evaluation step; calls `step_begin` by default."""
+        """Callback hook that `Model` runs before an evaluation step.
+
+        Calls `step_begin` by default.
+        """
         self.step_begin(run_context)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
@@ -180,7 +192,7 @@ class CallbackList(Callback):
         return iter(self.callbacks)
 
     def for_eval(self) -> CallbackList:
-        """Return the callbacks with an `on_eval_` method, which `fit` runs during its evaluations."""
+        """Return the callbacks with an `on_eval_` method, which run during evaluations in `fit`."""
         return CallbackList([
             cb for cb in self.callbacks
             if any(

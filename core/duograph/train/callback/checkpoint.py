@@ -13,6 +13,7 @@ from ...nn import _check
 from ...nn.cell import Cell
 from ...parameter import Parameter
 from ...tensor import Tensor
+from .. import _background_saves
 from ..serialization import save_checkpoint
 from ._callback import Callback, RunContext, RunParameters
 
@@ -173,12 +174,15 @@ class ModelCheckpoint(Callback):
         p = run_context.original_args()
         if p.get("cur_step_num", 0) != self._last_step:
             self._save(p)
+        if self._config.async_save:
+            _background_saves.wait()
+            _background_saves.raise_failures()
 
     def __exit__(self, *error: object) -> None:
         return None
 
     def save_after_exception(self, p: RunParameters) -> None:
-        """Save a checkpoint after training raised an exception, if `exception_save` is configured."""
+        """Save a checkpoint after training raised an exception, if so configured."""
         if self._config.exception_save:
             self._save(p)
 
@@ -245,5 +249,6 @@ class ModelCheckpoint(Callback):
 
 
 def _remove(path: str) -> None:
+    _background_saves.wait(path)  # or it would create the file again
     with contextlib.suppress(FileNotFoundError):
         os.remove(path)

@@ -324,7 +324,8 @@ class LearningRateScheduler(Callback):
 
     Examples:
         >>> from duograph.train import LearningRateScheduler
-        >>> callback = LearningRateScheduler(lambda rate, step: rate * 0.1 if step % 100 == 0 else rate)
+        >>> decay = lambda rate, step: rate * 0.1 if step % 100 == 0 else rate
+        >>> callback = LearningRateScheduler(decay)
     """
 
     def __init__(self, learning_rate_function: Callable[[float, int], float]) -> None:

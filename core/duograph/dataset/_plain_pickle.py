@@ -1,0 +1,276 @@
+"""Reader of pickles that hold only numbers, texts, containers and NumPy arrays of numbers.
+
+`_files` reads CIFAR's files with it. Nothing in a file is imported or called: the opcodes that
+describe such values are interpreted here, and every other one is refused. Arrays are described by
+calls of NumPy's functions; these calls are recognised by name and carried out by this module.
+"""
+
+from __future__ import annotations
+
+import math
+import pickletools
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .rows import Array
+
+__all__ = ["read_plain_pickle"]
+
+_MARK = object()
+
+
+class _Name(NamedTuple):
+    """A function or class that a pickle names; never the object itself."""
+
+    text: str
+
+
+class _ArrayInProgress:
+    """An array whose shape, dtype and data a later opcode gives."""
+
+    made: Array | None = None
+
+
+class _DType:
+    """A dtype of numbers, whose byte order a later opcode gives."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+        self.order = "="
+
+    def np(self) -> np.dtype[Any]:
+        return np.dtype(self.order + self.code)
+
+
+def read_plain_pickle(data: bytes) -> Any:
+    """Return the value that a pickle describes; strings of Python 2 become bytes.
+
+    Raises:
+        ValueError: the pickle is damaged, or holds other objects; the message names the byte.
+    """
+    machine = _Machine()
+    at = 0
+    try:
+        for opcode, argument, position in pickletools.genops(data):
+            at = position or 0
+            machine.run(opcode.name, argument)
+        return _finished(machine.stack[-1])
+    except (ValueError, TypeError, IndexError, KeyError, OverflowError) as error:
+        raise ValueError(f"at byte {at}: {error}") from None
+
+
+def _finished(value: Any) -> Any:
+    """Replace the arrays in a dictionary or list, at its first level, by NumPy's."""
+    if isinstance(value, dict):
+        return {k: _array(v) for k, v in value.items()}
+    return [_array(v) for v in value] if isinstance(value, list) else _array(value)
+
+
+def _array(value: Any) -> Any:
+    if not isinstance(value, _ArrayInProgress):
+        return value
+    if value.made is None:
+        raise ValueError("an array has no data")
+    return value.made
+
+
+class _Machine:
+    """The stack and the memo of a pickle that is being read."""
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+
+    def run(self, name: str, argument: Any) -> None:
+        """Carry out one opcode."""
+        if name in _CONSTANTS:
+            self.stack.append(_CONSTANTS[name](argument))
+        elif name in _STACK:
+            _STACK[name](self)
+        elif name in ("PUT", "BINPUT", "LONG_BINPUT"):
+            self.memo[argument] = self.stack[-1]
+        elif name in ("GET", "BINGET", "LONG_BINGET"):
+            self.stack.append(self.memo[argument])
+        elif name == "MEMOIZE":
+            self.memo[len(self.memo)] = self.stack[-1]
+        elif name == "GLOBAL":
+            self.stack.append(_named(argument.replace(" ", ".", 1)))
+        elif name not in ("PROTO", "FRAME", "STOP"):
+            raise ValueError(f"the opcode {name} is refused; only arrays and containers are read")
+
+    def since_mark(self) -> list[Any]:
+        """Remove and return the values above the newest mark."""
+        at = len(self.stack) - 1
+        while self.stack[at] is not _MARK:
+            at -= 1
+            if at < 0:
+                raise ValueError("there is no mark on the stack")
+        found = self.stack[at + 1 :]
+        del self.stack[at:]
+        return found
+
+    def last(self, n: int) -> list[Any]:
+        """Remove and return the last `n` values."""
+        found = self.stack[len(self.stack) - n :]
+        if len(found) != n or _MARK in map(_identity, found):
+            raise ValueError("the stack has too few values")
+        del self.stack[len(self.stack) - n :]
+        return found
+
+    def extend(self, values: list[Any]) -> None:
+        target = self.stack[-1]
+        if type(target) is not list:
+            raise ValueError(f"elements are added to {type(target).__name__}")
+        target.extend(values)
+
+    def update(self, values: list[Any]) -> None:
+        target = self.stack[-1]
+        if type(target) is not dict or len(values) % 2:
+            raise ValueError(f"items are added to {type(target).__name__}")
+        for key, value in zip(values[::2], values[1::2], strict=True):
+            if not isinstance(key, (str, bytes, int)):
+                raise ValueError(f"a key is {type(key).__name__}")
+            target[key] = value
+
+    def reduce(self) -> None:
+        name, arguments = self.last(2)
+        if not isinstance(name, _Name) or not isinstance(arguments, tuple):
+            raise ValueError("something other than a function is called")
+        self.stack.append(_CALLS[name.text](*arguments))
+
+    def build(self) -> None:
+        (state,) = self.last(1)
+        target = self.stack[-1]
+        if not isinstance(state, tuple):
+            raise ValueError(f"a state is {type(state).__name__}")
+        if isinstance(target, _ArrayInProgress):
+            _, shape, dtype, fortran, raw = state
+            target.made = _made(raw, dtype, shape, "F" if fortran else "C")
+        elif isinstance(target, _DType):
+            if state[1] not in ("<", ">", "|", "=", b"<", b">", b"|", b"="):
+                raise ValueError(f"a byte order is {state[1]!r}")
+            target.order = _text(state[1])
+        else:
+            raise ValueError(f"{type(target).__name__} has no state")
+
+
+def _identity(value: Any) -> Any:
+    """Return the mark itself and None for every other value, which arrays compare badly with."""
+    return value if value is _MARK else None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("ascii")
+    if not isinstance(value, str):
+        raise ValueError(f"got {type(value).__name__}; wanted a text")
+    return value
+
+
+def _named(text: str) -> _Name:
+    if text not in _CALLS and text != "numpy.ndarray":
+        raise ValueError(f"the file wants {text}; only arrays are read")
+    return _Name(text)
+
+
+def _dtype(code: Any, *_: Any) -> _DType:
+    code = _text(code)
+    if not re.fullmatch("b1|[iu][1248]|f[248]", code):
+        raise ValueError(f"an array has the dtype {code!r}; wanted numbers")
+    return _DType(code)
+
+
+def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
+    if encoding not in ("latin1", b"latin1"):
+        raise ValueError(f"bytes are encoded as {encoding!r}")
+    return text.encode("latin1") if isinstance(text, str) else b""
+
+
+def _made(raw: Any, dtype: Any, shape: Any, order: Any) -> Array:
+    """Return bytes as an array; raise ValueError unless their number fits the shape."""
+    if not isinstance(raw, (bytes, bytearray)) or not isinstance(dtype, _DType):
+        raise ValueError("an array is not made of bytes and a dtype")
+    sizes = shape if isinstance(shape, tuple) else ()
+    if not all(type(n) is int and n >= 0 for n in sizes) or order not in ("C", "F"):
+        raise ValueError(f"an array has the shape {shape!r}")
+    kind = dtype.np()
+    if math.prod(sizes) * kind.itemsize != len(raw):
+        raise ValueError(f"an array of shape {sizes} and dtype {kind} has {len(raw)} bytes")
+    return np.frombuffer(raw, kind).reshape(sizes, order=order)
+
+
+def _from_buffer(raw: Any, dtype: Any, shape: Any, order: Any) -> _ArrayInProgress:
+    made = _ArrayInProgress()
+    made.made = _made(raw, dtype, shape, order)
+    return made
+
+
+# What the functions that a pickle of arrays names do, by name.
+_CALLS: dict[str, Callable[..., Any]] = {
+    "numpy.dtype": _dtype,
+    "numpy.core.multiarray._reconstruct": lambda *_: _ArrayInProgress(),
+    "numpy._core.multiarray._reconstruct": lambda *_: _ArrayInProgress(),
+    "numpy.core.numeric._frombuffer": _from_buffer,
+    "numpy._core.numeric._frombuffer": _from_buffer,
+    "_codecs.encode": _encoded,
+}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _old_string(value: str) -> bytes:
+    return value.encode("latin-1")
+
+
+# The value that an opcode appends to the stack, from its argument.
+_CONSTANTS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(["INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4"], _same),
+    **dict.fromkeys(["FLOAT", "BINFLOAT", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE"], _same),
+    **dict.fromkeys(
+        ["BINUNICODE8", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8"], _same
+    ),
+    **dict.fromkeys(["STRING", "BINSTRING", "SHORT_BINSTRING"], _old_string),
+    "NONE": lambda _: None,
+    "NEWTRUE": lambda _: True,
+    "NEWFALSE": lambda _: False,
+    "EMPTY_LIST": lambda _: [],
+    "EMPTY_TUPLE": lambda _: (),
+    "EMPTY_DICT": lambda _: {},
+    "MARK": lambda _: _MARK,
+}
+
+
+def _dictionary(machine: _Machine) -> None:
+    values = machine.since_mark()
+    machine.stack.append({})
+    machine.update(values)
+
+
+def _stack_global(machine: _Machine) -> None:
+    module, name = machine.last(2)
+    machine.stack.append(_named(f"{_text(module)}.{_text(name)}"))
+
+
+# What an opcode without an argument does with the stack.
+_STACK: dict[str, Callable[[_Machine], object]] = {
+    "POP": lambda m: m.stack.pop(),
+    "POP_MARK": lambda m: m.since_mark(),
+    "LIST": lambda m: m.stack.append(m.since_mark()),
+    "TUPLE": lambda m: m.stack.append(tuple(m.since_mark())),
+    "TUPLE1": lambda m: m.stack.append(tuple(m.last(1))),
+    "TUPLE2": lambda m: m.stack.append(tuple(m.last(2))),
+    "TUPLE3": lambda m: m.stack.append(tuple(m.last(3))),
+    "APPEND": lambda m: m.extend(m.last(1)),
+    "APPENDS": lambda m: m.extend(m.since_mark()),
+    "DICT": _dictionary,
+    "SETITEM": lambda m: m.update(m.last(2)),
+    "SETITEMS": lambda m: m.update(m.since_mark()),
+    "STACK_GLOBAL": _stack_global,
+    "REDUCE": _Machine.reduce,
+    "BUILD": _Machine.build,
+}

@@ -1,0 +1,400 @@
+"""The door to objects that evaluated code did not make: lists, arrays, files, objects of the user.
+
+Every question about such an object goes through this module, which decides when it is answered:
+now, as a constant that the guard asks again before each call (`ask`, `settle`), or by Python when
+the graph runs (`defer`). Nothing here changes an object while compiling.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import enum
+import functools
+import operator
+import re
+import types
+from collections.abc import Callable
+
+import numpy as np
+
+from ...dtype import DType
+from ...errors import UnsupportedSyntaxError
+from ...ir.values import HostValue, NeedsValue
+from ...nn.cell import Cell
+from ...op import Op
+from ...tensor import Tensor
+from ..libraries import is_framework, is_host, user_method
+from ..state.captures import VALUE_TYPES, Raised, answer, entries_of, same_answer
+from ..state.evaluation import Evaluation
+from ..state.outside import Restart
+from ..types import Args, Kwargs, Value
+from ..values.flow import Maybe, Undefined
+from ..values.functions import Choice, Function
+from ..values.ranges import GraphRange
+from .host import run_on_host
+
+# Containers that are copied when they are read from outside; see `state.containers`.
+COPIED = (list, dict, set)
+# Classes whose objects nothing can change.
+_IMMUTABLE = (
+    type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), type,
+    types.ModuleType, types.FunctionType, types.CodeType, types.CellType, np.generic, re.Pattern,
+    re.Match, enum.Enum, BaseException, types.TracebackType, Tensor, HostValue, Op, DType, Function,
+    Choice, GraphRange, Maybe, Undefined, operator.itemgetter, operator.attrgetter,
+    operator.methodcaller,
+    *VALUE_TYPES,
+)  # fmt: skip
+# Containers of the standard library whose items a guard can compare.
+_CONTAINERS: tuple[type, ...] = (
+    list, dict, set, collections.deque, array.array, bytearray, memoryview, types.MappingProxyType,
+    type({}.keys()), type({}.values()), type({}.items()),
+)  # fmt: skip
+# Methods of these containers that change them; all others only ask.
+_MUTATORS = {
+    "append", "appendleft", "extend", "extendleft", "insert", "pop", "popleft", "popitem",
+    "remove", "clear", "reverse", "rotate", "sort", "update", "subtract", "setdefault", "add",
+    "discard", "difference_update", "intersection_update", "symmetric_difference_update",
+    "move_to_end", "frombytes", "fromfile", "fromlist", "fromunicode", "byteswap", "release",
+    "__setitem__", "__delitem__", "__iadd__", "__imul__", "__ior__", "__iand__", "__isub__",
+    "__ixor__", "__init__", "__setstate__", "__missing__", "__exit__",
+}  # fmt: skip
+# Arrays of at most this many bytes are compared by their contents; Python reads larger ones again
+# when the graph runs.
+_COMPARED_BYTES = 1 << 20
+
+
+# ---- who made an object, and can it change? -----------------------------------------------------
+
+
+def is_outside(ev: Evaluation, value: Value) -> bool:
+    """Return whether a value is an object that code outside can change between two calls.
+
+    False for constants, graph values, Cells, copied containers and what evaluated code made.
+    """
+    kind = type(value)
+    if kind in COPIED or isinstance(value, _IMMUTABLE) or id(value) in ev.owned.objects:
+        return False
+    if kind is tuple or kind is frozenset:
+        return any(is_outside(ev, v) for v in value)
+    if isinstance(value, np.ndarray):
+        return not ev.owned.owns_data(value)
+    if isinstance(value, (Cell, types.MethodType, types.BuiltinFunctionType, functools.partial)):
+        return False
+    return not is_framework(kind.__module__)
+
+
+def is_live(ev: Evaluation, value: Value) -> bool:
+    """Return whether an outside object changes by being used, or is changed by the function.
+
+    Every operation on such an object is a host call at its position in the program.
+    """
+    if not is_outside(ev, value):
+        return False
+    if _key(value) in ev.outside.written:
+        return True
+    step = getattr(type(value), "__next__", None)
+    return step is not None and not isinstance(step, types.FunctionType)
+
+
+def _key(value: Value) -> tuple[str, int, None]:
+    return ("object", id(value), None)
+
+
+def is_query(f: Value) -> bool:
+    """Return whether a built-in method only reads its receiver."""
+    owner = getattr(f, "__self__", None)
+    if isinstance(owner, (types.ModuleType, type, type(None), np.ndarray, *_IMMUTABLE)):
+        return True
+    if isinstance(owner, (tuple, frozenset)):
+        return True
+    return isinstance(owner, _CONTAINERS) and f.__name__ not in _MUTATORS
+
+
+def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionType | None:
+    """Return a method such as `__len__` that the user's class of `value` defines, else None."""
+    found = user_method(value, name)
+    if found is not None and is_outside(ev, value):
+        ev.captures.method(value, name, None)
+    return found
+
+
+# ---- questions that are answered while compiling ------------------------------------------------
+
+
+def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
+    """Return `function(*args)`, and let the guard ask again before each call.
+
+    The function must change nothing. An answer that differs although nothing has changed cannot be
+    compared later, so that the question becomes a host call.
+
+    Args:
+        function: a function of the `operator` module, a built-in function, or a method's function.
+        args: the outside object, and constants.
+    """
+    if any(is_live(ev, x) for x in args):
+        return run_on_host(ev, function, args, {}, _name(function))
+    found = answer(function, args)
+    again = answer(function, args)
+    if not same_answer(found, again):
+        return defer(ev, function, args, {})
+    label = f"{_name(function)}({', '.join(_label(x) for x in args)})"
+    ev.captures.add("answer", function, args, found, label)
+    if isinstance(found, Raised):
+        raise found.error
+    return take_answer(ev, found, again, label)
+
+
+def take_answer(ev: Evaluation, found: Value, again: Value, label: str) -> Value:
+    """Return an answer as a value of the evaluation: outside objects in it are imported.
+
+    Args:
+        found: the answer.
+        again: the answer to the same question, asked again; a new object if answers are made for
+            the question, the same one if the answer is an object from outside.
+        label: of the question.
+    """
+    if isinstance(found, np.ndarray) or found is again:
+        return ev.copies.imported(found, label)
+    kind = type(found)
+    if kind in (list, set, tuple):
+        items = [take_answer(ev, a, b, label) for a, b in zip(found, again)]
+        return tuple(items) if kind is tuple else ev.owned.add(kind(items))
+    if kind is dict:
+        pairs = zip(found.items(), again.values())
+        return ev.owned.add({k: take_answer(ev, v, w, label) for (k, v), w in pairs})
+    return found
+
+
+def _name(function: Value) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _label(value: Value) -> str:
+    text = repr(value) if isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def settle(ev: Evaluation, value: Value) -> bool:
+    """Capture all that Python code can read of a value; return False if nothing can compare it.
+
+    After True, code that changes nothing may run on the value while compiling.
+    """
+    return _settle(ev, value, set())
+
+
+def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
+    kind = type(value)
+    if id(value) in seen:
+        return True
+    if isinstance(value, np.ndarray):
+        return _settle_array(ev, value)
+    if isinstance(value, _IMMUTABLE) and not isinstance(value, enum.Enum):
+        return True
+    seen.add(id(value))
+    if kind in COPIED:
+        ev.copies.observe(value)
+        return all([_settle(ev, v, seen) for v in entries_of(value)])
+    if kind in (tuple, frozenset, slice) or hasattr(value, "_fields"):
+        items = (value.start, value.stop, value.step) if kind is slice else value
+        return all([_settle(ev, v, seen) for v in items])
+    if isinstance(value, types.MethodType):
+        return _settle(ev, value.__self__, seen)
+    if isinstance(value, types.BuiltinFunctionType):
+        return value.__self__ is None or _settle(ev, value.__self__, seen)
+    if isinstance(value, functools.partial):
+        return _settle(ev, (value.func, value.args, value.keywords), seen)
+    if not is_outside(ev, value):
+        return True
+    if is_live(ev, value):
+        return False
+    if isinstance(value, _CONTAINERS):
+        return all([_settle(ev, v, seen) for v in _read_entries(ev, value)])
+    return _settle_object(ev, value, seen)
+
+
+def _read_entries(ev: Evaluation, value: Value) -> list[Value]:
+    """Capture the items of an outside container and return them, imported."""
+    label = f"a {type(value).__name__}"
+    entries = entries_of(value)
+    ev.captures.add("entries", value, None, entries, label)
+    ev.keep.append(value)
+    return [ev.copies.imported(v, label) for v in entries]
+
+
+def observe(ev: Evaluation, value: Value) -> None:
+    """Capture the items of nested containers, because code of the framework reads them now.
+
+    Arrays are left alone: where an op takes one, it becomes an input of the graph.
+    """
+    kind = type(value)
+    if kind in COPIED:
+        ev.copies.observe(value)
+        for v in entries_of(value):
+            if type(v) in _NESTED or isinstance(v, _CONTAINERS):
+                observe(ev, v)
+    elif kind is tuple:
+        for v in value:
+            observe(ev, v)
+    elif isinstance(value, _CONTAINERS) and is_outside(ev, value):
+        refuse_stream(ev, value, kind.__name__)
+        for v in _read_entries(ev, value):
+            observe(ev, v)
+
+
+_NESTED = {list, dict, set, tuple}
+
+
+def owned_result(ev: Evaluation, found: Value, given: Value) -> Value:
+    """Return the result of Python code that ran on settled values, as a value of the evaluation.
+
+    Lists from outside in the result become copies; a new object is recorded as made here.
+    """
+    if isinstance(found, (int, float, str, bool, type(None))):
+        return found
+    known: dict[int, Value] = {}
+    _collect(given, known)
+    if id(found) in known:
+        return _imported(ev, found, known)
+    ev.owned.add(found, [x for x in known.values() if isinstance(x, np.ndarray)])
+    kind = type(found)
+    if kind is list:
+        found[:] = [_imported(ev, v, known) for v in found]
+    elif kind is dict:
+        found.update({k: _imported(ev, v, known) for k, v in found.items()})
+    elif kind is tuple:
+        return tuple(_imported(ev, v, known) for v in found)
+    return found
+
+
+def _imported(ev: Evaluation, value: Value, known: dict[int, Value]) -> Value:
+    """Return a copy of a list, dict or set that came from outside; other values as they are."""
+    if type(value) not in COPIED or id(value) not in known:
+        return value
+    if id(value) in ev.copies.originals or id(value) in ev.owned.objects:
+        return value
+    return ev.copies.imported(value, f"a {type(value).__name__}")
+
+
+def _collect(value: Value, known: dict[int, Value]) -> None:
+    """Add an object and all that containers in it hold to `known`, by id."""
+    if isinstance(value, (int, float, str, bool, type(None), HostValue)) or id(value) in known:
+        return
+    known[id(value)] = value
+    if isinstance(value, np.ndarray):
+        return
+    if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+        for v in value:
+            _collect(v, known)
+    elif isinstance(value, (dict, types.MappingProxyType)):
+        for v in value.values():
+            _collect(v, known)
+    elif isinstance(value, (types.BuiltinFunctionType, types.MethodType)):
+        _collect(value.__self__, known)
+
+
+def _settle_array(ev: Evaluation, value: np.ndarray) -> bool:
+    """Capture the contents of an array from outside; return False if it is too large for that."""
+    if ev.owned.owns_data(value):
+        return True
+    if value.dtype.hasobject or value.nbytes > _COMPARED_BYTES:
+        return False
+    ev.captures.contents(value)
+    return True
+
+
+def _settle_object(ev: Evaluation, value: Value, seen: set[int]) -> bool:
+    """Capture all attributes of an object of a class that runs no code of the user when read."""
+    kind = type(value)
+    if is_host(kind.__module__) and kind is not types.SimpleNamespace:
+        return False
+    for cls in kind.__mro__[:-1]:
+        for name in vars(cls):
+            special = name.startswith("__") and name not in ("__init__", "__new__", "__post_init__")
+            if special and user_method(value, name) is not None:
+                return False
+    ev.captures.class_of(value)
+    names = list(getattr(value, "__dict__", ()))
+    ev.captures.add("answer", _attribute_names, (value,), _attribute_names(value),
+                    f"attributes of a {kind.__name__}")  # fmt: skip
+    slots = [n for cls in kind.__mro__ for n in getattr(cls, "__slots__", ()) if hasattr(value, n)]
+    for name in [*names, *slots]:
+        held = getattr(value, name)
+        ev.captures.add("attribute", value, name, held, f"{kind.__name__}.{name}")
+        if not _settle(ev, ev.copies.imported(held, f"{kind.__name__}.{name}"), seen):
+            return False
+    ev.keep.append(value)
+    return True
+
+
+def _attribute_names(value: Value) -> tuple[str, ...]:
+    return tuple(getattr(value, "__dict__", ()))
+
+
+# ---- operations that Python carries out when the graph runs -------------------------------------
+
+
+def defer(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
+    """Append a host call that may change an outside object; so are later operations on it.
+
+    Raises:
+        UnsupportedSyntaxError: at STRICT.
+        Restart: the object was read as a constant before.
+    """
+    receiver = getattr(f, "__self__", None)
+    targets = [x for x in (receiver, *args, *kwargs.values()) if is_outside(ev, x)]
+    if ev.strict:
+        name = _name(f)
+        kinds = ", ".join(dict.fromkeys(type(x).__name__ for x in targets)) or "Python"
+        raise UnsupportedSyntaxError(
+            f"{name}: got an operation inside jit at STRICT on an object from outside ({kinds}) "
+            "that only Python can carry out",
+            construct=name,
+            remedy="Pass Tensors, move it out of the compiled function, or use "
+            "jit_syntax_level=LAX",
+        )
+    change(ev, targets)
+    return run_on_host(ev, f, args, kwargs, _name(f), objects=True)
+
+
+def change(ev: Evaluation, targets: list[Value]) -> None:
+    """Record that the function changes outside objects when it runs.
+
+    Raises:
+        Restart: one of them was read as a constant before.
+    """
+    for target in targets:
+        key = _key(target)
+        if key in ev.outside.written:
+            continue
+        ev.outside.written.add(key)
+        ev.keep.append(target)
+        read = {id(target): target}
+        if any(c.concerns(read) for c in ev.captures.items.values()):
+            raise Restart(type(target).__name__)
+    ev.outside.has_writes = True
+
+
+def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
+    """Check that an object which evaluated code made may be changed where evaluation stands.
+
+    Raises:
+        UnsupportedSyntaxError: the change depends on a condition on a Tensor, or is in a loop.
+    """
+    depth = ev.owned.depths.get(id(receiver))
+    if id(receiver) in ev.owned.objects and depth != ev.builder.depth:
+        raise UnsupportedSyntaxError(
+            f"{name}: got a change of a {type(receiver).__name__} under a condition or in a loop "
+            "on Tensors inside jit",
+            construct=name,
+            remedy="Use a list or a dict, or move it out of the condition",
+        )
+
+
+def refuse_stream(ev: Evaluation, value: Value, what: str) -> None:
+    """Raise if a value is an outside iterator or an object that the function changes."""
+    if is_live(ev, value):
+        raise NeedsValue(
+            f"{what}: got a {type(value).__name__} from outside whose items are known only when "
+            "the compiled function runs; wanted a list, tuple or Tensor"
+        )

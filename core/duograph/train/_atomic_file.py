@@ -1,0 +1,96 @@
+"""Replacement of a file as a whole: readers see the old content or the complete new content.
+
+`_checkpoint_file` calls it. The new content is written to a temporary file beside the target,
+flushed to disk, and renamed. A lock on the temporary file is held until the rename, so the next
+save into the folder recognises and removes those of killed processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Iterable
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this platform: temporary files of killed saves stay
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["replace_file"]
+
+_TEMPORARY = re.compile(r"\.duograph-[0-9a-f]{16}\.part")
+
+
+def replace_file(path: str, chunks: Iterable[bytes]) -> None:
+    """Replace the content of `path` atomically; an existing file keeps its permissions.
+
+    Raises:
+        OSError: the file cannot be written; it then has its old content.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    os.makedirs(folder, exist_ok=True)
+    _sweep(folder)
+    kept = _mode_of(path)
+    handle, temporary = _create(folder, 0o666 if kept is None else 0o600)
+    try:
+        with open(handle, "wb") as file:
+            file.writelines(chunks)
+            file.flush()
+            if kept is not None:
+                os.chmod(file.fileno() if os.chmod in os.supports_fd else temporary, kept)
+            os.fsync(file.fileno())
+            os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _mode_of(path: str) -> int | None:
+    """Return the permission bits of an existing file, or None if it does not exist."""
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode) & 0o777
+    except FileNotFoundError:
+        return None
+
+
+def _create(folder: str, mode: int) -> tuple[int, str]:
+    """Create a locked temporary file in a folder; return its descriptor and path."""
+    while True:
+        temporary = os.path.join(folder, f".duograph-{os.urandom(8).hex()}.part")
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with contextlib.suppress(OSError):  # a file system without locks
+            _lock(handle)
+        if os.fstat(handle).st_nlink:
+            return handle, temporary
+        os.close(handle)  # removed by another save between its creation and its lock
+
+
+def _lock(handle: int) -> None:
+    """Lock an open file for this process.
+
+    Raises:
+        OSError: another process holds the lock, or there are no locks here.
+    """
+    if fcntl is None:
+        raise OSError("this platform has no file locks")
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _sweep(folder: str) -> None:
+    """Remove the temporary files in a folder whose processes died."""
+    flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    for name in os.listdir(folder):
+        if not _TEMPORARY.fullmatch(name):
+            continue
+        path = os.path.join(folder, name)
+        with contextlib.suppress(OSError):  # in use, gone meanwhile, or of another user
+            handle = os.open(path, flags)
+            try:
+                if stat.S_ISREG(os.fstat(handle).st_mode):
+                    _lock(handle)
+                    os.unlink(path)
+            finally:
+                os.close(handle)
