@@ -14,6 +14,7 @@ import itertools
 import linecache
 import logging
 import re
+import sys
 import types
 import warnings
 from collections.abc import Callable
@@ -22,12 +23,15 @@ from typing import Any
 
 import duograph as ms
 import numpy as np
-from duograph.errors import DuographError
+from duograph.compiler.function import JitFunction
+from duograph.errors import JoinError, UnsupportedSyntaxError
+from duograph.ir.values import NeedsValue
 
 PRELUDE = "import duograph as ms\nimport numpy as np\nfrom duograph import Tensor, ops\n"
 INPUTS = ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], [4.0, 5.0, 6.0])
 # Classes that exist only while a function is compiled.
 _COMPILER = re.compile(r"Graph(Tensor|Scalar|Object|Range)|<function \w+> of|Operand|Snapshot")
+_PUBLIC = (NeedsValue, JitFunction)
 _numbers = itertools.count()
 
 
@@ -36,6 +40,7 @@ class Observed:
     """What a user sees of several calls."""
 
     outcomes: list[Any] = field(default_factory=list)
+    errors: list[Exception] = field(default_factory=list)
     world: dict[str, Any] = field(default_factory=dict)
     printed: str = ""
     warned: list[str] = field(default_factory=list)
@@ -44,7 +49,7 @@ class Observed:
 def module_of(source: str) -> types.ModuleType:
     """Return a new module made from the text of a program."""
     name = f"program_{next(_numbers)}"
-    module = types.ModuleType(name)
+    module = sys.modules["program"] = types.ModuleType("program")
     text = PRELUDE + source
     file = f"<{name}>"
     module.__dict__["__file__"] = file
@@ -56,10 +61,8 @@ def module_of(source: str) -> types.ModuleType:
 def describe(value: Any, seen: tuple[int, ...] = ()) -> Any:
     """Return a value as nested tuples that can be compared and printed."""
     kind = type(value)
-    own = kind.__module__
-    assert not own.startswith(("duograph.ir", "duograph.frontend", "duograph.compiler")) or (
-        kind.__name__ == "JitFunction"
-    ), f"an object of the compiler: {kind}"
+    own = kind.__module__.startswith(("duograph.ir", "duograph.frontend", "duograph.compiler"))
+    assert not own or kind in _PUBLIC, f"an object of the compiler: {kind}"
     if id(value) in seen:
         return "..."
     seen = (*seen, id(value))
@@ -99,7 +102,7 @@ def _attributes(value: Any, seen: tuple[int, ...]) -> Any:
         for name in (slots,) if isinstance(slots, str) else slots:
             if not name.startswith("__") and hasattr(value, name):
                 held[name] = getattr(value, name)
-    held = {k: v for k, v in held.items() if not k.startswith(("_jit", "_duograph", "__notes__"))}
+    held = {k: v for k, v in held.items() if not k.startswith(("_jit", "_duograph", "__"))}
     return [(k, describe(v, seen)) for k, v in held.items()]
 
 
@@ -113,12 +116,15 @@ def observe(source: str, wrap: Callable[[Any], Any], inputs: Any = INPUTS) -> Ob
         function = wrap(module.f)
         for x in inputs:
             try:
-                result = function(ms.Tensor(np.array(x, np.float32)))
-                made.outcomes.append(describe(result))
-            except Exception as error:
-                made.outcomes.append((type(error), _message(error), error))
+                made.outcomes.append(describe(function(ms.Tensor(np.array(x, np.float32)))))
+            except Exception as error:  # noqa: BLE001  (what it is, is compared)
+                made.outcomes.append(_raised(error))
+                made.errors.append(error)
             if hasattr(module, "between"):
-                module.between()
+                try:
+                    module.between()
+                except Exception as error:  # noqa: BLE001
+                    made.outcomes.append(f"between: {error!r}")
     made.printed = text.getvalue()
     assert not _COMPILER.search(made.printed), made.printed
     made.warned = [str(w.message) for w in caught]
@@ -128,25 +134,24 @@ def observe(source: str, wrap: Callable[[Any], Any], inputs: Any = INPUTS) -> Ob
     return made
 
 
-def _message(error: BaseException) -> Any:
-    return describe(error)[1:]
+def _raised(error: Exception) -> Any:
+    """Return what is compared of an error: all but the lines that say where it was raised."""
+    args = tuple(a.split("\n  <")[0] if isinstance(a, str) else a for a in error.args)
+    cause = error.__cause__ and describe(error.__cause__)
+    return "raised", type(error).__name__, describe(args), cause, _attributes(error, ())
 
 
-def difference(want: Observed, got: Observed, text: bool = True) -> str:
+def difference(want: Observed, got: Observed) -> str:
     """Return how two observations differ; "" if they do not."""
     lines = []
-    for i, (a, b) in enumerate(zip(want.outcomes, got.outcomes, strict=True)):
-        if isinstance(a, tuple) and isinstance(a[0], type):
-            a = a[:2]
-        if isinstance(b, tuple) and isinstance(b[0], type):
-            b = (*b[:2],) if a != b[:2] else b[:2]
+    for i, (a, b) in enumerate(itertools.zip_longest(want.outcomes, got.outcomes)):
         if a != b:
             lines.append(f"call {i}: line by line {a}; compiled {b}")
     for k in {**want.world, **got.world}:
         a, b = want.world.get(k, "nothing"), got.world.get(k, "nothing")
         if a != b:
             lines.append(f"{k} afterwards: line by line {a}; compiled {b}")
-    if text and want.printed != got.printed:
+    if want.printed != got.printed:
         lines.append(f"printed: line by line {want.printed!r}; compiled {got.printed!r}")
     return "\n".join(lines)
 
@@ -181,17 +186,18 @@ MODES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 def check(source: str, mode: str) -> str:
     """Compare a program line by line and compiled in one mode; return the difference."""
     plain, compiled = MODES[mode]
-    want = observe(source, plain)
     got = observe(source, compiled)
-    if mode == "strict" and any(_refused(x) for x in got.outcomes):
-        return ""
-    if len([w for w in got.warned if "runs line by line" in w]) > 2:
-        return f"warned {len(got.warned)} times: {got.warned}"
-    return difference(want, got)
+    if mode == "strict" and any(map(_refused, got.errors)):
+        untouched = observe(source, lambda f: lambda a: None)
+        return difference(
+            Observed(world=untouched.world, printed=untouched.printed),
+            Observed(world=got.world, printed=got.printed),
+        )
+    fell_back = [w for w in got.warned if "runs line by line" in w]
+    if len(fell_back) != len(set(fell_back)):
+        return f"warned more than once: {got.warned}"
+    return difference(observe(source, plain), got)
 
 
-def _refused(outcome: Any) -> bool:
-    return isinstance(outcome, tuple) and isinstance(outcome[0], type) and (
-        issubclass(outcome[0], DuographError) and "jit" in str(outcome[2])
-        or getattr(outcome[2], "construct", None) is not None
-    )
+def _refused(error: Exception) -> bool:
+    return isinstance(error, (UnsupportedSyntaxError, NeedsValue, JoinError))

@@ -150,11 +150,13 @@ def f(a):
             raise ValueError('negative')
         return a * 2
 def between():
-    t = threading.Thread(target=lambda: ok.append(lock.acquire(timeout=0.5)))
+    t = threading.Thread(target=_try)
     t.start(); t.join()
-    if ok[-1]:
-        lock.__class__
 ok = []
+def _try():
+    ok.append(lock.acquire(timeout=0.5))
+    if ok[-1]:
+        lock.release()
 """,
     "lock_methods": """
 import threading
@@ -221,24 +223,10 @@ def f(a):
     return b
 """,
     "file": """
-import tempfile, os
-path = os.path.join(tempfile.mkdtemp(), 'x')
-del tempfile, os
-def f(a):
-    with open(path, 'a') as file:
-        file.write('line ')
-        file.write(str(a.shape))
-    return a * 2
-got = []
-def between():
-    with open(path) as file:
-        got.append(file.read())
-    global saved
-    saved = None
-del path
 import tempfile as _t, os as _o
-_path = _o.path.join(_t.mkdtemp(), 'x')
-path = None
+_path = '/tmp/dg_effects_file'
+_o.path.exists(_path) and _o.remove(_path)
+got = []
 def f(a):
     with open(_path, 'a') as file:
         file.write('line ')
@@ -246,7 +234,7 @@ def f(a):
 def between():
     with open(_path) as file:
         got.append(file.read())
-del path, _t, _o
+del _t, _o
 """,
     "with_two": """
 log = []

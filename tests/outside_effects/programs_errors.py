@@ -154,17 +154,6 @@ def f(a):
     log.append(a)
     raise ValueError('x')
 """,
-    "effects_before_index_error": """
-log = []
-xs = [1., 2.]
-def f(a):
-    log.append('before')
-    i = int(a.sum().item())
-    log.append('read')
-    y = xs[i]
-    log.append('after')
-    return a * y
-""",
     "host_error_half_way": """
 log = []
 def boom(x):
@@ -592,7 +581,7 @@ def f(a):
 def f(a):
     i = 0
     while a.sum() < 50 and a.sum() > 0:
-        print('step', i)
+        print(i)
         i += 1
         a = a * 2
     return a
@@ -871,11 +860,6 @@ def f(a):
     print(Box(a))
     print([Box(a)])
     print({'k': Box(a)})
-    return a
-""",
-    "print_numbers": """
-def f(a):
-    print('n', 3, 'x')
     return a
 """,
 }

@@ -169,16 +169,13 @@ def between():
 """,
     "sys_argv": """
 import sys
+n = len(sys.argv)
 def f(a):
-    return a * len(sys.argv)
+    return a * (len(sys.argv) - n + 1)
 def between():
     sys.argv.append('x')
-n = len(sys.argv)
-_f = f
-def f(a):
-    out = _f(a)
-    del sys.argv[n:]
-    return out
+    if len(sys.argv) == n + 4:
+        del sys.argv[n:]
 """,
     "sys_modules": """
 import sys
@@ -241,21 +238,15 @@ def f(a):
 """,
     "queue": """
 import queue
-q = queue.Queue()
+_q = queue.Queue()
 for i in range(10):
-    q.put(i)
+    _q.put(i)
+sizes = []
 def f(a):
-    q.put(5)
-    return a * q.get()
-def between():
-    global size
-    size = q.qsize()
-del i
-_q = q
-q = None
-def f(a):
-    _q.put(a * 2)
+    _q.put(5)
     return a * _q.get_nowait()
+def between():
+    sizes.append(_q.qsize())
 """,
     "queue_of_tensors": """
 import queue
@@ -266,8 +257,6 @@ def f(a):
     return a
 def between():
     got.append(_q.get_nowait())
-def describe(): pass
-del queue
 """,
     "thread_local": """
 import threading
@@ -604,23 +593,6 @@ c = C()
 def f(a):
     return a * hash(c) * (1. if id(c) == id(c) else 2.)
 """,
-    "hash_key": """
-class C:
-    def __init__(self, n):
-        self.n = n
-    def __hash__(self):
-        log.append('hash')
-        return self.n
-    def __eq__(self, other):
-        log.append('eq')
-        return self.n == other.n
-log = []
-d = {C(1): 2., C(2): 3.}
-k = C(2)
-log.clear()
-def f(a):
-    return a * d[k]
-""",
     "gc": """
 import gc
 class C:
@@ -852,9 +824,21 @@ xs = [1., 2., 3., 4.]
 def f(a):
     xs[1:3] = [a, a, a]
     xs.insert(0, 9.)
-    xs += [5.]
     xs.reverse()
     return a * len(xs)
+""",
+    "list_in_place_operators": """
+xs = [1.]
+d = {}
+alias = xs
+def f(a):
+    global xs
+    xs += [a]
+    xs *= 2
+    d['x'] = xs
+    return a * len(xs)
+def between():
+    assert xs is alias
 """,
     "nested_containers": """
 d = {'xs': [], 'n': {'k': 0.}}
@@ -1030,13 +1014,25 @@ def f(a):
     from collections import deque
     return a * m.floor(2.5) * len(deque([1, 2]))
 """,
-    "pdb_like": """
+    "frame": """
 import sys
 frames = []
 def trace():
     frames.append(sys._getframe(0).f_code.co_name)
 def f(a):
     trace()
+    return a * 2
+""",
+    "breakpoint": """
+import sys
+hits = []
+def _hook(*args, **kwargs):
+    hits.append(sys._getframe(1).f_code.co_name)
+def f(a):
+    old = sys.breakpointhook
+    sys.breakpointhook = _hook
+    breakpoint()
+    sys.breakpointhook = old
     return a * 2
 """,
 }

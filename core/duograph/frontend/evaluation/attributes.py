@@ -48,7 +48,8 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         return getattr(owner, name)
     if isinstance(owner, types.ModuleType):
         value = _native(owner, name)
-        if not is_framework(owner.__name__) and not is_host(owner.__name__):
+        library = is_framework(owner.__name__) or is_host(owner.__name__)
+        if not library or type(value) in (list, dict, set):
             return _read_and_capture(ev, owner, name, value, node)
         return value
     key = ("attribute", id(owner), name)
@@ -153,6 +154,8 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
         if not hasattr(kind, name):
             raise AttributeError(f"{owner._type.name!r} object has no attribute {name!r}")
         return run_on_host(ev, getattr, (owner, name), {}, "getattr")
+    if name == "__class__":
+        return Tensor
     if name in HOST_METHODS and ev.strict:
         raise StrictAttributeError(
             f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the "

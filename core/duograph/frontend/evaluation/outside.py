@@ -108,6 +108,11 @@ def is_query(f: Value) -> bool:
         return True
     if isinstance(owner, (tuple, frozenset)):
         return True
+    return isinstance(owner, (tuple, *_CONTAINERS)) and f.__name__ not in _MUTATORS
+
+
+def is_pure_method(f: types.FunctionType, owner: Value) -> bool:
+    """Return whether a method that a library wrote in Python only reads an outside object."""
     return isinstance(owner, _CONTAINERS) and f.__name__ not in _MUTATORS
 
 

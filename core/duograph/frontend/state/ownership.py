@@ -26,6 +26,7 @@ class Ownership:
         tensors: eager tensors made while compiling; they become constants.
         ambiguous: lists and dicts of which a graph condition picks one at run time; evaluated code
             may not change them.
+        given: containers that Python code keeps; each run makes one of its own.
     """
 
     def __init__(self) -> None:
@@ -33,6 +34,7 @@ class Ownership:
         self.depths: dict[int, int] = {}
         self.tensors: dict[int, Tensor] = {}
         self.ambiguous: dict[int, Value] = {}
+        self.given: dict[int, Value] = {}
 
     def add(self, value: Value, sources: Iterable[Value] = ()) -> Value:
         """Record that `value` was created while compiling and return it.
