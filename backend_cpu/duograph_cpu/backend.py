@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from duograph.backend.costs import Costs, FusionLimits, LayoutCosts
 from duograph.backend.protocol import Backend, DeviceInfo
+from duograph.errors import BackendError
 
 from . import (  # noqa: F401  (each module enters its kernels into the table)
     attention,
@@ -90,13 +91,27 @@ class CPU(Backend):
     def copy_out(
         self, handle: CData, shape: Shape, dtype: np.dtype[Any], device_id: int
     ) -> np.ndarray[Any, Any]:
-        """Return a writable NumPy array that shares a buffer's bytes and keeps its handle alive."""
+        """Return a writable NumPy array that shares a buffer's bytes and keeps its handle alive.
+
+        Raises:
+            BackendError: the handle has fewer bytes; some kernel allocated too few.
+        """
         n = 1
         for size in shape:
             n *= size
         if n == 0:
             return np.empty(shape, dtype)
-        return np.frombuffer(ffi.buffer(handle, n * dtype.itemsize), dtype).reshape(shape)
+        nbytes = n * dtype.itemsize
+        if nbytes > ffi.sizeof(handle):
+            raise BackendError(
+                f"CPU: got a handle of {ffi.sizeof(handle)} bytes for {dtype}{list(shape)}, which "
+                f"has {nbytes}"
+            )
+        return np.frombuffer(ffi.buffer(handle, nbytes), dtype).reshape(shape)
+
+    def nbytes(self, handle: CData, device_id: int) -> int:
+        """Return the bytes of the memory behind a handle, one for an empty tensor."""
+        return ffi.sizeof(handle)
 
     def exclusive(self, handle: CData, device_id: int) -> bool:
         """Return whether a buffer's memory can be changed only through its handle.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._native import lib
-from .kernels import call, kernel, plan, split
+from .kernels import LABELS, call, kernel, plan, split
 from .movement import dense
 
 if TYPE_CHECKING:
@@ -58,6 +58,20 @@ def _elements(name: str, function: CFunction, add: int = 0) -> None:
             shape=indices.shape, stride=dense(x.shape),
         )  # fmt: skip
         return call(name, function, constants, types, results, axis)
+
+
+@kernel("checked_labels")
+def checked_labels(types: Types, results: Types, *, classes: int, owner: str) -> NativeCall | None:
+    """Return the prepared call that copies labels and fails on one outside 0 .. classes - 1."""
+    (labels,) = types
+    if labels.dtype.kind not in "iu":
+        return None
+    constants = plan(
+        "dg_indexing",
+        type=labels.dtype.index, itemsize=labels.dtype.itemsize, index_type=labels.dtype.index,
+        outer=1, n=classes, inner=1, count=labels.size,
+    )  # fmt: skip
+    return call(owner, lib.dg_checked_labels, constants, types, results, LABELS)
 
 
 _rows("gather", lib.dg_gather)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from duograph.backend.prepared import Packing
-from duograph.errors import IndexRangeError
+from duograph.errors import IndexRangeError, LabelRangeError
 
 from . import memory
 from ._native import ffi, lib
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 B = TypeVar("B", bound="Builder")
 
 KERNELS: dict[str, Builder] = {}
+# In the place of an axis: the indices are labels, of which no negative ones count from the end.
+LABELS = -1
 # Ops whose kernels run an element-wise epilogue on each part of the result that is complete.
 EPILOGUE_OPS = frozenset({"matmul", "conv", "conv_channels_last"})
 
@@ -60,10 +62,9 @@ def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
         where = ffi.new("int64_t[2]")
         lib.dg_index_error(where)
         value, size = where
-        raise IndexRangeError(
-            f"{name}: index {value} is out of range for axis {axis} of size {size}; "
-            f"wanted {-size} to {size - 1}"
-        )
+        if axis == LABELS:
+            raise LabelRangeError.of(name, value, size)
+        raise IndexRangeError.of_axis(name, value, axis, size)
     raise RuntimeError(f"{name}: the kernel returned code {code}")
 
 

@@ -277,6 +277,9 @@ class CudaDevice(GridDevice):
 
     # ---- copies ---------------------------------------------------------------------------------
 
+    def nbytes(self, handle: Memory) -> int:
+        return handle.nbytes
+
     def copy_in(self, array: np.ndarray[Any, Any]) -> Memory:
         # The driver stages memory that is not page-locked before it returns, so the array may
         # change after that.

@@ -190,6 +190,9 @@ class Device(GridDevice):
         """Allocate a buffer from the OpenCL device's pool; return its handle."""
         return self._pool.allocate(nbytes, what)
 
+    def nbytes(self, handle: Block) -> int:
+        return handle.size
+
     def copy_in(self, array: np.ndarray[Any, Any]) -> Block:
         """Copy a NumPy array to a new OpenCL buffer; small ones wait for no earlier launch."""
         self.alive()

@@ -16,6 +16,7 @@ from typing import Any
 
 from ._locks import new_lock
 from .errors import ArgumentValueError
+from .option_table import MOOT, REFUSED, check_options, defaults_of, warn_once
 from .runtime_state import runtime_state
 
 __all__ = [
@@ -61,7 +62,9 @@ class Settings:
     device_id: int = _field(0, keyed=True)
     pynative_synchronize: bool = _field(False, allowed=(True, False))
     deterministic: str = _field("OFF", allowed=("ON", "OFF"))
-    debug: bool = _field(False, allowed=(True, False))
+    debug: bool = _field(False, keyed=True, allowed=(True, False))
+    check_bprop: bool = _field(False, keyed=True, allowed=(True, False))
+    max_call_depth: int = _field(1000)  # at most MOST_CALLS
     host_fallback: str = _field("backend", allowed=("backend", "off", "warn", "on"))
     stale_captures: str = _field("warn", allowed=("warn", "recompile", "error", "ignore"))
     jit: bool = _field(True, allowed=(True, False))
@@ -73,46 +76,10 @@ class Settings:
 
 
 # Options that MindSpore scripts set and that have no meaning here, with their defaults.
-_RECORDED: dict[str, object] = {
-    "enable_graph_kernel": False,
-    "graph_kernel_flags": "",
-    "reserve_class_name_in_scope": True,
-    "max_call_depth": 1000,
-    "max_device_memory": "1024GB",
-    "mempool_block_size": "1GB",
-    "variable_memory_max_size": "30GB",
-    "enable_auto_mixed_precision": False,
-    "auto_tune_mode": "NO_TUNE",
-    "check_bprop": False,
-    "enable_reduce_precision": True,
-    "enable_dump": False,
-    "save_dump_path": ".",
-    "enable_profiling": False,
-    "profiling_options": "",
-    "print_file_path": "",
-    "enable_sparse": False,
-    "env_config_path": "",
-    "grad_for_scalar": False,
-    "enable_compile_cache": False,
-    "compile_cache_path": ".",
-    "runtime_num_threads": 0,
-    "inter_op_parallel_num": 0,
-    "ascend_config": None,
-    "gpu_config": None,
-    "aoe_tune_mode": "",
-    "aoe_config": None,
-    "memory_optimize_level": "O0",
-    "memory_offload": "OFF",
-    "op_timeout": 900,
-    "enable_loop_sink": True,
-    "enable_mem_reuse": True,
-    "enable_task_sink": True,
-    "precompile_only": False,
-    "disable_format_transform": False,
-    "support_binary": False,
-    "exec_order": "bfs",
-    "debug_level": 0,
-}
+_RECORDED = {**defaults_of("set_context", MOOT), **defaults_of("set_context", REFUSED)}
+
+# Calls of compiled functions nest Python calls in C, whose stack has a fixed size.
+MOST_CALLS = 1000
 
 settings = Settings()
 _recorded = dict(_RECORDED)
@@ -120,7 +87,8 @@ _lock = new_lock()
 _FIELDS = {f.name: f for f in dataclasses.fields(Settings)}
 _MODES = {GRAPH_MODE: "GRAPH_MODE (0)", PYNATIVE_MODE: "PYNATIVE_MODE (1)"}
 
-# Called after device_target or device_id changed; the eager builder drops the tables of the ops.
+# Called after device_target, device_id or debug changed; the eager builder drops the tables of the
+# ops.
 on_device_change: list[Callable[[], None]] = []
 
 
@@ -150,17 +118,21 @@ def set_context(**kwargs: Any) -> None:
         device_id: which device of that backend.
         deterministic: ``"ON"`` or ``"OFF"``; results never depend on load here, so both do the
         same.
-        debug: check the shapes and dtypes that gradient rules return.
+        debug: check the graph after every pass, what gradient rules return, and what kernels
+            return: their results have memory of their own, of the right size.
+        check_bprop: refuse a gradient of another dtype than its input from a Cell's own `bprop`.
+        max_call_depth: how deep a compiled function may call itself on Tensors; at most 1000.
         host_fallback: what an op without a kernel does: ``"backend"`` (as the backend declares),
             ``"off"``, ``"warn"``, ``"on"``.
         jit: False runs every compiled function line by line, so that breakpoints work everywhere.
-        stale_captures, jit_level, jit_config, jit_syntax_level: options of compiled functions.
+        stale_captures, jit_level, jit_syntax_level: options of compiled functions.
+        jit_config: a JitConfig, or a dictionary of its options, for functions that have none.
         save_graphs: write the graphs of functions that are compiled from now on as text: 0 none, 1
             as read and as run, 2 or True after every pass too, 3 with drawings for Graphviz.
         save_graphs_path: the folder to write them to; each compilation makes one inside it.
 
-    Options of MindSpore that mean nothing here (``enable_graph_kernel`` and its like) are recorded
-    and can be read back.
+    Options of MindSpore that mean nothing here (``enable_graph_kernel`` and its like) cause one
+    warning, and can be read back.
 
     Raises:
         ValueError: an unknown option, or a value outside those allowed; nothing is changed then.
@@ -180,10 +152,11 @@ def set_context(**kwargs: Any) -> None:
                 f"set_context: got the unknown option {key!r}; the options are "
                 f"{', '.join(_FIELDS)}; recorded without effect: {', '.join(_RECORDED)}"
             )
+    check_options("set_context", **{k: v for k, v in kwargs.items() if k in _RECORDED})
     with _lock:
         moved = any(
             k in checked and checked[k] != getattr(settings, k)
-            for k in ("device_target", "device_id")
+            for k in ("device_target", "device_id", "debug")  # debug mode has other kernel calls
         )
         for key, value in checked.items():
             setattr(settings, key, value)
@@ -233,6 +206,17 @@ def _check(key: str, value: Any) -> Any:
                 f"set_context: got device_id={value!r}; wanted an int of 0 or more"
             )
         return value
+    if key == "jit_config":
+        make = runtime_state.load_compiler().JitConfig.of
+        return None if value is None else make("set_context", value)
+    if key == "max_call_depth":
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ArgumentValueError(
+                f"set_context: got max_call_depth={value!r}; wanted an int from 1 to {MOST_CALLS}"
+            )
+        if value > MOST_CALLS:
+            warn_once("set_context", key, f"at most {MOST_CALLS} calls fit on the stack")
+        return min(value, MOST_CALLS)
     if key == "save_graphs_path":
         if not isinstance(value, str) or not value:
             raise ArgumentValueError(
@@ -275,40 +259,12 @@ def get_context(attr_key: str) -> Any:
     )
 
 
-_PARALLEL_DEFAULTS: dict[str, object] = {
-    "device_num": 1,
-    "global_rank": 0,
-    "gradients_mean": False,
-    "gradient_fp32_sync": True,
-    "parallel_mode": ParallelMode.STAND_ALONE,
-    "auto_parallel_search_mode": "recursive_programming",
-    "search_mode": "recursive_programming",
-    "parameter_broadcast": False,
-    "strategy_ckpt_load_file": "",
-    "strategy_ckpt_save_file": "",
-    "full_batch": False,
-    "dataset_strategy": "data_parallel",
-    "enable_parallel_optimizer": False,
-    "parallel_optimizer_config": None,
-    "enable_alltoall": False,
-    "all_reduce_fusion_config": None,
-    "pipeline_stages": 1,
-    "pipeline_config": None,
-    "grad_accumulation_step": 1,
-    "comm_fusion": None,
-    "mirror_mean": False,
-    "communi_parallel_mode": "all_group_parallel",
-    "optimizer_weight_shard_size": -1,
-    "optimizer_weight_shard_aggregated_save": False,
-    "sharding_propagation": False,
-    "strategy_ckpt_config": None,
-    "group_ckpt_save_file": "",
-}
+_PARALLEL_DEFAULTS = defaults_of("set_auto_parallel_context", MOOT)
 _parallel = dict(_PARALLEL_DEFAULTS)
 
 
 def set_auto_parallel_context(**kwargs: Any) -> None:
-    """Record MindSpore's parallel options; on one device they change nothing.
+    """Record MindSpore's parallel options, with one warning: on one device they change nothing.
 
     Raises:
         ValueError: an unknown option.
@@ -319,6 +275,7 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
                 f"set_auto_parallel_context: got the unknown option {key!r}; "
                 f"the options are {', '.join(_PARALLEL_DEFAULTS)}"
             )
+    check_options("set_auto_parallel_context", **kwargs)
     _parallel.update(kwargs)
 
 

@@ -8,18 +8,22 @@ DuographError
 ├── ArgumentValueError (ValueError)    an argument outside the values allowed
 │   └── ProbabilityError (RuntimeError) a probability outside [0, 1]
 ├── IndexRangeError (IndexError)       an index past the end
+│   └── LabelRangeError (ValueError)   a label that is no class
 ├── IndexKindError (IndexError, TypeError)         something that cannot be an index
 ├── DeviceError (RuntimeError, ValueError)         no such device; operands on two devices
 │   └── BackendUnavailable             a plugin that is installed and cannot run here
+├── BackendError (RuntimeError)        a backend that breaks the rules of the plugin interface
 ├── UnsupportedOpError (NotImplementedError, RuntimeError)  no kernel, no decomposition, no fallback
 ├── DeviceMemoryError (MemoryError, RuntimeError)  out of device memory
 ├── GradientError (RuntimeError)       no gradient, or an invalid one from a rule
+│   └── MissingRuleError               an op without a rule
 ├── GraphError (ValueError)            a malformed graph, or text of one
 ├── RecursionDepthError (RecursionError) unbounded recursion of compiled functions
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
 ├── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
 ├── JoinError (TypeError)              branches, or iterations of a loop, that leave different types
 └── CaptureError (RuntimeError)        a captured constant of a compiled function changed
+OptionWarning (UserWarning)            an option was accepted that has no meaning here
 ```
 
 Each also derives from the built-in exception that MindSpore raises in that case, so `except
@@ -57,6 +61,27 @@ class ProbabilityError(ArgumentValueError, RuntimeError):
 class IndexRangeError(DuographError, IndexError):
     """Raised if an index is out of range for its axis."""
 
+    @classmethod
+    def of_axis(
+        cls, name: str, index: int, axis: int | None, size: int, remark: str = ""
+    ) -> IndexRangeError:
+        """Return the error of an index along an axis, where negative ones count from the end."""
+        return cls(
+            f"{name}: index {index} is out of range for axis {axis} of size {size}; "
+            f"wanted {-size} to {size - 1}{remark}"
+        )
+
+
+class LabelRangeError(IndexRangeError, ArgumentValueError):
+    """Error: a label is no class, or a segment does not exist."""
+
+    @classmethod
+    def of(
+        cls, name: str, label: object, classes: int, what: str = "label", remark: str = ""
+    ) -> LabelRangeError:
+        """Return the error of a label, which is never negative."""
+        return cls(f"{name}: got the {what} {label}; wanted 0 to {classes - 1}{remark}")
+
 
 class IndexKindError(DuographError, IndexError, TypeError):
     """Raised if a value of a wrong kind is used as an index."""
@@ -70,6 +95,10 @@ class BackendUnavailable(DeviceError):
     """Raised if an installed backend cannot run on this machine; the message has the reason."""
 
 
+class BackendError(DuographError, RuntimeError):
+    """Error: a method or kernel of a backend failed, or returned what it must not return."""
+
+
 class UnsupportedOpError(DuographError, NotImplementedError):
     """Raised if a backend has no kernel, no decomposition and no fallback for an op."""
 
@@ -80,6 +109,16 @@ class DeviceMemoryError(DuographError, MemoryError, RuntimeError):
 
 class GradientError(DuographError, RuntimeError):
     """Raised if a gradient does not exist, or a gradient rule returned an invalid one."""
+
+
+class MissingRuleError(GradientError):
+    """Error: a gradient reached an op that has no rule for it."""
+
+    def __init__(self, op: str) -> None:
+        super().__init__(
+            f"{op}: has no gradient rule; register one with bprop_getters.register, or wrap the "
+            f"operand in ops.stop_gradient"
+        )
 
 
 class GraphError(DuographError, ValueError):
@@ -136,5 +175,13 @@ class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
     """
 
 
+class StrictDeviceError(UnsupportedSyntaxError, DeviceError):
+    """Error: a function compiled for one device uses another one."""
+
+
 class RecursionDepthError(DuographError, RecursionError):
     """Raised if compiled functions call themselves without bound or too deep."""
+
+
+class OptionWarning(UserWarning):
+    """Warning: an option was accepted that has no meaning here; said once for each option."""

@@ -270,10 +270,17 @@ def identity(n: int, dtype: DTypeLike = float32) -> Tensor:
 
 
 def meshgrid(*xi: TensorLike, sparse: bool = False, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Return the coordinate tensors of a grid made of coordinate vectors."""
-    if sparse:
-        raise ArgumentValueError("meshgrid: got sparse=True; wanted False, the dense form")
-    return tuple(_ops.meshgrid(*[_tensor(x) for x in xi], indexing=indexing))
+    """Return the coordinate tensors of a grid; with `sparse`, of size 1 along the other axes."""
+    dense = _ops.meshgrid(*[_tensor(x) for x in xi], indexing=indexing)
+    if not sparse:
+        return tuple(dense)
+    axes = list(builtins.range(len(dense)))
+    if indexing == "xy":
+        axes[:2] = reversed(axes[:2])
+    return tuple(
+        x.reshape(tuple(-1 if k == axis else 1 for k in builtins.range(len(dense))))
+        for x, axis in zip([_tensor(x) for x in xi], axes, strict=True)
+    )
 
 
 def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None) -> Any:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .dtype import DType, float32, promote
-from .errors import ArgumentError, DTypeError, UnsupportedOpError
+from .errors import ArgumentError, DTypeError, GradientError, UnsupportedOpError
 from .op_signature import documented, freeze, has_body, parameters_of, plain_call, values_of
 from .runtime_state import runtime_state, thread_state
 from .traits import ACCUMULATED, NO_TRAITS, Traits
@@ -256,7 +256,7 @@ class Op:
         Raises:
             ArgumentError: the rule does not take the operands, `out` and `dout`.
         """
-        self._check_rule_arity(rule)
+        self.check_rule_arity(rule)
 
         def getter(attributes: Attributes) -> Function:
             if not attributes:
@@ -270,7 +270,10 @@ class Op:
     def __signature__(self) -> inspect.Signature:
         return inspect.signature(self.__wrapped__)
 
-    def _check_rule_arity(self, rule: Function) -> None:
+    def check_rule_arity(self, rule: Function) -> None:
+        """Raise ArgumentError if a gradient rule does not take the operands, `out` and `dout`."""
+        if not hasattr(rule, "__code__"):
+            raise ArgumentError(f"{self.name}: got {rule!r} for a bprop; wanted a Python function")
         code = rule.__code__
         names = code.co_varnames[: code.co_argcount]
         positional = [n for n in names if n not in self.attribute_names]
@@ -388,6 +391,7 @@ class Op:
                 and not kwargs
                 and not runtime_state.staging
                 and float not in map(type, args[k:])
+                and (k or thread_state.device is None)
             ):
                 try:
                     if k == 1:
@@ -421,8 +425,10 @@ class Op:
         cached.
 
         Floats are replaced by their repr, which distinguishes 1.0 from 1 and -0.0 from 0.0 and
-        makes NaN equal to itself.
+        makes NaN equal to itself. Without operands, the device that the thread chose is part of it.
         """
+        if not types and thread_state.device is not None:
+            return (thread_state.device, *map(repr, attributes.values()))
         if attributes:
             return (
                 *types,
@@ -442,7 +448,10 @@ class Op:
         for p, value in zip(self.parameters, values_of(self, args, kwargs), strict=True):
             kind = p.kind
             if kind == "attribute":
-                attributes[p.name] = freeze(value)
+                try:
+                    attributes[p.name] = freeze(value)
+                except GradientError as error:
+                    raise GradientError(f"{self.name}: {p.name}: {error}") from None
             elif kind == "list":
                 if not isinstance(value, (list, tuple)):
                     raise ArgumentError(

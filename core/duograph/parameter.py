@@ -13,13 +13,14 @@ import numpy as np
 
 from .backend.protocol import Handle
 from .common.initializer import Initializer, initializer
-from .errors import ArgumentError, ArgumentValueError, ShapeError
+from .errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
 from .host_arrays import Array
 from .ir.basic_ops import cast_to
-from .ops.movement import stop_gradient
+from .ops.movement import identity
+from .option_table import check_options
 from .placement import materialise
 from .runtime_state import runtime_state, staged_builder
-from .tensor import Tensor, host_array
+from .tensor import Tensor, host_array, is_recorded
 
 __all__ = ["Parameter", "ParameterTuple"]
 
@@ -31,9 +32,16 @@ class Parameter(Tensor):
     """A named Tensor that a Cell owns (`mindspore.Parameter`).
 
     Args:
-        default_input: Tensor, number, list or NumPy array with the initial value; it is copied.
+        default_input: Tensor, number, list or NumPy array with the initial value; it is copied. A
+            Parameter is a variable of its own: no gradient flows to what it was made from.
         name: name in checkpoints; if None, a Cell sets it to the name of the attribute.
         requires_grad: whether `trainable_params` and so optimisers include it.
+        device: where the value is put, such as ``"CPU"``.
+
+    The other options of MindSpore have no meaning here, and one warning says so.
+
+    Raises:
+        GradientError: `default_input` is, or contains, a Tensor that is being differentiated.
 
     Assignment in place, `set_data`, optimisers and `load_param_into_net` replace the value. A
     Tensor that was read before keeps the old one.
@@ -56,13 +64,17 @@ class Parameter(Tensor):
         storage_format: str = "",
         device: str | None = None,
     ) -> None:
-        del storage_format
+        if layerwise_parallel or storage_format:
+            check_options(
+                "Parameter", layerwise_parallel=layerwise_parallel, storage_format=storage_format
+            )
         if isinstance(default_input, Tensor) and default_input.has_init:
             self._type = default_input._type
             self._init = default_input._init
             self._buf = None
         elif isinstance(default_input, Tensor):
             value = default_input
+            _check_initial(value)
             if value._type.device is None:
                 super().__init__(value, device=device)
             else:  # buffers are immutable, so sharing one is safe
@@ -70,6 +82,7 @@ class Parameter(Tensor):
                 self._type = value._type.on(value._type.device)
         else:
             super().__init__(default_input, device=device)
+            _check_initial(self)
         if name is not None and not isinstance(name, str):
             raise ArgumentError(f"Parameter: got name={name!r}; wanted a string or None")
         self._name = name if name is not None else "Parameter"
@@ -89,6 +102,7 @@ class Parameter(Tensor):
             raise ArgumentValueError(f"Parameter.name: got {value!r}; wanted a non-empty string")
         self._name = value
         self._named = True
+        runtime_state.cells_version += 1
 
     @property
     def requires_grad(self) -> bool:
@@ -149,9 +163,12 @@ class Parameter(Tensor):
         return self.set_data(value)
 
     def value(self) -> Tensor:
-        """Return the Parameter's present value as a Tensor, which later writes do not change."""
-        if staged_builder() is not None:
-            return stop_gradient(self)
+        """Return the Parameter's present value as a Tensor, which later writes do not change.
+
+        Gradients flow through it to the Parameter.
+        """
+        if staged_builder() is not None or is_recorded(self):
+            return identity(self)
         return Tensor._make(self._type.on(self._type.device), self._host_or_handle())
 
     def _host_or_handle(self) -> Array | Handle:
@@ -171,8 +188,13 @@ class Parameter(Tensor):
         return self
 
     def clone(self, init: Init = "same") -> Parameter:
-        """Return a Parameter of the same name and flags, with the same or a new initial value."""
+        """Return a Parameter of the same name and flags, with the same or a new initial value.
+
+        Raises:
+            GradientError: the same value, while the Parameter is being differentiated.
+        """
         if isinstance(init, str) and init == "same":
+            _check_initial(self)
             made = Parameter(Tensor(np.array(self.asnumpy()), self.dtype), self._name)
         else:
             made = Parameter(initializer(init, self.shape, self.dtype), self._name)
@@ -199,6 +221,15 @@ class Parameter(Tensor):
         made = self.clone()
         memo[id(self)] = made
         return made
+
+
+def _check_initial(value: Tensor) -> None:
+    """Raise GradientError if a derivative records the tensor that a new Parameter is made from."""
+    if is_recorded(value):
+        raise GradientError(
+            "Parameter: got a Tensor that is being differentiated as the initial value, through "
+            "which no gradient flows; wanted ops.stop_gradient(x), or the Parameter made outside"
+        )
 
 
 def _unpickle(array: Array, dtype: str, name: str, *flags: bool) -> Parameter:

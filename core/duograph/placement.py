@@ -8,21 +8,27 @@ gives a tensor another buffer must drop these values.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ._locks import new_lock
 from .backend import registry
+from .backend.plugin_checks import to_device
 from .backend.protocol import Handle
 from .errors import DeviceError, DTypeError
-from .runtime_state import runtime_state
+from .runtime_state import runtime_state, thread_state
 from .types import Device
 
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["check_index", "commit", "commit_lock", "device_of", "materialise", "release", "watched"]
+__all__ = [
+    "check_index", "commit", "commit_lock", "device_of", "materialise", "release", "thread_device",
+    "watched",
+]  # fmt: skip
 
 # Held while a tensor's data moves from the host to a device.
 commit_lock = new_lock()
@@ -83,7 +89,7 @@ def commit(t: Tensor, device: Device, own: bool = False) -> None:
         array = t._buf
         handle = None if own else backend.from_host(array, device.index)
         if handle is None:
-            handle = backend.copy_in(array, device.index)
+            handle = to_device(backend, array, device.index)
         t._buf = handle  # before the type: a thread that reads the new type reads the new buffer
         t._type = t._type.on(device, t._type.level)
         runtime_state.bindings_version = object()
@@ -104,6 +110,17 @@ def device_of(text: str) -> Device:
     number = int(index or 0)
     check_index(known, number)
     return Device(known, number)
+
+
+@contextmanager
+def thread_device(device: Device) -> Iterator[None]:
+    """Return a context manager that makes `device` the current device of this thread."""
+    before = thread_state.device
+    thread_state.device = device
+    try:
+        yield
+    finally:
+        thread_state.device = before
 
 
 _checked_devices: set[tuple[str, int]] = set()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .nn.cell import Cell
     from .op import Builder
     from .tensor import Tensor
+    from .types import Device
 
 __all__ = ["runtime_state", "staged_builder", "thread_state"]
 
@@ -30,6 +31,9 @@ class CellCompiler(Protocol):
     def compile_cell(
         self, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], /
     ) -> None: ...
+
+    @property
+    def JitConfig(self) -> Any: ...
 
 
 class RuntimeState:
@@ -132,6 +136,7 @@ class _ThreadState(threading.local):
         builder: receives the thread's op calls; None runs them eagerly.
         call_depth: nesting of named graphs that call each other.
         derivative_depth: derivatives that this thread is inside of.
+        device: the device of the thread's ops on host data; None leaves it to the settings.
         recorded_writes: tensors, by id, that took a recorded value in place; the end of the
             outermost derivative detaches them.
     """
@@ -139,6 +144,7 @@ class _ThreadState(threading.local):
     builder: Builder | None = None
     call_depth: int = 0
     derivative_depth: int = 0
+    device: Device | None = None
 
     def __init__(self) -> None:
         self.recorded_writes: dict[int, weakref.ref[Tensor]] = {}

@@ -8,6 +8,7 @@ NumPy, and device moves; operators and most methods are installed from the op ta
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .backend import registry
+from .backend.plugin_checks import from_device
 from .dtype import DType, as_dtype, float32
-from .errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
+from .errors import ArgumentError, ArgumentValueError, DTypeError, GradientError, ShapeError
 from .host_arrays import Array, array_of, python_number, shape_tuple
+from .option_table import check_options
 from .placement import commit, commit_lock, device_of, materialise, release, watched
 from .runtime_state import runtime_state, staged_builder, thread_state
 from .tensor_printing import tensor_text
@@ -28,10 +31,11 @@ if TYPE_CHECKING:
 else:
     TensorMethods = object  # the methods are installed from the op table
 
-__all__ = ["Tensor", "tensor", "from_numpy", "is_tensor"]
+__all__ = ["Tensor", "from_numpy", "is_recorded", "is_tensor", "tensor"]
 
 Initializer: TypeAlias = Callable[[Array], object]  # fills an array
 _named_initializer: Callable[[object, tuple[int, ...]], Initializer] | None = None
+_recorded_value: Callable[[Any, DType | None], Tensor] | None = None
 
 
 def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initializer]) -> None:
@@ -40,11 +44,18 @@ def install_named_initializers(find: Callable[[object, tuple[int, ...]], Initial
     _named_initializer = find
 
 
+def install_recorded_values(make: Callable[[Any, DType | None], Tensor]) -> None:
+    """Set the function that makes a recorded tensor of data with recorded tensors in it."""
+    global _recorded_value
+    _recorded_value = make
+
+
 class Tensor(TensorMethods):
     """An n-dimensional array on a device (`mindspore.Tensor`).
 
     Args:
         input_data: number, (nested) list or tuple, NumPy array, or Tensor. The values are copied.
+            Gradients flow to the Tensors among them.
         dtype: element type. The default depends on the data: int64 for Python ints, float32 for
             floats, and the array's own dtype for NumPy arrays.
         shape: with `init` the shape of the tensor; otherwise it must equal the shape of the data.
@@ -85,25 +96,38 @@ class Tensor(TensorMethods):
         const_arg: bool = False,
         device: str | None = None,
     ) -> None:
+        if const_arg:
+            check_options("Tensor", const_arg=const_arg)
         wanted = None if dtype is None else as_dtype(dtype)
         if input_data is None:
             self._init_lazy(wanted, shape, init)
         else:
             if init is not None:
                 raise ArgumentValueError("Tensor: got both input_data and init; wanted one of them")
-            array = host_array(input_data, wanted)
-            if shape is not None and shape_tuple(shape) != array.shape:
+            if runtime_state.derivatives and _holds_recorded(input_data):
+                assert _recorded_value is not None
+                self._take(_recorded_value(input_data, wanted), device)
+            else:
+                self._buf = array = host_array(input_data, wanted)
+                self._type = TensorType.of(array.shape, as_dtype(array.dtype))
+            if shape is not None and shape_tuple(shape) != self._type.shape:
                 raise ShapeError(
                     f"Tensor: got shape={tuple(shape_tuple(shape))} and data of shape "
-                    f"{array.shape}; wanted the same, or shape with init"
+                    f"{self._type.shape}; wanted the same, or shape with init"
                 )
-            self._buf = array
-            self._type = TensorType.of(array.shape, as_dtype(array.dtype))
         if device is not None:
             commit(self, device_of(device))
         builder = staged_builder()
         if builder is not None:
             builder.made(self)
+
+    def _take(self, made: Tensor, device: str | None) -> None:
+        """Set up a tensor with the value and tape edge of another, moved to `device`."""
+        if device is not None:
+            made = made.move_to(device)
+        self._buf, self._type = made._buf, made._type
+        if made._type.level:
+            self._edge = made._edge
 
     def _init_lazy(self, dtype: DType | None, shape: object, init: object) -> None:
         """Initialise a tensor without data: with an Initializer, or as a description of a shape."""
@@ -256,6 +280,9 @@ class Tensor(TensorMethods):
     def asnumpy(self) -> Array:
         """Return the values as a C-contiguous NumPy array; waits for the device.
 
+        The array is a constant of every derivative: no gradient flows through it. The same holds
+        for `item`, `tolist`, `float(x)`, DLPack and pickle, which are made of it.
+
         On the CPU the array shares the tensor's memory: a write to it changes the tensor and all
         tensors that share the buffer, such as a reshape. Copy the array to avoid this. bfloat16
         values have the dtype `ml_dtypes.bfloat16`.
@@ -265,6 +292,14 @@ class Tensor(TensorMethods):
             >>> ms.Tensor([1.0, 2.0]).asnumpy()
             array([1., 2.], dtype=float32)
         """
+        if self._type.level:
+            _check_reader(self)
+        return self._values()
+
+    numpy = asnumpy
+
+    def _values(self) -> Array:
+        """Return what `asnumpy` does, to any caller."""
         builder = staged_builder()
         if builder is not None:
             builder.look_at(self)
@@ -280,11 +315,9 @@ class Tensor(TensorMethods):
         handle = self._buf
         if watched:
             release(handle)
-        return registry.backend(device.name).copy_out(
-            handle, type_.shape, type_.dtype.np, device.index
+        return from_device(
+            registry.backend(device.name), handle, type_.shape, type_.dtype.np, device.index
         )
-
-    numpy = asnumpy
 
     def item(self, index: int | tuple[int, ...] | None = None) -> Any:
         """Return the tensor's only element, or the element at an index, as a Python number.
@@ -390,13 +423,13 @@ class Tensor(TensorMethods):
     def __str__(self) -> str:
         if self.has_init and self._buf is None:
             return self.__repr__()
-        return str(self.asnumpy())
+        return str(self._values())
 
     def __repr__(self) -> str:
         type_ = self._type
         if self.has_init and self._buf is None:
             return f"Tensor(shape={list(type_.shape)}, dtype={type_.dtype}, init={self._init})"
-        return tensor_text(self.asnumpy(), type_.dtype)
+        return tensor_text(self._values(), type_.dtype)
 
     def __format__(self, spec: str) -> str:
         if not spec:
@@ -415,27 +448,11 @@ class Tensor(TensorMethods):
         return self.copy()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
-        made = Tensor(np.array(self.asnumpy()), self._type.dtype)
+        made = Tensor(self)
         memo[id(self)] = made
         return made
 
-    # ---- devices ------------------------------------------------------------------------------
-
-    def move_to(self, to: str, blocking: bool = True) -> Tensor:
-        """Return a copy of the tensor on another device, such as ``"CPU"`` or ``"OpenCL:1"``.
-
-        No gradient flows through the copy.
-
-        Raises:
-            RuntimeError: no such device here.
-        """
-        del blocking
-        device = device_of(to)
-        moved = Tensor._make(self._type.plain, self.asnumpy())
-        if self._type.device is not None:
-            moved._buf = np.array(moved._buf)
-        commit(moved, device)
-        return moved
+    # ---- initial values -----------------------------------------------------------------------
 
     def init_data(self, *_: Any) -> Tensor:
         """Run the Initializer of a tensor made with `init`, and return the tensor."""
@@ -446,6 +463,47 @@ class Tensor(TensorMethods):
     def value(self) -> Tensor:
         """Return the tensor itself; `Parameter.value` returns a detached value."""
         return self
+
+
+def is_recorded(t: Tensor) -> bool:
+    """Return whether a running derivative records a tensor of real or complex numbers."""
+    type_ = t._type
+    return bool(
+        type_.level
+        and runtime_state.derivatives
+        and type_.dtype.kind in "fc"
+        and t._edge.seq >= runtime_state.horizon
+    )
+
+
+# The modules whose functions make tensors of what they read. A gradient would be lost unnoticed.
+MAKERS = ("duograph.ops", "duograph.op_signature", "duograph.numpy", "duograph.nn.layer")
+
+
+def _check_reader(t: Tensor) -> None:
+    """Refuse to show the values of a recorded tensor to a function of the framework.
+
+    The user's own code may read them: they are constants there, by definition.
+    """
+    if not is_recorded(t):
+        return
+    frame = sys._getframe(1)
+    while frame.f_globals is globals():
+        assert frame.f_back is not None
+        frame = frame.f_back
+    if frame.f_globals["__name__"].startswith(MAKERS):
+        raise GradientError(
+            f"got a Tensor of shape {t.shape} that is being differentiated where only its value is "
+            f"used, through which no gradient flows; wanted a number, x.item() or "
+            f"ops.stop_gradient(x)"
+        )
+
+
+def _holds_recorded(data: object) -> bool:
+    """Return whether data for a new tensor is, or contains, a recorded tensor."""
+    if isinstance(data, Tensor):
+        return bool(data._type.level) and is_recorded(data)
+    return isinstance(data, (list, tuple)) and any(map(_holds_recorded, data))
 
 
 class Placeholder:

@@ -21,7 +21,7 @@ CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 # The import order of docs/architecture.md. A module may import from its own row and from the rows
 # above it. The longest dotted prefix of a module's name that has an entry decides its row.
 LAYERS = [
-    ("_locks", "dtype", "errors", "runtime_state", "context", "compat", "log"),
+    ("_locks", "dtype", "errors", "option_table", "runtime_state", "context", "compat", "log"),
     ("types", "effects", "traits", "host_arrays", "tensor_printing"),
     ("backend",),
     ("op_signature",),
@@ -38,7 +38,7 @@ LAYERS = [
     # families of ops whose gradients are Python functions, what uses these, and the package itself
     ("ops.matrix_svd", "ops.state", "ops.loss_primitives", "ops.higher_order", "ops.norms",
      "ops.nn_functions", "ops.normalization", "ops.normalization_primitives", "ops.attention",
-     "ops.attention_functions",
+     "ops.attention_functions", "ops.transfers",
      "ops.reduction_primitives", "ops.stubs", "ops.__init__"),
     ("passes",),
     ("nn", "dataset", "amp", "communication"),

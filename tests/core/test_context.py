@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import duograph as ms
 import pytest
-from duograph import context
+from duograph import context, option_table
+from duograph.errors import OptionWarning
 
 
 @pytest.fixture(autouse=True)
 def _restore():
     before = dict(vars(context.settings))
+    option_table.forget_warnings()
     yield
     for key, value in before.items():
         setattr(context.settings, key, value)
@@ -31,7 +33,8 @@ def test_context_module_has_the_same_functions() -> None:
 
 def test_many_keywords_at_once() -> None:
     """A14: `set_context` takes many keywords at once, including ones a given device ignores"""
-    ms.set_context(
+    with pytest.warns(OptionWarning):
+        ms.set_context(
         mode=1, device_id=0, save_graphs=True, save_graphs_path="x", enable_graph_kernel=False,
         reserve_class_name_in_scope=False, max_call_depth=10, graph_kernel_flags="",
         variable_memory_max_size="1GB",
@@ -74,7 +77,10 @@ def test_device_target_is_answered_before_it_is_set() -> None:
 
 
 def test_parallel_context() -> None:
-    ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.DATA_PARALLEL, gradients_mean=True)
+    with pytest.warns(OptionWarning, match="parallel_mode, gradients_mean have no meaning"):
+        ms.set_auto_parallel_context(
+            parallel_mode=ms.ParallelMode.DATA_PARALLEL, gradients_mean=True
+        )
     assert ms.get_auto_parallel_context("gradients_mean") is True
     ms.reset_auto_parallel_context()
     assert ms.get_auto_parallel_context("gradients_mean") is False

@@ -10,6 +10,7 @@ import gc
 import os
 import pickle
 import threading
+import warnings
 
 import duograph as ms
 import ml_dtypes
@@ -18,6 +19,7 @@ import pytest
 from duograph import placement
 from duograph.common.initializer import Initializer, One
 from duograph.compiler import function as compiler_function
+from duograph.errors import OptionWarning
 from duograph.types import TensorType
 
 T = ms.Tensor
@@ -276,7 +278,9 @@ class TestParameter:
 
     def test_pickle_and_clone(self) -> None:
         flags = {"requires_grad": False, "layerwise_parallel": True, "parallel_optimizer": False}
-        w = ms.Parameter(T([1.0]), name="w", **flags)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OptionWarning)  # of layerwise_parallel
+            w = ms.Parameter(T([1.0]), name="w", **flags)
         for made in (pickle.loads(pickle.dumps(w)), copy.deepcopy(w), w.clone()):
             assert isinstance(made, ms.Parameter)
             assert (made.name, made.asnumpy().tolist()) == ("w", [1.0])

@@ -78,13 +78,13 @@ BROKEN = {
         "Bad",
         HEAD + "@hookimpl\ndef duograph_backend():\n"
         "    return BackendSpec('Bad', None, seam_version=(0, 3))",
-        "built for version 0.3 of the plugin seam, this duograph has 1.0; upgrade the plugin",
+        "built for version 0.3 of the plugin seam, this duograph has 1.1; upgrade the plugin",
     ),
     "newer seam": (
         "Bad",
         HEAD + "@hookimpl\ndef duograph_backend():\n"
         "    return BackendSpec('Bad', None, seam_version=(2, 0))",
-        "built for version 2.0 of the plugin seam, this duograph has 1.0; upgrade duograph",
+        "built for version 2.0 of the plugin seam, this duograph has 1.1; upgrade duograph",
     ),
 }
 

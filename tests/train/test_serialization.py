@@ -147,11 +147,11 @@ def slow_disk(monkeypatch):
     done = []
     write = _checkpoint_file.write
 
-    def slow(path, entries, crc):
+    def slow(path, entries, *options):
         time.sleep(abs(float(entries["x"])) / 100)
         if entries["x"] < 0:
             raise OSError("disk full")
-        write(path, entries, crc)
+        write(path, entries, *options)
         done.append(float(entries["x"]))
 
     monkeypatch.setattr(_checkpoint_file, "write", slow)

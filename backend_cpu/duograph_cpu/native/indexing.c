@@ -71,6 +71,29 @@ int dg_wrong_index(const void *indices, int64_t type, int64_t count, int64_t n) 
     return 0;
 }
 
+int dg_checked_labels(const dg_indexing *p, void *out, const void *labels) {
+    switch (p->index_type) {
+#define X(CODE, T)                                                       \
+    case CODE: {                                                         \
+        const T *from = labels;                                          \
+        int bad = 0;                                                     \
+        for (int64_t i = 0; i < p->count; i++)                           \
+            bad |= (uint64_t)(int64_t)from[i] >= (uint64_t)p->n;         \
+        for (int64_t i = 0; bad && i < p->count; i++) {                  \
+            if ((uint64_t)(int64_t)from[i] < (uint64_t)p->n) continue;   \
+            index_error[0] = (int64_t)from[i];                           \
+            index_error[1] = p->n;                                       \
+            return DG_INDEX;                                             \
+        }                                                                \
+        break;                                                           \
+    }
+        EACH_INDEX(X)
+#undef X
+    }
+    memcpy(out, labels, (size_t)(p->count * p->itemsize));
+    return DG_OK;
+}
+
 typedef struct { uint64_t low, high; } u128;
 #define EACH_SIZE(X) X(1, uint8_t) X(2, uint16_t) X(4, uint32_t) X(8, uint64_t) X(16, u128)
 

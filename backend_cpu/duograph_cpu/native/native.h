@@ -55,6 +55,7 @@ int dg_argmin(const dg_axis *p, void *out, const void *x);
 
 /* x has shape (outer, n, inner); there are `count` indices of type index_type. add: 0 overwrites, 1 accumulates. */
 typedef struct { int64_t type, itemsize, index_type, outer, n, inner, count, add; } dg_indexing;
+int dg_checked_labels(const dg_indexing *p, void *out, const void *labels); /* a copy; an error unless all are 0 .. n-1 */
 int dg_gather(const dg_indexing *p, void *out, const void *x, const void *indices);
 int dg_scatter(const dg_indexing *p, void *out, const void *x, const void *indices, const void *updates);
 

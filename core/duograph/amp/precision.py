@@ -13,6 +13,7 @@ from ..nn.layer import basic, conv, normalization
 from ..nn.optim.optimizer import Optimizer
 from ..nn.wrap.cell_wrapper import TrainOneStepCell, WithLossCell
 from ..nn.wrap.loss_scale import TrainOneStepWithLossScaleCell
+from ..option_table import check_options
 from ..tensor import Tensor
 from .loss_scale_manager import DynamicLossScaleManager, LossScaleManager
 
@@ -207,7 +208,7 @@ def build_train_network(
         ...     net, ms.nn.SGD(net.trainable_params(), 0.1), ms.nn.MSELoss()
         ... )
     """
-    del boost_level
+    check_options("build_train_network", boost_level=boost_level, **kwargs)
     if not isinstance(network, Cell):
         raise ArgumentError(f"build_train_network: got {type(network).__name__}; wanted a Cell")
     keep = kwargs.get("keep_batchnorm_fp32")

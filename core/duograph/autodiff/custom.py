@@ -9,17 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..backend import registry
+from ..context import settings
+from ..dtype import DType
 from ..errors import ArgumentError, GradientError, RefusedError
 from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Tensor
+from ..types import TensorType
 from .node_plans import PythonPlan
 from .pytrees import mapped, tensors_of
 from .recording import detached, ones_of, with_present_edge
 from .tape import Edge, Node, Output, edge_of
 
-__all__ = ["Hook", "add_hook", "custom_gradient"]
+__all__ = ["Hook", "add_hook", "check_gradient_of", "custom_gradient"]
 
 
 def custom_gradient(
@@ -59,9 +64,8 @@ def custom_gradient(
 
     plan = PythonPlan(
         backward,
-        tuple(t._type.plain for t in outs),
-        tuple(recorded[i]._type.plain if i in recorded else None for i in range(len(args))),
-        next(iter(recorded.values()))._type.committed_device,
+        tuple(_unrecorded(t._type) for t in outs),
+        tuple(_unrecorded(recorded[i]._type) if i in recorded else None for i in range(len(args))),
         name,
     )
     parents: tuple[Edge | None, ...] = tuple(
@@ -79,6 +83,11 @@ def custom_gradient(
     return mapped(out, with_edge)
 
 
+def _unrecorded(type_: TensorType) -> TensorType:
+    """Return a tensor type with its device and without its recording level."""
+    return type_.on(type_.device)
+
+
 def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tensor | None]:
     """Return the gradients from a user's `bprop` as a list with a Tensor or None per argument."""
     items = list(found) if isinstance(found, (tuple, list)) else [found]
@@ -93,16 +102,43 @@ def _per_argument(name: str, args: Sequence[object], found: object) -> list[Tens
         )
     out: list[Tensor | None] = []
     for i, x in enumerate(args):
-        g = by_index.get(i)
-        if isinstance(x, Tensor) and isinstance(g, (int, float)):
+        g: Any = by_index.get(i)
+        if not isinstance(x, Tensor):
+            out.append(None)
+            continue
+        check_gradient_of(name, i, x.shape, x.dtype, g)
+        if isinstance(g, (int, float, np.number)):
             g = ones_of(detached(x)) * Tensor(g, x.dtype)
-        if isinstance(x, Tensor) and isinstance(g, Tensor) and g.shape != x.shape:
-            raise GradientError(
-                f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of shape "
-                f"{x.shape}; wanted the input's shape"
-            )
-        out.append(g if isinstance(g, Tensor) else None)
+        out.append(g)
     return out
+
+
+def check_gradient_of(
+    name: str, position: int, shape: tuple[int, ...], dtype: DType, gradient: object
+) -> None:
+    """Raise GradientError unless a user's `bprop` returned a valid gradient for one input.
+
+    Valid are a Tensor of the input's shape, a number for every element, and None for no gradient.
+    With the setting `check_bprop`, the Tensor must have the input's dtype too.
+    """
+    if gradient is None or isinstance(gradient, (int, float, np.number)):
+        return
+    if not isinstance(gradient, Tensor):
+        raise GradientError(
+            f"{name}: its bprop returned {type(gradient).__name__} for input {position}; wanted a "
+            f"Tensor, a number, or None for no gradient"
+        )
+    if gradient.shape != shape:
+        raise GradientError(
+            f"{name}: its bprop returned a gradient of shape {gradient.shape} for input {position} "
+            f"of shape {shape}; wanted the input's shape"
+        )
+    checked = settings.check_bprop and (dtype.is_floating or dtype.is_complex)
+    if checked and gradient.dtype is not dtype:
+        raise GradientError(
+            f"{name}: its bprop returned a {gradient.dtype.name} gradient for input "
+            f"{position}, which is {dtype.name}; wanted the dtype of the input (check_bprop=True)"
+        )
 
 
 class Hook:

@@ -30,7 +30,7 @@ from .partition import Linearized
 from .subgraphs import Ids
 from .sweep import Sweep
 
-__all__ = ["Linearized", "linearize"]
+__all__ = ["NUMBER_FOR_OP", "Linearized", "linearize"]
 
 
 def linearize(
@@ -189,6 +189,8 @@ class Joint:
 
 # Calls of Python that return a string, or a tensor object that only host code receives.
 _WITHOUT_GRADIENT = {"format", "join", "str", "repr", "tensor object"}
+# The call that reads a number for a function of the framework, which makes a tensor of it.
+NUMBER_FOR_OP = "a number for an op"
 
 
 def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
@@ -198,6 +200,8 @@ def _may_have_gradient(node: GraphNode, types: Sequence[ValueType]) -> bool:
     """
     if node.attributes["run"].name in _WITHOUT_GRADIENT:
         return False
+    if node.attributes["run"].name == NUMBER_FOR_OP:
+        return True
     found = [types[r] for r in node.results]
     return any(t is OBJECT or (isinstance(t, TensorType) and t.dtype.kind in "fc") for t in found)
 

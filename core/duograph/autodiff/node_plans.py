@@ -12,17 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from ..backend.protocol import Handle
-from ..errors import GradientError
+from ..errors import GradientError, MissingRuleError
 from ..ir.basic_ops import zeros_of
 from ..ir.graph import Graph
 from ..runtime.lower import lower
-from ..tensor import Tensor
+from ..tensor import Tensor, is_recorded
 from ..types import Device, TensorType, ValueType
 from .linearize import Linearized, linearize
 from .replay import replay
-from .tape import Node, Output, handle_of
+from .tape import Node, Output, edge_of, fitted, handle_of
 
-__all__ = ["GraphPlan", "OwnResult", "PythonPlan"]
+__all__ = ["GraphPlan", "OwnResult", "PythonPlan", "without_rule", "zeros_on"]
 
 # A backward kernel, the derivative that it belongs to, and which of the node's residuals it takes
 # (None: all).
@@ -53,6 +53,7 @@ class GraphPlan:
         self.level = level
         self.wanted = wanted
         self.device = device
+        self.devices = (device,) * len(graph.outputs)
         self.name = name
         self.n_results = len(graph.outputs)
         self.result_types: tuple[Any, ...] = tuple(graph.types[i] for i in graph.outputs)
@@ -159,7 +160,7 @@ class PythonPlan:
     """Computes the gradient of a recorded call by a Python function of tensors.
 
     The function is called as `function(create_graph, *cotangents)`, with zeros for absent
-    cotangents, and returns one gradient or None per parent.
+    cotangents, and returns one gradient or None per parent. The types include the devices.
     """
 
     def __init__(
@@ -167,14 +168,13 @@ class PythonPlan:
         function: Callable[..., Sequence[Tensor | None]],
         result_types: tuple[TensorType, ...],
         parent_types: tuple[TensorType | None, ...],
-        device: Device,
         name: str,
     ) -> None:
         self.function = function
         self.result_types = result_types
         self.parent_types = parent_types
         self.n_results = len(result_types)
-        self.device = device
+        self.devices = tuple([t.committed_device for t in result_types])
         self.name = name
         self.fast: Callable[..., Any] | None = None
         self.fast_index: int | None = None
@@ -191,17 +191,47 @@ class PythonPlan:
         given = []
         for c, t in zip(cotangents, self.result_types, strict=True):
             if c is None:
-                given.append(zeros_of(t))
+                given.append(zeros_on(t))
             else:
-                given.append(c if create_graph else Tensor._make(t.on(self.device), c))
+                given.append(c if create_graph else Tensor._make(t, c))
         found = self.function(create_graph, *given)
         if len(found) != len(node.parents):
             raise GradientError(
                 f"{self.name}: returned {len(found)} gradients, wanted {len(node.parents)}"
             )
-        if create_graph:
-            return found
+        fit = fitted if create_graph else handle_of
         return [
-            None if g is None or want is None else handle_of(g, want.on(self.device))
+            None if g is None or want is None else fit(g, want)
             for g, want in zip(found, self.parent_types, strict=True)
         ]
+
+
+def without_rule(results: Any, operands: Sequence[Tensor | None], error: MissingRuleError) -> Any:
+    """Record results as those of an op without a gradient rule: a backward pass raises `error`.
+
+    Integers and results of integers have no gradient, so that nothing is recorded for them.
+    """
+    parents = [x for x in operands if x is not None and is_recorded(x)]
+    outs = results if isinstance(results, tuple) else (results,)
+    if not parents:
+        return results
+
+    def refuse(create_graph: bool, *cotangents: Tensor) -> Sequence[Tensor | None]:
+        raise error
+
+    plan = PythonPlan(refuse, tuple([t._type for t in outs]), (None,) * len(parents), str(error))
+    level = max(x._type.level for x in parents)
+    node = Node(plan, tuple([edge_of(x) for x in parents]), (), level > 1)
+    for i, t in enumerate(outs):
+        if t._type.dtype.kind in "fc":
+            t._type = t._type.on(t._type.device, level)
+            t._edge = node if len(outs) == 1 else Output(node, i)
+    return results
+
+
+def zeros_on(type_: TensorType) -> Tensor:
+    """Return a tensor of zeros of a given type, on its device."""
+    made = zeros_of(type_)
+    if made._type.device is not type_.device:
+        made = made.move_to(repr(type_.device))
+    return made

@@ -12,13 +12,13 @@ from typing import Any
 
 from ..backend import registry
 from ..errors import ArgumentError, GradientError
-from ..ir.basic_ops import cast_to, fill, zeros_of
+from ..ir.basic_ops import fill
 from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder, thread_state
 from ..tensor import Tensor
 from ..types import TensorType
-from .node_plans import PythonPlan
+from .node_plans import PythonPlan, zeros_on
 from .pytrees import mapped, tensors_of
 from .tape import (
     DerivativeScope,
@@ -27,6 +27,7 @@ from .tape import (
     Node,
     backward,
     edge_of,
+    fitted,
     handle_of,
     next_sequence,
 )
@@ -68,23 +69,14 @@ class Recording:
             if not type_.level:
                 continue
             cotangent = ones_of(out) if given is None else given
-            if create_graph:
-                if cotangent._type.device is None:
-                    commit(cotangent, type_.committed_device)
-                if cotangent._type.dtype is not type_.dtype:
-                    cotangent = cast_to(cotangent, type_.dtype)
-                pairs.append((out._edge, cotangent))
-            else:
-                pairs.append((out._edge, handle_of(cotangent, type_)))
+            fit = fitted if create_graph else handle_of
+            pairs.append((out._edge, fit(cotangent, type_)))
         found = backward(pairs, self.leaves, create_graph, self.start)
         result: list[Tensor] = []
         for value, type_ in zip(found, self.leaf_types, strict=True):
             plain = type_.on(type_.device)
             if value is None:
-                value = zeros_of(plain)
-                if value._type.device is not plain.device:
-                    value = value.move_to(repr(plain.device))
-                result.append(value)
+                result.append(zeros_on(plain))
             else:
                 result.append(value if create_graph else Tensor._make(plain, value))
         return result
@@ -137,13 +129,8 @@ def _start_edge(t: Tensor) -> Edge:
     """Return a new tape edge for an input, linked to its edge in an enclosing derivative."""
     type_ = t._type
     if type_.level and runtime_state.derivatives > 1:
-        plan = PythonPlan(
-            lambda create_graph, cotangent: (cotangent,),
-            (type_.plain,),
-            (type_.plain,),
-            type_.committed_device,
-            "alias",
-        )
+        own = type_.on(type_.device)
+        plan = PythonPlan(lambda create_graph, cotangent: (cotangent,), (own,), (own,), "alias")
         return Node(plan, (edge_of(t),), (), True)
     return Leaf(type_.on(type_.device))
 

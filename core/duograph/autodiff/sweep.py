@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import context
-from ..errors import GradientError, ShapeError
+from ..errors import GradientError, MissingRuleError, ShapeError
 from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, GraphTensor, GraphValue
 from ..ir.graph import GraphNode
@@ -126,10 +126,7 @@ class Sweep:
         op = node.op
         getter = op.bprop_rule or RULES.get(op.name)
         if getter is None:
-            raise GradientError(
-                f"{op.name}: has no gradient rule; register one with "
-                f"bprop_getters.register, or wrap the operand in ops.stop_gradient"
-            )
+            raise MissingRuleError(op.name)
         douts = self.filled_cotangents(node.results)
         values = [None if i is None else self.value(i) for i in node.operands]
         outs = [builder.tensor(i) for i in node.results]
@@ -197,7 +194,7 @@ def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: Any) -> Graph
 
     Raises:
         GradientShapeError: it has another shape.
-        GradientError: it has another dtype, and the setting `debug` is on.
+        GradientError: it has another dtype, and the setting `debug` or `check_bprop` is on.
     """
     want: ValueType = builder.types[operand]
     if isinstance(want, HostType):
@@ -213,7 +210,7 @@ def _fitted(builder: GraphBuilder, op: Op, operand: int, gradient: Any) -> Graph
             f"operand of shape {want.shape}; wanted the operand's shape"
         )
     if value._type.dtype is not want.dtype:
-        if context.settings.debug:
+        if context.settings.debug or context.settings.check_bprop:
             raise GradientError(
                 f"{op.name}: its bprop returned a {value._type.dtype.name} gradient for a "
                 f"{want.dtype.name} operand; wanted the operand's dtype"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from ..backend.protocol import Handle
-from ..errors import GradientError
+from ..errors import DeviceError, GradientError
 from ..ir.basic_ops import cast_to
 from ..ir.builder import trace
 from ..ops.elementwise import add
@@ -26,7 +26,7 @@ from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
 from ..types import Device, TensorType
 
-__all__ = ["Edge", "Leaf", "Node", "Output", "Plan", "backward", "edge_of", "handle_of"]
+__all__ = ["Edge", "Leaf", "Node", "Output", "Plan", "backward", "edge_of", "fitted", "handle_of"]
 
 _sequence = itertools.count(1)
 next_sequence = _sequence.__next__
@@ -81,7 +81,7 @@ class Plan(Protocol):
     Attributes:
         n_results: number of results of the call.
         result_types: types of the results, without a device.
-        device: the device of the cotangents.
+        devices: the device of each result's cotangent.
         fast: for calls with one result, a function `fast(*residuals, cotangent)` on buffer handles;
             None if `run` must be used.
         fast_index: the operand to which the single result of `fast` belongs; None when `fast`
@@ -93,7 +93,7 @@ class Plan(Protocol):
 
     n_results: int
     result_types: tuple[TensorType, ...]
-    device: Device
+    devices: tuple[Device, ...]
     fast: Callable[..., Any] | None
     fast_index: int | None
     fast_wrt: tuple[int, ...]
@@ -260,8 +260,8 @@ def _edge_type(edge: Edge) -> TensorType:
         return edge.type
     if isinstance(edge, Output):
         plan = edge.node.plan
-        return plan.result_types[edge.index].on(plan.device)
-    return edge.plan.result_types[0].on(edge.plan.device)
+        return plan.result_types[edge.index].on(plan.devices[edge.index])
+    return edge.plan.result_types[0].on(edge.plan.devices[0])
 
 
 _CACHE_LIMIT = 4096
@@ -300,17 +300,26 @@ def _run_hooks(edge: Edge, value: Any, create_graph: bool) -> Tensor | Handle:
                     f"wanted None or a Tensor of shape {shown.shape}"
                 )
             shown = found
-    return shown if create_graph else handle_of(shown, type_)
+    fit = fitted if create_graph else handle_of
+    return fit(shown, type_)
 
 
 def handle_of(t: Tensor, like: TensorType) -> Handle:
-    """Return the buffer handle of tensor `t`, cast to the dtype of `like`.
+    """Return the handle of a cotangent for a value of type `like`; see `fitted`."""
+    return fitted(t, like)._buf
 
-    A tensor that is on no device yet is moved to that of `like`.
+
+def fitted(t: Tensor, like: TensorType) -> Tensor:
+    """Return a cotangent on the device, and cast to the dtype, of the value that it belongs to.
+
+    Raises:
+        DeviceError: it is on another device.
     """
     if t._type.device is None:
-        assert like.device is not None
-        commit(t, like.device)
-    if t._type.dtype is not like.dtype:
-        t = cast_to(t, like.dtype)
-    return t._buf
+        commit(t, like.committed_device)
+    elif t._type.device is not like.device:
+        raise DeviceError(
+            f"grad: got a gradient on {t._type.device} for a value on {like.device}; wanted it on "
+            f'the device of the value: move it with move_to("{like.device}")'
+        )
+    return t if t._type.dtype is like.dtype else cast_to(t, like.dtype)

@@ -18,8 +18,6 @@ __all__ = [
     "LinkedProgram",
     "Packing",
     "PreparedCall",
-    "as_linked",
-    "as_prepared",
 ]
 
 # Device memory of one value. Only the backend knows the type; the core keeps handles and passes
@@ -95,13 +93,3 @@ class LinkedProgram(NamedTuple):
     run: HandleFunction
     donations: Mapping[int, int] | None = None
     bind: Callable[[Sequence[Handle]], Callable[[tuple[Handle, ...]], Any]] | None = None
-
-
-def as_prepared(call: PreparedCall | HandleFunction) -> PreparedCall:
-    """Wrap a backend's plain function as a `PreparedCall`; return a `PreparedCall` unchanged."""
-    return call if isinstance(call, PreparedCall) else PreparedCall(call)
-
-
-def as_linked(program: LinkedProgram | HandleFunction) -> LinkedProgram:
-    """Wrap a backend's plain function as a `LinkedProgram`; return a `LinkedProgram` unchanged."""
-    return program if isinstance(program, LinkedProgram) else LinkedProgram(program)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SEAM_VERSION", "Backend", "BackendSpec", "DeviceInfo", "Call", "Handle"]
 
 # (major, minor): a plugin built for another major version is refused, naming both.
-SEAM_VERSION = (1, 0)
+SEAM_VERSION = (1, 1)
 
 # A plain function from operand handles to result handles is a prepared call without optional facts.
 Call: TypeAlias = PreparedCall | HandleFunction
@@ -124,6 +124,14 @@ class Backend:
         from exclusive handles. Return False if it is not known.
         """
         return False
+
+    def nbytes(self, handle: Handle, device_id: int) -> int | None:
+        """Return the bytes of device memory behind a handle, or None if it is not known.
+
+        Debug mode compares them with the type of each result. Without them it reads every result
+        back with `copy_out`, which must then raise if the memory is too small.
+        """
+        return None
 
     def synchronize(self, device_id: int) -> None:
         """Wait until all kernels launched on the device have finished."""

@@ -2,7 +2,8 @@
 
 It is lazy. The first question about devices loads the plugin modules; a backend is made when it is
 first used. An error of one plugin must not affect others: it is stored, printed by `duograph
-devices`, and raised when a user asks for that device.
+devices`, and raised when a user asks for that device. A plugin that does not load is also named in
+a warning. `plugin_checks` says what is well-formed.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import importlib.metadata
 import os
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pluggy
 
 from .. import context
 from .._locks import new_lock
-from ..errors import BackendUnavailable, DeviceError
-from ..runtime_state import runtime_state
+from ..errors import BackendError, BackendUnavailable, DeviceError
+from ..runtime_state import runtime_state, thread_state
 from ..types import Device
 from . import hookspecs
+from .plugin_checks import backend_problem, checked_specs, error_text, shown_value
 from .protocol import SEAM_VERSION, Backend, BackendSpec
 
 __all__ = [
@@ -61,24 +63,32 @@ class Entry:
 
         Slow, since it reads package metadata.
         """
-        if isinstance(self.source, str):
-            return self.source
-        dist = self.source.dist
-        return (
-            self.source.value
-            if dist is None
-            else f"{dist.name} {dist.version} ({self.source.value})"
-        )
+        return self.source if isinstance(self.source, str) else _origin(self.source)
+
+    @property
+    def priority(self) -> int | None:
+        """The rank among the backends that may be the default; None: it is used only by name."""
+        found = None if self.spec is None else self.spec.priority
+        return found if isinstance(found, int) else None
+
+    @property
+    def other_version(self) -> bool:
+        """Whether the backend was built for another major version of the plugin interface."""
+        return self.spec is not None and self.spec.seam_version[0] != SEAM_VERSION[0]
 
 
-# Take in what else a plugin module brings (ops, rules, decompositions); the op table installs the
-# function.
-on_plugin: list[Callable[[Any], None]] = []
+# Check what else a plugin module brings (ops, rules, decompositions), and return the function that
+# takes it in. The op table installs it.
+on_plugin: list[Callable[[Any], Callable[[], None]]] = []
+# Remove what a module registered when it was imported; called with its name when it is disabled.
+on_disabled: list[Callable[[str], None]] = []
 
 _manager: pluggy.PluginManager | None = None
 _loading: pluggy.PluginManager | None = None
 _entries: dict[str, Entry] = {}
 _aliases: dict[str, str] = {}
+# Texts of warnings that are due when all plugins are loaded.
+_reports: list[str] = []
 _lock = new_lock()
 _default: Device | None = None
 
@@ -94,63 +104,116 @@ def _load() -> pluggy.PluginManager:
             return found
         manager = _loading = pluggy.PluginManager(hookspecs.PROJECT)
         manager.add_hookspecs(hookspecs)
-        for point in sorted(importlib.metadata.entry_points(group=GROUP), key=lambda p: p.name):
-            try:
-                module = point.load()
-            except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; the error is stored)
-                _entries[point.name] = Entry(point.name, None, point, problem=_one_line(error))
-                continue
-            _register_module(manager, module, point)
+        for point in _entry_points():
+            _load_plugin(manager, point)
         _manager = manager
-    return _manager
+    _report()
+    return manager
+
+
+def _entry_points() -> list[importlib.metadata.EntryPoint]:
+    """Return the entry points of all plugins by name, those of duograph itself first.
+
+    A name goes to the first plugin that has it, so that none can take one of ours.
+    """
+    found: list[importlib.metadata.EntryPoint] = []
+    try:
+        found += importlib.metadata.entry_points(group=GROUP)
+    except Exception:  # noqa: BLE001 (the metadata of a package is malformed; it may be any)
+        for dist in importlib.metadata.distributions():
+            try:
+                found += dist.entry_points.select(group=GROUP)
+            except Exception as error:  # noqa: BLE001 (here it is)
+                _reports.append(f"the entry points of a package cannot be read: {_one_line(error)}")
+    try:
+        own = importlib.metadata.distribution(hookspecs.PROJECT).entry_points.select(group=GROUP)
+        ours = {(p.name, p.value) for p in own}
+    except Exception:  # noqa: BLE001 (it runs from its sources, without metadata)
+        ours = set()
+    return sorted(found, key=lambda p: ((p.name, p.value) not in ours, p.name))
 
 
 def _one_line(error: BaseException) -> str:
     """Return an exception's description as one line of text, with file and line number."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" (at {frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{where}"
+    return error_text(error) + where
 
 
-def _register_module(
-    manager: pluggy.PluginManager, module: Any, point: importlib.metadata.EntryPoint
-) -> None:
-    name = point.name
+def _origin(point: importlib.metadata.EntryPoint) -> str:
+    """Return the name and version of the package that has an entry point, and its module."""
     try:
+        return point.value if point.dist is None else (
+            f"{point.dist.name} {point.dist.version} ({point.value})"
+        )  # fmt: skip
+    except Exception:  # noqa: BLE001 (the metadata of a package may be missing or malformed)
+        return point.value
+
+
+def _load_plugin(manager: pluggy.PluginManager, point: importlib.metadata.EntryPoint) -> None:
+    """Import a plugin and take in what its hooks return: all of it, or nothing and its error."""
+    name = point.name
+    while manager.has_plugin(name):
+        name += "'"  # another package has an entry point of this name
+    try:
+        module = point.load()
         manager.register(module, name=name)
         manager.check_pending()
+        _check_hooks(module)
         hook = getattr(module, "duograph_backend", None)
-        specs = _specs(hook()) if hook is not None else ()
-        for take in on_plugin:
-            take(module)
+        specs = () if hook is None else checked_specs(hook())
+        take_in = [check(module) for check in on_plugin]
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; the error is stored)
         if manager.has_plugin(name):
             manager.unregister(name=name)
-        _entries[name] = Entry(name, None, point, problem=_one_line(error))
+        for withdraw in on_disabled:
+            withdraw(point.value.partition(":")[0].strip())
+        entry = Entry(point.name, None, point, problem=_one_line(error), broken=True)
+        _entries[_free(point.name, entry)] = entry
+        _reports.append(f"the plugin {point.name!r} of {entry.origin} is disabled: {entry.problem}")
         return
+    for take in take_in:
+        take()
     for spec in specs:
         _add(spec, point)
 
 
-def _specs(found: Any) -> Sequence[BackendSpec]:
-    """Return what a plugin's `duograph_backend` hook returned as a sequence of specs.
-
-    Raises:
-        DeviceError: it contains anything but a `BackendSpec`.
-    """
-    specs = found if isinstance(found, (list, tuple)) else (found,)
-    for spec in specs:
-        if not isinstance(spec, BackendSpec):
-            raise DeviceError(
-                f"duograph_backend returned {type(spec).__name__}; wanted a BackendSpec, or a list "
-                "of them"
-            )
-    return specs
+def _check_hooks(module: object) -> None:
+    """Raise BackendError if a plugin has no hook, or one that would never be called."""
+    known = [name for name in vars(hookspecs) if name.startswith("duograph_")]
+    hooks = {name: getattr(module, name) for name in known if hasattr(module, name)}
+    if not hooks:
+        raise BackendError(f"it has no hook; wanted one of {', '.join(known)}")
+    for name, hook in hooks.items():
+        if not callable(hook):
+            raise BackendError(f"{name} is {shown_value(hook)}; wanted a function")
+    passes = hooks.get("duograph_passes")  # the only hook that pluggy calls
+    if passes is not None and not hasattr(passes, f"{hookspecs.PROJECT}_impl"):
+        raise BackendError("duograph_passes is not marked with hookimpl, so it would not be called")
 
 
-def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> None:
+def _free(name: str, entry: Entry) -> str:
+    """Return a key of `_entries` that no entry has yet: the name, or one with its origin."""
+    if name not in _entries:
+        return name
+    key = f"{name} ({entry.origin})"
+    while key in _entries:
+        key += "'"
+    return key
+
+
+def _known(name: str) -> Entry | None:
+    """Return the entry that owns a name, in upper or lower case, or None."""
+    for key, entry in _entries.items():
+        if entry.spec is not None and not entry.other_version and key.lower() == name.lower():
+            return entry
+    return None
+
+
+def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> Entry:
+    """Enter a backend under its name, or store why that is impossible."""
     entry = Entry(spec.name, spec, source)
-    if spec.seam_version[0] != SEAM_VERSION[0]:
+    if entry.other_version:
         theirs, ours = (".".join(map(str, v)) for v in (spec.seam_version, SEAM_VERSION))
         older = "the plugin" if spec.seam_version < SEAM_VERSION else "duograph"
         entry.problem = (
@@ -158,13 +221,33 @@ def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> None
             f"upgrade {older}"
         )
         entry.broken = True
-    elif spec.name in _entries and _entries[spec.name].spec is not None:
-        entry.problem = f"the name is taken by {_entries[spec.name].origin}"
-        _entries[f"{spec.name} ({entry.origin})"] = entry
-        return
+        _entries[_free(spec.name, entry)] = entry
+        return entry
+    owner = _known(spec.name)
+    if owner is not None:
+        entry.problem = f"the name is taken by {owner.origin}"
+        _entries[_free(f"{spec.name} ({entry.origin})", entry)] = entry
+        _reports.append(f"the backend {spec.name} of {entry.origin} is disabled: {entry.problem}")
+        return entry
+    before = _entries.pop(spec.name, None)  # of a plugin that cannot use the name
     _entries[spec.name] = entry
+    if before is not None:
+        _entries[_free(spec.name, before)] = before
     for alias in spec.aliases:
-        _aliases.setdefault(alias.lower(), spec.name)
+        taken = _aliases.setdefault(alias.lower(), spec.name)
+        other = _known(alias)
+        if taken != spec.name or other not in (None, entry):
+            _reports.append(
+                f"the alias {alias!r} of the backend {spec.name} is ignored: it is a name of "
+                f"{taken if other is None else other.name}"
+            )
+    return entry
+
+
+def _report() -> None:
+    """Warn about each plugin that was disabled since the last time."""
+    while _reports:
+        warnings.warn(_reports.pop(0), RuntimeWarning, stacklevel=3)
 
 
 def register(spec: BackendSpec, origin: str = "registered by the program") -> None:
@@ -174,21 +257,33 @@ def register(spec: BackendSpec, origin: str = "registered by the program") -> No
         DeviceError: the name is taken, or the version of the backend interface does not fit.
     """
     _load()
-    if spec.name in _entries:
+    try:
+        checked_specs(spec)
+    except BackendError as error:
+        raise DeviceError(f"register: {error}") from None
+    if _known(spec.name) is not None:
         raise DeviceError(f"register: the backend name {spec.name!r} is taken")
     with _lock:
-        _add(spec, origin)
-    problem = _entries[spec.name].problem
-    if problem is not None:
-        del _entries[spec.name]
-        raise DeviceError(f"register: backend {spec.name!r} is {problem}")
+        entry = _add(spec, origin)
+    if entry.problem is not None:
+        _remove(entry)
+        raise DeviceError(f"register: backend {spec.name!r} is {entry.problem}")
+    _report()
     _changed()
 
 
 def unregister(name: str) -> None:
     """Remove a backend that was added by `register`."""
-    _entries.pop(name, None)
+    entry = _entries.get(name)
+    if entry is not None:
+        _remove(entry)
     _changed()
+
+
+def _remove(entry: Entry) -> None:
+    for names in (_entries, _aliases):
+        for key in [k for k, v in names.items() if v in (entry, entry.name)]:
+            del names[key]
 
 
 def _changed() -> None:
@@ -219,13 +314,9 @@ def problem_of(entry: Entry) -> str | None:
                 assert entry.spec is not None
                 try:
                     made = entry.spec.factory()
-                    reason = made.available()
-                    if reason is None and not made.devices():
-                        reason = "it has no devices"
-                    if reason is None:
+                    entry.problem, entry.broken = backend_problem(made, entry.spec)
+                    if entry.problem is None:
                         entry.backend = made
-                    else:
-                        entry.problem = reason
                 except (Exception, SystemExit) as error:  # noqa: BLE001 (a plugin may fail in any way; the error is stored)
                     entry.problem, entry.broken = _one_line(error), True
     return entry.problem
@@ -241,6 +332,9 @@ def canonical(name: str) -> str:
     if name in _entries:
         return name
     lowered = name.lower()
+    owner = _known(name)
+    if owner is not None:
+        return owner.name
     if lowered in _aliases:
         return _aliases[lowered]
     for known in _entries:
@@ -290,8 +384,11 @@ def backend(name: str) -> Backend:
 def current_device() -> Device:
     """Return the device on which ops on host data run.
 
-    That is device_target, else DUOGRAPH_DEVICE, else the available backend of highest priority.
+    That is what `thread_device` chose for this thread, else device_target, else DUOGRAPH_DEVICE,
+    else the available backend of highest priority.
     """
+    if thread_state.device is not None:
+        return thread_state.device
     target = context.settings.device_target
     if target is None:
         return _default_device()
@@ -309,9 +406,9 @@ def _default_device() -> Device:
     _load()
     ranked = sorted(
         (
-            (spec.priority, entry)
+            (priority, entry)
             for entry in _entries.values()
-            if (spec := entry.spec) is not None and spec.priority is not None
+            if (priority := entry.priority) is not None
         ),
         key=lambda pair: -pair[0],
     )

@@ -23,7 +23,7 @@ def facts() -> list[dict[str, Any]]:
         record: dict[str, Any] = {"name": name, "origin": entry.origin}
         record["problem"] = registry.problem_of(entry)
         if entry.spec is not None:
-            record["priority"] = entry.spec.priority
+            record["priority"] = entry.priority
             record["seam"] = ".".join(map(str, entry.spec.seam_version))
         if record["problem"] is None:
             try:

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Sequence
 
 from ..backend.prepared import Handle, HandleFunction
-from ..errors import DeviceError, IndexRangeError
+from ..errors import IndexRangeError
 from ..frontend.diagnostics import Span, located
 from ..frontend.state.evaluation import Evaluation
 from ..frontend.types import Value
@@ -260,21 +260,12 @@ class CompiledProgram:
         """Return whether the state tensors have the shapes and dtypes that were compiled for.
 
         Moves state without a device to the device of the program.
-
-        Raises:
-            DeviceError: some state is on another device than the arguments.
         """
         for t, want in zip(self.state, self.state_types, strict=True):
             if t._type.device is None:
                 commit(t, self.device)
-            if t._type.plain is not want.plain:
+            if t._type.plain is not want.plain or t._type.device is not self.device:
                 return False
-            if t._type.device is not self.device:
-                raise DeviceError(
-                    f"{self.name}: got arguments on {self.device} and a Parameter or captured "
-                    "Tensor on "
-                    f"{t._type.device}; wanted all on one device: move one with move_to"
-                )
         return True
 
     def shared(self, leaves: Sequence[Tensor]) -> dict[int, int | None]:

@@ -14,21 +14,16 @@ from ..backend import registry
 from ..errors import ArgumentError, ArgumentValueError, DeviceError
 from ..frontend.types import Value
 from ..nn.cell import Cell
+from ..option_table import check_options, options_of
 from .function import JitFunction
+from .modes import signature_of
 from .options import JitConfig
 
 __all__ = ["jit", "ms_function"]
 
-_OPTIONS = {
-    "hash_args",
-    "debug_level",
-    "exc_mode",
-    "exec_mode",
-    "infer_boost",
-    "jit_syntax_level",
-    "combine",
-    "mode",
-}
+
+# MindSpore's names of its runtimes, which leave the device to the arguments.
+_ANY_BACKEND = ("", "ms_backend", "GE")
 
 
 def jit(
@@ -39,7 +34,7 @@ def jit(
     dynamic: int = 0,
     fullgraph: bool = False,
     backend: str = "",
-    jit_config: JitConfig | None = None,
+    jit_config: JitConfig | Mapping[str, Value] | None = None,
     input_signature: Value = None,
     fn: Value = None,
     **options: Value,
@@ -49,12 +44,14 @@ def jit(
 
     Args:
         function: what to compile. A method is compiled per receiver.
-        capture_mode: "ast"; "bytecode" and "trace" mean the same here.
+        capture_mode: "ast"; "bytecode" and "trace" have no meaning here.
         jit_level: "O0", "O1" or "O2"; "" is the default of the backend.
-        dynamic: recorded.
+        dynamic: 0 or 1; has no meaning here: each shape is compiled once, on its own.
         fullgraph: refuse what only Python can run, as `jit_syntax_level="STRICT"` does.
-        backend: a device_target, "ms_backend" or "GE"; the device of the arguments decides.
-        jit_config: options as one object.
+        backend: the device_target, such as "CPU", on which the function runs: arguments without a
+            device go there, arguments on another device are refused. With "", "ms_backend" or "GE"
+            the device of the arguments decides.
+        jit_config: a JitConfig or a dictionary of its options; those given here go before.
         input_signature: Tensors whose shapes (None is any) and dtypes the arguments must have.
 
     Returns:
@@ -74,17 +71,15 @@ def jit(
     """
     function = fn if function is None else function
     _check_options(capture_mode, dynamic, fullgraph, backend, options)
-    if jit_config is None:
-        given = {k: options[k] for k in ("jit_syntax_level",) if k in options}
-        config = JitConfig(jit_level=jit_level, **given)
-    elif isinstance(jit_config, JitConfig):
-        config = jit_config
-    else:
-        raise ArgumentError(f"jit: got jit_config={jit_config!r}; wanted a JitConfig")
+    given = JitConfig() if jit_config is None else JitConfig.of("jit", jit_config)
+    syntax = options.get("jit_syntax_level", "")
+    config = given.but(jit_level, syntax)
     strict = True if fullgraph else None
 
+    device = "" if backend in _ANY_BACKEND else backend
+
     def decorate(f: Value) -> Value:
-        return _compiled(f, config, strict, input_signature)
+        return _compiled(f, config, strict, input_signature, device)
 
     return decorate if function is None else decorate(function)
 
@@ -107,27 +102,29 @@ def _check_options(
         raise ArgumentValueError(f"jit: got dynamic={dynamic!r}; wanted 0 or 1")
     if not isinstance(backend, str):
         raise ArgumentError(f"jit: got backend={backend!r}; wanted a string")
-    if backend not in ("", "ms_backend", "GE"):
+    if backend not in _ANY_BACKEND:
         try:
-            registry.canonical(backend)
+            registry.canonical(backend.partition(":")[0])
         except DeviceError as error:
             raise ArgumentValueError(
                 f'jit: got backend={backend!r}; wanted "ms_backend", "GE" or a device_target. '
                 f"{error}"
             ) from None
+    known = [o.name for o in options_of("jit")]
     for name in options:
-        if name not in _OPTIONS:
+        if name not in known:
             raise ArgumentValueError(
-                f"jit: got the unknown option {name!r}; the options are capture_mode, jit_level, "
-                "dynamic, fullgraph, "
-                f"backend, jit_config, input_signature, {', '.join(sorted(_OPTIONS))}"
+                f"jit: got the unknown option {name!r}; the options are {', '.join(known)}"
             )
+    check_options("jit", capture_mode=capture_mode, dynamic=dynamic, **options)
 
 
-def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature: Value) -> Value:
+def _compiled(
+    f: Value, config: JitConfig, strict: bool | None, input_signature: Value, backend: str
+) -> Value:
     """Wrap a function, method or callable object in a JitFunction; mark a Cell as compiled."""
     if isinstance(f, JitFunction):
-        return f
+        return f if backend in ("", f._backend) else f.with_backend(backend)
     if isinstance(f, type):
         raise ArgumentError(
             f"jit: got the class {f.__name__}; wanted a function, a method or a Cell: decorate its "
@@ -139,17 +136,20 @@ def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature:
         made = (
             inner
             if isinstance(inner, JitFunction)
-            else JitFunction(inner, config, strict, input_signature)
+            else JitFunction(inner, config, strict, input_signature, backend=backend)
         )
         return types.MethodType(made, f.__self__)
     if isinstance(f, Cell):
         cell = f
-        made = JitFunction(type(cell).construct, config, strict, input_signature, target=cell)
+        if cell._jit_config is not None and config == JitConfig():
+            config = cell._jit_config
+        declared = signature_of(cell) if input_signature is None else input_signature
+        made = JitFunction(type(cell).construct, config, strict, declared, cell, backend)
         cell.__dict__["_compiled"] = made
         cell.__dict__["_plain"] = False
         return cell
     if isinstance(f, (staticmethod, classmethod)):
-        return type(f)(_compiled(f.__func__, config, strict, input_signature))
+        return type(f)(_compiled(f.__func__, config, strict, input_signature, backend))
     if not callable(f):
         raise ArgumentError(f"jit: got {type(f).__name__}; wanted a function, a method or a Cell")
     if not isinstance(f, types.FunctionType):
@@ -157,12 +157,12 @@ def _compiled(f: Value, config: JitConfig, strict: bool | None, input_signature:
         if isinstance(f, functools.partial) or inspect.isfunction(
             getattr(method, "function", method)
         ):
-            return JitFunction(f, config, strict, input_signature, target=f)
+            return JitFunction(f, config, strict, input_signature, f, backend)
         raise ArgumentError(
             f"jit: got {getattr(f, '__name__', type(f).__name__)}, which has no Python source; "
             "wanted a Python function"
         )
-    return JitFunction(f, config, strict, input_signature)
+    return JitFunction(f, config, strict, input_signature, backend=backend)
 
 
 def ms_function(
@@ -181,5 +181,5 @@ def ms_function(
         >>> print(add(ms.Tensor([1.0]), ms.Tensor([2.0])))
         [3.]
     """
-    del hash_args
+    check_options("ms_function", hash_args=hash_args)
     return jit(fn, input_signature=input_signature, jit_config=jit_config)

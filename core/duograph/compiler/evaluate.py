@@ -64,7 +64,7 @@ def compile_program(
     written: set[Key] = set()
     keep: list[Value] = []
     for _ in range(_RESTARTS):
-        ev = Evaluator(strict, written)
+        ev = Evaluator(strict, written, device)
         ev.keep.append(keep)
         runtime_state.enter_staging()
         before = thread_state.builder
@@ -216,6 +216,7 @@ class _Tracing:
         if first >= 0:
             leaves.append(leaves[first])
             return leaves[first][0]
+        self.ev.check_device(value._type.device, "an argument on")
         made = self.ev.root.parameter(value._type.plain)
         inputs.entries.append(("arg", len(leaves)))
         inputs.arguments.append((made, made._id, len(leaves)))

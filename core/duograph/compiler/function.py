@@ -28,13 +28,16 @@ from ..frontend.diagnostics import forget_own_frames, is_located
 from ..frontend.types import Args, Kwargs, Value
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
+from ..placement import device_of, thread_device
 from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Placeholder, Tensor
+from ..types import Device
 from .arguments import Slots
 from .compiled_program import CompiledProgram, StateChanged
 from .evaluate import compile_program
 from .explain import Explanation
 from .guards import callers_level
+from .history import FEW, History, advice, advice_on_captures
 from .key import JitKey, bind_call
 from .options import JitConfig
 from .program_cache import LIMIT, Compiled, Interpreted, ProgramCache, ReceiverCaches
@@ -74,18 +77,20 @@ class JitFunction:
         strict: bool | None,
         input_signature: Value = None,
         target: Value = None,
+        backend: str = "",
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
         self.config = config
         self._strict = strict
         self._input_signature = input_signature
+        self._backend = backend  # the name of the device to run on; "" is that of the arguments
         self._target = target  # a Cell, or a callable object, that is called instead
         self._own = ProgramCache()
         self._fast = self._own.fast
         # caches of receivers too
         self._caches: weakref.WeakSet[ProgramCache] = weakref.WeakSet((self._own,))
-        self._reasons: list[str] = []
+        self._reasons = History()
         self._name: str = getattr(function, "__qualname__", type(function).__name__)
         self._method: bool | None = None
         _all.add(self)
@@ -150,6 +155,7 @@ class JitFunction:
         builder = staged_builder()
         if builder is not None:  # another function is being compiled: become part of its graph
             target = self.function if self._target is None else self._target
+            builder.evaluation.check_device(self._device(), f"a call of {self._name} with backend")
             return builder.evaluation.call(target, args, kwargs)
         cache, given = self._cache_of(args)
         if not kwargs:
@@ -160,7 +166,7 @@ class JitFunction:
             return self._line_by_line(args, kwargs)
         if self._input_signature is not None:
             _check_signature(self._name, self._input_signature, given)
-        bound = bind_call(given, kwargs)
+        bound = bind_call(given, kwargs, self._device())
         if bound is None:
             return self._call(args, kwargs)
         key, slots = bound
@@ -231,7 +237,7 @@ class JitFunction:
             return entry.recorded.call(slots.leaves, slots.numbers, slots.containers)
         except NeedsValue as error:  # raised before anything runs
             self._fallbacks += 1
-            self._reasons.append(f"runs line by line under a derivative: {error}")
+            self._reasons.add(f"runs line by line under a derivative: {error}")
             if self.strict():
                 raise
             return self._line_by_line(args, kwargs)
@@ -240,7 +246,21 @@ class JitFunction:
         if isinstance(self._target, Cell):
             return NotImplemented  # the call of the Cell goes on without
         run = self.function if self._target is None else self._target
-        return run(*args, **kwargs)
+        device = self._device()
+        if device is None:
+            return run(*args, **kwargs)
+        with thread_device(device):
+            return run(*args, **kwargs)
+
+    def with_backend(self, backend: str) -> JitFunction:
+        """Return a compiled function that differs in the device to run on."""
+        return JitFunction(
+            self.function, self.config, self._strict, self._input_signature, self._target, backend
+        )
+
+    def _device(self) -> Device | None:
+        """Return the device that `backend` names; None if the arguments decide."""
+        return device_of(self._backend) if self._backend else None
 
     def _cache_of(self, args: Args) -> tuple[ProgramCache, Args]:
         """Return the program cache of a call, and its arguments without the receiver of a method.
@@ -309,9 +329,9 @@ class JitFunction:
         Does not run or compile the function; may move tensors to a device.
         """
         cache, given = self._cache_of(args)
-        bound = bind_call(given, kwargs)
+        bound = bind_call(given, kwargs, self._device())
         while bound is None:
-            bound = bind_call(given, kwargs)
+            bound = bind_call(given, kwargs, self._device())
         key, slots = bound
         return _Call(self, cache, key, args, given, kwargs), slots
 
@@ -369,7 +389,9 @@ class JitFunction:
         """Return the compiled function of `target`, a copy of the Cell; `self` without a Cell."""
         if not isinstance(self._target, Cell):
             return self
-        return JitFunction(self.function, self.config, self._strict, self._input_signature, target)
+        return JitFunction(
+            self.function, self.config, self._strict, self._input_signature, target, self._backend
+        )
 
     def __copy__(self) -> JitFunction:
         return self
@@ -378,7 +400,8 @@ class JitFunction:
         if self._target is None:
             return str(self.function.__qualname__)  # found by its name, as functions are
         return JitFunction, (
-            self.function, self.config, self._strict, self._input_signature, self._target
+            self.function, self.config, self._strict, self._input_signature, self._target,
+            self._backend,
         )  # fmt: skip
 
 
@@ -454,7 +477,7 @@ class _Call:
                     raise
                 entry = Interpreted(str(error))
                 function._fallbacks += 1
-                function._reasons.append(f"runs line by line: {error}")
+                function._reasons.add(f"runs line by line: {error}")
                 warnings.warn(
                     f"{function._name} runs line by line, not compiled: {error}",
                     RuntimeWarning,
@@ -468,15 +491,29 @@ class _Call:
             return entry
 
     def _say_why(self) -> None:
-        """Record the reason why a function that already has cached programs is compiled again."""
+        """Record why a function that has programs is compiled again; warn if that is too often."""
         cache, reasons = self.cache, self.function._reasons
+        name = self.function._name
         known = cache.entries.get(self.key)
+        said = ""
         if known and isinstance(known[-1], Compiled):
             changed = ", ".join(known[-1].guard.differing()) or "its state"
-            reasons.append(f"recompiled: {changed} changed")
+            reasons.add(f"recompiled: {changed} changed")
+            if len(known) >= FEW:
+                said = advice_on_captures(name, len(known) + 1, changed)
         elif cache.entries:
             last = next(reversed(cache.entries))
-            reasons.append(f"compiled: {self.key.difference_from(last)}")
+            reasons.add(f"compiled: {self.key.difference_from(last)}")
+            if len(cache.entries) >= FEW:
+                code = getattr(self.function.function, "__code__", None)
+                names = code.co_varnames[: code.co_argcount] if code is not None else ()
+                skipped = len(self.args) - len(self.given)
+                target = isinstance(self.function._target, Cell)
+                names = names[max(skipped, int(target)) :]
+                said = advice(name, [*cache.entries, self.key], names)
+        if said and not reasons.advised:
+            reasons.advised = True
+            warnings.warn(said, RuntimeWarning, stacklevel=callers_level())
 
 
 def _plain_tensors(args: Args) -> bool:
@@ -511,7 +548,7 @@ def _check_signature(name: str, wanted: Value, given: Args) -> None:
 
 def jit_stats() -> dict[str, Value]:
     """Sums over all compiled functions: compilations, hits, functions that run line by line,
-    seconds, and why.
+    seconds, and the newest reasons of each function.
 
     Examples:
         >>> import duograph as ms
@@ -521,8 +558,9 @@ def jit_stats() -> dict[str, Value]:
     functions = list(_all)
     reasons: dict[str, list[str]] = {}
     for f in functions:  # several functions may have one name
-        if f._reasons:
-            reasons.setdefault(f._name, []).extend(f._reasons)
+        found = list(f._reasons)
+        if found:
+            reasons.setdefault(f._name, []).extend(found)
     return {
         "functions": len(functions),
         "compiles": _collected["compiles"] + sum(f._misses for f in functions),

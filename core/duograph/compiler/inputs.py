@@ -12,6 +12,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ..backend import registry
+from ..backend.plugin_checks import to_device
+from ..errors import DeviceError
 from ..frontend.types import Value
 from ..placement import commit
 from ..tensor import Tensor
@@ -53,7 +55,7 @@ def read_input(
     if kind == "container":
         return containers[v]
     if kind == "array":
-        return registry.backend(device.name).copy_in(np.array(v), device.index)
+        return to_device(registry.backend(device.name), np.array(v), device.index)
     as_object = kind == "held"
     if as_object:
         kind, *v = v
@@ -66,4 +68,9 @@ def read_input(
         return held
     if held._type.device is None:
         commit(held, device)
+    elif held._type.device is not device:
+        raise DeviceError(
+            f"jit: got {name!r} on {held._type.device} in a function that was compiled for "
+            f'{device}; wanted all on one device: move it with move_to("{device}")'
+        )
     return held._buf

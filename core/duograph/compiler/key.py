@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..backend import registry
 from ..context import settings
+from ..errors import DeviceError
 from ..frontend.types import Value
 from ..placement import check_index, commit
 from ..runtime_state import runtime_state
@@ -28,6 +29,8 @@ class ContextKey(NamedTuple):
     jit_level: str
     jit_config: Hashable
     jit_syntax_level: int
+    debug: bool
+    check_bprop: bool
 
 
 class JitKey(NamedTuple):
@@ -83,16 +86,26 @@ class JitKey(NamedTuple):
         return "nothing differs"
 
 
-def bind_call(given: Sequence[Value], kwargs: Mapping[str, Value]) -> tuple[JitKey, Slots] | None:
+def bind_call(
+    given: Sequence[Value], kwargs: Mapping[str, Value], backend: Device | None = None
+) -> tuple[JitKey, Slots] | None:
     """Return the program cache key of a call and the run-time inputs among its arguments.
+
+    Args:
+        given: the positional arguments.
+        kwargs: the keyword arguments.
+        backend: the device that `jit(backend=...)` asks for; without it that of the arguments.
 
     Returns None after moving tensors that had no device to the device of the call: the types
     have changed, so the caller must call again.
+
+    Raises:
+        DeviceError: an argument is on another device than `backend`.
     """
     slots = Slots()
     arguments = tuple([signature(a, slots) for a in given])
     keywords = tuple([(k, signature(v, slots)) for k, v in kwargs.items()]) if kwargs else ()
-    device: Device | None = None
+    device = backend
     uncommitted = []
     for x in slots.leaves:
         own = x._type.device
@@ -100,6 +113,11 @@ def bind_call(given: Sequence[Value], kwargs: Mapping[str, Value]) -> tuple[JitK
             uncommitted.append(x)
         elif device is None:
             device = own
+        elif backend is not None and own is not backend:
+            raise DeviceError(
+                f"jit: got an argument on {own} for a function with backend={str(backend)!r}; "
+                f'wanted it there: move it with move_to("{backend}")'
+            )
     if device is None:
         device = registry.current_device()
     if uncommitted:
@@ -113,5 +131,7 @@ def bind_call(given: Sequence[Value], kwargs: Mapping[str, Value]) -> tuple[JitK
         settings.jit_level,
         settings.jit_config,
         settings.jit_syntax_level,
+        settings.debug,
+        settings.check_bprop,
     )
     return JitKey(arguments, keywords, device, context, runtime_state.rules_version), slots

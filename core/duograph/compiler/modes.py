@@ -6,13 +6,15 @@ the Cell makes its own.
 
 from __future__ import annotations
 
+import inspect
+
 from ..context import GRAPH_MODE, settings
 from ..frontend.types import Args, Kwargs, Value
 from ..nn.cell import Cell
 from .function import JitFunction
 from .options import JitConfig
 
-__all__ = ["graph_call", "compile_cell"]
+__all__ = ["graph_call", "compile_cell", "signature_of"]
 
 
 def _function(cell: Cell) -> JitFunction:
@@ -21,10 +23,19 @@ def _function(cell: Cell) -> JitFunction:
     if found is None:
         found = _own(cell, "_graph")
         if found is None:
-            config = cell._jit_config if isinstance(cell._jit_config, JitConfig) else JitConfig()
-            found = _CellFunction(type(cell).construct, config, None, target=cell)
+            config = JitConfig() if cell._jit_config is None else cell._jit_config
+            found = _CellFunction(type(cell).construct, config, None, signature_of(cell), cell)
             cell.__dict__["_graph"] = found
     return found
+
+
+def signature_of(cell: Cell) -> tuple[Value, ...] | None:
+    """Return what `set_inputs` declared, one item for each argument; None without a declaration."""
+    declared = cell._inputs
+    if isinstance(declared, dict):
+        names = list(inspect.signature(cell.construct).parameters)
+        return tuple(declared.get(name) for name in names)
+    return tuple(declared) if declared else None
 
 
 def _own(cell: Cell, name: str) -> JitFunction | None:

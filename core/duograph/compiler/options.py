@@ -6,7 +6,7 @@ compiles.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from ..context import COMPATIBLE, LAX, STRICT
@@ -14,6 +14,7 @@ from ..errors import ArgumentError, ArgumentValueError
 from ..frontend.types import Value
 from ..ir.values import kind_of
 from ..nn.cell import Cell
+from ..option_table import check_options, warn_moot
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
 
@@ -35,6 +36,7 @@ __all__ = [
 
 T = TypeVar("T")
 
+_CHANGED = ("jit_level", "jit_syntax_level")
 _LEVELS = ("", "O0", "O1", "O2")
 _EXEC = ("auto", "sink", "no_sink", "")
 _SYNTAX = {"": None, "STRICT": STRICT, "COMPATIBLE": COMPATIBLE, "LAX": LAX}
@@ -45,13 +47,15 @@ class JitConfig:
 
     Args:
         jit_level: "O0", "O1", "O2", or "" for the default.
-        exc_mode: "auto", "sink" or "no_sink"; recorded. `exec_mode` is the same option.
+        exc_mode: "auto", "sink" or "no_sink"; has no meaning here. `exec_mode` is the same option.
         jit_syntax_level: "STRICT" or "LAX", or the constants of those names.
-        debug_level: "RELEASE" or "DEBUG"; recorded.
-        infer_boost: "on" or "off"; recorded.
-        kwargs: other options; recorded.
+        debug_level: "RELEASE" or "DEBUG"; has no meaning here.
+        infer_boost: "on" or "off"; has no meaning here.
+
+    Options without a meaning cause one warning.
 
     Raises:
+        TypeError: an unknown option.
         ValueError: a value outside those.
 
     Examples:
@@ -69,9 +73,9 @@ class JitConfig:
         infer_boost: str = "off",
         **kwargs: Value,
     ) -> None:
-        exc_mode = kwargs.pop("exec_mode", exc_mode)
         _one_of("jit_level", jit_level, _LEVELS)
-        _one_of("exec_mode", exc_mode, _EXEC)
+        for order in (exc_mode, kwargs.get("exec_mode", "")):
+            _one_of("exec_mode", order, _EXEC)
         _one_of("debug_level", debug_level, ("RELEASE", "DEBUG"))
         _one_of("infer_boost", infer_boost, ("on", "off"))
         if isinstance(jit_syntax_level, int) and jit_syntax_level in (STRICT, COMPATIBLE, LAX):
@@ -79,10 +83,42 @@ class JitConfig:
                 jit_syntax_level
             ]
         _one_of("jit_syntax_level", jit_syntax_level, tuple(_SYNTAX))
+        others = {"exc_mode": exc_mode, "debug_level": debug_level, "infer_boost": infer_boost}
+        check_options("JitConfig", **others, **kwargs)
+        others["exc_mode"] = kwargs.get("exec_mode", exc_mode)
         self.jit_config_dict: dict[str, object] = {
-            "jit_level": jit_level, "exc_mode": exc_mode, "jit_syntax_level": jit_syntax_level,
-            "debug_level": debug_level, "infer_boost": infer_boost, **kwargs,
+            "jit_level": jit_level, "jit_syntax_level": jit_syntax_level, **others
         }  # fmt: skip
+
+    @classmethod
+    def of(cls, where: str, value: object) -> JitConfig:
+        """Return a JitConfig, given as one or as a dictionary of its options.
+
+        Raises:
+            TypeError: anything else; `where` names who got it.
+        """
+        if isinstance(value, Mapping) and all(isinstance(k, str) for k in value):
+            return cls(**value)
+        if isinstance(value, cls):
+            return value
+        raise ArgumentError(
+            f"{where}: got jit_config={value!r}; wanted a JitConfig or a dictionary of its options"
+        )
+
+    def but(self, jit_level: str, jit_syntax_level: Value) -> JitConfig:
+        """Return a copy with another level and syntax level, where these are not empty."""
+        own = self.jit_config_dict
+        level = self.jit_level if jit_level == "" else jit_level
+        syntax: Value = own["jit_syntax_level"] if jit_syntax_level == "" else jit_syntax_level
+        made = JitConfig(level, jit_syntax_level=syntax)
+        made.jit_config_dict = {**own, **{k: made.jit_config_dict[k] for k in _CHANGED}}
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JitConfig) and self.jit_config_dict == other.jit_config_dict
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.jit_config_dict.items()))
 
     @property
     def jit_level(self) -> str:
@@ -190,7 +226,7 @@ def mutable(input_data: Value, dynamic_len: bool = False) -> Value:
 
     Args:
         input_data: a number, Tensor, or tuple, list or dict of those.
-        dynamic_len: whether the length may differ too; each length is compiled on its own here.
+        dynamic_len: has no meaning here: each length is compiled on its own.
 
     Raises:
         TypeError: another kind of value, or `dynamic_len` for something else than a tuple or list.
@@ -204,6 +240,7 @@ def mutable(input_data: Value, dynamic_len: bool = False) -> Value:
         1
     """
     if staged_builder() is not None:
+        check_options("mutable", dynamic_len=bool(dynamic_len))
         return _mutable_inside(input_data)
     made: Value
     if isinstance(input_data, Tensor):
@@ -231,6 +268,7 @@ def mutable(input_data: Value, dynamic_len: bool = False) -> Value:
                 f"mutable: got dynamic_len=True for a {type(input_data).__name__}; wanted a tuple "
                 "or list"
             )
+        check_options("mutable", dynamic_len=True)
         made.dynamic_len = True
     return made
 
@@ -254,15 +292,17 @@ def _mutable_inside(value: Value) -> Value:
 def lazy_inline(fn: Value = None, attrs: object = None, policy: object = None) -> Value:
     """Mark a Cell's `__init__` so that equal Cells are compiled once (`mindspore.lazy_inline`).
 
-    Every Cell is inlined here: the mark changes nothing and is kept for scripts that have it.
+    Every Cell is inlined here: the mark changes nothing, and one warning says so.
     """
     del attrs, policy
+    warn_moot("lazy_inline")
     return fn if fn is not None else lazy_inline
 
 
 def no_inline(fn: Value = None) -> Value:
-    """Accept and ignore the mark against inlining a function (`mindspore.no_inline`).
+    """Mark a function that is not to be inlined (`mindspore.no_inline`).
 
-    The compiler inlines calls with or without the mark.
+    Every function is inlined here: the mark changes nothing, and one warning says so.
     """
+    warn_moot("no_inline")
     return fn if fn is not None else no_inline

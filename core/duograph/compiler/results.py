@@ -63,6 +63,20 @@ class _Container(Argument):
     """Placeholder in a result template for the list or dict argument `index`."""
 
 
+class _Outside:
+    """Placeholder in a result template for an object from outside, returned itself."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class _WithAliases:
+    """A result template in which some list, dict or object occurs more than once."""
+
+    def __init__(self, template: Value) -> None:
+        self.template = template
+
+
 class _Copy:
     """Placeholder in a result template for a mutable constant that each call copies."""
 
@@ -101,25 +115,53 @@ def rebuilt(
     kind = template.__class__
     if kind is Out:
         return values[template.index]
+    if kind is _WithAliases:
+        return _rebuilt(template.template, values, leaves, containers, {})
+    return _rebuilt(template, values, leaves, containers, None)
+
+
+def _rebuilt(
+    template: Value,
+    values: Sequence[Value],
+    leaves: Sequence[Tensor],
+    containers: Sequence[object],
+    made: dict[int, Value] | None,
+) -> Value:
+    """Return one part of the result of a compiled call.
+
+    Args:
+        made: objects made so far, by id of their template; None where none occurs twice.
+    """
+    kind = template.__class__
+    if kind is Out:
+        return values[template.index]
     if kind is Argument:
         return leaves[template.index]
     if kind is _Container:
         return containers[template.index]
+    if kind is _Outside:
+        return template.value
+    if made is not None and id(template) in made:
+        return made[id(template)]
+    found: Value
     if kind is tuple or hasattr(template, "_fields"):
-        items = [rebuilt(v, values, leaves, containers) for v in template]
+        items = [_rebuilt(v, values, leaves, containers, made) for v in template]
         return kind(*items) if kind is not tuple else tuple(items)
     if kind is list:
-        return [rebuilt(v, values, leaves, containers) for v in template]
-    if kind is dict:
-        return {k: rebuilt(v, values, leaves, containers) for k, v in template.items()}
-    if kind is _Copy:
-        return template.made()
-    if kind is _Made:
-        made = object.__new__(template.cls)
+        found = [_rebuilt(v, values, leaves, containers, made) for v in template]
+    elif kind is dict:
+        found = {k: _rebuilt(v, values, leaves, containers, made) for k, v in template.items()}
+    elif kind is _Copy:
+        found = template.made()
+    elif kind is _Made:
+        found = object.__new__(template.cls)
         for k, v in template.attributes.items():
-            made.__dict__[k] = rebuilt(v, values, leaves, containers)
-        return made
-    return template
+            found.__dict__[k] = _rebuilt(v, values, leaves, containers, made)
+    else:
+        return template
+    if made is not None:
+        made[id(template)] = found
+    return found
 
 
 _ITERATORS = (zip, map, filter, enumerate, range, reversed)
@@ -149,7 +191,9 @@ def template_of(
         UnsupportedSyntaxError: the result holds a function of the evaluated code, or a set or deque
             of graph values.
     """
-    return _TemplateMaker(ev, put, leaves, containers).template(value, 0)
+    maker = _TemplateMaker(ev, put, leaves, containers)
+    template = maker.template(value, 0)
+    return _WithAliases(template) if maker.has_aliases else template
 
 
 class _TemplateMaker:
@@ -166,6 +210,8 @@ class _TemplateMaker:
         self.put = put
         self.leaves = leaves
         self.containers = containers
+        self.has_aliases = False
+        self._made: dict[int, Value] = {}  # id of a list, dict or object -> its template
 
     def template(self, value: Value, depth: int) -> Value:
         """Return the template of a part of a function's result, nested `depth` levels deep."""
@@ -180,9 +226,25 @@ class _TemplateMaker:
                     return _Container(i)
             outside = self.ev.copies.originals.get(id(value))
             if outside is not None and not isinstance(outside, ArgumentContainer):
-                return outside
+                return _Outside(outside)
         if depth > _MAX_DEPTH:
             raise ArgumentError("jit: got a result that contains itself; wanted a tree")
+        if isinstance(value, tuple):
+            outside = self.ev.copies.originals.get(id(value))
+            if outside is not None:
+                return _Outside(outside)
+            return self._of_parts(value, depth)
+        found = self._made.get(id(value))
+        if found is not None:
+            self.has_aliases = True
+            return found
+        found = self._of_parts(value, depth)
+        if isinstance(found, (list, dict, _Copy, _Made)):
+            self._made[id(value)] = found
+        return found
+
+    def _of_parts(self, value: Value, depth: int) -> Value:
+        """Return the template of a tuple, list, dict or another object that holds values."""
         if isinstance(value, tuple):
             items = [self.template(v, depth + 1) for v in value]
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
@@ -203,6 +265,9 @@ class _TemplateMaker:
             for i, (made, first) in enumerate(self.leaves):
                 if value is made or (value._id == first and made._id == first):
                     return Argument(i)
+            held = self.ev.inputs.locations.get(id(value))
+            if held is not None and held[0]._id == value._id:  # the Tensor that was there
+                return Out(self.put(self.ev.inputs.object(*held[1])))
         return Out(self.put(value))
 
     def of_tensor(self, value: Tensor) -> Out | Tensor:

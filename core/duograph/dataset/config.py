@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import random_state
 from ..errors import ArgumentError
+from ..option_table import warn_moot
 
 __all__ = [
     "set_seed",
@@ -82,7 +83,8 @@ def random_numbers() -> np.random.Generator:
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Record a number of dataset workers; rows are always produced in the calling thread."""
+    """Record a number of dataset workers, with one warning: rows come from the calling thread."""
+    warn_moot("dataset.config.set_num_parallel_workers")
     _settings.workers = num
 
 
@@ -92,7 +94,8 @@ def get_num_parallel_workers() -> int:
 
 
 def set_prefetch_size(size: int) -> None:
-    """Record a dataset prefetch size; rows are never prefetched."""
+    """Record a dataset prefetch size, with one warning: rows are never prefetched."""
+    warn_moot("dataset.config.set_prefetch_size")
     _settings.prefetch = size
 
 
@@ -102,8 +105,12 @@ def get_prefetch_size() -> int:
 
 
 def set_auto_num_workers(enable: bool) -> None:
-    """Do nothing: accepted for MindSpore scripts that set automatic numbers of dataset workers."""
+    """Do nothing but warn once: there are no dataset workers whose number could be chosen."""
+    if enable:
+        warn_moot("dataset.config.set_auto_num_workers")
 
 
 def set_enable_shared_mem(enable: bool) -> None:
-    """Do nothing: accepted for MindSpore scripts that let dataset workers share memory."""
+    """Do nothing but warn once: there are no dataset workers that could share memory."""
+    if enable:
+        warn_moot("dataset.config.set_enable_shared_mem")

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError
+from ..option_table import check_options
 from . import config
 from .rows import (
     Array,
@@ -81,18 +82,21 @@ class Dataset:
     ) -> RowIterator:
         """Iterate over rows as lists of Tensors, or of arrays with `output_numpy`.
 
+        Arrays may share the memory of the source, unless `do_copy` is True.
+
         Raises:
             ValueError: an unknown column.
         """
-        del do_copy
-        return RowIterator(self, columns, num_epochs, output_numpy, False)
+        return RowIterator(self, columns, num_epochs, output_numpy, False, do_copy)
 
     def create_dict_iterator(
         self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
     ) -> RowIterator:
-        """Iterate over rows as dictionaries of Tensors, or of arrays with `output_numpy`."""
-        del do_copy
-        return RowIterator(self, None, num_epochs, output_numpy, True)
+        """Iterate over rows as dictionaries of Tensors, or of arrays with `output_numpy`.
+
+        Arrays may share the memory of the source, unless `do_copy` is True.
+        """
+        return RowIterator(self, None, num_epochs, output_numpy, True, do_copy)
 
     def __iter__(self) -> RowIterator:
         return self.create_tuple_iterator(num_epochs=1)
@@ -119,10 +123,22 @@ class Dataset:
         """Return how often `repeat` repeats the dataset; 1 without `repeat`."""
         return self._parents[0].get_repeat_count() if self._parents else 1
 
-    def output_shapes(self, estimate: bool = False) -> list[list[int]]:
-        """Return the shape of every column of the dataset's first row."""
-        del estimate
-        return [list(a.shape) for a in next(self.rows())]
+    def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
+        """Return the shape of every column of the dataset's first row.
+
+        With `estimate`, a whole pass is read, and a size that differs between rows is None.
+        """
+        rows = self.rows()
+        shapes: list[list[int | None]] = [list(a.shape) for a in next(rows)]
+        for row in rows if estimate else ():
+            for shape, array in _zip(shapes, row):
+                if len(shape) != array.ndim:
+                    raise DatasetError(
+                        f"output_shapes: a column has rows of {len(shape)} and {array.ndim} axes; "
+                        "wanted one number"
+                    )
+                shape[:] = [n if n == m else None for n, m in _zip(shape, array.shape)]
+        return shapes
 
     def output_types(self) -> list[np.dtype[Any]]:
         """Return the NumPy dtype of every column of the dataset's first row."""
@@ -162,7 +178,7 @@ class Dataset:
         Raises:
             ValueError: `batch_size` is below 1; while reading: rows differ in shape.
         """
-        del num_parallel_workers, kwargs
+        check_options("dataset.Dataset.batch", num_parallel_workers=num_parallel_workers, **kwargs)
         return _Batch(
             self, batch_size, drop_remainder, per_batch_map, input_columns, output_columns
         )
@@ -178,7 +194,7 @@ class Dataset:
 
         `pad_info` maps columns to (shape, value); None in a shape is the longest of the batch.
         """
-        del num_parallel_workers
+        check_options("dataset.Dataset.padded_batch", num_parallel_workers=num_parallel_workers)
         return _Batch(self, batch_size, drop_remainder, None, None, None, pad_info or {})
 
     def shuffle(self, buffer_size: int) -> Dataset:
@@ -224,7 +240,7 @@ class Dataset:
             ValueError: an unknown column; while reading: a number of results other than that of
                 `output_columns`.
         """
-        del num_parallel_workers, kwargs
+        check_options("dataset.Dataset.map", num_parallel_workers=num_parallel_workers, **kwargs)
         return _Map(self, operations, input_columns, output_columns)
 
     def filter(
@@ -234,7 +250,7 @@ class Dataset:
         num_parallel_workers: int | None = None,
     ) -> Dataset:
         """Return a dataset of the rows for which `predicate` of the input columns is true."""
-        del num_parallel_workers
+        check_options("dataset.Dataset.filter", num_parallel_workers=num_parallel_workers)
         return _Filter(self, predicate, _names(self, input_columns))
 
     def skip(self, count: int) -> Dataset:

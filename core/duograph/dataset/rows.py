@@ -66,6 +66,7 @@ class RowIterator:
         epochs: int,
         as_numpy: bool,
         as_dict: bool,
+        copies: bool = False,
     ) -> None:
         if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < -1 or epochs == 0:
             raise ArgumentValueError(f"num_epochs: got {epochs!r}; wanted -1, or 1 or more")
@@ -77,7 +78,7 @@ class RowIterator:
                 raise ArgumentValueError(f"columns: got {c!r}; the dataset has {', '.join(names)}")
         self._picks = [names.index(c) for c in self._columns]
         self._left = epochs
-        self._as_numpy, self._as_dict = as_numpy, as_dict
+        self._as_numpy, self._as_dict, self._copies = as_numpy, as_dict, copies
         self._rows: Iterator[Row] | None = None
 
     def __iter__(self) -> RowIterator:
@@ -96,7 +97,7 @@ class RowIterator:
 
     def _converted(self, array: Array) -> Array | Tensor:
         if self._as_numpy or array.dtype.kind in "SUO":
-            return array
+            return array.copy() if self._copies else array
         return Tensor(array)
 
     def get_next(self) -> Any:

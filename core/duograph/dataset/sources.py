@@ -11,6 +11,7 @@ import numpy as np
 
 from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError
+from ..option_table import check_options
 from . import samplers
 from ._files import read_cifar, read_idx
 from .pipeline import Dataset
@@ -126,18 +127,21 @@ class GeneratorDataset(_Source):
         batch_sampler: object = None,
         collate_fn: Callable[..., Any] | None = None,
     ) -> None:
-        del schema, num_parallel_workers, python_multiprocessing, max_rowsize
+        check_options(
+            "dataset.GeneratorDataset",
+            schema=schema,
+            num_parallel_workers=num_parallel_workers,
+            python_multiprocessing=python_multiprocessing,
+            max_rowsize=max_rowsize,
+            batch_sampler=batch_sampler,
+            collate_fn=collate_fn,
+        )
         if column_names is None:
             raise ArgumentValueError(
                 "GeneratorDataset: got no column_names; wanted a name for each column"
             )
         names = [column_names] if isinstance(column_names, str) else list(column_names)
         super().__init__(names)
-        if batch_sampler is not None or collate_fn is not None:
-            raise ArgumentValueError(
-                "GeneratorDataset: got batch_sampler or collate_fn; wanted sampler, batch and "
-                "per_batch_map"
-            )
         self.source = source
         self._types = None if column_types is None else [as_dtype(t) for t in column_types]
         self._numbered = hasattr(source, "__getitem__") and hasattr(source, "__len__")
@@ -237,7 +241,7 @@ class NumpySlicesDataset(_Source):
         num_shards: int | None = None,
         shard_id: int | None = None,
     ) -> None:
-        del num_parallel_workers
+        check_options("dataset.NumpySlicesDataset", num_parallel_workers=num_parallel_workers)
         if isinstance(data, dict):
             found, names = [as_array(v) for v in data.values()], list(data)
         elif isinstance(data, tuple):
@@ -316,7 +320,9 @@ class MnistDataset(_Source):
         shard_id: int | None = None,
         cache: object = None,
     ) -> None:
-        del num_parallel_workers, cache
+        check_options(
+            "dataset.MnistDataset", num_parallel_workers=num_parallel_workers, cache=cache
+        )
         super().__init__(["image", "label"])
         folder = _folder("MnistDataset", dataset_dir)
         if usage not in (None, "train", "test", "all"):
@@ -391,7 +397,9 @@ class Cifar10Dataset(_Source):
         shard_id: int | None = None,
         cache: object = None,
     ) -> None:
-        del num_parallel_workers, cache
+        check_options(
+            "dataset.Cifar10Dataset", num_parallel_workers=num_parallel_workers, cache=cache
+        )
         super().__init__(["image", "label"])
         folder = _folder("Cifar10Dataset", dataset_dir)
         if usage not in (None, "train", "test", "all"):
@@ -433,6 +441,7 @@ class ImageFolderDataset(_Source):
         extensions: suffixes of the files; by default those of common image formats.
         class_indexing: dictionary from folder names to labels; by default numbered in order.
         decode: whether to decode the files.
+        decrypt: function from the path of an encrypted file to its content.
         num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
             default.
 
@@ -454,9 +463,11 @@ class ImageFolderDataset(_Source):
         num_shards: int | None = None,
         shard_id: int | None = None,
         cache: object = None,
-        decrypt: object = None,
+        decrypt: Callable[[str], bytes] | None = None,
     ) -> None:
-        del num_parallel_workers, cache, decrypt
+        check_options(
+            "dataset.ImageFolderDataset", num_parallel_workers=num_parallel_workers, cache=cache
+        )
         super().__init__(["image", "label"])
         folder = _folder("ImageFolderDataset", dataset_dir)
         endings = tuple(e.lower() for e in extensions or (".jpg", ".jpeg", ".png", ".ppm", ".bmp"))
@@ -470,7 +481,7 @@ class ImageFolderDataset(_Source):
         ]  # fmt: skip
         if not self._files:
             raise DatasetError(f"ImageFolderDataset: {folder} has no images in folders of classes")
-        self.decode = decode
+        self.decode, self.decrypt = decode, decrypt
         self._set_sampler(sampler, shuffle, num_samples, num_shards, shard_id)
 
     def _count(self) -> int:
@@ -478,7 +489,10 @@ class ImageFolderDataset(_Source):
 
     def _row(self, index: int) -> Row:
         path, label = self._files[index]
-        raw = np.fromfile(path, np.uint8)
+        if self.decrypt is None:
+            raw = np.fromfile(path, np.uint8)
+        else:
+            raw = np.frombuffer(self.decrypt(str(path)), np.uint8)
         if self.decode:
             try:
                 raw = Decode()(raw)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..dtype import DType, as_dtype
 from ..errors import ArgumentError
-from ..op import op
+from ..op import NO_GRAD, op
 from ..tensor import Tensor
 from ..types import TensorType
 
@@ -57,6 +57,7 @@ def cast_to(input: Tensor, dtype: DType):
     """Primitive op that converts every element of a tensor to `dtype`.
 
     Float to bool is ``!= 0``; float to integer truncates; complex to real keeps the real part.
+    The gradient of a cast from floats to integers or bool is zero by definition.
     """
 
 
@@ -80,6 +81,8 @@ def _(s, x, dtype):
 
 @cast_to.bprop
 def _(x, out, dout, dtype):
+    if dtype.kind in "biu" and x.dtype.kind in "fc":
+        return (NO_GRAD,)
     return (cast_to(dout, x.dtype),)
 
 

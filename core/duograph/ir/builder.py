@@ -12,12 +12,13 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from ..backend import registry
 from ..dtype import DType, promote_scalar, scalar_dtype
 from ..errors import ArgumentError
 from ..op import Op
 from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
-from ..types import HostType, TensorType, ValueType
+from ..types import Device, HostType, TensorType, ValueType
 from .basic_ops import cast_to, constant, fill
 from .control import HostConstant, host_constant, to_tensor
 from .graph import Attributes, FrozenArray, Graph, GraphNode, SourceSpan
@@ -40,7 +41,13 @@ class GraphTensor(Tensor):
             "but no data. A gradient rule or a composite op may not look at values"
         )
 
-    numpy = asnumpy
+    numpy = _values = asnumpy
+
+    @property
+    def device(self) -> str:
+        """The device that the graph will run on; where that is open, the current one."""
+        found = self._builder.device
+        return repr(registry.current_device() if found is None else found)
 
     def _rebind(self, other: Tensor) -> None:
         """Make this graph tensor refer to another graph value, as an in-place write does."""
@@ -69,9 +76,11 @@ class GraphBuilder:
         staged: whether Python source is being evaluated; eager tensors are then inputs of the
             graph.
         span: the source location that new nodes get.
+        device: where the graph will run, if that is known.
     """
 
     staged = False
+    device: Device | None = None
 
     def __init__(self) -> None:
         self.types: list[ValueType] = []

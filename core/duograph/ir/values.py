@@ -6,6 +6,7 @@ value at compile time, and reading one is an error.
 
 from __future__ import annotations
 
+import enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import ArgumentError
@@ -30,6 +31,8 @@ def kind_of(value: object) -> HostType | None:
     """Return the host type of a Python or symbolic number (bool, int, float); None for others."""
     if isinstance(value, GraphScalar):
         return value._type
+    if isinstance(value, enum.Enum):
+        return None
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, int):

@@ -27,6 +27,7 @@ def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Cell with the casts, hooks, checkpointing or compilation that wrap its `construct`.
 
     The wrappers apply from the inside out: `bprop`, recomputation, the cast of `to_float`, hooks.
+    A compiled form replaces all of them but the hooks, which run around it.
     """
     if "_params" not in cell.__dict__:
         raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
@@ -34,15 +35,16 @@ def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         builder = staged_builder()
         if builder is not None:
             return builder.evaluation.call_cell(cell, args, kwargs)
-    if settings.mode == GRAPH_MODE or cell._compiled is not None:
-        found = runtime_state.load_compiler().graph_call(cell, args, kwargs)
-        if found is not NotImplemented:
-            return found
-    _tree.check_names(cell)
     hooked = bool(
         cell._forward_pre_hooks or cell._forward_hooks
         or cell._backward_hooks or cell._backward_pre_hooks
     )  # fmt: skip
+    compiled = settings.mode == GRAPH_MODE or cell._compiled is not None
+    if compiled and not hooked:
+        found = runtime_state.load_compiler().graph_call(cell, args, kwargs)
+        if found is not NotImplemented:
+            return found
+    _tree.check_names(cell)
     own_bprop = hasattr(type(cell), "bprop")
     if not (hooked or own_bprop or cell._recompute or cell._float_type is not None):
         cell.__dict__["_plain"] = cell._compiled is None
@@ -56,9 +58,15 @@ def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if cell._float_type is not None:
         target, uncast = cell._float_type, run
         run = lambda *a, **k: _run_cast(cell, target, uncast, a, k)  # noqa: E731
-    if hooked:
-        return _hooks.call_with_hooks(cell, args, kwargs, run)
-    return run(*args, **kwargs)
+    if not hooked:
+        return run(*args, **kwargs)
+
+    def inside(*a: Any, **k: Any) -> Any:
+        """Run the compiled form, or what the compiled form stands for."""
+        found = runtime_state.load_compiler().graph_call(cell, a, k) if compiled else NotImplemented
+        return run(*a, **k) if found is NotImplemented else found
+
+    return _hooks.call_with_hooks(cell, args, kwargs, inside)
 
 
 def _run_cast(

@@ -8,12 +8,13 @@ the tree of Cells are in `_tree`, hooks in `_hooks`.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping, ValuesView
 from typing import Any
 
 from ..context import PYNATIVE_MODE, settings
 from ..dtype import DType, bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
+from ..option_table import check_options, warn_moot
 from ..parameter import Parameter, ParameterTuple
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
@@ -328,7 +329,7 @@ class Cell:
         """Allocate the Parameters whose values are still pending; return a mapping from each to
         itself.
         """
-        del auto_parallel_mode
+        check_options("nn.Cell.init_parameters_data", auto_parallel_mode=auto_parallel_mode)
         return {p: p.init_data() for p in self.get_parameters()}
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
@@ -385,14 +386,14 @@ class Cell:
         return OrderedDict((n, c) for n, c in self._cells.items() if c is not None)
 
     def cells_and_names(
-        self, cells: object = None, name_prefix: str = ""
+        self, cells: Iterable[Cell] | None = None, name_prefix: str = ""
     ) -> Iterator[tuple[str, Cell]]:
         """Yield (path, Cell) for this Cell and all its descendants, parents first.
 
-        Each Cell occurs once.
+        Each Cell occurs once; Cells among `cells` are left out.
         """
-        del cells
-        return _tree.walk_cells(self, name_prefix)
+        known = {id(c) for c in cells or ()}
+        return ((p, c) for p, c in _tree.walk_cells(self, name_prefix) if id(c) not in known)
 
     def get_sub_cell(self, target: str) -> Cell:
         """Return the Cell at a path such as ``"backbone.0"``.
@@ -489,22 +490,22 @@ class Cell:
 
     def recompute(self, **options: Any) -> None:
         """Enable gradient checkpointing: backward recomputes the Cell's intermediate values."""
-        if options.get("output_recompute") not in (None, False):
-            raise ArgumentValueError("recompute: output_recompute is not offered; wanted False")
+        check_options("nn.Cell.recompute", **options)
         self._recompute = True
         self._plain = False
 
     def set_jit_config(self, jit_config: Any) -> None:
-        """Set the compilation options (JitConfig) of this Cell.
+        """Set the options with which GRAPH_MODE and `compile` compile this Cell.
+
+        Args:
+            jit_config: a JitConfig, or a dictionary of its options.
 
         Raises:
-            TypeError: `jit_config` is not a JitConfig.
+            TypeError: `jit_config` is neither.
         """
-        if not hasattr(jit_config, "jit_config_dict"):
-            raise ArgumentError(
-                f"set_jit_config: got {type(jit_config).__name__}; wanted a JitConfig"
-            )
-        self._jit_config = jit_config
+        make = runtime_state.load_compiler().JitConfig.of
+        self._jit_config = make("set_jit_config", jit_config)
+        self._forget_graph()
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile this Cell for the given arguments without running the computation.
@@ -521,10 +522,18 @@ class Cell:
         runtime_state.load_compiler().compile_cell(self, args, kwargs)
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
-        """Declare the inputs to compile for; None in a shape is a symbolic dimension."""
+        """Declare the shapes and dtypes of the inputs; None in a shape stands for any size.
+
+        A call in GRAPH_MODE, or after `compile`, with other inputs raises ValueError.
+        """
         if inputs and kwargs:
             raise ArgumentValueError("set_inputs: got both forms; wanted positions or keywords")
         self._inputs = kwargs if kwargs else inputs
+        self._forget_graph()
+
+    def _forget_graph(self) -> None:
+        """Drop the compiled form of this Cell, which was made with other options."""
+        self.__dict__.pop("_graph", None)
 
     def get_inputs(self) -> Any:
         """Return the inputs declared with `set_inputs`, or None."""
@@ -533,7 +542,8 @@ class Cell:
     def shard(
         self, in_strategy: object, out_strategy: object = None, parameter_plan: object = None
     ) -> None:
-        """Accept the options of MindSpore's multi-device sharding and ignore them."""
+        """Accept MindSpore's sharding; one warning says that it has no meaning here."""
+        warn_moot("nn.Cell.shard")
 
     # ---- hooks ----------------------------------------------------------------------------------
 

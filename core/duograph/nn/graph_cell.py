@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..errors import ArgumentError, ArgumentValueError
+from ..option_table import check_options
 from ..parameter import Parameter
 from ..tensor import Tensor
 from .cell import Cell
@@ -50,10 +51,7 @@ class GraphCell(Cell):
         obf_random_seed: object = None,
     ) -> None:
         super().__init__()
-        if obf_random_seed is not None:
-            raise ArgumentValueError(
-                "GraphCell: got obf_random_seed; graphs are not obfuscated here"
-            )
+        check_options("nn.GraphCell", obf_random_seed=obf_random_seed)
         if not hasattr(graph, "replayed"):
             raise ArgumentError(
                 f"GraphCell: got {type(graph).__name__}; wanted what duograph.load returns"

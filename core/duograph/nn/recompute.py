@@ -12,6 +12,7 @@ from typing import Any
 from ..autodiff.custom import custom_gradient
 from ..autodiff.transforms import vjp
 from ..errors import ArgumentError
+from ..option_table import check_options, options_of
 from ..parameter import Parameter
 from ..random_state import get_rng_state, set_rng_state
 
@@ -27,9 +28,11 @@ def recompute(
     Args:
         block: a Cell.
         args: its inputs.
+        use_reentrant: True or False do the same here.
 
     Raises:
         TypeError: `block` is not a Cell.
+        ValueError: `output_recompute` or `context_fn`, which are not offered.
 
     Examples:
         >>> import duograph as ms
@@ -38,12 +41,12 @@ def recompute(
         >>> print(ms.grad(lambda x: ms.recompute(net, x))(x))
         [[2. 2.]]
     """
-    del use_reentrant
     own = getattr(block, "trainable_params", None)
     if own is None:
         raise ArgumentError(f"recompute: got {type(block).__name__}; wanted a Cell")
-    for option in ("output_recompute", "early_stop", "context_fn"):
-        kwargs.pop(option, None)
+    for option in options_of("recompute"):
+        if option.name in kwargs:
+            check_options("recompute", **{option.name: kwargs.pop(option.name)})
     return run_again(block, *args, weights=own(), **kwargs)
 
 

@@ -96,6 +96,7 @@ from . import (
     state,
     statistics,
     tensor_types,
+    transfers,
     trigonometry,
     value_sizes,
 )
@@ -183,6 +184,7 @@ FAMILIES = (
     rolling,
     repeating,
     tensor_types,
+    transfers,
     value_sizes,
     segments,
     slicing,
@@ -199,7 +201,8 @@ for _family in FAMILIES:
 globals().update(_spelled_classes(FAMILIES))
 # name -> function of every method and operator that Tensor got from the op table
 installed_methods = _install(Tensor, FAMILIES)
-_registry.on_plugin.append(extensions.take)
+_registry.on_plugin.append(extensions.check)
+_registry.on_disabled.append(extensions.withdraw)
 
 
 def _public_name(name: str) -> object:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ArgumentValueError
+from ..option_table import warn_moot
 from ..tensor import Tensor
 from .movement import identity
 from .primitive import Primitive
@@ -111,8 +112,11 @@ class Broadcast(Primitive):
 
 
 class _Summary(Primitive):
+    _owner = ""
+
     def __call__(self, name: str, value: object) -> None:
-        """Check that `name` is a non-empty string; the value is not recorded."""
+        """Check that `name` is a non-empty string; the value is not recorded, as a warning says."""
+        warn_moot(self._owner)
         if not isinstance(name, str) or not name:
             raise ArgumentValueError(f"{self.name}: got name={name!r}; wanted a non-empty string")
 
@@ -120,17 +124,25 @@ class _Summary(Primitive):
 class ScalarSummary(_Summary):
     """`ScalarSummary()(name, value)`: accepted; nothing is recorded."""
 
+    _owner = "ops.ScalarSummary"
+
 
 class TensorSummary(_Summary):
     """`TensorSummary()(name, value)`: accepted; nothing is recorded."""
+
+    _owner = "ops.TensorSummary"
 
 
 class HistogramSummary(_Summary):
     """`HistogramSummary()(name, value)`: accepted; nothing is recorded."""
 
+    _owner = "ops.HistogramSummary"
+
 
 class ImageSummary(_Summary):
     """`ImageSummary()(name, value)`: accepted; nothing is recorded."""
+
+    _owner = "ops.ImageSummary"
 
 
 class PrimitiveWithInfer(Primitive):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ShapeError
+from ..option_table import check_options
 from ..tensor import Tensor
 from . import convolution
 from .axes import tuple_of
@@ -25,6 +26,7 @@ __all__ = [
 class _Conv(Primitive):
     op = convolution.conv
     _n = 2
+    _owner = "ops.Conv2D"  # whose options they are, in the table of options
     _formats: tuple[str, ...] = ("NCHW", "NHWC")
 
     def __init__(
@@ -43,7 +45,7 @@ class _Conv(Primitive):
         name = type(self).__name__
         self.out_channel = out_channel
         self.kernel_size = tuple_of(name, "kernel_size", kernel_size, self._n)
-        self.mode = mode
+        check_options(self._owner, mode=mode)
         self.pad_mode = pad_mode
         self.pad = pad
         self.stride = spatial(name, "stride", stride, self._n)
@@ -108,9 +110,8 @@ class DepthwiseConv2dNative(_Conv):
         dilation: int | Sequence[int] = 1,
         group: int = 1,
     ) -> None:
-        super().__init__(
-            channel_multiplier, kernel_size, mode, pad_mode, pad, stride, dilation, group
-        )
+        check_options("ops.DepthwiseConv2dNative", mode=mode, group=group)
+        super().__init__(channel_multiplier, kernel_size, 1, pad_mode, pad, stride, dilation)
 
     def __call__(self, x: Tensor, weight: Tensor) -> Tensor:
         """Convolve x with a weight of shape (channel_multiplier, C, kernel...)."""
@@ -124,6 +125,7 @@ class Conv3D(_Conv):
     """3-D convolution: `Conv3D(out_channel, kernel_size, pad_mode="valid", ...)(x, weight)`."""
 
     _n = 3
+    _owner = "ops.Conv3D"
     _formats = ("NCDHW",)
 
 
@@ -137,6 +139,7 @@ class Conv2DBackpropInput(Primitive):
 
     op = convolution.conv_input_grad
     _n = 2
+    _owner = "ops.Conv2DBackpropInput"
 
     def __init__(
         self,
@@ -157,7 +160,7 @@ class Conv2DBackpropInput(Primitive):
         self.kernel_size = tuple_of(name, "kernel_size", kernel_size, self._n)
         self.pad_mode = pad_mode
         self.pad = pad if pad_list is None else pad_list
-        self.mode = mode
+        check_options(self._owner, mode=mode)
         self.stride = spatial(name, "stride", stride, self._n)
         self.dilation = spatial(name, "dilation", dilation, self._n)
         self.group = group
@@ -185,6 +188,8 @@ class Conv2DTranspose(Conv2DBackpropInput):
     input_size)`.
     """
 
+    _owner = "ops.Conv2DTranspose"
+
 
 class Conv2DBackpropFilter(Primitive):
     """Gradient of `Conv2D` with respect to its weight: `Conv2DBackpropFilter(...)(dout, input,
@@ -211,7 +216,7 @@ class Conv2DBackpropFilter(Primitive):
         self.kernel_size = tuple_of(self.name, "kernel_size", kernel_size, 2)
         self.pad_mode = pad_mode
         self.pad = pad if pad_list is None else pad_list
-        self.mode = mode
+        check_options("ops.Conv2DBackpropFilter", mode=mode)
         self.stride = spatial(self.name, "stride", stride, 2)
         self.dilation = spatial(self.name, "dilation", dilation, 2)
         self.group = group
@@ -259,7 +264,7 @@ class Conv3DTranspose(Primitive):
         self.in_channel = in_channel
         self.out_channel = out_channel
         self.kernel_size = tuple_of(self.name, "kernel_size", kernel_size, 3)
-        self.mode = mode
+        check_options("ops.Conv3DTranspose", mode=mode)
         self.pad_mode = pad_mode
         self.pad = pad
         self.stride = spatial(self.name, "stride", stride, 3)
@@ -270,6 +275,11 @@ class Conv3DTranspose(Primitive):
 
     def __call__(self, dout: Tensor, weight: Tensor) -> Tensor:
         """Return the transposed convolution; the weight is (in_channel, out / group, kernel...)."""
+        if dout.ndim == 5 and dout.shape[1] != self.in_channel:
+            raise ShapeError(
+                f"Conv3DTranspose: got input of shape {dout.shape}; wanted "
+                f"in_channel={self.in_channel} channels"
+            )
         if self.pad_mode.lower() == "same":
             sizes = [n * s for n, s in zip(dout.shape[2:], self.stride, strict=True)]
             pads = mode_padding(

@@ -6,7 +6,7 @@ Users call them; other families use `as_index` and `beside` for index operands. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..ir.builder import GraphTensor
 from ..op import op
 from ..placement import commit
-from ..tensor import Tensor
+from ..tensor import Tensor, is_recorded
 from . import powers
 from .arguments import Number, Scalar, ints_of
 from .axes import axis_of
@@ -26,7 +26,7 @@ from .creation import fill as fill_by
 from .logic import select_by
 from .methods import tensor_method
 from .primitive import primitive
-from .shape_primitives import reshape_to
+from .shape_primitives import broadcast_to, reshape_to
 from .shaping import spread
 
 __all__ = [
@@ -109,15 +109,19 @@ def converted_number(value: Any, of: DType) -> Scalar:
 def empty(
     *size: int | Sequence[int], dtype: DTypeLike | None = None, device: str | None = None
 ) -> Tensor:
-    """A tensor with unspecified values, which are zeros.
+    """A tensor with unspecified values, which are zeros, on a device such as ``"CPU"``.
 
     Examples:
         >>> import duograph as ms
         >>> ms.ops.empty((2, 3)).shape
         (2, 3)
     """
-    del device
-    return zeros(spread("empty", "size", size), dtype)
+    return _on(zeros(spread("empty", "size", size), dtype), device)
+
+
+def _on(made: Tensor, device: str | None) -> Tensor:
+    """Return a new tensor on a device; None leaves it where it is."""
+    return made if device is None else made.move_to(device)
 
 
 def full(
@@ -141,9 +145,27 @@ def full(
         >>> ms.ops.full((2,), 0.5)
         Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e-01,  5.00000000e-01])
     """
+    repeated = _repeated(fill_value, lambda: sizes_of("full", size), dtype)
+    if repeated is not None:
+        return repeated
     value, own = number_and_dtype("full", fill_value)
     found = own if dtype is None else as_dtype(dtype)
     return fill_by(sizes_of("full", size), converted_number(value, found), found)
+
+
+def _repeated(
+    value: object, shape: Callable[[], tuple[int, ...]], dtype: DTypeLike | None
+) -> Tensor | None:
+    """Return a tensor of one value that a derivative records or a graph computes; else None.
+
+    Gradients flow to the value, unless the result is of integers.
+    """
+    if not isinstance(value, Tensor) or value.size != 1:
+        return None
+    found = value.dtype if dtype is None else as_dtype(dtype)
+    if found.kind not in "fc" or not (is_recorded(value) or isinstance(value, GraphTensor)):
+        return None
+    return broadcast_to(reshape_to(cast_to(value, found), ()), shape())
 
 
 def number_and_dtype(name: str, value: object) -> tuple[Any, DType]:
@@ -177,6 +199,9 @@ def full_like(input: Tensor, value: object, dtype: DType):
 @full_like.normaliser
 def _(input: Tensor, fill_value: Tensor | Scalar, *, dtype: DTypeLike | None = None):
     found = input.dtype if dtype is None else as_dtype(dtype)
+    repeated = _repeated(fill_value, lambda: input.shape, found)
+    if repeated is not None:
+        return repeated
     value = converted_number(number_and_dtype("full_like", fill_value)[0], found)
     return (input, value, found)
 
@@ -230,8 +255,7 @@ def empty_like(
         >>> ms.ops.empty_like(ms.Tensor([1, 2])).shape
         (2,)
     """
-    del device
-    return _like(input, 0, dtype)
+    return _on(_like(input, 0, dtype), device)
 
 
 @primitive("Fill", op="fill")
@@ -307,6 +331,9 @@ def _tensor_new_full(
     dtype: DTypeLike | None = None,
 ) -> Tensor:
     """Return a tensor of another shape filled with one value, in this tensor's dtype by default."""
+    repeated = _repeated(fill_value, lambda: sizes_of("new_full", size), dtype or self.dtype)
+    if repeated is not None:
+        return repeated
     return _filled(self, "new_full", size, number_and_dtype("new_full", fill_value)[0], dtype)
 
 
@@ -318,8 +345,7 @@ def _tensor_new_empty(
     device: str | None = None,
 ) -> Tensor:
     """Return a tensor of another shape, in this tensor's dtype by default; its values are zeros."""
-    del device
-    return _filled(self, "new_empty", spread("new_empty", "size", size), 0, dtype)
+    return _on(_filled(self, "new_empty", spread("new_empty", "size", size), 0, dtype), device)
 
 
 @op(differentiable=False, primitive="Eye")

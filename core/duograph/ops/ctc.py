@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..dtype import bool_, float32, int32, int64
-from ..errors import ArgumentError, ArgumentValueError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, LabelRangeError, ShapeError
 from ..host_arrays import Array
 from ..ir.values import NeedsValue
 from ..op import op
@@ -195,8 +195,9 @@ def _tables(
                 f"{name}: got {len(piece)} targets for item {i}; wanted target_lengths {out_len[i]}"
             )
         labels[i, 1 : 2 * len(piece) : 2] = piece
-    if ((labels < 0) | (labels >= classes)).any():
-        raise ArgumentValueError(f"{name}: got a target outside 0 .. {classes - 1}")
+    wrong = (labels < 0) | (labels >= classes)
+    if wrong.any():
+        raise LabelRangeError.of(name, labels[wrong][0], classes)
     skip = np.zeros(labels.shape, bool)
     skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
     length = labels.shape[1]

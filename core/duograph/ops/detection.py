@@ -20,7 +20,7 @@ from .comparison import less
 from .creation import cast_to, fill
 from .elementwise import maximum, minimum
 from .exponential import exp, log
-from .gather_scatter import gather
+from .gather_scatter import checked_labels, gather
 from .linalg import widened
 from .logic import logical_and, logical_not, logical_or, select_by
 from .movement import concat_by, slice_by, stop_gradient
@@ -224,7 +224,7 @@ def check_valid(bboxes: Tensor, img_metas: Tensor) -> Tensor:
     return (x1 >= 0) & (y1 >= 0) & (x2 <= width) & (y2 <= height)
 
 
-@op(host=True, differentiable=False)
+@op(host=True)
 def nms_with_mask(bboxes: Tensor, iou_threshold: float):
     """Greedy non-maximum suppression of (n, 5) boxes with scores, on the host.
 
@@ -441,6 +441,7 @@ def crop_and_resize(
     x, x_inside = line(x1, x2, w, width)
     y = broadcast_to(reshape_to(y, (m, h, 1)), (m, h, w))
     x = broadcast_to(reshape_to(x, (m, 1, w)), (m, h, w))
+    box_indices = checked_labels("crop_and_resize", box_indices, n)
     start = reshape_to(cast_to(box_indices, int64) * (height * width), (m, 1, 1))
     rows = reshape_to(
         image if image.dtype is boxes.dtype else cast_to(image, boxes.dtype),

@@ -393,7 +393,7 @@ def _(
     padding_value: Tensor | Number = 0,
     align: str = "RIGHT_LEFT",
 ):
-    del align  # they matter for several diagonals only
+    _one_of_aligns("matrix_diag", align)
     at, pad = _int("matrix_diag", "k", k), _int_or_float(padding_value)
     n = x.shape[-1] if x.shape else 0
     rows = _int("matrix_diag", "num_rows", num_rows)
@@ -407,6 +407,17 @@ def _(
             f"matrix_diag: got shape {x.shape} for diagonal {at} of ({rows}, {columns}) matrices"
         )
     return (x, at, rows, columns, pad)
+
+
+_ALIGNS = ("LEFT_LEFT", "LEFT_RIGHT", "RIGHT_LEFT", "RIGHT_RIGHT")
+
+
+def _one_of_aligns(name: str, align: object) -> None:
+    """Raise ArgumentValueError for an unknown `align`, which matters for several diagonals only."""
+    if align not in _ALIGNS:
+        raise ArgumentValueError(
+            f"{name}: got align={align!r}; wanted one of {', '.join(map(repr, _ALIGNS))}"
+        )
 
 
 @primitive('MatrixDiagPartV3(align="RIGHT_LEFT")')
@@ -423,7 +434,7 @@ def matrix_diag_part(
         >>> ms.ops.matrix_diag_part(ms.Tensor([[1, 2], [3, 4]]), 0)
         Tensor(shape=[2], dtype=Int64, value= [1, 4])
     """
-    del padding_value, align  # they matter for several diagonals only
+    _one_of_aligns("matrix_diag_part", align)
     _matrix("matrix_diag_part", x)
     return diagonal_by(x, _int("matrix_diag_part", "k", k))
 
@@ -443,7 +454,7 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT
         [[ 1.00000000e+00,  0.00000000e+00],
          [ 0.00000000e+00,  2.00000000e+00]])
     """
-    del align  # they matter for several diagonals only
+    _one_of_aligns("matrix_set_diag", align)
     _matrix("matrix_set_diag", x)
     return diagonal_scatter(x, diagonal, _int("matrix_set_diag", "k", k), -2, -1)
 

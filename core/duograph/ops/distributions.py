@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import random_state
 from ..dtype import DTypeLike, as_dtype, float32
-from ..errors import ArgumentValueError, DTypeError, ShapeError
+from ..errors import ArgumentValueError, DTypeError, MissingRuleError, ShapeError
 from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
@@ -23,7 +23,7 @@ from .creation import cast_to, fill
 from .elementwise import neg
 from .exponential import exp, log
 from .logic import bitwise_and, logical_and, logical_not, logical_or, select_by
-from .movement import slice_by
+from .movement import slice_by, stop_gradient
 from .powers import sqrt
 from .random import drawn_shape, fraction, random_bits, random_uniform, shape_of, take_state, u32
 from .shape_primitives import broadcast_to, reshape_to
@@ -88,7 +88,7 @@ def laplace(
 _GAMMA_ROUNDS = 8
 
 
-@op(differentiable=False)
+@op()
 def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
     """Composite op: random numbers of gamma distributions of scale 1 (Marsaglia, Tsang 2000).
 
@@ -121,6 +121,11 @@ def random_gamma_by(state: Tensor, alpha: Tensor, shape: Sequence[int]):
         done = taken if done is None else logical_or(done, taken)
     boost = exp(log(1.0 - row(3 * _GAMMA_ROUNDS)) / select_by(small, a, fill((), 1.0, float32)))
     return select_by(small, found * boost, found)
+
+
+@random_gamma_by.bprop
+def _(state, alpha, out, dout, shape):
+    raise MissingRuleError("random_gamma")
 
 
 def gamma(
@@ -177,6 +182,8 @@ def random_poisson(
 ) -> Tensor:
     """Poisson numbers (`mindspore.ops.random_poisson`), drawn on the host.
 
+    They are whole numbers; their gradient by `rate` is zero by definition.
+
     Args:
         shape: leading shape; that of `rate` is appended.
         rate: Tensor of means.
@@ -191,7 +198,7 @@ def random_poisson(
         >>> ms.ops.random_poisson((3,), ms.Tensor([1.0, 2.0])).shape
         (3, 2)
     """
-    mean = (rate if isinstance(rate, Tensor) else Tensor(rate, float32)).asnumpy()
+    mean = stop_gradient(rate if isinstance(rate, Tensor) else Tensor(rate, float32)).asnumpy()
     if (mean < 0).any():
         raise ArgumentValueError(
             f"random_poisson: got a negative rate {mean.min()}; wanted 0 or more"
@@ -254,7 +261,7 @@ def log_uniform_candidate_sampler(
         (sampled classes, expected counts of the true classes, expected counts of the sampled ones).
 
     Raises:
-        ValueError: more unique samples than classes.
+        ValueError: more unique samples than classes, or not `num_true` classes in a row.
 
     Examples:
         >>> import duograph as ms
@@ -262,7 +269,11 @@ def log_uniform_candidate_sampler(
         >>> [t.shape for t in found]
         [(3,), (2, 1), (3,)]
     """
-    del num_true
+    if true_classes.shape[-1:] != (num_true,):
+        raise ShapeError(
+            f"log_uniform_candidate_sampler: got true_classes of shape {true_classes.shape}; "
+            f"wanted num_true={num_true} in the last axis"
+        )
     if unique and num_sampled > range_max:
         raise ArgumentValueError(
             f"log_uniform_candidate_sampler: got num_sampled={num_sampled} unique classes of "
@@ -274,7 +285,9 @@ def log_uniform_candidate_sampler(
     chosen: list[int] = []
     tries = 0
     while len(chosen) < num_sampled:
-        unit = random_state.host_uniform(4 * num_sampled)
+        unit = (
+            random_state.philox(random_state.next_state(seed or None), 4 * num_sampled) * 2.0**-32
+        )
         for value in np.minimum(np.floor(np.exp(unit * logs)) - 1, range_max - 1).astype(np.int64):
             if len(chosen) == num_sampled:
                 break

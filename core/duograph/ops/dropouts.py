@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ..dtype import float32
 from ..errors import ShapeError
 from ..op import op
+from ..option_table import check_options
 from ..tensor import Tensor
 from .comparison import less
 from .creation import cast_to, fill
@@ -56,7 +57,7 @@ def _(
     seed: int | None = None,
     inplace: bool = False,
 ):
-    del inplace
+    check_options("ops.dropout", inplace=inplace)
     p = probability_of("dropout", p)
     if not training:
         return input

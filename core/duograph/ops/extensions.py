@@ -5,42 +5,81 @@ The registry of backends calls it when plugins are loaded.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
 from ..errors import ArgumentError
 from ..op import OPS, Op, rules_changed
 
-__all__ = ["take"]
+__all__ = ["check", "withdraw"]
+
+Rules = Mapping[str, Callable[..., Any]]
 
 
-def take(module: ModuleType) -> None:
-    """Register the ops, gradient rules and decompositions that a plugin's hooks return.
+def check(module: ModuleType) -> Callable[[], None]:
+    """Check what a plugin's hooks return; return the function that registers all of it.
 
     Raises:
-        TypeError: a hook returned a value of another type than `backend.hookspecs` declares, or
-            named an unknown op.
+        ArgumentError: a hook returned a value of another type than `backend.hookspecs` declares,
+            or named an unknown op.
     """
-    for made in _returned(module, "duograph_ops"):
+    ops = {made.name: made for made in _ops(module)}
+    known = OPS | ops
+    rules = _rules(module, "duograph_bprops", known)
+    decompositions = _rules(module, "duograph_decompositions", known)
+    for name, rule in rules.items():
+        known[name].check_rule_arity(rule)
+
+    def register() -> None:
+        OPS.update(ops)
+        for name, rule in rules.items():
+            OPS[name].bprop(rule)
+            OPS[name].differentiable = True
+        for name, rule in decompositions.items():
+            OPS[name].decompose(rule)
+        if rules or decompositions:
+            rules_changed()
+
+    return register
+
+
+def withdraw(module: str) -> None:
+    """Remove the ops that a module or its submodules defined, because its plugin is disabled."""
+    for name in [n for n, made in OPS.items() if f"{made.__module__}.".startswith(f"{module}.")]:
+        del OPS[name]
+
+
+def _ops(module: ModuleType) -> list[Op]:
+    """Return the ops of a plugin's `duograph_ops` hook."""
+    found = _returned(module, "duograph_ops", ())
+    if isinstance(found, (str, Mapping)) or not isinstance(found, Iterable):
+        raise ArgumentError(f"duograph_ops returned {type(found).__name__}; wanted a list of ops")
+    ops = list(found)
+    for made in ops:
         if not isinstance(made, Op):
             raise ArgumentError(f"duograph_ops returned {type(made).__name__}; wanted ops")
-        OPS[made.name] = made
-    rules = dict(_returned(module, "duograph_bprops"))
-    decompositions = dict(_returned(module, "duograph_decompositions"))
-    for name in (*rules, *decompositions):
-        if name not in OPS:
+        if OPS.get(made.name, made) is not made:
             raise ArgumentError(
-                f"{module.__name__}: got a rule for the op {name!r}, which there is not"
+                f"duograph_ops returned an op {made.name!r}; there is one of that name in "
+                f"{OPS[made.name].__module__}"
             )
-    for name, rule in rules.items():
-        OPS[name].bprop(rule)
-        OPS[name].differentiable = True
-    for name, rule in decompositions.items():
-        OPS[name].decompose(rule)
-    if rules or decompositions:
-        rules_changed()
+    return ops
 
 
-def _returned(module: ModuleType, hook: str) -> Any:
+def _rules(module: ModuleType, hook: str, known: Mapping[str, Op]) -> Rules:
+    """Return the rules by op name that a plugin's hook returned."""
+    found = _returned(module, hook, {})
+    if not isinstance(found, Mapping):
+        raise ArgumentError(f"{hook} returned {type(found).__name__}; wanted rules by op name")
+    for name, rule in found.items():
+        if name not in known:
+            raise ArgumentError(f"{hook} returned a rule for the op {name!r}, which there is not")
+        if not callable(rule):
+            raise ArgumentError(f"{hook} returned {rule!r} for the op {name!r}; wanted a function")
+    return found
+
+
+def _returned(module: ModuleType, hook: str, default: Any) -> Any:
     function = getattr(module, hook, None)
-    return () if function is None else function()
+    return default if function is None else function()

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..dtype import int32, int64
-from ..errors import DTypeError, IndexRangeError, ShapeError
+from ..dtype import INTEGER, int32, int64
+from ..errors import DTypeError, IndexRangeError, LabelRangeError, ShapeError
 from ..host_arrays import Array
 from ..op import NO_GRAD, op
 from ..tensor import Tensor
@@ -46,6 +46,45 @@ def normal_indices(name: str, indices: Array, n: int, axis: int) -> Array:
             f"wanted {-n} to {n - 1}"
         )
     return np.where(indices < 0, indices + n, indices)
+
+
+@op(name="checked_labels", composite=False, dtypes=INTEGER, differentiable=False)
+def checked_labels_by(labels: Tensor, classes: int, owner: str):
+    """Primitive op: `labels`, after a check that each is 0 to `classes` - 1.
+
+    The error names `owner`, the function that the user called.
+    """
+
+
+@checked_labels_by.infer
+def _(labels, classes, owner):
+    return labels.plain
+
+
+@checked_labels_by.reference
+def _(labels, classes, owner):
+    wrong = (labels < 0) | (labels >= classes)
+    if wrong.any():
+        raise LabelRangeError.of(owner, labels[wrong].reshape(-1)[0], classes)
+    return labels
+
+
+@checked_labels_by.decompose
+def _(labels, classes, owner):
+    # a negative label becomes an index that no axis of this size has, which the gather reports
+    wide = cast_to(labels, int64)
+    at = select_by(wide < 0, wide - classes, wide)
+    return gather(iota((classes,), 0, labels.dtype), at, 0)
+
+
+def checked_labels(owner: str, labels: Tensor, classes: int) -> Tensor:
+    """Return integer labels as int32 or int64 indices; each must be 0 to `classes` - 1.
+
+    Raises:
+        LabelRangeError: a label out of range, no later than when a result is read.
+    """
+    checked = checked_labels_by(labels, classes, owner)
+    return checked if checked.dtype in _INDEX_DTYPES else cast_to(checked, int64)
 
 
 def _check_indices(name: str, indices: TensorType) -> None:

@@ -23,7 +23,13 @@ from .creation import cast_to, iota
 from .creation_functions import as_index, beside
 from .division import remainder
 from .elementwise import maximum, minimum
-from .gather_scatter import from_zero, gather, gather_elements_by, normal_indices
+from .gather_scatter import (
+    checked_labels,
+    from_zero,
+    gather,
+    gather_elements_by,
+    normal_indices,
+)
 from .joining import stack, unstack
 from .logic import logical_or, select_by
 from .methods import tensor_method
@@ -124,7 +130,11 @@ def _(input_params: Tensor, input_indices: object, axis: int, batch_dims: int = 
             f"{indices.shape}; wanted "
             f"equal leading axes, before the axis"
         )
-    return gather_batch(input_params, indices, at, b)
+    try:
+        return gather_batch(input_params, indices, at, b)
+    except IndexError:
+        explain("gather", shape[at], indices, at)
+        raise
 
 
 @op(name="gather_batch")
@@ -395,5 +405,9 @@ def _tensor_choose(
         at = remainder(at, n)
     elif mode == "clip":
         at = maximum(minimum(at, n - 1), 0)
+    elif mode == "raise":
+        at = checked_labels("choose", at, n)
+    else:
+        raise ArgumentValueError(f"choose: got mode={mode!r}; wanted 'clip', 'wrap' or 'raise'")
     found = gather_elements_by(rows, reshape_to(at, (1, *at.shape)), 0)
     return reshape_to(found, at.shape)

@@ -16,6 +16,7 @@ from ..autodiff.transforms import GradOperation, grad, jvp, value_and_grad, vjp
 from ..autodiff.vmap import vmap
 from ..dtype import DType, Type
 from ..errors import ArgumentError
+from ..option_table import check_options
 from ..parameter import Parameter
 from ..tensor import Tensor
 
@@ -45,7 +46,7 @@ def constexpr(
         >>> half(7)
         3
     """
-    del get_instance, name
+    check_options("constexpr", get_instance=get_instance, name=name)
     if fn is None:
         return lambda f: constexpr(f)
     if not callable(fn):
@@ -131,7 +132,7 @@ class MultitypeFuncGraph:
     """
 
     def __init__(self, name: str, read_value: bool = False) -> None:
-        del read_value
+        check_options("ops.MultitypeFuncGraph", read_value=read_value)
         if not isinstance(name, str):
             raise ArgumentError(f"MultitypeFuncGraph: got name={name!r}; wanted a string")
         self.name = name

@@ -113,14 +113,12 @@ def _tensor_zero_(self: Tensor) -> Tensor:
 @tensor_method("fill_")
 def _tensor_fill_(self: Tensor, value: Tensor | int | float | bool) -> Tensor:
     """Set every element to `value`, a number or 0-d tensor, in place; returns the tensor."""
-    number = value.item() if isinstance(value, Tensor) else value
-    return write(self, full_like(self, number, self.dtype), "fill_")
+    return write(self, full_like.public(self, value), "fill_")
 
 
 @tensor_method("copy_")
 def _tensor_copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tensor:
     """Assign the elements of `src`, broadcast and cast to this tensor's type; return the tensor."""
-    del non_blocking
     value = cast(src, self.dtype)
     if value.shape != self.shape:
         value = value.broadcast_to(self.shape)

@@ -71,7 +71,6 @@ def index_add(
         array([[0., 0.],
                [3., 4.]], dtype=float32)
     """
-    del use_lock, check_index_bound
     return write(x, index_write("index_add", x, axis, indices, y, add=True), "index_add")
 
 
@@ -275,7 +274,6 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
     def function(
         input_x: Tensor, indices: object, updates: object, use_locking: bool = False
     ) -> Tensor:
-        del use_locking
         return write(input_x, change(name, input_x, as_index(indices), updates, mode), name)
 
     what = "slices that rows of indices name" if slices else "rows that indices name"

@@ -18,7 +18,7 @@ from .comparison import greater, less, less_equal, not_equal
 from .creation import cast_to, fill
 from .elementwise import maximum, neg
 from .exponential import log
-from .gather_scatter import gather, gather_elements_by
+from .gather_scatter import checked_labels, gather, gather_elements_by
 from .linalg import widened
 from .logic import select_by
 from .movement import stop_gradient
@@ -86,12 +86,14 @@ def nll_rows(
     ignore_index: int,
     reduction: str,
     smoothing: float,
+    owner: str,
 ):
     """Negative log likelihood of classes (M,) under rows of log probabilities (M, C)."""
     classes = input.shape[1]
     valid = not_equal(target, ignore_index)
     # an ignored target may be out of range, so it reads class 0 with weight 0
     safe = select_by(valid, target, cast_to(fill((), 0, int32), target.dtype))
+    safe = checked_labels(owner, safe, classes)
     column = reshape_to(safe, (*safe.shape, 1))
     picked = reshape_to(gather_elements_by(input, column, 1), safe.shape)
     scale = cast_to(valid, input.dtype)
@@ -157,12 +159,25 @@ def nll_loss(
         3.0
     """
     name = "nll_loss"
+    return _loss_of_classes(name, inputs, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def _loss_of_classes(
+    name: str,
+    inputs: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    label_smoothing: float,
+) -> Tensor:
+    """Check the operands of `nll_loss`, which errors call `name`, and compute it."""
     check_reduction(name, reduction)
     _check_classes(name, inputs, target, weight)
     _check_smoothing(name, label_smoothing)
     rows = reshape_to(inputs, (1, inputs.shape[0])) if inputs.ndim == 1 else _rows(inputs)
     flat = reshape_to(target, (target.size,))
-    found = nll_rows(rows, flat, weight, ignore_index, reduction, float(label_smoothing))
+    found = nll_rows(rows, flat, weight, ignore_index, reduction, float(label_smoothing), name)
     return reshape_to(found, target.shape) if reduction == "none" else found
 
 
@@ -207,9 +222,8 @@ def cross_entropy(
             input, target, weight, axis, reduction, float(label_smoothing)
         )
     _check_classes(name, input, target, weight)
-    return nll_loss(
-        log_softmax_along(input, axis), target, weight, ignore_index, reduction, label_smoothing
-    )
+    log_p = log_softmax_along(input, axis)
+    return _loss_of_classes(name, log_p, target, weight, ignore_index, reduction, label_smoothing)
 
 
 @op(dtypes=FLOATING)
@@ -413,8 +427,13 @@ def _(logits, labels, weight, out, dout, reduction):
 
     d_logits = unbroadcast(factor * (logits - labels) / variance, logits)
     tiny = 1e-12 if logits.dtype.itemsize > 2 else 1e-7
-    odds = log(maximum(1.0 - logits, tiny)) - log(maximum(logits, tiny))
-    return d_logits, unbroadcast(factor * odds, labels), NO_GRAD
+    positive, negative = log(maximum(logits, tiny)), log(maximum(1.0 - logits, tiny))
+    d_labels = unbroadcast(factor * (negative - positive), labels)
+    if weight is None:
+        return d_logits, d_labels, NO_GRAD
+    loss = neg(labels * positive + (1.0 - labels) * negative)
+    d_weight = unbroadcast(broadcast_to(scale, logits.shape) * loss, weight)
+    return d_logits, d_labels, cast_to(d_weight, weight.dtype)
 
 
 @op(name="bce_with_logits", dtypes=FLOATING)

@@ -15,7 +15,7 @@ from .comparison import equal, less
 from .creation import cast_to, fill, iota
 from .elementwise import maximum, minimum, neg
 from .exponential import log
-from .gather_scatter import gather, gather_elements_by
+from .gather_scatter import checked_labels, gather, gather_elements_by
 from .logic import logical_and, logical_not, select_by
 from .loss import binary_cross_entropy_with_logits, check_reduction, reduced, same_shape
 from .movement import stop_gradient
@@ -191,6 +191,7 @@ def multi_margin_loss(
 
     Raises:
         ValueError: `p` neither 1 nor 2, shapes that do not fit.
+        IndexError: a class outside 0 .. C - 1.
 
     Examples:
         >>> import duograph as ms
@@ -198,6 +199,7 @@ def multi_margin_loss(
         1.0
     """
     classes = input.shape[1]
+    target = checked_labels("multi_margin_loss", target, classes)
     column = reshape_to(target, (*target.shape, 1))
     own = gather_elements_by(input, column, 1)
     gap = _relu(margin - own + input)
@@ -232,12 +234,16 @@ def _(
 
 @op(composite=True)
 def multilabel_margin_rows(input: Tensor, target: Tensor, reduction: str):
-    """Multi-label hinge loss of scores (N, C); the labels of a row end at the first -1."""
+    """Multi-label hinge loss of scores (N, C); labels of a row end at the first -1.
+
+    Any negative label ends them.
+    """
     n, c = input.shape
     ended = less(target, 0)
     before = scan_sum(cast_to(ended, int32), 1, False, False)
     valid = equal(before, 0)
     safe = cast_to(select_by(valid, target, cast_to(fill((), 0, int32), target.dtype)), int32)
+    safe = checked_labels("multilabel_margin_loss", safe, c)
     own = gather_elements_by(input, safe, 1)
     hits = equal(reshape_to(safe, (n, c, 1)), iota((n, c, c), 2, int32))
     hits = logical_and(hits, reshape_to(valid, (n, c, 1)))
@@ -253,7 +259,11 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
 
     Args:
         input: scores (N, C) or (C,), float.
-        target: labels of each row, ended by the first -1; the shape of `input`.
+        target: labels of each row, ended by the first negative one; the shape of `input`.
+
+    Raises:
+        ValueError: an unknown reduction, shapes that differ.
+        IndexError: a label of C or more before the end.
 
     Examples:
         >>> import duograph as ms

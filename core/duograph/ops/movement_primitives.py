@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..dtype import DType, int32, int64
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ShapeError
 from ..op import OPS, Op
 from ..tensor import Tensor
 from . import (
@@ -61,12 +61,13 @@ class _Form(Primitive):
         except TypeError as error:
             raise ArgumentError(f"{type(self).__name__}: {error}") from None
         bound.apply_defaults()
-        self._given = dict(bound.arguments)
-        for key, value in self._given.items():
+        self._given = list(bound.arguments)
+        for key, value in bound.arguments.items():
             setattr(self, key, value)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        return type(self)._function(*args, **self._given, **kwargs)
+        given = {key: getattr(self, key) for key in self._given}
+        return type(self)._function(*args, **given, **kwargs)
 
 
 _REQUIRED = inspect.Parameter.empty
@@ -143,7 +144,8 @@ def _one_hot(indices: Tensor, depth: int, on_value: object, off_value: object, a
 
 
 def _unstack(input_x: Tensor, axis: int, num: int | None) -> tuple[Tensor, ...]:
-    del num
+    if num is not None and num != input_x.shape[axis]:
+        raise ShapeError(f"Unstack: got num={num} for axis {axis} of shape {input_x.shape}")
     return joining.unstack(input_x, axis)
 
 

@@ -50,7 +50,7 @@ def _gradient(param: Tensor, grad: Tensor, weight_decay: float, scale: float) ->
     return g + _wide(param) * weight_decay if weight_decay else g
 
 
-@op(composite=True, differentiable=False)
+@op(composite=True)
 def sgd_step(
     param: Tensor,
     accum: Tensor,
@@ -76,7 +76,7 @@ def sgd_step(
     return _like(p - lr * step, param), _like(a, accum), _like(s * 0.0, stat)
 
 
-@op(composite=True, differentiable=False)
+@op(composite=True)
 def momentum_step(
     param: Tensor,
     accum: Tensor,
@@ -101,7 +101,7 @@ def _moments(m: Tensor, v: Tensor, g: Tensor, beta1: float, beta2: float) -> tup
     return _wide(m) * beta1 + g * (1.0 - beta1), _wide(v) * beta2 + square(g) * (1.0 - beta2)
 
 
-@op(composite=True, differentiable=False)
+@op(composite=True)
 def adam_step(
     param: Tensor,
     m: Tensor,
@@ -129,7 +129,7 @@ def adam_step(
     return _like(p, param), _like(m1, m), _like(v1, v)
 
 
-@op(composite=True, differentiable=False)
+@op(composite=True)
 def amsgrad_step(
     param: Tensor,
     m: Tensor,
@@ -157,7 +157,7 @@ def amsgrad_step(
     return _like(p, param), _like(m1, m), _like(v1, v), _like(top, vhat)
 
 
-@op(composite=True, differentiable=False)
+@op(composite=True)
 def adam_weight_decay_step(
     param: Tensor,
     m: Tensor,
@@ -183,7 +183,7 @@ def adam_weight_decay_step(
     return _like(p - lr * step, param), _like(m1, m), _like(v1, v)
 
 
-@op(composite=True, differentiable=False)
+@op(composite=True)
 def rmsprop_step(
     param: Tensor,
     mean_square: Tensor,
@@ -206,7 +206,7 @@ def rmsprop_step(
     return _like(_wide(param) - mom, param), _like(ms, mean_square), _like(mom, moment)
 
 
-@op(composite=True, differentiable=False)
+@op(composite=True)
 def centered_rmsprop_step(
     param: Tensor,
     mean_grad: Tensor,
@@ -234,7 +234,7 @@ def centered_rmsprop_step(
     )  # fmt: skip
 
 
-@op(composite=True, differentiable=False)
+@op(composite=True)
 def adagrad_step(
     param: Tensor,
     accum: Tensor,
@@ -253,7 +253,7 @@ def adagrad_step(
     return _like(_wide(param) - lr * g / sqrt(a), param), _like(a, accum)
 
 
-@op(composite=True, differentiable=False)
+@op(composite=True)
 def adadelta_step(
     param: Tensor,
     accum: Tensor,
@@ -277,7 +277,7 @@ def adadelta_step(
     return _like(_wide(param) - lr * step, param), _like(a, accum), _like(after, accum_update)
 
 
-@op(composite=True, differentiable=False)
+@op(composite=True)
 def ftrl_step(
     param: Tensor,
     accum: Tensor,
@@ -308,7 +308,7 @@ def ftrl_step(
     return _like(p1, param), _like(a1, accum), _like(z1, linear)
 
 
-@op(composite=True, differentiable=False)
+@op(composite=True)
 def adamax_step(
     param: Tensor,
     m: Tensor,
@@ -333,7 +333,7 @@ def adamax_step(
     return _like(p, param), _like(m1, m), _like(v1, v)
 
 
-@op(composite=True, differentiable=False)
+@op(composite=True)
 def moving_statistics(
     moving_mean: Tensor,
     moving_variance: Tensor,

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..dtype import int32, int64
 from ..errors import ArgumentError
 from ..op import OPS, Op
+from ..option_table import warn_moot
 
 __all__ = ["Primitive", "primitive", "spelled_classes"]
 
@@ -58,7 +59,12 @@ class Primitive:
         return made
 
     def add_prim_attr(self, name: str, value: Any) -> Primitive:
-        """Set an attribute on this instance, and return the instance."""
+        """Set an argument of the constructor on this instance, and return the instance.
+
+        Another name has no meaning here, and one warning says so.
+        """
+        if not hasattr(self, name):
+            warn_moot("ops.Primitive.add_prim_attr")
         setattr(self, name, value)
         return self
 

@@ -19,6 +19,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..ir.control import HostCall
 from ..ir.control import random_state as state_op
 from ..op import op
+from ..option_table import check_options
 from ..placement import commit
 from ..random_state import Generator
 from ..runtime_state import staged_builder, thread_state
@@ -401,7 +402,7 @@ def randperm(
     Args:
         n: int.
         seed: as of `rand`; 0 means none.
-        offset: has no effect.
+        offset: has no meaning here.
         dtype: dtype of the result.
 
     Returns:
@@ -415,7 +416,7 @@ def randperm(
         >>> print(ms.ops.sort(ms.ops.randperm(4))[0])
         [0 1 2 3]
     """
-    del offset
+    check_options("ops.randperm", offset=offset)
     (count,) = shape_of("randperm", n.item() if isinstance(n, Tensor) else n)
     return permutation(take_state(seed or None), count, as_dtype(dtype))
 

@@ -14,6 +14,7 @@ from ..tensor import Tensor
 from . import extremes, reduction, scan
 from .axes import axes_of, axis_of
 from .creation import cast_to
+from .elementwise import maximum
 from .norms import vector_norm
 from .primitive import Primitive
 
@@ -210,7 +211,9 @@ class CumProd(_Scan):
 
 
 class LpNorm(Primitive):
-    """p-norm over axes: `LpNorm(axis, p=2, keep_dims=False, epsilon=1e-12)(x)`."""
+    """p-norm over axes, `epsilon` where it is smaller: `LpNorm(axis, p=2, keep_dims=False,
+    epsilon=1e-12)(x)`.
+    """
 
     def __init__(
         self, axis: int | Sequence[int], p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12
@@ -223,4 +226,5 @@ class LpNorm(Primitive):
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the p-norm over the axes given to the constructor."""
-        return vector_norm(x, float(self.p), axes_of("LpNorm", self.axis, x.ndim), self.keep_dims)
+        axes = axes_of("LpNorm", self.axis, x.ndim)
+        return maximum(vector_norm(x, float(self.p), axes, self.keep_dims), self.epsilon)

@@ -129,9 +129,19 @@ def _tensor_repeat_interleave(
     dim: int | Sequence[int] | None = None,
     output_size: object = None,
 ) -> Tensor:
-    """Repeat each slice of an axis several times in a row. See `ops.repeat_interleave`."""
-    del output_size
-    return repeat_interleave.public(self, repeats, axis if dim is None else dim)
+    """Repeat each slice of an axis several times in a row. See `ops.repeat_interleave`.
+
+    Raises:
+        ValueError: the axis of the result has another size than `output_size`.
+    """
+    along = axis if dim is None else dim
+    found: Tensor = repeat_interleave.public(self, repeats, along)
+    size = found.shape[0 if along is None else along]  # type: ignore[index]
+    if output_size is not None and output_size != size:
+        raise ShapeError(
+            f"repeat_interleave: got output_size={output_size}; the axis of the result has {size}"
+        )
+    return found
 
 
 @op()

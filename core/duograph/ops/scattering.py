@@ -184,13 +184,14 @@ def scatter_reduce_by(input: Tensor, indices: Tensor, updates: Tensor, mode: str
     if m > 1:
         order = sort_by(from_zero(flat, input.shape[0]), 0, False)[1]
         flat, rows = gather(flat, order, 0), gather(rows, order, 0)
-        flat = from_zero(flat, input.shape[0])
+    # the given indices are what the gather and the scatter check, so they stay as they are
+    run = from_zero(flat, input.shape[0])
     function = combine(mode)
     step = 1
     while step < m:
         before = slice_axis(rows, 0, 0, m - step)
         later = slice_axis(rows, 0, step, m)
-        same = equal(slice_axis(flat, 0, 0, m - step), slice_axis(flat, 0, step, m))
+        same = equal(slice_axis(run, 0, 0, m - step), slice_axis(run, 0, step, m))
         same = reshape_to(same, (m - step, *[1] * len(rest)))
         joined = select_by(same, function(before, later), later)
         rows = concat_by((slice_axis(rows, 0, 0, step), joined), 0)

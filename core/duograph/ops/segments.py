@@ -15,6 +15,7 @@ from ..tensor import Tensor
 from .comparison import less
 from .creation import fill
 from .creation_functions import as_index
+from .gather_scatter import checked_labels
 from .logic import select_by
 from .methods import tensor_method
 from .movement import slice_axis
@@ -24,6 +25,10 @@ from .shape_primitives import reshape_to
 __all__ = [
     "unsorted_segment_sum", "unsorted_segment_max", "unsorted_segment_min", "unsorted_segment_prod",
 ]  # fmt: skip
+
+
+# The functions of modes that have another name.
+_NAMES = {"add": "sum", "mul": "prod"}
 
 
 def _segments(
@@ -56,9 +61,12 @@ def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start
     ids = segment_ids
     rest = input.shape[len(ids.shape) :]
     m = ids.size
-    # rows without a segment go to an extra segment, which is removed at the end
     flat = reshape_to(ids, (m,))
-    flat = select_by(less(flat, 0), count, flat)
+    none = less(flat, 0)
+    owner = f"unsorted_segment_{_NAMES.get(mode, mode)}"
+    flat = checked_labels(owner, select_by(none, 0, flat), count)
+    # rows without a segment go to an extra segment, which is removed at the end
+    flat = select_by(none, count, flat)
     rows = reshape_to(input, (m, *rest))
     base = fill((count + 1, *rest), start, input.dtype)
     out = scatter_rows("unsorted_segment", base, flat, rows, mode)

@@ -17,7 +17,7 @@ from ..types import size_of
 from .arguments import ints_of
 from .axes import axes_of, axis_of
 from .methods import tensor_method, tensor_property
-from .movement import pad_by, reshape, slice_axis
+from .movement import identity, pad_by, reshape, slice_axis, stop_gradient
 from .pointwise import conj
 from .primitive import primitive
 from .shape_primitives import reshape_to, transpose_by
@@ -49,7 +49,10 @@ def _tensor_reshape(self: Tensor, *shape: Any) -> Tensor:
 
 @tensor_method("view")
 def _tensor_view(self: Tensor, *shape: Any, dtype: DTypeLike | None = None) -> Tensor:
-    """Reshape, or with a dtype reinterpret the bytes as elements of that dtype (no gradient).
+    """Reshape, or with a dtype reinterpret the bytes as elements of that dtype.
+
+    The gradient through bytes that become integers is zero by definition; between other dtypes
+    there is none.
 
     Examples:
         >>> import duograph as ms
@@ -60,7 +63,11 @@ def _tensor_view(self: Tensor, *shape: Any, dtype: DTypeLike | None = None) -> T
         dtype = shape[0]
     if dtype is None:
         return _tensor_reshape(self, *shape)
-    return Tensor(self.asnumpy().view(as_dtype(dtype).np))
+    wanted = as_dtype(dtype)
+    if wanted is self.dtype:
+        return identity(self)
+    source = stop_gradient(self) if wanted.kind in "biu" else self
+    return Tensor(source.asnumpy().view(wanted.np))
 
 
 @tensor_method("copy")

@@ -178,7 +178,6 @@ def _tensor_sort(
     dim: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Sort along an axis; return the values and their indices. See `ops.sort`."""
-    del stable  # the sort is always stable
     return sort(self, axis if dim is None else dim, descending)
 
 
@@ -209,7 +208,6 @@ def _tensor_argsort(
     dim: int | None = None,
 ) -> Tensor:
     """Return the indices that sort the tensor along an axis. See `ops.argsort`."""
-    del stable
     return argsort(self, axis if dim is None else dim, descending)
 
 
@@ -271,7 +269,7 @@ def topk(
         k: int, at most the size of the axis.
         dim: int; default the last axis.
         largest: the largest, else the smallest.
-        sorted: has no effect: they always come in order.
+        sorted: whether they must come in order; they always do.
 
     Returns:
         (values, int32 indices). NaN comes last either way.
@@ -285,7 +283,6 @@ def topk(
         >>> print(values, indices)
         [4 3] [1 3]
     """
-    del sorted
     if not input.shape:
         raise ShapeError("topk: got a 0-d tensor; wanted at least one axis")
     (count,) = ints_of("topk", "k", k)

@@ -22,6 +22,7 @@ from ..errors import (
     RefusedError,
     ShapeError,
 )
+from ..option_table import check_options
 from ..placement import commit
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
@@ -248,7 +249,7 @@ class HookBackward(Primitive):
     Args:
         hook_fn: called with the tuple of gradients; None leaves them as they are, a Tensor or tuple
             replaces them.
-        cell_id: accepted for MindSpore.
+        cell_id: has no meaning here.
 
     Raises:
         TypeError: `hook_fn` is no function.
@@ -266,8 +267,8 @@ class HookBackward(Primitive):
             raise ArgumentError(
                 f"HookBackward: got {type(hook_fn).__name__}; wanted a function of the gradients"
             )
+        check_options("ops.HookBackward", cell_id=cell_id)
         self.hook_fn = hook_fn
-        self.cell_id = cell_id
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Return the inputs unchanged; in the backward pass, the hook gets their gradients."""
@@ -349,7 +350,7 @@ class Custom(Primitive):
         out_dtype: function of the input dtypes, or the dtype(s) itself; results are cast to it.
         func_type: ``"pyfunc"``, or ``"hybrid"`` for a plain Python function written for that.
         bprop: ``bprop(*inputs, out, dout)`` of Tensors, one gradient per input.
-        reg_info: accepted for MindSpore.
+        reg_info: has no meaning here.
 
     Raises:
         ValueError: another `func_type`: kernels for hardware come from backend plugins here.
@@ -385,9 +386,8 @@ class Custom(Primitive):
         self.func = func
         self.out_shape = out_shape
         self.out_dtype = out_dtype
-        self.func_type = func_type
         self.bprop = bprop
-        self.reg_info = reg_info
+        check_options("ops.Custom", reg_info=reg_info)
 
     def _run(self, *inputs: object) -> Tensor | tuple[Tensor, ...]:
         arrays = [np.array(x.asnumpy()) if isinstance(x, Tensor) else x for x in inputs]

@@ -53,6 +53,8 @@ def scalar_to_tensor(input_x: bool | int | float | complex, dtype: DTypeLike = f
         >>> ms.ops.scalar_to_tensor(1, ms.int32)
         Tensor(shape=[], dtype=Int32, value= 1)
     """
+    if isinstance(input_x, Tensor):
+        return cast(input_x, dtype).reshape(())
     return Tensor(number_and_dtype("scalar_to_tensor", input_x)[0], dtype)
 
 
@@ -209,9 +211,12 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 @tensor_method("astype")
 def _tensor_astype(self: Tensor, dtype: DTypeLike, copy: bool = True) -> Tensor:
-    """Convert every element to `dtype`. See `ops.cast`."""
-    del copy  # buffers are immutable: the result may share one
-    return cast(self, dtype)
+    """Convert every element to `dtype`. See `ops.cast`.
+
+    Without `copy`, a tensor of that dtype is returned itself.
+    """
+    found = cast(self, dtype)
+    return identity(self) if copy and found is self else found
 
 
 @tensor_method("type")
@@ -232,8 +237,8 @@ def _tensor_to(
     """Convert to a dtype, move to a device, or both.
 
     ``x.to(ms.float16)``, ``x.to("CPU")``, or ``x.to(other)`` for the dtype and device of a tensor.
+    Without `copy`, a tensor that is there already is returned itself.
     """
-    del non_blocking, copy
     for value in args:
         if isinstance(value, Tensor):
             dtype = value.dtype
@@ -246,7 +251,7 @@ def _tensor_to(
     out = self if dtype is None else cast(self, dtype)
     own = out._type.device
     if device is None or (own is not None and repr(own) in (device, f"{device}:0")):
-        return out
+        return identity(self) if copy and out is self else out
     return out.move_to(device)
 
 
@@ -297,7 +302,6 @@ def _tensor_clone(self: Tensor) -> Tensor:
 @tensor_method("data_sync")
 def _tensor_data_sync(self: Tensor, blocking: bool = True) -> None:
     """Wait until the tensor's values are computed, as `asnumpy` also does."""
-    del blocking
     self.asnumpy()
 
 

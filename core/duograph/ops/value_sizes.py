@@ -140,7 +140,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     return gather(reshape_to(wide, (wide.size,)), reshape_to(at, (at.size,)), 0)
 
 
-@op(name="unique", composite=False, differentiable=False, host=True)
+@op(name="unique", composite=False, host=True)
 def unique_by(input: Tensor, sorted: bool, axis: int | None):
     """Primitive op, on the host: (distinct elements or slices, indices into them, counts)."""
 
@@ -212,7 +212,7 @@ def _tensor_unique(
     return (*out, found[2]) if return_counts else out
 
 
-@op(name="unique_consecutive", composite=False, differentiable=False, host=True)
+@op(name="unique_consecutive", composite=False, host=True)
 def unique_consecutive_by(input: Tensor, axis: int | None):
     """Primitive op, on the host: as `unique`, but merges only adjacent equal elements."""
 

@@ -27,12 +27,15 @@ from collections.abc import Collection, Hashable
 
 from .. import context as settings_of
 from ..backend import registry
+from ..backend.costs import DEFAULT_COSTS
+from ..backend.plugin_checks import checked_costs, prepared_call
 from ..ir.builder import expand
 from ..ir.control import is_single_op
 from ..ir.graph import Attributes, Graph
 from ..ir.optimizer import Optimizer, Watch
 from ..ir.verify import verify
 from ..op import Op
+from ..runtime.optional_methods import answer
 from ..types import Device, TensorType
 from .activation_gradients import GRADIENTS, save_activation_derivatives
 from .channels_last import convert_to_channels_last
@@ -188,16 +191,17 @@ class _Installed:
 
         def claims(op: Op, types: tuple[TensorType | None, ...], attributes: Attributes) -> bool:
             return not op.host and (
-                backend.prepare(op, types, attributes, device.index) is not None  # type: ignore[arg-type]
+                prepared_call(backend, op, types, attributes, device.index) is not None
             )
 
+        costs = answer(backend, "costs", lambda: checked_costs(backend.costs(device.index)))
         made = PassContext(
             level=level,
             claims=claims,
             body_of=body_of,
             epilogues=backend.epilogues,
             decomposed=backend.decomposed,
-            costs=backend.costs(device.index),
+            costs=DEFAULT_COSTS if isinstance(costs, str) else costs,
             state=frozenset(state),
             notes=notes,
             watch=watch,

@@ -16,6 +16,7 @@ import numpy as np
 from .._locks import new_lock
 from ..backend.prepared import HandleFunction
 from ..backend.protocol import Backend
+from ..context import settings
 from ..dtype import DType, float32, float64
 from ..errors import ArgumentValueError, GraphError, RecursionDepthError
 from ..ir.control import SCALAR_FUNCTIONS
@@ -27,7 +28,6 @@ from ..types import BOOL, FLOAT, INT, Device, HostType, TensorType, ValueType
 from .source_spans import mark_source
 
 __all__ = [
-    "CALL_DEPTH",
     "CONTROL_OPS",
     "ControlNode",
     "control_call",
@@ -37,10 +37,8 @@ __all__ = [
 
 LowerSubgraph: TypeAlias = Callable[[Graph, Device], HandleFunction]
 
-# The deepest nesting of calls of named graphs.
-CALL_DEPTH = 1000
-# Python frames that one of them may need: two for the call, two for each switch or loop around the
-# next one.
+# Python frames that one call of a named graph may need: two for the call, two for each switch or
+# loop around the next one.
 FRAMES = 16
 _PYTHON: dict[HostType, Callable[[Any], Any]] = {INT: int, FLOAT: float, BOOL: bool}
 # Functions of Python numbers that raise for some of them.
@@ -174,7 +172,7 @@ def _call(node: ControlNode) -> HandleFunction:
         depth = thread_state.call_depth
         if depth == 0:
             return _outermost(target.name, program, xs)
-        if depth >= CALL_DEPTH:
+        if depth >= settings.max_call_depth:
             raise _too_deep(target.name)
         thread_state.call_depth = depth + 1
         try:
@@ -187,9 +185,8 @@ def _call(node: ControlNode) -> HandleFunction:
 
 def _too_deep(name: str) -> RecursionDepthError:
     return RecursionDepthError(
-        f"Exceed function call depth limit {CALL_DEPTH}: {name} calls itself too deep; wanted a "
-        "loop, "
-        f"or a condition that ends the recursion"
+        f"Exceed function call depth limit {settings.max_call_depth}: {name} calls itself too "
+        "deep; wanted a loop, a condition that ends the recursion, or set_context(max_call_depth=)"
     )
 
 
@@ -205,7 +202,7 @@ class _RecursionLimit:
         with self._lock:
             if not self._running:
                 self._before = sys.getrecursionlimit()
-                sys.setrecursionlimit(self._before + FRAMES * CALL_DEPTH)
+                sys.setrecursionlimit(self._before + FRAMES * settings.max_call_depth)
             self._running += 1
 
     def __exit__(self, *_: object) -> None:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from .. import context
+from ..autodiff.node_plans import without_rule
 from ..backend import registry
 from ..dtype import DType, promote_scalar, scalar_dtype
-from ..errors import ArgumentError, DeviceError
+from ..errors import ArgumentError, DeviceError, MissingRuleError
 from ..op import Op, drop_tables, numbers
 from ..placement import check_index, commit
 from ..runtime_state import runtime_state
@@ -159,4 +160,7 @@ def _run_on_host(
         made = Tensor(np.asarray(array))
         commit(made, device)
         out.append(made)
-    return tuple(out) if isinstance(found, tuple) else out[0]
+    results = tuple(out) if isinstance(found, tuple) else out[0]
+    return (
+        without_rule(results, tensors, MissingRuleError(op.name)) if op.differentiable else results
+    )

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from ..autodiff.node_plans import GraphPlan, OwnResult
+from ..autodiff.node_plans import GraphPlan, OwnResult, without_rule
 from ..autodiff.replay import replay
 from ..autodiff.tape import Edge, Node, Output, edge_of
 from ..dtype import DType
+from ..errors import MissingRuleError
 from ..ir.basic_ops import cast_to
 from ..ir.builder import GraphBuilder, expand
 from ..ir.graph import Graph
@@ -55,7 +56,33 @@ def eager_call(
     if level == 0 or not op.differentiable:
         return plain
     wanted = tuple(t.level > 0 for t in types if t is not None)
-    if level == 1:
+    try:
+        return _differentiated(op, graph, types, wanted, device, attributes, plain)
+    except MissingRuleError as error:
+        return _unruled_call(plain, error)
+
+
+def _unruled_call(plain: TensorCall, error: MissingRuleError) -> TensorCall:
+    """Return a function that runs an op whose gradient, if one is asked for, raises `error`."""
+
+    def call(*operands: Tensor | None) -> Result:
+        found: Result = without_rule(plain(*operands), operands, error)
+        return found
+
+    return call
+
+
+def _differentiated(
+    op: Op,
+    graph: Graph,
+    types: Sequence[TensorType | None],
+    wanted: tuple[bool, ...],
+    device: Device,
+    attributes: Mapping[str, Any],
+    plain: TensorCall,
+) -> TensorCall:
+    """Return a function that runs an op and records the call, for the level of its operands."""
+    if max(t.level for t in types if t is not None) == 1:
         return _recorded_call(op, graph, types, wanted, device, plain)
     target = op.promoted_dtype(types)
     if target is not None and any(
@@ -98,7 +125,7 @@ class _OperandPlan:
 
     def __init__(self, type_: TensorType) -> None:
         self.result_types: tuple[TensorType, ...] = (type_.plain,)
-        self.device = type_.committed_device
+        self.devices: tuple[Device, ...] = (type_.committed_device,)
 
     def run(
         self,

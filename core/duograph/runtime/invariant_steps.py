@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Collection, Hashable, Sequence
 from typing import NamedTuple
 
+from ..backend.plugin_checks import as_packing
 from ..backend.prepared import Packing
 from ..backend.program import Choice, Instruction, Loop, Step, slots_read
 
@@ -129,7 +130,7 @@ class _OperandPacker:
         """Return a kernel call's variant that takes its first packable invariant operand packed."""
         for k, offer in each.call.packings.items():
             slot = each.operands[k]
-            packing = offer() if slot in self.invariant else None
+            packing = as_packing(offer()) if slot in self.invariant else None
             if packing is None:
                 continue
             key = slot, packing.layout
@@ -173,7 +174,7 @@ def share_packed_operands(
     for at, step in steps.items():
         for k, offer in step.call.packings.items():
             slot = step.operands[k]
-            packing = offer() if readers[slot] >= MIN_SHARED_READERS else None
+            packing = as_packing(offer()) if readers[slot] >= MIN_SHARED_READERS else None
             if packing is not None:
                 found.setdefault((slot, packing.layout), []).append((at, k, packing))
     replaced: dict[int, Step] = {}

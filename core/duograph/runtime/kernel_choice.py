@@ -14,7 +14,8 @@ import numpy as np
 
 from .. import context
 from .._locks import new_lock
-from ..backend.prepared import HandleFunction, PreparedCall, as_prepared
+from ..backend.plugin_checks import call_text, from_device, prepared_call, to_device
+from ..backend.prepared import HandleFunction, PreparedCall
 from ..backend.protocol import Backend
 from ..errors import UnsupportedOpError
 from ..op import Op
@@ -38,8 +39,7 @@ def kernel(
     """Return the backend's prepared kernel call for an op, or None if the backend has none."""
     if op.host:
         return None
-    call = backend.prepare(op, types, attributes, device.index)  # type: ignore[arg-type]
-    return None if call is None else as_prepared(call)
+    return prepared_call(backend, op, types, attributes, device.index)
 
 
 def fallback(
@@ -60,11 +60,10 @@ def fallback(
     policy = context.settings.host_fallback
     if policy == "backend":
         policy = backend.host_fallback
-    shown = ", ".join("none" if t is None else repr(t) for t in types)
+    shown = call_text(op.name, types)
     if policy == "off" or op.reference_rule is None:
         raise UnsupportedOpError(
-            f"{op.name}({shown}): the {backend.name} backend has no kernel for it and the op has "
-            "no "
+            f"{shown}: the {backend.name} backend has no kernel for it and the op has no "
             f"decomposition; write a kernel, or allow the host to run it with "
             f"set_context(host_fallback='warn')"
         )
@@ -72,7 +71,7 @@ def fallback(
     if policy == "warn" and key not in _warned:
         _warned.add(key)
         warnings.warn(
-            f"{op.name}({shown}) runs on the host: the {backend.name} backend has no kernel for it",
+            f"{shown} runs on the host: the {backend.name} backend has no kernel for it",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -101,13 +100,15 @@ def host_call(
 
     def run(*handles: Any) -> Any:
         arrays = [
-            None if t is None else backend.copy_out(h, t.shape, t.dtype.np, device.index)
+            None if t is None else from_device(backend, h, t.shape, t.dtype.np, device.index)
             for h, t in zip(handles, types, strict=True)
         ]
         found = reference(*op.arguments(arrays), **attributes)
         parts = found if isinstance(found, tuple) else (found,)
         out = [
-            backend.copy_in(np.array(a, dtype=t.dtype.np, order="C").reshape(t.shape), device.index)
+            to_device(
+                backend, np.array(a, dtype=t.dtype.np, order="C").reshape(t.shape), device.index
+            )
             for a, t in zip(parts, results, strict=True)
         ]
         return out[0] if single and not isinstance(found, tuple) else tuple(out)

@@ -127,7 +127,13 @@ class _GraphLowering:
         self.notes.append(str(found))
         work = self.work
         once = link_steps(
-            found.once, 0, work.constants, found.kept, False, len(work.sizes), found.reads
+            work.checked(found.once),
+            0,
+            work.constants,
+            found.kept,
+            False,
+            len(work.sizes),
+            found.reads,
         )
         rest = functools.cache(functools.partial(self._rest, found, updates))
         return whole._replace(invariant=InvariantPart(found.reads, once, rest))

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backend.prepared import Handle, HandleFunction, PreparedCall, as_prepared
+from .. import context
+from ..backend.plugin_checks import from_device, to_device
+from ..backend.prepared import Handle, HandleFunction, PreparedCall
 from ..backend.program import Alias, Choice, Copy, HostStep, Instruction, Loop, Step
 from ..backend.protocol import Backend
 from ..dtype import bool_, int64
@@ -22,12 +24,13 @@ from ..ir.optimizer import optimizer
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType, ValueType
 from .control import CONTROL_OPS, ControlNode, control_call, may_raise, with_source_span
 from .executable import link_steps
+from .kernel_checks import checked_step
 from .kernel_choice import fallback, kernel
 
 __all__ = ["Lowering", "RegionCalls"]
 
 # The calls that the backend compiled for bodies of `region` nodes.
-RegionCalls = Mapping[Graph, PreparedCall | HandleFunction]
+RegionCalls = Mapping[Graph, PreparedCall]
 Types = tuple[ValueType | None, ...]
 
 # A call without operands whose result has at most this many elements runs once, while lowering.
@@ -63,6 +66,7 @@ class Lowering:
         steps: the instructions so far.
         constants: buffer handles, or Python objects, by slot.
         sizes: bytes of every slot.
+        types: of the values by slot.
         hosts: the type of each slot that holds a Python number, object or stack.
         python: the first thing that keeps the graph from being one native program; "" if none.
         host_constants: slots of constants that are Python objects.
@@ -86,6 +90,7 @@ class Lowering:
         self.steps: list[Instruction] = []
         self.constants: dict[int, Handle] = {}
         self.sizes: list[int] = []
+        self.types: dict[int, ValueType] = {}
         self.hosts: dict[int, HostType] = {}
         self.python = ""
         self.host_constants: set[int] = set()
@@ -95,6 +100,7 @@ class Lowering:
     def slot(self, type_: ValueType) -> int:
         """Allocate a slot (a number) for a run-time value of a given type; return it."""
         slot = len(self.sizes)
+        self.types[slot] = type_
         if isinstance(type_, TensorType):
             self.sizes.append(type_.nbytes)
             return slot
@@ -142,7 +148,7 @@ class Lowering:
             call = self.regions.get(body)
             if call is None:
                 return self.graph(body, operands, set(), is_result)
-            return self.step(node, as_prepared(call), operands, results, True)
+            return self.step(node, call, operands, results, True)
         if op.name == "custom_call" and self.level != "O0":
             return self.graph(node.attributes["graph"], operands, set(), is_result)
         if self.level == "O2" and op.name in _HOST_OPS:
@@ -196,14 +202,14 @@ class Lowering:
             given = [s for s in operands if s != -1]
             return self.graph(inner, given, set(), is_result)
         if call is None:
-            call = as_prepared(
+            call = PreparedCall(
                 fallback(self.backend, op, types, node.attributes, self.device, results)
             )
+        slots = self.step(node, call, operands, results, pure)
         if not operands and node.single and results[0].size <= CONSTANT_LIMIT and not is_result:
-            slot = self.slot(results[0])
-            self.constants[slot] = call.run()
-            return [slot]
-        return self.step(node, call, operands, results, pure)
+            (step,) = self.checked([self.steps.pop()])
+            self.constants[slots[0]] = step.call.run()
+        return slots
 
     def constant(self, node: GraphNode, type_: ValueType) -> int:
         """Store a constant (an array copied to the device, or a Python object); return its slot."""
@@ -215,7 +221,7 @@ class Lowering:
         else:
             frozen: FrozenArray = value
             array = np.asarray(frozen.array, order="C")
-            self.constants[slot] = self.backend.copy_in(array, self.device.index)
+            self.constants[slot] = to_device(self.backend, array, self.device.index)
         return slot
 
     def step(
@@ -303,6 +309,17 @@ class Lowering:
         self.aliases.add(made)
         return made
 
+    def checked(self, instructions: Sequence[Instruction]) -> list[Step]:
+        """Return the steps among instructions; in debug mode, their kernels check their results."""
+        steps = [s for s in instructions if isinstance(s, Step)]
+        if not context.settings.debug:
+            return steps
+        index = self.device.index
+        return [
+            s if s.name in CONTROL_OPS else checked_step(s, self.types, self.backend, index)
+            for s in steps
+        ]
+
     def stepwise(
         self,
         graph: Graph,
@@ -317,7 +334,7 @@ class Lowering:
             further: slots of handles that are passed after the parameters.
             outputs: slots of the results.
         """
-        steps = [s for s in instructions if isinstance(s, Step)]
+        steps = self.checked(instructions)
         if len(steps) < len(instructions):
             return None
         slots = list(outputs)
@@ -345,5 +362,5 @@ class Lowering:
 
 def _copy(backend: Backend, device: Device, type_: TensorType, handle: object) -> object:
     """Copy a tensor to a new buffer on the same device; return the buffer's handle."""
-    array = backend.copy_out(handle, type_.shape, type_.dtype.np, device.index)
-    return backend.copy_in(np.array(array), device.index)
+    array = from_device(backend, handle, type_.shape, type_.dtype.np, device.index)
+    return to_device(backend, np.array(array), device.index)

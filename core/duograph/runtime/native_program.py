@@ -10,13 +10,17 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..backend.prepared import Handle, HandleFunction, LinkedProgram, as_linked
+from .. import context
+from ..backend.plugin_checks import as_linked, checked_reason
+from ..backend.prepared import Handle, HandleFunction, LinkedProgram
 from ..backend.program import Copy, HostStep, Instruction, NeedsSteps, Program, Step, steps_in
 from ..ir.graph import Graph
-from ..types import STACK
+from ..types import STACK, ValueType
 from .executable import Executable
+from .kernel_checks import checked_program
 from .lowering import Lowering
 from .memory_plan import plan_memory
+from .optional_methods import answer
 
 __all__ = ["native_program"]
 
@@ -64,21 +68,47 @@ def native_program(
         return None
     if len(steps) < 2 and not updates and all(isinstance(s, Step) for s in steps):
         return None  # nothing to gain
-    if work.backend.links(work.device.index) is not None:
+    backend, index = work.backend, work.device.index
+    if answer(backend, "links", lambda: checked_reason(backend.links(index))) is not None:
         return None
     given = [*params, *(s.results[0] for s in draws)]
     program, summary = _planned(work, graph, steps, given, outputs, updates)
-    linked = work.backend.link(program, work.device.index)
+    linked = _linked(work, program, [graph.types[i] for i in graph.outputs])
     if isinstance(linked, str):
         notes.append(f"runs step by step: {linked}")
         return None
     notes += [f"one native program of {len(list(steps_in(steps)))} kernels", summary]
     return _executable(
-        as_linked(linked),
+        linked,
         [s.call.run for s in draws],
         program.donations,
         functools.cache(stepwise) if work.hosts else None,
         graph.n_params,
+    )
+
+
+def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> LinkedProgram | str:
+    """Ask the backend to link a program; in debug mode, the call checks its results."""
+    backend, index = work.backend, work.device.index
+
+    def ask() -> LinkedProgram | str:
+        found = backend.link(program, index)
+        if isinstance(found, str):
+            return found
+        return as_linked(found, len(program.params), len(program.outputs))
+
+    linked = answer(backend, "link", ask)
+    if isinstance(linked, str) or not context.settings.debug:
+        return linked
+    bind = linked.bind
+
+    def bound(last: Sequence[Handle]) -> Callable[[tuple[Handle, ...]], Any]:
+        assert bind is not None
+        return checked_program(bind(last), results, backend, index)
+
+    return linked._replace(
+        run=checked_program(linked.run, results, backend, index),
+        bind=None if bind is None else bound,
     )
 
 

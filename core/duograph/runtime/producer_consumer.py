@@ -10,6 +10,7 @@ import collections
 import dataclasses
 from collections.abc import Collection, Sequence
 
+from ..backend.plugin_checks import as_fused
 from ..backend.prepared import PreparedCall
 from ..backend.program import Instruction, Step, slots_read
 
@@ -45,7 +46,7 @@ def fuse_producer_consumer(
             k = other.operands.index(slot)
             call: PreparedCall | None = None
             if other.pure:
-                call = each.call.fuse_consumer(other.call, k)
+                call = as_fused(each.call.fuse_consumer(other.call, k))
             if call is not None:
                 operands = (*each.operands, *other.operands[:k], *other.operands[k + 1 :])
                 kept[later] = dataclasses.replace(other, call=call, operands=operands)

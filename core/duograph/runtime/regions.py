@@ -6,16 +6,21 @@
 from __future__ import annotations
 
 import collections
+import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 from ..backend import registry
-from ..backend.protocol import Backend, Call
+from ..backend.plugin_checks import as_prepared, checked_reason, shown_value
+from ..backend.prepared import PreparedCall
+from ..backend.protocol import Backend
+from ..errors import BackendError
 from ..ir.control import SUBGRAPH_OPS, region
 from ..ir.graph import Graph, GraphNode
 from ..ir.loops import row_length
 from ..ir.text import to_text
 from ..types import Device, TensorType
+from .optional_methods import answer
 
 __all__ = ["cannot_compile", "compile_regions"]
 
@@ -26,13 +31,13 @@ _warned: set[str] = set()
 def cannot_compile(device: Device) -> str | None:
     """Return why a backend cannot compile fused regions, or None; warn the first time."""
     backend = registry.backend(device.name)
-    problem = backend.compiles(device.index)
+    problem = answer(backend, "compiles", lambda: checked_reason(backend.compiles(device.index)))
     if problem is not None and type(backend).compile is not Backend.compile:
         _warn_once(backend, problem)
     return problem
 
 
-def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, Call], list[str]]:
+def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, PreparedCall], list[str]]:
     """Compile all fused regions of a graph (nodes that one kernel computes) in one batch.
 
     Returns:
@@ -42,8 +47,8 @@ def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, Call], li
     backend = registry.backend(device.name)
     bodies: dict[str, list[Graph]] = {}
     _collect(graph, bodies, set())
-    found: dict[Graph, Call] = {}
-    calls = backend.compile([same[0] for same in bodies.values()], device.index) if bodies else []
+    found: dict[Graph, PreparedCall] = {}
+    calls = _calls(backend, [same[0] for same in bodies.values()], device) if bodies else []
     for same, call in zip(bodies.values(), calls, strict=True):
         if not isinstance(call, str):
             found.update(dict.fromkeys(same, call))
@@ -52,6 +57,26 @@ def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, Call], li
     line = f"{len(regions)} fused regions, {len(calls) - missing.total()} kernels"
     line += "".join(_kinds(regions, backend))
     return found, [line, *(f"{count} run op by op: {reason}" for reason, count in missing.items())]
+
+
+def _calls(backend: Backend, bodies: list[Graph], device: Device) -> list[PreparedCall | str]:
+    """Return what `compile` returns for region bodies: for each a call, or why there is none."""
+
+    def ask() -> list[PreparedCall | str]:
+        calls: object = backend.compile(bodies, device.index)
+        if not isinstance(calls, (list, tuple)) or len(calls) != len(bodies):
+            raise BackendError(
+                f"returned {shown_value(calls)}; wanted a list of {len(bodies)} calls or reasons"
+            )
+        return [
+            call
+            if isinstance(call, str)
+            else as_prepared(call, body.n_params, functools.partial(len, body.outputs))
+            for call, body in zip(calls, bodies)
+        ]
+
+    found = answer(backend, "compile", ask)
+    return [found] * len(bodies) if isinstance(found, str) else found
 
 
 def _kinds(regions: Sequence[Graph], backend: Backend) -> Iterator[str]:

@@ -20,6 +20,7 @@ import numpy as np
 from ..dtype import ALL, DType, as_dtype
 from ..errors import CheckpointError
 from ._atomic_file import replace_file
+from ._encryption import Secret, opened, sealed
 
 __all__ = ["write", "read"]
 
@@ -37,8 +38,11 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Entry: TypeAlias = "Array | str"  # a tensor, or a string
 
 
-def write(path: str, entries: Mapping[str, Entry], crc: bool) -> None:
-    """Write a checkpoint file of arrays and strings atomically: old or complete new content."""
+def write(path: str, entries: Mapping[str, Entry], crc: bool, secret: Secret | None = None) -> None:
+    """Write a checkpoint file of arrays and strings atomically: old or complete new content.
+
+    With `secret`, the file is encrypted.
+    """
     header: dict[str, Any] = {}
     chunks: list[bytes] = []
     offset = 0
@@ -70,7 +74,8 @@ def write(path: str, entries: Mapping[str, Entry], crc: bool) -> None:
     header["__metadata__"] = {_OWN: json.dumps(notes)}
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)  # data starts at a multiple of 8
-    replace_file(path, [len(head).to_bytes(8, "little") + head, *chunks])
+    chunks.insert(0, len(head).to_bytes(8, "little") + head)
+    replace_file(path, chunks if secret is None else sealed(chunks, secret))
 
 
 def _crc(name: str, value: Entry, before: int) -> int:
@@ -81,11 +86,12 @@ def _crc(name: str, value: Entry, before: int) -> int:
     return zlib.crc32(value.tobytes(), zlib.crc32(head.encode(), before))
 
 
-def read(path: str, check_crc: bool) -> dict[str, Entry]:
+def read(path: str, check_crc: bool, secret: Secret | None = None) -> dict[str, Entry]:
     """Read all (name, value) entries of a checkpoint file, in the order they were saved in.
 
     Raises:
-        CheckpointError: the file does not exist, is truncated, or has another format.
+        CheckpointError: the file does not exist, is truncated, has another format, or does not
+            open with `secret`.
     """
     try:
         with open(path, "rb") as f:
@@ -98,6 +104,7 @@ def read(path: str, check_crc: bool) -> dict[str, Entry]:
         ) from None
     if not data:
         raise CheckpointError(f"load_checkpoint: {path!r} is empty; wanted a checkpoint")
+    data = opened(path, data, secret)
     if _looks_like_safetensors(data):
         return _read_safetensors(path, data, check_crc)
     if check_crc:

@@ -6,11 +6,13 @@ by one; these names exist for scripts that use them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..compiler import JitConfig, jit
 from ..errors import ArgumentValueError
 from ..nn.cell import Cell
+from ..option_table import check_options
 from .model import batch_count, batches_of
 
 __all__ = ["DatasetHelper", "connect_network_with_dataset", "data_sink"]
@@ -35,9 +37,8 @@ class DatasetHelper:
         sink_size: int = -1,
         epoch_num: int = 1,
     ) -> None:
-        del dataset_sink_mode, epoch_num
+        check_options("train.DatasetHelper", sink_size=sink_size)
         self.dataset = dataset
-        self._sink_size = sink_size
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return batches_of(self.dataset)
@@ -65,7 +66,6 @@ def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -
     """Return the network unchanged: datasets need no connection
     (`mindspore.train.connect_network_with_dataset`).
     """
-    del dataset_helper
     return network
 
 
@@ -73,13 +73,14 @@ def data_sink(
     fn: Callable[..., Any],
     dataset: Any,
     sink_size: int = 1,
-    jit_config: object = None,
+    jit_config: JitConfig | Mapping[str, Any] | None = None,
     input_signature: object = None,
 ) -> Callable[[], Any]:
     """Return a function without arguments that runs `fn` on the next `sink_size` batches
     (`mindspore.data_sink`).
 
     Each call returns the result of the last batch. The dataset restarts when it is exhausted.
+    `jit_config`, a JitConfig or a dictionary of its options, compiles `fn` for `input_signature`.
 
     Raises:
         ValueError: `sink_size` below 1 and not -1, or an empty dataset.
@@ -90,7 +91,8 @@ def data_sink(
         >>> step(), step(), step()
         (1, 2, 1)
     """
-    del jit_config, input_signature
+    if jit_config is not None:
+        fn = jit(fn, jit_config=jit_config, input_signature=input_signature)
     if (
         isinstance(sink_size, bool)
         or not isinstance(sink_size, int)

@@ -20,15 +20,19 @@ from ..compiler.interpret import interpret
 from ..compiler.options import JitConfig
 from ..compiler.results import Argument, Out
 from ..errors import ArgumentError, ArgumentValueError, CheckpointError, UnsupportedSyntaxError
+from ..frontend.state.captures import has_hooks
 from ..ir.control import HostCall
 from ..ir.graph import Graph, GraphNode, NamedGraph
 from ..ir.text import parse, to_text
 from ..ir.verify import verify
+from ..nn.cell import Cell
+from ..option_table import check_options
 from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from . import _checkpoint_file
+from ._encryption import secret_of
 
 __all__ = ["export", "load", "ExportedGraph"]
 
@@ -102,7 +106,13 @@ class ExportedGraph:
 
 
 def export(
-    net: Any, *inputs: Any, file_name: str, file_format: str = "MINDIR", **kwargs: Any
+    net: Any,
+    *inputs: Any,
+    file_name: str,
+    file_format: str = "MINDIR",
+    enc_key: bytes | None = None,
+    enc_mode: str = "AES-GCM",
+    **kwargs: Any,
 ) -> None:
     """Write a network as a graph with its weights (`mindspore.export`).
 
@@ -114,11 +124,12 @@ def export(
         inputs: example Tensors; the graph is specialised to their shapes and dtypes.
         file_name: path; the suffix ".mindir" is added if it is missing.
         file_format: "MINDIR".
-        kwargs: other options of MindSpore, which are ignored.
+        enc_key, enc_mode: encrypt the file, as `save_checkpoint` does.
 
     Raises:
-        ValueError: another format, or two weights with the same name.
-        TypeError: an input is not a Tensor.
+        ValueError: another format, two weights with the same name, a key of another length, or an
+            option that is not offered.
+        TypeError: an input is not a Tensor, or an unknown option.
         RuntimeError: the network has effects that a file cannot hold: prints, Python objects,
             random numbers.
 
@@ -132,7 +143,8 @@ def export(
         >>> bool((again(x) == net(x)).all())
         True
     """
-    del kwargs
+    check_options("export", **kwargs)
+    secret = secret_of("export", "enc", enc_key, enc_mode)
     if file_format != "MINDIR":
         raise ArgumentValueError(f"export: got file_format={file_format!r}; wanted 'MINDIR'")
     if not isinstance(file_name, (str, os.PathLike)) or not os.fspath(file_name):
@@ -149,6 +161,11 @@ def export(
     if isinstance(net, JitFunction):
         target = net.function if net._target is None else net._target
     name = str(getattr(target, "__qualname__", type(target).__name__))
+    if isinstance(target, Cell) and has_hooks(target):
+        raise UnsupportedSyntaxError(
+            f"export: got {name}, which has hooks; wanted a network without, since a file cannot "
+            "hold them"
+        )
     program = compile_program(target, inputs, {}, True, device, f"export of {name}")
     for node in _nodes(program.graph, set()):
         if node.effects or any(isinstance(v, HostCall) for v in node.attributes.values()):
@@ -163,20 +180,28 @@ def export(
     entries: dict[str, Any] = {_GRAPH: to_text(program.graph), _FORM: json.dumps(form)}
     for key, value in weights.items():
         entries[key] = value.asnumpy() if isinstance(value, Tensor) else value
-    _checkpoint_file.write(path, entries, False)
+    _checkpoint_file.write(path, entries, False, secret)
 
 
-def load(file_name: str, **kwargs: Any) -> ExportedGraph:
+def load(
+    file_name: str, dec_key: bytes | None = None, dec_mode: str = "AES-GCM", **kwargs: Any
+) -> ExportedGraph:
     """Read a graph file written by `export` (`mindspore.load`); run the result with `nn.GraphCell`.
 
+    Args:
+        file_name: path.
+        dec_key, dec_mode: key and mode of an encrypted file, as given to `export`.
+
     Raises:
-        ValueError: the file does not exist or has another format.
+        ValueError: the file does not exist, has another format, does not open with the key, or an
+            option that is not offered.
     """
-    del kwargs
+    check_options("load", **kwargs)
+    secret = secret_of("load", "dec", dec_key, dec_mode)
     if not isinstance(file_name, (str, os.PathLike)):
         raise ArgumentError(f"load: got file_name={file_name!r}; wanted a path")
     path = os.fspath(file_name)
-    found = _checkpoint_file.read(path, False)
+    found = _checkpoint_file.read(path, False, secret)
     text, about = found.pop(_GRAPH, None), found.pop(_FORM, None)
     if not isinstance(text, str) or not isinstance(about, str):
         raise CheckpointError(

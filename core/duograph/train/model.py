@@ -17,6 +17,7 @@ from ..nn.metrics.regression import Loss
 from ..nn.metrics.table import get_metrics
 from ..nn.optim.optimizer import Optimizer
 from ..nn.wrap.cell_wrapper import WithEvalCell
+from ..option_table import check_options
 from ..tensor import Tensor
 from .callback import Callback, CallbackList, ModelCheckpoint, RunContext, RunParameters
 
@@ -76,14 +77,11 @@ class Model:
             raise ArgumentError(
                 f"Model: got optimizer of {type(optimizer).__name__}; wanted an Optimizer"
             )
-        for name in kwargs:
-            if name not in ("loss_scale_manager", "keep_batchnorm_fp32"):
-                raise ArgumentError(f"Model: got the unknown argument {name!r}")
+        check_options("Model", boost_level=boost_level, **kwargs)
         self._network = network
         self._loss_fn = loss_fn
         self._optimizer = optimizer
         self._amp_level = amp_level
-        self._boost_level = boost_level
         self._loss_scale_manager = kwargs.get("loss_scale_manager")
         self._options = kwargs
         self._metric_fns = get_metrics(metrics)
@@ -93,7 +91,7 @@ class Model:
         self._predict_network: Cell = network
         if optimizer is not None:
             self._train_network = build_train_network(
-                network, optimizer, loss_fn, level=amp_level, boost_level=boost_level, **kwargs
+                network, optimizer, loss_fn, level=amp_level, **kwargs
             )
 
     def _build_eval(self, eval_network: Cell | None, indexes: list[int] | None) -> Cell | None:
@@ -148,7 +146,7 @@ class Model:
             train_dataset: dataset, or any iterable of batches: tuples, lists or dictionaries of
                 Tensors or arrays.
             callbacks: Callback or list of them.
-            dataset_sink_mode: accepted; batches are always fed one by one.
+            dataset_sink_mode: has no meaning here but for `sink_size`: batches are fed one by one.
             sink_size: with `dataset_sink_mode`, the steps of an epoch; -1 for the whole dataset.
             initial_epoch: number of epochs that are already done.
 
@@ -156,6 +154,7 @@ class Model:
             ValueError: `epoch` is below 1, `initial_epoch` is not below `epoch`, the Model has no
                 optimizer, or the dataset no batches.
         """
+        check_options("Model.train", dataset_sink_mode=dataset_sink_mode)
         self._run(
             epoch, train_dataset, callbacks, initial_epoch, sink_size if dataset_sink_mode else -1
         )
@@ -176,7 +175,11 @@ class Model:
 
         The other arguments, and the errors, are those of `train`.
         """
-        del valid_dataset_sink_mode
+        check_options(
+            "Model.fit",
+            dataset_sink_mode=dataset_sink_mode,
+            valid_dataset_sink_mode=valid_dataset_sink_mode,
+        )
         if valid_dataset is not None and not self._metric_fns:
             raise ArgumentValueError("Model.fit: got valid_dataset without metrics; wanted metrics")
         size = sink_size if dataset_sink_mode else -1
@@ -287,7 +290,7 @@ class Model:
         Raises:
             ValueError: the Model has no metrics.
         """
-        del dataset_sink_mode
+        check_options("Model.eval", dataset_sink_mode=dataset_sink_mode)
         if not self._metric_fns or self._eval_network is None:
             raise ArgumentValueError("Model.eval: the Model has no metrics; wanted some")
         network = self._eval_network
@@ -338,8 +341,12 @@ class Model:
                 metric.update(outputs[indexes[1]], outputs[indexes[2]])
 
     def predict(self, *predict_data: Any, backend: object = None, config: object = None) -> Any:
-        """Run the prediction network on one batch in evaluation mode; return its output."""
-        del backend, config
+        """Run the prediction network on one batch in evaluation mode; return its output.
+
+        Raises:
+            ValueError: `backend` or `config`, which are not offered.
+        """
+        check_options("Model.predict", backend=backend, config=config)
         was_training = self._predict_network.training
         self._predict_network.set_train(False)
         try:

@@ -7,6 +7,7 @@ the first write, so a file that does not match a network never changes a part of
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,9 +16,11 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentValueError, CheckpointError
 from ..nn._tree import StateMismatch
 from ..nn.cell import Cell
+from ..option_table import check_options
 from ..parameter import Parameter
 from ..tensor import Tensor
 from . import _background_saves, _checkpoint_file
+from ._encryption import secret_of
 
 __all__ = [
     "save_checkpoint", "load_checkpoint", "load_param_into_net", "ckpt_to_safetensors",
@@ -53,14 +56,19 @@ def save_checkpoint(
             raises; at the end of the process the error is printed. A save that has not begun when a
             newer one to the same path arrives is left out.
         append_dict: more entries: numbers, strings, Tensors.
+        enc_key: bytes of the key to encrypt the file with: 16, 24 or 32 for AES, 16 for SM4. The
+            package `cryptography` is needed (``pip install duograph[encryption]``); MindSpore does
+            not read such files, nor duograph MindSpore's.
+        enc_mode: ``"AES-GCM"``, ``"AES-CBC"`` or ``"SM4-CBC"``.
         choice_func: predicate of a name; entries for which it is False are left out.
         crc_check: add a checksum of all names, types and values to the file.
         format: the suffix, ``"ckpt"`` or ``"safetensors"``.
 
     Raises:
         TypeError: an entry has a type that cannot be saved.
-        ValueError: an unknown format, nothing to save, or `enc_key`, since encryption is not
-            supported; or an earlier asynchronous save failed, and then this call saves nothing.
+        ValueError: an unknown format or mode, nothing to save, a key of another length, or no
+            package `cryptography`; or an earlier asynchronous save failed, and then this call saves
+            nothing.
 
     Examples:
         >>> import duograph as ms
@@ -70,14 +78,11 @@ def save_checkpoint(
         >>> list(ms.load_checkpoint(path))
         ['weight', 'bias', 'epoch']
     """
-    del integrated_save, enc_mode, kwargs
+    check_options("save_checkpoint", **kwargs)
+    secret = secret_of("save_checkpoint", "enc", enc_key, enc_mode)
     if format not in ("ckpt", "safetensors"):
         raise ArgumentValueError(
             f"save_checkpoint: got format={format!r}; wanted 'ckpt' or 'safetensors'"
-        )
-    if enc_key is not None:
-        raise ArgumentValueError(
-            "save_checkpoint: got enc_key; files are not encrypted here, wanted None"
         )
     path = _with_suffix(ckpt_file_name, format)
     _background_saves.raise_failures()
@@ -91,10 +96,12 @@ def save_checkpoint(
         for name, value in entries.items():
             if not isinstance(value, str):
                 entries[name] = np.array(value)
-        _background_saves.start(path, lambda: _checkpoint_file.write(path, entries, crc_check))
+        _background_saves.start(
+            path, lambda: _checkpoint_file.write(path, entries, crc_check, secret)
+        )
     else:
         _background_saves.wait(path)
-        _checkpoint_file.write(path, entries, crc_check)
+        _checkpoint_file.write(path, entries, crc_check, secret)
 
 
 def async_ckpt_thread_status() -> bool:
@@ -200,6 +207,7 @@ def load_checkpoint(
         filter_prefix: prefix, or list of prefixes, of the names to leave out.
         specify_prefix: prefix, or list of prefixes, of the names to keep.
         choice_func: predicate of a name; entries for which it is False are left out.
+        dec_key, dec_mode: key and mode of an encrypted file, as given to `save_checkpoint`.
         crc_check: verify the checksum written by `save_checkpoint`.
 
     Raises:
@@ -209,11 +217,7 @@ def load_checkpoint(
     Examples:
         See `save_checkpoint`.
     """
-    del dec_mode, remove_redundancy, format
-    if dec_key is not None:
-        raise ArgumentValueError(
-            "load_checkpoint: got dec_key; encrypted files are not read here, wanted None"
-        )
+    secret = secret_of("load_checkpoint", "dec", dec_key, dec_mode)
     if not isinstance(ckpt_file_name, (str, os.PathLike)):
         raise ArgumentError(f"load_checkpoint: got {ckpt_file_name!r}; wanted a path")
     left_out = _prefixes("filter_prefix", filter_prefix)
@@ -222,7 +226,7 @@ def load_checkpoint(
     _background_saves.wait(path)
     _background_saves.raise_failures(path)
     found: dict[str, Any] = {}
-    for name, value in _checkpoint_file.read(path, crc_check).items():
+    for name, value in _checkpoint_file.read(path, crc_check, secret).items():
         if left_out and name.startswith(left_out):
             continue
         if kept and not name.startswith(kept):
@@ -285,7 +289,6 @@ def load_param_into_net(
         >>> ms.load_param_into_net(net, {"weight": weight})
         (['bias'], [])
     """
-    del remove_redundancy
     if not isinstance(net, Cell):
         raise ArgumentError(f"load_param_into_net: got {type(net).__name__}; wanted a Cell")
     if not isinstance(parameter_dict, Mapping):
@@ -376,10 +379,18 @@ def ckpt_to_safetensors(
 ) -> None:
     """Convert a checkpoint to ``.safetensors`` (`mindspore.ckpt_to_safetensors`).
 
-    `name_map` renames entries.
+    Args:
+        file_path: the file, or a folder of which every such file is converted.
+        save_path: the folder to write to; by default that of the file.
+        name_map: new names of entries by their old ones.
+        file_name_regex: with a folder, pattern that begins the names of the files to convert.
+
+    Raises:
+        ValueError: a file has another format, or the folder has no such file.
     """
-    del file_name_regex, processes_num
-    _convert(file_path, save_path, name_map, "safetensors")
+    check_options("ckpt_to_safetensors", processes_num=processes_num)
+    for path in _chosen("ckpt_to_safetensors", file_path, file_name_regex, "ckpt"):
+        _convert(path, save_path, name_map, "safetensors")
 
 
 def safetensors_to_ckpt(
@@ -391,10 +402,35 @@ def safetensors_to_ckpt(
 ) -> None:
     """Convert a checkpoint to ``.ckpt`` (`mindspore.safetensors_to_ckpt`).
 
-    `name_map` renames entries.
+    Args:
+        file_path: the file, or a folder of which every such file is converted.
+        save_path: the folder to write to; by default that of the file.
+        name_map: new names of entries by their old ones.
+        file_name_regex: with a folder, pattern that begins the names of the files to convert.
+
+    Raises:
+        ValueError: a file has another format, or the folder has no such file.
     """
-    del file_name_regex, processes_num
-    _convert(file_path, save_path, name_map, "ckpt")
+    check_options("safetensors_to_ckpt", processes_num=processes_num)
+    for path in _chosen("safetensors_to_ckpt", file_path, file_name_regex, "safetensors"):
+        _convert(path, save_path, name_map, "ckpt")
+
+
+def _chosen(function: str, path: str, pattern: str | None, suffix: str) -> list[str]:
+    """Return the files to convert: the file `path`, or those of the folder `path`."""
+    if not os.path.isdir(path):
+        return [path]
+    found = [
+        os.path.join(path, name)
+        for name in sorted(os.listdir(path))
+        if name.endswith("." + suffix) and (pattern is None or re.match(pattern, name))
+    ]
+    if not found:
+        raise CheckpointError(
+            f"{function}: got the folder {path!r}, which has no file *.{suffix}"
+            + (f" that begins with {pattern!r}" if pattern else "")
+        )
+    return found
 
 
 def _convert(path: str, folder: str | None, names: Mapping[str, str] | None, suffix: str) -> None:

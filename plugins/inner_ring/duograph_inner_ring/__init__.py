@@ -10,12 +10,21 @@ from duograph.backend.protocol import Backend, BackendSpec
 
 
 @hookimpl
-def duograph_backend() -> BackendSpec:
-    """Return the registration record of the inner-ring backend with the 30 required kernels."""
-    return BackendSpec("InnerRing", _make, priority=None)
+def duograph_backend() -> list[BackendSpec]:
+    """Return the specs of the ring on the five required dtypes, and of the ring on all dtypes."""
+    return [
+        BackendSpec("InnerRing", _inner, priority=None),
+        BackendSpec("WideRing", _wide, priority=None),
+    ]
 
 
-def _make() -> Backend:
+def _inner() -> Backend:
     from .backend import InnerRing
 
     return InnerRing()
+
+
+def _wide() -> Backend:
+    from .backend import WideRing
+
+    return WideRing()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from duograph.backend.protocol import Backend, DeviceInfo
-from duograph.dtype import bool_, float32, int32, int64, uint32
+from duograph.dtype import ALL, DType, bool_, float32, int32, int64, uint32
 from duograph.op import Op
 from duograph.types import TensorType
 
@@ -31,7 +31,7 @@ class InnerRing(Backend):
     """
 
     name = "InnerRing"
-    dtypes = (bool_, int32, int64, uint32, float32)
+    dtypes: tuple[DType, ...] = (bool_, int32, int64, uint32, float32)
 
     def devices(self) -> list[DeviceInfo]:
         return [DeviceInfo(0, "inner ring", f"{len(INNER_RING)} kernels in NumPy")]
@@ -66,3 +66,13 @@ class InnerRing(Backend):
             return np.array(found, result.dtype.np, order="C").reshape(-1)
 
         return call
+
+
+class WideRing(InnerRing):
+    """The same 30 kernels on all dtypes, to check that decompositions are right for each."""
+
+    name = "WideRing"
+    dtypes = ALL
+
+    def devices(self) -> list[DeviceInfo]:
+        return [DeviceInfo(0, "wide ring", f"{len(INNER_RING)} kernels in NumPy, all dtypes")]

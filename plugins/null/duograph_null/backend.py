@@ -53,6 +53,9 @@ class Null(Backend):
     ) -> np.ndarray[Any, Any]:
         return np.zeros(shape, dtype)
 
+    def nbytes(self, handle: Any, device_id: int) -> int:
+        return int(handle.nbytes)
+
     def calls_of(self) -> Counter[str]:
         """How often each op's kernel was launched; clear the counter to start over."""
         return self._calls

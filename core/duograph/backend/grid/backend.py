@@ -75,6 +75,9 @@ class GridBackend(Backend):
             device.record.look()
         return found
 
+    def nbytes(self, handle: Handle, device_id: int) -> int | None:
+        return self.device(device_id).nbytes(handle)
+
     def synchronize(self, device_id: int) -> None:
         device = self.device(device_id)
         device.synchronize()

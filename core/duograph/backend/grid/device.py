@@ -138,6 +138,10 @@ class GridDevice:
         """Copy a device buffer to a host array, after all kernels launched before have run."""
         raise NotImplementedError(f"{type(self).__name__}: has no copy_out()")
 
+    def nbytes(self, handle: Handle) -> int | None:
+        """Return the bytes behind a handle, as `Backend.nbytes` does."""
+        return None
+
     def synchronize(self) -> None:
         """Wait until all kernels launched so far have run."""
         raise NotImplementedError(f"{type(self).__name__}: has no synchronize()")

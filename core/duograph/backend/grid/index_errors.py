@@ -17,11 +17,13 @@ import numpy as np
 
 from ... import context
 from ..._locks import new_lock
-from ...errors import IndexRangeError
+from ...errors import IndexRangeError, LabelRangeError
 from ..protocol import Handle
 
-__all__ = ["RECORD", "SIZE", "IndexRecord", "number_of"]
+__all__ = ["LABELS", "RECORD", "SIZE", "IndexRecord", "number_of"]
 
+# In the place of an axis: the indices are labels, of which no negative ones count from the end.
+LABELS = -1
 # The number of the record among the buffers of a launch.
 RECORD = -1
 # Its int64 words.
@@ -90,7 +92,6 @@ class IndexRecord:
             self.clear(self.handle)
             op, axis = next(key for key, n in _numbers.items() if n == number)
             index, size = found[1:].tolist()
-            raise IndexRangeError(
-                f"{op}: index {index} is out of range for axis {axis} of size {size}; "
-                f"wanted {-size} to {size - 1}{remark}"
-            )
+            if axis == LABELS:
+                raise LabelRangeError.of(op, index, size, remark=remark)
+            raise IndexRangeError.of_axis(op, index, axis, size, remark)

@@ -13,6 +13,7 @@ from ...dtype import DType, bool_, int32, uint32
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
+from .index_errors import LABELS
 from .kernel_writer import Kernel, added, ceil_div, stretch
 from .movement import WORDS, copy_launch, fill_launch
 from .strides import dense, split_at
@@ -68,6 +69,35 @@ def gather(device: GridDevice, types: Types, results: Types, *, axis: int) -> Pl
     )
     k.close()
     return Plan((k.launch(ceil_div(total, grain)),))
+
+
+@kernel("checked_labels")
+def checked_labels(
+    device: GridDevice, types: Types, results: Types, *, classes: int, owner: str
+) -> Plan | None:
+    """Return the kernel launch plan that copies labels and reports one outside 0 .. classes - 1."""
+    (labels,) = types
+    if not labels.size:
+        return None
+    k = Kernel(device, "checked_labels", labels.size)
+    k.read("labels", labels.dtype, 0)
+    k.write("out", labels.dtype, 1)
+    k.watch(owner, LABELS)
+    k.number("count", labels.size)
+    k.number("n", classes)
+    if device.serial:
+        grain = stretch(device, labels.size)
+        k.stretch("count", grain)
+        k.open("for (ix i = begin; i < end; i++)")
+    else:
+        k.line("const ix i = (ix)DG_ITEM(0);", "if (i >= count) return;")
+        k.open("")
+    k.row(labels.dtype, "labels[i]", "n", wraps=False)
+    k.line("out[i] = labels[i];")
+    k.close()
+    if device.serial:
+        return Plan((k.launch(ceil_div(labels.size, grain)),))
+    return Plan((k.launch_items(labels.size),))
 
 
 def _copied(device: GridDevice, x: TensorType) -> Launch:

@@ -76,13 +76,15 @@ class Kernel:
         self.number("watched", number_of(op, axis), int32)
         self.watches = True
 
-    def row(self, dtype: DType, text: str, n: str) -> None:
+    def row(self, dtype: DType, text: str, n: str, wraps: bool = True) -> None:
         """Emit the definition of `row`: the index `text`, counted from 0.
 
-        It is -1 if the index is out of range.
+        It is -1 if the index is out of range. Negative indices count from the end if `wraps`, else
+        they are out of range.
         """
         self.line(f"const i64 given = (i64){text};")
-        counted = f"given < 0 ? given + {n} : given" if dtype.kind == "i" else "given"
+        from_end = wraps and dtype.kind == "i"
+        counted = f"given < 0 ? given + {n} : given" if from_end else "given"
         self.line(
             f"const i64 counted = {counted};",
             f"const ix row = counted < 0 || counted >= {n} ? -1 : (ix)counted;",

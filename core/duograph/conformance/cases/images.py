@@ -262,11 +262,12 @@ CASES = [
         nms_with_mask,
         suppressions,
         dtypes=FLOATING,
+        grad=False,
         without={
             "zero_d": "boxes are rows of five",
             "nan": "scores that are not numbers have no order",
         },
-        why="boxes are floating",
+        why="boxes are floating; there is no gradient rule",
         errors=[Bad(("text", 0.5), TypeError, "str")],
     ),
     OpCase(

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ... import ops
-from ...dtype import ALL, FLOATING, REAL, bool_, float32, int32, int64
+from ...dtype import ALL, FLOATING, INTEGER, REAL, bool_, float32, int32, int64
 from ...ops.gather_scatter import (
+    checked_labels_by,
     gather_elements_by,
     scatter_add_by,
     scatter_elements_add_by,
@@ -397,6 +398,16 @@ def turned(x: Array, lengths: Any, seq_dim: int, batch_dim: int = 0) -> Array:
     return out
 
 
+def labels(make: Make) -> Iterator[Sample]:
+    yield Sample((make.index(7, below=5, dtype=make.dtype), 5, "loss"))
+    yield Sample((make.index(3, 5, below=9, dtype=make.dtype), 9, "loss"), kind="odd")
+    yield Sample((make.index(below=2, dtype=make.dtype), 2, "loss"), kind="zero_d")
+    yield Sample((make.index(0, below=2, dtype=make.dtype), 2, "loss"), kind="empty")
+    yield Sample(
+        (make.index(4, 6, below=3, dtype=make.dtype)[:, ::2], 3, "loss"), kind="noncontiguous"
+    )
+
+
 CASES = [
     OpCase(
         scatter_set_by,
@@ -415,6 +426,18 @@ CASES = [
         grad=(0, 2),
         dtypes=ALL,
         errors=ROW_ERRORS,
+    ),
+    OpCase(
+        checked_labels_by,
+        labels,
+        oracle=lambda labels, classes, owner: labels,
+        without={"broadcast": "one tensor", "nan": "labels are integers"},
+        grad=(),
+        dtypes=INTEGER,
+        errors=[
+            Bad((np.array([0, n]), 3, "loss"), IndexError, rf"loss: got the label {n}|index -?\d+ ")
+            for n in (-1, 3)
+        ],
     ),
     OpCase(
         ops.gather_elements,

@@ -92,23 +92,42 @@ def classes(make: Make) -> Iterator[Sample]:
         for smoothing in (0.0, 0.2):
             for weight in (None, make(5, low=0.5)):
                 yield Sample(
-                    (make(4, 5), make.index(4, below=5), weight, -100, reduction, smoothing)
+                    (
+                        make(4, 5),
+                        make.index(4, below=5),
+                        weight,
+                        -100,
+                        reduction,
+                        smoothing,
+                        "nll_loss",
+                    )
                 )
     target = make.index(6, below=3, dtype=int32)
     target[1] = target[4] = -100
-    yield Sample((make(6, 3), target, None, -100, "mean", 0.0))
-    yield Sample((make(0, 3), make.index(0, below=3), None, -100, "sum", 0.0), kind="empty")
-    yield Sample((make(13, 7), make.index(13, below=7), None, 3, "mean", 0.0), kind="odd")
+    yield Sample((make(6, 3), target, None, -100, "mean", 0.0, "nll_loss"))
     yield Sample(
-        (make.strided(4, 5), make.index(4, below=5), None, -100, "sum", 0.0), kind="noncontiguous"
+        (make(0, 3), make.index(0, below=3), None, -100, "sum", 0.0, "nll_loss"), kind="empty"
+    )
+    yield Sample(
+        (make(13, 7), make.index(13, below=7), None, 3, "mean", 0.0, "nll_loss"), kind="odd"
+    )
+    yield Sample(
+        (make.strided(4, 5), make.index(4, below=5), None, -100, "sum", 0.0, "nll_loss"),
+        kind="noncontiguous",
     )
     x = make(3, 4)
     x[1, 2] = np.nan
-    yield Sample((x, make.index(3, below=2), None, -100, "none", 0.0), kind="nan")
+    yield Sample((x, make.index(3, below=2), None, -100, "none", 0.0, "nll_loss"), kind="nan")
 
 
 def classes_of(
-    x: Array, target: Array, weight: Array, ignore: int, reduction: str, smoothing: float
+    x: Array,
+    target: Array,
+    weight: Array,
+    ignore: int,
+    reduction: str,
+    smoothing: float,
+    owner: str,
 ) -> Array:
     logp = wide(x)
     valid = target != ignore
@@ -346,7 +365,7 @@ CASES = [
         grad_tol=GRAD_TOL,
         why=WHY,
         without=NO_ROWS,
-        errors=[Bad(("text", FOUR, None, 0, "mean", 0.0), TypeError, "str")],
+        errors=[Bad(("text", FOUR, None, 0, "mean", 0.0, "nll_loss"), TypeError, "str")],
     ),
     OpCase(
         cross_entropy_with_probabilities,

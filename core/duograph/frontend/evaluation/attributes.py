@@ -21,10 +21,11 @@ from ..libraries import is_framework, is_host, user_method
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING
 from ..types import Value
+from ..values.functions import Function
 from .dispatch import call
 from .host import run_on_host
 from .outside import is_live, special_method
-from .variables import read_outside, write_outside
+from .variables import read_missing, read_outside, write_outside
 
 # Tensor methods that return the data as a Python or NumPy object.
 HOST_METHODS = {"asnumpy", "numpy", "tolist", "item", "__array__", "__dlpack__"}
@@ -40,18 +41,29 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
     """
     if isinstance(owner, (GraphTensor, HostValue)):
         return _of_graph_value(ev, owner, name)
+    if isinstance(owner, Function):
+        if owner.original is not None:
+            return get_attribute(ev, owner.original, name, node)
+        if name not in ("__name__", "__qualname__"):
+            raise _unmodelled(owner, name, "got an attribute of a function that is made")
     if isinstance(owner, Tensor):
-        if name == "requires_grad" and isinstance(owner, Parameter):
-            ev.captures.add(
-                "attribute", owner, name, owner.requires_grad, f"{owner.name}.{name}", True
-            )
-        return getattr(owner, name)
+        found = getattr(owner, name)
+        if isinstance(owner, Parameter) and isinstance(found, (bool, str, int, type(None))):
+            exact = name == "requires_grad"
+            ev.captures.add("attribute", owner, name, found, f"{owner.name}.{name}", exact)
+        return found
     if isinstance(owner, types.ModuleType):
         value = _native(owner, name)
-        library = is_framework(owner.__name__) or is_host(owner.__name__)
-        if not library or type(value) in (list, dict, set):
-            return _read_and_capture(ev, owner, name, value, node)
-        return value
+        if is_framework(owner.__name__) or (is_host(owner.__name__) and callable(value)):
+            return value
+        if name == "__dict__":
+            return _read_dict(ev, owner, vars(owner), node)
+        if name in vars(owner):  # the same location as a global of the module
+            key = ("item", id(vars(owner)), name)
+            if key in ev.outside.values:
+                return ev.outside.values[key]
+            return read_outside(ev, "item", vars(owner), name, value, _label(name, node))
+        return _read_and_capture(ev, owner, name, value, node)
     key = ("attribute", id(owner), name)
     if key in ev.outside.values:
         value = ev.outside.values[key]
@@ -59,13 +71,25 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
             raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
         return value
     if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
-        return _property(ev, owner, name) if _staged_property(owner, name) else _native(owner, name)
+        return _of_made_object(ev, owner, name)
+    if isinstance(owner, types.CellType) and name == "cell_contents":
+        return read_outside(ev, "cell", owner, None, owner.cell_contents, name)
     if isinstance(owner, type):
         value = _native(owner, name)
         if name in owner.__dict__ and not callable(value) and not is_framework(owner.__module__):
             return _read_and_capture(ev, owner, name, value, node)
         return value
     return _of_outside_object(ev, owner, name, node)
+
+
+def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
+    """Return an attribute of an object that evaluated code made; its class is from outside."""
+    if name not in getattr(owner, "__dict__", ()) and not isinstance(owner, type):
+        ev.captures.class_attribute(type(owner), name)
+        if _staged_property(owner, name):
+            return _property(ev, owner, name)
+        return ev.copies.imported(_native(owner, name), f"{type(owner).__name__}.{name}")
+    return _native(owner, name)
 
 
 def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
@@ -75,6 +99,8 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         return call(ev, intercepted, (owner, name), {})
     held = getattr(owner, "__dict__", None)
     found = inspect.getattr_static(type(owner), name, None)
+    if is_live(ev, owner) and (found is None or not callable(found)):
+        return run_on_host(ev, getattr, (owner, name), {}, "getattr")
     descriptor = None if found is None else user_method(found, "__get__")
     if descriptor is not None and (
         hasattr(type(found), "__set__") or held is None or name not in held
@@ -96,7 +122,13 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         if held is not None:
             ev.captures.add("item", held, name, MISSING, f"{type(owner).__name__}.{name}")
         return call(ev, type(owner).__getattr__, (owner, name), {})
-    value = _native(owner, name)
+    if name == "__dict__" and held is not None:
+        return _read_dict(ev, owner, held, node)
+    try:
+        value = _native(owner, name)
+    except AttributeError:
+        read_missing(ev, "attribute", owner, name, _label(name, node))
+        raise
     if callable(value):
         ev.captures.method(owner, name, value)
     if (
@@ -105,10 +137,31 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         or type(owner) in (list, dict, set, tuple, str)
     ):
         return value
-    if is_live(ev, owner):
-        return run_on_host(ev, getattr, (owner, name), {}, "getattr")
     # a class attribute or a slot: captured on the object, which may get its own attribute
     return _read_and_capture(ev, owner, name, value, node)
+
+
+def _read_dict(ev: Evaluation, owner: Value, held: dict[str, Value], node: Value) -> Value:
+    """Return the `__dict__` of an outside object as a dict that may only be read."""
+    if ev.outside.writes_to(owner):
+        raise _unmodelled(owner, "__dict__", "got the dict of an object whose attributes it sets")
+    found = read_outside(ev, "attribute", owner, "__dict__", held, _label("__dict__", node))
+    ev.copies.read_only.add(id(found))
+    return found
+
+
+def _unmodelled(owner: Value, name: str, what: str) -> UnsupportedSyntaxError:
+    """Return the error for an attribute that only Python can set; LAX then runs line by line."""
+    return UnsupportedSyntaxError(
+        f"setattr: {what} inside jit: {name!r} of {type(owner).__name__}",
+        construct="setattr",
+        remedy="Move it out of the compiled function, or run the function line by line",
+    )
+
+
+def _label(name: str, node: Value) -> str:
+    """Return the name of an attribute in messages."""
+    return f"{ast.unparse(node.value)}.{name}" if isinstance(node, ast.Attribute) else name
 
 
 def _native(owner: Value, name: str) -> Value:
@@ -117,9 +170,7 @@ def _native(owner: Value, name: str) -> Value:
 
 def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, node: Value) -> Value:
     """Capture an attribute of an object from outside and return its value."""
-    label = name
-    if isinstance(node, ast.Attribute):
-        label = f"{ast.unparse(node.value)}.{name}"
+    label = _label(name, node)
     found = read_outside(ev, "attribute", owner, name, value, label)
     if isinstance(value, (Parameter, Cell)) or (name in _ALWAYS_KEYED and isinstance(owner, Cell)):
         ev.captures.add("attribute", owner, name, value, label, exact=True)
@@ -193,9 +244,20 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
         if isinstance(owner._params[name], Parameter):
             _write_parameter(owner, name, value)
             return
-    found = getattr(type(owner), name, None)
+    kind = type(owner)
+    custom = special_method(ev, owner, "__setattr__")
+    if custom is not None:
+        call(ev, custom, (owner, name, value), {})
+        return
+    found = inspect.getattr_static(kind, name, None)
     if isinstance(found, property) and found.fset is not None:
+        ev.captures.method(owner, name, None)
         call(ev, found.fset, (owner, value), {})
+        return
+    descriptor = None if found is None else user_method(found, "__set__")
+    if descriptor is not None:
+        ev.captures.method(owner, name, None)
+        call(ev, descriptor, (found, owner, value), {})
         return
     if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
         if hasattr(owner, "__dict__"):
@@ -219,8 +281,18 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
             construct="setattr",
             remedy="Make Parameters and Cells in __init__",
         )
-    label = f"{type(owner).__name__}.{name}"
-    write_outside(ev, "attribute", owner, name, value, label)
+    if isinstance(owner, types.CellType) and name == "cell_contents":
+        write_outside(ev, "cell", owner, None, value, name)
+        return
+    if isinstance(owner, types.ModuleType):
+        write_outside(ev, "item", vars(owner), name, value, f"{owner.__name__}.{name}")
+        return
+    special = name.startswith("__") and name.endswith("__")
+    if special or isinstance(owner, (type, types.FunctionType, Function, types.MethodType)):
+        raise _unmodelled(owner, name, "got an assignment that changes how code behaves")
+    if ev.copies.is_copied(getattr(owner, "__dict__", None)):
+        raise _unmodelled(owner, name, "got an assignment to an object whose dict is read")
+    write_outside(ev, "attribute", owner, name, value, f"{kind.__name__}.{name}")
 
 
 def _write_parameter(owner: Cell, name: str, value: Value) -> None:

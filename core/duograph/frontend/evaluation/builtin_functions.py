@@ -29,20 +29,20 @@ from ...tensor import Tensor
 from ...tensor import tensor as _tensor_function
 from ...types import BOOL, FLOAT, INT
 from ..state.evaluation import Evaluation
-from ..state.journal import MISSING
 from ..types import Flag, Value
 from ..values.nested import depends_on_graph
 from ..values.ranges import GraphRange
 from .attributes import delete_attribute, get_attribute, set_attribute
 from .branches import select
 from .dispatch import call, replaces
-from .host import append_effect, run_on_host
+from .host import append_effect, host_number, run_on_host
 from .iteration import iterate, pairs_of
 from .laziness import lazily
 from .native import evaluable, native
 from .outside import ask, check_made_here, defer, is_live, is_outside, settle, special_method
 from .printing import print_values
 from .truth import as_python_bool, either, negated, truth
+from .variables import read_missing
 
 _CLASSES = {INT: int, FLOAT: float, BOOL: bool}
 
@@ -72,7 +72,7 @@ def _number(kind: Value) -> Callable[..., Value]:
                         "of several elements is ambiguous, wanted one element (use .any(), .all() "
                         "or an index)"
                     )
-                return number_of(x, kind)
+                return host_number(ev, x, kind)
             if kind is BOOL and not isinstance(x, (int, float, str)):
                 return truth(ev, x)
         return python(*args, **kwargs)
@@ -256,10 +256,11 @@ def _getattr(ev: Evaluation, owner: Value, name: Value, *default: Value) -> Valu
     if not default:
         return get_attribute(ev, owner, name)
     try:
-        return get_attribute(ev, owner, name)
+        with ev.journal.catching():
+            return get_attribute(ev, owner, name)
     except AttributeError:
         if not isinstance(owner, (Tensor, HostValue)):
-            ev.captures.add("attribute", owner, name, MISSING, f"{type(owner).__name__}.{name}")
+            read_missing(ev, "attribute", owner, name, f"{type(owner).__name__}.{name}")
         return default[0]
 
 
@@ -368,7 +369,8 @@ def _next(ev: Evaluation, items: Value, *default: Value) -> Value:
     method = special_method(ev, items, "__next__")
     if method is not None:
         try:
-            return call(ev, method, (items,), {})
+            with ev.journal.catching():
+                return call(ev, method, (items,), {})
         except StopIteration:
             if default:
                 return default[0]
@@ -423,6 +425,12 @@ def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
 # ---- strings and printing -----------------------------------------------------------------------
 
 
+_TEXT_METHODS: dict[Value, tuple[str, ...]] = {
+    str: ("__str__", "__repr__"), repr: ("__repr__",), ascii: ("__repr__",),
+    format: ("__format__", "__str__", "__repr__"),
+}  # fmt: skip
+
+
 def _text(python: Callable[..., Value]) -> Callable[..., Value]:
     """Return a function that traces a call of `str`, `repr`, `format` or `ascii`."""
 
@@ -436,11 +444,11 @@ def _text(python: Callable[..., Value]) -> Callable[..., Value]:
                     remedy="Use print(x), or jit_syntax_level=LAX",
                 )
             return run_on_host(ev, python, args, kwargs, python.__name__)
-        if len(args) == 1 and not kwargs:
-            for name in ("__str__", "__repr__") if python is str else ("__repr__",):
+        if args and not kwargs:
+            for name in _TEXT_METHODS[python]:
                 method = special_method(ev, args[0], name)
-                if method is not None:
-                    return call(ev, method, args, {})
+                if method is not None and (name == "__format__" or args[1:] in ((), ("",))):
+                    return call(ev, method, args if name == "__format__" else args[:1], {})
         if not settle(ev, (args, kwargs)):
             return run_on_host(ev, python, args, kwargs, python.__name__)
         return native(ev, python, args, kwargs)

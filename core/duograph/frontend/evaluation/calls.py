@@ -19,7 +19,7 @@ import numpy as np
 
 from ...errors import RefusedError, StrictAttributeError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
-from ...ir.values import GraphObject, GraphScalar, number_of
+from ...ir.values import GraphObject, GraphScalar
 from ...nn.cell import Cell
 from ...op import Op
 from ...ops.state import HookBackward
@@ -32,19 +32,19 @@ from ..source import source_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Choice, Function
+from ..values.kinds import COPIED
 from ..values.nested import depends_on_graph
 from .attributes import HOST_METHODS
 from .branches import select
 from .cells import capture_attributes, make_cell, no_hooks
-from .containers import check_array_changeable, container_method
+from .containers import check_array_changeable, check_changeable, container_method
 from .dispatch import call, calls
 from .exceptions import make_exception
 from .functions import enter, evaluated_function
-from .host import run_on_host
+from .host import host_number, run_on_host
 from .host_mutation import ARRAY_MUTATORS, changes_first_argument
 from .native import callable_name, evaluable, native
 from .outside import (
-    COPIED,
     check_made_here,
     defer,
     is_live,
@@ -78,11 +78,14 @@ def _call_choice(ev: Evaluation, f: Choice, args: Args, kwargs: Kwargs) -> Value
 def _call_partial(ev: Evaluation, f: functools.partial[Value], args: Args, kwargs: Kwargs) -> Value:
     first: Value = f.args
     named: Value = f.keywords
+    if is_live(ev, f):
+        return run_on_host(ev, _apply, (f, args, kwargs), {}, "call", objects=True)
     if id(f) not in ev.owned.objects:
         first = ev.copies.imported(first, "arguments of a partial")
         named = ev.copies.imported(named, "keywords of a partial")
         ev.copies.observe(named)
-        ev.keep.append(f)
+        for name in ("func", "args", "keywords"):
+            ev.captures.add("attribute", f, name, getattr(f, name), f"{name} of a partial")
     return call(ev, f.func, (*first, *args), {**named, **kwargs})
 
 
@@ -227,7 +230,7 @@ def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwa
         and value.dtype.kind in "biuf"
     ):
         kind = {"b": BOOL, "f": FLOAT}.get(value.dtype.kind, INT)
-        return number_of(value, kind)
+        return host_number(ev, value, kind)
     return run_on_host(
         ev, lambda v, a, k: getattr(v, name)(*a, **k), (value, args, kwargs), {}, name
     )
@@ -250,6 +253,8 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
         if is_framework(cls.__module__):
             return native(ev, cls, args, kwargs)
         return call_foreign(ev, cls, args, kwargs)
+    for name in ("__new__", "__init__", "__post_init__"):
+        ev.captures.class_attribute(cls, name)
     init = cls.__init__
     if is_user_function(cls.__new__) and type(cls).__call__ is type.__call__:
         made = call_function(ev, cls.__new__, (cls, *args), kwargs)
@@ -356,13 +361,23 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
         return defer(ev, f, args, kwargs)
     given = (receiver, args, kwargs)
     graph = depends_on_graph(args) or depends_on_graph(kwargs)
+    changed = kwargs.get("out")
+    if changed is not None and is_outside(ev, changed):
+        return defer(ev, f, args, kwargs)
+    if graph and isinstance(receiver, (str, bytes)):
+        return run_on_host(ev, f, args, kwargs, callable_name(f))
     if not _only_stores(f) and not settle(ev, given):
         if receiver is None and not ev.strict:
             return run_on_host(ev, f, args, kwargs, callable_name(f))
         return defer(ev, f, args, kwargs)
+    if not is_pure(f) and any(is_outside(ev, x) for x in (*args, *kwargs.values())):
+        return defer(ev, f, args, kwargs)
+    if changes_first_argument(f) and args:
+        _check_changed(ev, args[0], callable_name(f))
     if not graph:
-        args = tuple([evaluable(ev, x) for x in args])
-        kwargs = {k: evaluable(ev, v) for k, v in kwargs.items()}
+        if getattr(f, "__module__", None) in _CALLING or "key" in kwargs:
+            args = tuple([evaluable(ev, x) for x in args])
+            kwargs = {k: evaluable(ev, v) for k, v in kwargs.items()}
         return owned_result(ev, native(ev, f, args, kwargs), given)
     module = getattr(f, "__module__", None)
     if module is None or module in PURE_MODULES:
@@ -388,9 +403,19 @@ _PURE_LIBRARIES = PURE_MODULES | {
     "_struct", "datetime", "zlib", "hashlib", "base64", "binascii", "difflib", "posixpath",
     "ntpath", "scipy",
 }  # fmt: skip
+# Methods of the library's container classes in Python that only ask.
+_QUERIES = {
+    "most_common", "elements", "total", "copy", "get", "items", "keys", "values", "index", "count",
+    "__len__", "__contains__", "__getitem__", "__eq__", "__ne__", "__repr__", "__iter__", "__str__",
+}  # fmt: skip
 _BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
 # Class methods of `datetime` that read the clock.
 _CLOCKS = {"now", "today", "utcnow"}
+# Modules of library functions that call functions among their arguments.
+_CALLING = {
+    "itertools", "functools", "_functools", "numpy", "heapq", "_heapq", "re", "bisect", "_bisect",
+    "statistics", "collections",
+}  # fmt: skip
 # Constructors that keep a reference to their arguments and do not look at them.
 _STORES = {
     functools.partial, types.SimpleNamespace, types.MethodType, weakref.ref,
@@ -406,15 +431,38 @@ def is_pure(f: Value) -> bool:
     owner = getattr(f, "__self__", None)
     if isinstance(owner, type):
         return owner.__module__ in _PURE_LIBRARIES and f.__name__ not in _CLOCKS
+    if isinstance(f, _BOUND) and not isinstance(owner, types.ModuleType):
+        return is_query(f)
     module = getattr(f, "__module__", None)
     if not isinstance(module, str):
-        return False
+        return isinstance(f, (np.ufunc, type))
+    if isinstance(f, types.FunctionType) and "." in f.__qualname__:  # a method
+        return f.__name__ in _QUERIES
     return module.split(".")[0] in _PURE_LIBRARIES and not changes_first_argument(f)
 
 
 def _only_stores(f: Value) -> bool:
     """Return whether a callable keeps its arguments without asking them anything."""
     return isinstance(f, type) and f in _STORES
+
+
+def _check_changed(ev: Evaluation, target: Value, name: str) -> None:
+    """Check that a function may change its argument while compiling; journal the change.
+
+    Raises:
+        UnsupportedSyntaxError: the argument comes from outside.
+    """
+    if isinstance(target, np.ndarray):
+        check_array_changeable(ev, target, name)
+    elif id(target) in ev.copies.originals:
+        kind = type(target).__name__
+        raise UnsupportedSyntaxError(
+            f"{name}: got a change inside jit of a {kind} from outside",
+            construct=name,
+            remedy=f"Use methods of the {kind}, or move it out of the compiled function",
+        )
+    elif type(target) in COPIED:
+        check_changeable(ev, target)
 
 
 def _refused_at_strict(f: Value, why: str) -> UnsupportedSyntaxError:

@@ -83,16 +83,20 @@ def capture_attributes(ev: Evaluation, cell: Cell) -> None:
 def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a Cell: its `construct` or own `bprop`; record its members for the guards.
 
+    The hooks of the Cell that is compiled run around the compiled function.
+
     Raises:
-        RefusedError: the Cell has hooks, which compiled code cannot run.
+        RefusedError: a Cell inside has hooks, which compiled code cannot run.
     """
     own = cell.__dict__
     if "_params" not in own:
         raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
-    ev.captures.add("hooks", cell, None, False, f"hooks of {type(cell).__name__}", exact=True)
+    inside = bool(ev.calls.frames)
+    if inside:
+        ev.captures.add("hooks", cell, None, False, f"hooks of {type(cell).__name__}", exact=True)
     if id(cell) not in ev.owned.objects:
         ev.captures.members(cell)
-    if has_hooks(cell):
+    if inside and has_hooks(cell):
         raise RefusedError(
             f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function cannot "
             "call hooks",

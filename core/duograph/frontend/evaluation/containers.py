@@ -238,6 +238,19 @@ def check_changeable(ev: Evaluation, owner: Value) -> None:
             f"{type(owner).__name__}: got a change of a {type(owner).__name__} that Python code "
             "keeps, or of one of two, chosen by a condition on a Tensor; copy it before"
         )
+    if id(owner) in ev.owned.kept:
+        raise UnsupportedSyntaxError(
+            f"{type(owner).__name__}: got a change inside jit of a container that an object from "
+            "outside already holds",
+            construct="Call",
+            remedy="Change it first, then store it",
+        )
+    if id(owner) in ev.copies.read_only:
+        raise UnsupportedSyntaxError(
+            "setattr: got a change of the `__dict__` of an object from outside inside jit",
+            construct="setattr",
+            remedy="Assign the attributes themselves",
+        )
     kind = "dict" if isinstance(owner, dict) else "set" if isinstance(owner, set) else "list"
     ev.journal.touch(kind, owner)
 

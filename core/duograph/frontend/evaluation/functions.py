@@ -6,6 +6,7 @@ need a value of the graph. Recursion under a graph condition is left to `recursi
 
 from __future__ import annotations
 
+from ...context import settings
 from ...tensor import Tensor
 from ..diagnostics import join_error
 from ..libraries import is_framework
@@ -21,9 +22,6 @@ from .dispatch import Dead, evaluate
 from .join import describe
 from .recursion import Recursive, call_named_graph, close_call, open_call, with_numbers
 from .spans import note_error_span
-
-# Maximal depth of nested calls of the user's functions.
-CALL_DEPTH = 1000
 
 
 def evaluated_function(ev: Evaluation, f: Value) -> Function:
@@ -67,13 +65,13 @@ def enter(ev: Evaluation, f: Function, args: Args, kwargs: Kwargs) -> Value:
     """Trace a function call into the graph, or into a named graph if the call is recursive.
 
     Raises:
-        RecursionError: more than CALL_DEPTH nested calls.
+        RecursionError: more than `max_call_depth` nested calls.
         TypeError: wrong arguments.
     """
-    if len(ev.calls.frames) >= CALL_DEPTH:
+    if len(ev.calls.frames) >= settings.max_call_depth:
         raise RecursionError(
-            f"Exceed function call depth limit {CALL_DEPTH}: {f.__name__} calls itself without "
-            "end, or too deep"
+            f"Exceed function call depth limit {settings.max_call_depth}: {f.__name__} calls "
+            "itself without end, or too deep (set_context(max_call_depth=))"
         )
     again = open_call(ev, f, args, kwargs)
     if again is not None:

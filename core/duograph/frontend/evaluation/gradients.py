@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from ...autodiff.custom import check_gradient_of
 from ...autodiff.linearize import Linearized, linearize
 from ...autodiff.pytrees import mapped, tensors_of
 from ...errors import ArgumentError, GradientError, UnsupportedSyntaxError
 from ...ir.control import custom_call
 from ...ir.graph import Graph
-from ...ir.values import NeedsValue
+from ...ir.values import GraphObject, NeedsValue
 from ...nn.cell import Cell
 from ...ops.creation import fill, zeros_of
 from ...parameter import Parameter
@@ -297,15 +300,13 @@ def _gradients(
     with backward.current():
         for i, g in zip(indices, items, strict=True):
             want: Value = backward.types[backward.params[indices.index(i)]]
+            if isinstance(g, GraphObject):
+                raise _needs_python(f"{name}: its bprop returned a gradient that Python computes")
+            check_gradient_of(name, i, want.shape, want.dtype, g)
             if g is None:
                 g = zeros_of(want)
-            elif isinstance(g, (int, float)):
-                g = fill(want.shape, g, want.dtype)
-            if g.shape != want.shape:
-                raise GradientError(
-                    f"{name}: its bprop returned a gradient of shape {g.shape} for input {i} of "
-                    f"shape {want.shape}; wanted the input's shape"
-                )
+            elif isinstance(g, (int, float, np.number)):
+                g = fill(want.shape, g.item() if isinstance(g, np.number) else g, want.dtype)
             g = g if g.dtype is want.dtype else g.astype(want.dtype)
             grads.append(backward.operand(g, None))
     return grads

@@ -7,22 +7,23 @@ evaluation call both for code that only Python can run. Nodes keep program order
 from __future__ import annotations
 
 import collections
-import enum
 import functools
 import types
 from collections.abc import Callable
 
 import numpy as np
 
+from ...autodiff.linearize import NUMBER_FOR_OP
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call
-from ...ir.values import HostValue
+from ...ir.values import HostValue, number_of
 from ...runtime.source_spans import mark_source
-from ...tensor import Tensor
-from ...types import OBJECT
+from ...tensor import MAKERS, Tensor
+from ...types import FLOAT, OBJECT, HostType
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
+from ..values.kinds import COPIED, IMMUTABLE
 from ..values.nested import depends_on_graph, sequence_like
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
 from .spans import call_spans
@@ -46,6 +47,11 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
         objects: Python code will keep the arguments, so that a tensor must be the one object that
             represents it at run time (see `object_of`).
     """
+    outside = ev.copies.originals.get(id(value))
+    if outside is not None and isinstance(value, (list, dict, set, tuple)):
+        if not hasattr(outside, "value"):
+            return Held(outside)
+        value = outside.value()  # an argument
     if objects and isinstance(value, Tensor):
         made = object_of(ev, value)
         if made is None:
@@ -68,13 +74,7 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
         return value if owner is value.__self__ else Built(types.MethodType, value.__func__, owner)
     if isinstance(value, types.BuiltinFunctionType) and type(value.__self__) in (list, dict, set):
         raise _not_for_python(value.__self__)
-    original = ev.copies.originals.get(id(value))
-    if original is not None:
-        if not hasattr(original, "value"):
-            return Same(original)
-        found.append(ev.builder.bring(original.value()))  # a list or dict among the arguments
-        return Operand(len(found) - 1)
-    if objects and type(value) in (list, dict, set):
+    if objects and type(value) in COPIED:
         _give_away(ev, value)
     if type(value) in (tuple, list) or hasattr(value, "_fields"):
         items = [take_operands(ev, v, found, objects) for v in value]
@@ -97,20 +97,13 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
 def _give_away(ev: Evaluation, value: Value) -> None:
     """Record that Python code keeps a container, of which each run makes a new one.
 
-    The evaluation cannot change it any more, and Python code may not keep it twice.
+    Raises:
+        UnsupportedSyntaxError: Python code keeps it already, and would get another one.
     """
-    if ev.owned.given.setdefault(id(value), value) is value and id(value) in ev.owned.ambiguous:
+    if id(value) in ev.owned.kept and value:
         raise _not_for_python(value)
-    ev.owned.ambiguous[id(value)] = value
-
-
-class Same:
-    """Marker in a host call's nested arguments: an object from outside, passed as it is."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
+    ev.owned.kept.add(id(value))
+    ev.keep.append(value)
 
 
 class Built:
@@ -138,8 +131,8 @@ def _take_made(ev: Evaluation, value: Value, found: list[Value], objects: bool) 
     if hasattr(kind, "__next__"):
         items = [take_operands(ev, v, found, objects) for v in value]
         return Built(iter, items)
-    if objects and not isinstance(value, (str, bytes, int, float, complex, type, enum.Enum)):
-        raise _not_for_python(value)
+    if objects:
+        refuse_keeping(value)
     if holds_graph_values(value):
         raise _not_for_python(value)
     return value
@@ -227,6 +220,31 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
     return made
 
 
+class Held:
+    """Placeholder in a host call's nested arguments for a container from outside, passed itself.
+
+    The container has received the changes that precede the call.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+def refuse_keeping(value: Value) -> None:
+    """Raise if Python code would keep an object that was made once, while compiling."""
+    kind = type(value)
+    constant = isinstance(value, IMMUTABLE) and kind is not types.ModuleType
+    if constant or isinstance(value, (np.ndarray, types.MethodType, types.BuiltinFunctionType)):
+        return
+    raise UnsupportedSyntaxError(
+        f"setattr: got a {kind.__name__} made inside jit, to be kept by an object from outside",
+        construct="Call",
+        remedy="Make it outside the compiled function, or use a list, a dict or a Tensor",
+    )
+
+
 def write_through(ev: Evaluation, tensor: Value) -> None:
     """Append a node that stores a tensor's value in its run-time Tensor object, if it has one."""
     if id(tensor) in ev.host_objects or id(tensor) in ev.inputs.locations:
@@ -237,10 +255,10 @@ def with_operands(nested: Value, values: Value) -> Value:
     """Return nested arguments of a host call with each `Operand` replaced by its value."""
     if isinstance(nested, Operand):
         return values[nested.index]
+    if isinstance(nested, Held):
+        return nested.value
     if isinstance(nested, Snapshot):
         return nested.array.copy()
-    if isinstance(nested, Same):
-        return nested.value
     if isinstance(nested, Built):
         return nested.make(*with_operands(nested.args, values))
     if type(nested) in (tuple, list) or hasattr(nested, "_fields"):
@@ -307,6 +325,17 @@ def run_on_host(
     return out[0] if len(result_types) == 1 else out
 
 
+def host_number(ev: Evaluation, x: Tensor, kind: HostType) -> Value:
+    """Return a tensor's value as a number of the graph, which is a constant of every derivative.
+
+    Where a function of the framework asks, a derivative by the tensor is refused instead.
+    """
+    frames = ev.calls.frames
+    if kind is FLOAT and frames and frames[-1].globals.get("__name__", "").startswith(MAKERS):
+        return run_on_host(ev, float, (x,), {}, NUMBER_FOR_OP, (FLOAT,))
+    return number_of(x, kind)
+
+
 def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
     """Return the in-place tensor changes that a host call must make before its Python code.
 
@@ -345,6 +374,8 @@ def append_effect(
     found: list[Value] = []
     ev.outside.has_writes = True
     nested = take_operands(ev, args, found, objects)
+    if objects:
+        nested = with_snapshots(ev, nested)
     commits = take_writes(ev, found) if commit else []
     spans = call_spans(ev)
 

@@ -6,6 +6,8 @@ known only when the graph runs.
 
 from __future__ import annotations
 
+import itertools
+
 from ..state.evaluation import Evaluation
 from ..types import Value
 from .attributes import get_attribute
@@ -18,24 +20,41 @@ def iterate(ev: Evaluation, items: Value) -> Value:
     """Return a compile-time iterator over a value; trace a user's `__iter__` into the graph."""
     ev.copies.observe(items)
     kind = type(items)
+    if kind is set:
+        items = ev.copies.in_order(items)
     found = special_method(ev, items, "__iter__")
     if found is not None:
         items = call(ev, found, (items,), {})
         if hasattr(type(items), "__next__") and hasattr(type(items).__next__, "__code__"):
             return _staged_iterator(ev, items)
+    if not hasattr(kind, "__iter__") and special_method(ev, items, "__getitem__") is not None:
+        return ev.owned.add(_indexed(ev, items))
     if is_outside(ev, items) and kind is not tuple:
         refuse_stream(ev, items, "iteration")
         items = ask(ev, tuple, items)
     return iter(items)
 
 
+def _indexed(ev: Evaluation, items: Value) -> Value:
+    """Yield items[0], items[1], ... of an object with `__getitem__` only, up to an IndexError."""
+    for i in itertools.count():
+        try:
+            with ev.journal.catching():
+                item = get_item(ev, items, i)
+        except IndexError:
+            return
+        yield item
+
+
 def _staged_iterator(ev: Evaluation, items: Value) -> Value:
     """Yield the items of a user's iterator at compile time; trace its `__next__` into the graph."""
     while True:
         try:
-            yield call(ev, items.__next__, (), {})
+            with ev.journal.catching():
+                item = call(ev, items.__next__, (), {})
         except StopIteration:
             return
+        yield item
 
 
 def pairs_of(ev: Evaluation, mapping: Value) -> dict[Value, Value]:

@@ -15,9 +15,11 @@ import numpy as np
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar
 from ...tensor import Tensor
+from ...types import BOOL
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
+from ..values.kinds import CONTAINERS, COPIED
 from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call, evaluate, syntax
@@ -70,7 +72,7 @@ def _binary(ev: Evaluation, frame: Frame, node: ast.BinOp) -> Value:
 
 # Frequent classes of operands that are no user's class.
 _NOT_OVERLOADED = {
-    bool, int, float, str, list, tuple, dict, type(None), Tensor, GraphTensor, GraphScalar
+    bool, int, float, str, type(None), Tensor, GraphTensor, GraphScalar
 }  # fmt: skip
 
 
@@ -80,9 +82,7 @@ def _formats_object(operands: tuple[Value, ...]) -> bool:
         return False
     values = operands[1]
     values = values.values() if isinstance(values, dict) else values
-    return isinstance(values, (tuple, type({}.values()))) and any(
-        isinstance(v, GraphObject) for v in values
-    )
+    return depends_on_graph(tuple(values) if isinstance(values, type({}.values())) else values)
 
 
 def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> Value:
@@ -92,7 +92,7 @@ def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> V
     found: Value = NotImplemented
     if not all(type(x) in _NOT_OVERLOADED for x in operands):
         found = overloaded(ev, function, operands)
-        if found is NotImplemented and any(is_outside(ev, x) for x in operands):
+        if found is NotImplemented and any(_may_hold_outside(ev, x) for x in operands):
             return apply_outside(ev, function, operands)
     if found is NotImplemented:
         found = native(ev, function, operands, {})
@@ -101,6 +101,10 @@ def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> V
     ):
         ev.owned.add(found, operands)
     return found
+
+
+def _may_hold_outside(ev: Evaluation, value: Value) -> bool:
+    return isinstance(value, (tuple, *COPIED)) or is_outside(ev, value)
 
 
 def apply_outside(
@@ -117,9 +121,10 @@ def apply_outside(
         if depends_on_graph(operands):
             return native(ev, function, operands, {})
         return owned_result(ev, function(*operands), operands)
-    if depends_on_graph(operands) or ev.strict:
-        return run_on_host(ev, function, operands, {}, function.__name__)
-    return ask(ev, function, *operands)
+    comparable = any(isinstance(x, (*CONTAINERS, np.ndarray)) for x in operands)
+    if comparable and not depends_on_graph(operands):
+        return ask(ev, function, *operands)
+    return run_on_host(ev, function, operands, {}, function.__name__)
 
 
 def condition(ev: Evaluation, frame: Frame, node: Value) -> Value:
@@ -264,6 +269,9 @@ def identical(ev: Evaluation, x: Value, y: Value) -> Value:
             return truth(ev, run_on_host(ev, operator.is_, (a, b), {}, "is_"))
         if isinstance(a, GraphScalar) and (b is True or b is False):
             return a == b if a._type.name == "bool" else False
+    held = ev.inputs.locations
+    if isinstance(x, Tensor) and isinstance(y, Tensor) and (id(x) in held or id(y) in held):
+        return truth(ev, run_on_host(ev, operator.is_, (x, y), {}, "is_", (BOOL,), objects=True))
     if isinstance(x, GraphTensor) and isinstance(y, GraphTensor):
         return x is y or (x._builder is y._builder and x._id == y._id)
     return x is y

@@ -7,50 +7,26 @@ the graph runs (`defer`). Nothing here changes an object while compiling.
 
 from __future__ import annotations
 
-import array
 import collections
 import enum
 import functools
-import operator
-import re
 import types
 from collections.abc import Callable
 
 import numpy as np
 
-from ...dtype import DType
 from ...errors import UnsupportedSyntaxError
 from ...ir.values import HostValue, NeedsValue
 from ...nn.cell import Cell
-from ...op import Op
-from ...tensor import Tensor
 from ..libraries import is_framework, is_host, user_method
-from ..state.captures import VALUE_TYPES, Raised, answer, entries_of, same_answer
+from ..state.captures import Raised, answer, entries_of, same_answer
 from ..state.evaluation import Evaluation
 from ..state.outside import Restart
 from ..types import Args, Kwargs, Value
-from ..values.flow import Maybe, Undefined
-from ..values.functions import Choice, Function
-from ..values.ranges import GraphRange
+from ..values.kinds import CONTAINERS, COPIED, IMMUTABLE, WINDOWS
 from .host import run_on_host
 
-# Containers that are copied when they are read from outside; see `state.containers`.
-COPIED = (list, dict, set)
-# Classes whose objects nothing can change.
-_IMMUTABLE = (
-    type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), type,
-    types.ModuleType, types.FunctionType, types.CodeType, types.CellType, np.generic, re.Pattern,
-    re.Match, enum.Enum, BaseException, types.TracebackType, Tensor, HostValue, Op, DType, Function,
-    Choice, GraphRange, Maybe, Undefined, operator.itemgetter, operator.attrgetter,
-    operator.methodcaller,
-    *VALUE_TYPES,
-)  # fmt: skip
-# Containers of the standard library whose items a guard can compare.
-_CONTAINERS: tuple[type, ...] = (
-    list, dict, set, collections.deque, array.array, bytearray, memoryview, types.MappingProxyType,
-    type({}.keys()), type({}.values()), type({}.items()),
-)  # fmt: skip
-# Methods of these containers that change them; all others only ask.
+# Methods of `CONTAINERS` that change them; all others only ask.
 _MUTATORS = {
     "append", "appendleft", "extend", "extendleft", "insert", "pop", "popleft", "popitem",
     "remove", "clear", "reverse", "rotate", "sort", "update", "subtract", "setdefault", "add",
@@ -73,13 +49,13 @@ def is_outside(ev: Evaluation, value: Value) -> bool:
     False for constants, graph values, Cells, copied containers and what evaluated code made.
     """
     kind = type(value)
-    if kind in COPIED or isinstance(value, _IMMUTABLE) or id(value) in ev.owned.objects:
+    if kind in COPIED or isinstance(value, IMMUTABLE) or id(value) in ev.owned.objects:
         return False
-    if kind is tuple or kind is frozenset:
+    if isinstance(value, tuple) or kind is frozenset:
         return any(is_outside(ev, v) for v in value)
     if isinstance(value, np.ndarray):
         return not ev.owned.owns_data(value)
-    if isinstance(value, (Cell, types.MethodType, types.BuiltinFunctionType, functools.partial)):
+    if isinstance(value, (Cell, types.MethodType, types.BuiltinFunctionType)):
         return False
     return not is_framework(kind.__module__)
 
@@ -91,7 +67,7 @@ def is_live(ev: Evaluation, value: Value) -> bool:
     """
     if not is_outside(ev, value):
         return False
-    if _key(value) in ev.outside.written:
+    if _key(value) in ev.outside.written or isinstance(value, WINDOWS):
         return True
     step = getattr(type(value), "__next__", None)
     return step is not None and not isinstance(step, types.FunctionType)
@@ -104,16 +80,16 @@ def _key(value: Value) -> tuple[str, int, None]:
 def is_query(f: Value) -> bool:
     """Return whether a built-in method only reads its receiver."""
     owner = getattr(f, "__self__", None)
-    if isinstance(owner, (types.ModuleType, type, type(None), np.ndarray, *_IMMUTABLE)):
+    if isinstance(owner, (types.ModuleType, type, type(None), np.ndarray, *IMMUTABLE)):
         return True
     if isinstance(owner, (tuple, frozenset)):
         return True
-    return isinstance(owner, (tuple, *_CONTAINERS)) and f.__name__ not in _MUTATORS
+    return isinstance(owner, (tuple, *CONTAINERS)) and f.__name__ not in _MUTATORS
 
 
 def is_pure_method(f: types.FunctionType, owner: Value) -> bool:
     """Return whether a method that a library wrote in Python only reads an outside object."""
-    return isinstance(owner, _CONTAINERS) and f.__name__ not in _MUTATORS
+    return isinstance(owner, (tuple, *CONTAINERS)) and f.__name__ not in _MUTATORS
 
 
 def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionType | None:
@@ -137,7 +113,9 @@ def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
         function: a function of the `operator` module, a built-in function, or a method's function.
         args: the outside object, and constants.
     """
-    if any(is_live(ev, x) for x in args):
+    known: dict[int, Value] = {}
+    _collect(args, known)
+    if any(is_live(ev, x) or ev.outside.writes_to(x) for x in known.values()):
         return run_on_host(ev, function, args, {}, _name(function))
     found = answer(function, args)
     again = answer(function, args)
@@ -194,13 +172,13 @@ def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
         return True
     if isinstance(value, np.ndarray):
         return _settle_array(ev, value)
-    if isinstance(value, _IMMUTABLE) and not isinstance(value, enum.Enum):
+    if isinstance(value, IMMUTABLE) and not isinstance(value, enum.Enum):
         return True
     seen.add(id(value))
     if kind in COPIED:
         ev.copies.observe(value)
         return all([_settle(ev, v, seen) for v in entries_of(value)])
-    if kind in (tuple, frozenset, slice) or hasattr(value, "_fields"):
+    if isinstance(value, tuple) or kind in (frozenset, slice):
         items = (value.start, value.stop, value.step) if kind is slice else value
         return all([_settle(ev, v, seen) for v in items])
     if isinstance(value, types.MethodType):
@@ -211,9 +189,11 @@ def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
         return _settle(ev, (value.func, value.args, value.keywords), seen)
     if not is_outside(ev, value):
         return True
-    if is_live(ev, value):
+    if is_live(ev, value) or ev.outside.writes_to(value):
         return False
-    if isinstance(value, _CONTAINERS):
+    if isinstance(value, CONTAINERS):
+        if any(id(v) in ev.outside.changed_containers for v in entries_of(value)):
+            return False
         return all([_settle(ev, v, seen) for v in _read_entries(ev, value)])
     return _settle_object(ev, value, seen)
 
@@ -236,12 +216,12 @@ def observe(ev: Evaluation, value: Value) -> None:
     if kind in COPIED:
         ev.copies.observe(value)
         for v in entries_of(value):
-            if type(v) in _NESTED or isinstance(v, _CONTAINERS):
+            if type(v) in _NESTED or isinstance(v, CONTAINERS):
                 observe(ev, v)
-    elif kind is tuple:
+    elif isinstance(value, tuple):
         for v in value:
             observe(ev, v)
-    elif isinstance(value, _CONTAINERS) and is_outside(ev, value):
+    elif isinstance(value, CONTAINERS) and is_outside(ev, value):
         refuse_stream(ev, value, kind.__name__)
         for v in _read_entries(ev, value):
             observe(ev, v)
@@ -302,7 +282,7 @@ def _settle_array(ev: Evaluation, value: np.ndarray) -> bool:
     """Capture the contents of an array from outside; return False if it is too large for that."""
     if ev.owned.owns_data(value):
         return True
-    if value.dtype.hasobject or value.nbytes > _COMPARED_BYTES:
+    if value.dtype.hasobject or value.nbytes > _COMPARED_BYTES or is_live(ev, value):
         return False
     ev.captures.contents(value)
     return True
@@ -326,6 +306,8 @@ def _settle_object(ev: Evaluation, value: Value, seen: set[int]) -> bool:
     for name in [*names, *slots]:
         held = getattr(value, name)
         ev.captures.add("attribute", value, name, held, f"{kind.__name__}.{name}")
+        if id(held) in ev.outside.changed_containers:
+            return False  # code would read the original, which has not changed yet
         if not _settle(ev, ev.copies.imported(held, f"{kind.__name__}.{name}"), seen):
             return False
     ev.keep.append(value)

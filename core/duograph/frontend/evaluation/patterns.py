@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from ...errors import UnsupportedSyntaxError
 from ...ir.values import GraphObject
+from ...tensor import Tensor
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
@@ -22,12 +23,17 @@ from .blocks import run_block
 from .branches import select
 from .builtin_functions import is_instance
 from .dispatch import evaluate, syntax
+from .iteration import iterate, pairs_of
 from .operators import apply, condition, identical
 from .truth import as_flag, both, either, truth
 from .variables import store
 
 Names: TypeAlias = dict[str, Value]  # what a pattern binds
 Pairs: TypeAlias = Iterable[tuple[Value, Value]]  # values, each with its pattern
+
+
+# Flags of classes that sequence and mapping patterns match.
+_SEQUENCE, _MAPPING = 1 << 5, 1 << 6
 
 
 class _Rest:
@@ -169,7 +175,10 @@ def _all(ev: Evaluation, frame: Frame, pairs: Pairs, names: Names) -> Value:
 
 def _sequence(ev: Evaluation, frame: Frame, subject: Value, patterns: Value, names: Names) -> Value:
     if not isinstance(subject, (list, tuple)):
-        return False
+        if isinstance(subject, Tensor) or not type(subject).__flags__ & _SEQUENCE:
+            return False
+        subject = tuple(iterate(ev, subject))
+    ev.copies.observe(subject)
     stars = [i for i, p in enumerate(patterns) if isinstance(p, ast.MatchStar)]
     if not stars:
         same = len(subject) == len(patterns)
@@ -186,8 +195,11 @@ def _sequence(ev: Evaluation, frame: Frame, subject: Value, patterns: Value, nam
 
 
 def _mapping(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: Names) -> Value:
-    if not isinstance(subject, dict):
-        return False
+    if type(subject) is not dict:
+        if not type(subject).__flags__ & _MAPPING:
+            return False
+        subject = pairs_of(ev, subject)
+    ev.copies.observe(subject)
     keys = [evaluate(ev, frame, k) for k in pattern.keys]
     if any(k not in subject for k in keys):
         return False

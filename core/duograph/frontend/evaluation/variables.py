@@ -10,7 +10,6 @@ import ast
 import builtins
 from types import CellType
 
-from ...ir.values import kind_of
 from ...tensor import Tensor
 from ..libraries import is_framework
 from ..state.calls import Frame
@@ -108,11 +107,11 @@ def _load_global(ev: Evaluation, frame: Frame, name: str) -> Value:
                 values[name], None
             )  # tables of the framework change without changing meaning
         return read_outside(ev, "item", values, name, values[name], name)
+    if not is_framework(values.get("__name__")):  # a global of this name would be found first
+        read_missing(ev, "item", values, name, name)
     found = getattr(builtins, name, MISSING)
     if found is MISSING:
         raise NameError(f"name '{name}' is not defined")
-    if not is_framework(values.get("__name__")):  # a global of this name would hide it
-        ev.captures.add("item", values, name, MISSING, name)
     return found
 
 
@@ -125,7 +124,7 @@ def read_outside(
     """
     key = (kind, id(owner), name)
     if key in ev.outside.written:
-        if kind_of(value) is not None:
+        if type(value) in (bool, int, float):
             ev.captures.add("type", (kind, owner, name), None, type(value), label, exact=True)
             return ev.inputs.number(kind, owner, name, value)
         if type(value) is Tensor:
@@ -139,6 +138,14 @@ def read_outside(
     return ev.copies.imported(value, label)
 
 
+def read_missing(ev: Evaluation, kind: str, owner: Value, name: Value, label: str) -> None:
+    """Record for the guards that a name or attribute outside the function does not exist."""
+    key = (kind, id(owner), name)
+    ev.captures.add(kind, owner, name, MISSING, label, exact=key in ev.outside.written)
+    ev.outside.constants[key] = MISSING
+    ev.keep.append(owner)
+
+
 def write_outside(
     ev: Evaluation, kind: str, owner: Value, name: Value, value: Value, label: str
 ) -> None:
@@ -148,11 +155,13 @@ def write_outside(
         Restart: the location was already read as a constant.
     """
     key = (kind, id(owner), name)
-    if key in ev.outside.constants and key not in ev.outside.written:
-        ev.outside.written.add(key)
-        ev.keep.append(owner)
-        raise Restart(label)
     ev.keep.append(owner)
+    if key not in ev.outside.written:
+        read: dict[int, Value] = {id(owner): owner} if kind == "attribute" else {}
+        answers = (c for c in ev.captures.items.values() if c.kind == "answer")
+        if key in ev.outside.constants or any(c.concerns(read) for c in answers):
+            ev.outside.written.add(key)
+            raise Restart(label)
     if ev.journal.conditions and key not in ev.outside.values:
         # under a condition: the other branch leaves the present value
         present = _outside_now(kind, owner, name)

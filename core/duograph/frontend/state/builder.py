@@ -18,7 +18,7 @@ from ...ir.builder import GraphBuilder, GraphTensor
 from ...ir.graph import Graph, GraphNode
 from ...ir.values import HostValue
 from ...tensor import Tensor
-from ...types import ValueType
+from ...types import Device, ValueType
 from ..types import GraphValue, Value
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class StagedBuilder(GraphBuilder):
     def __init__(self, evaluation: Evaluation, parent: StagedBuilder | None) -> None:
         super().__init__()
         self.evaluation = evaluation
+        self.device = evaluation.device
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.params: list[int] = []
@@ -153,6 +154,10 @@ class StagedBuilder(GraphBuilder):
         owned = self.evaluation.owned
         owned.tensors[id(value)] = value
         owned.depths[id(value)] = self.depth
+
+    def check_device(self, device: Device) -> None:
+        """Refuse a move of a tensor to another device than that of the program."""
+        self.evaluation.check_device(device, "a move of a Tensor to")
 
     # ---- undoing ------------------------------------------------------------------------------
 

@@ -153,7 +153,7 @@ class Capture:
 
 
 # Classes of the standard library whose objects nothing can change, compared by `==`.
-VALUE_TYPES = (
+VALUE_TYPES: tuple[type, ...] = (
     datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, decimal.Decimal,
     fractions.Fraction, pathlib.PurePath, range, slice, uuid.UUID, np.dtype,
 )  # fmt: skip
@@ -284,15 +284,21 @@ class Captures:
         Args:
             value: the bound method; None for a special method, which no attribute can hide.
         """
-        label = f"{type(owner).__name__}.{name}"
-        for cls in type(owner).__mro__:
-            if name in vars(cls):
-                if not is_framework(cls.__module__) and not is_host(cls.__module__):
-                    self.add("method", cls, name, vars(cls)[name], label)
-                    self.class_of(owner)
-                    if value is not None:  # an attribute of the object would come first
-                        self.add("attribute", owner, name, value, label)
-                return
+        if self.class_attribute(type(owner), name):
+            self.class_of(owner)
+            if value is not None:  # an attribute of the object would come first
+                self.add("attribute", owner, name, value, f"{type(owner).__name__}.{name}")
+
+    def class_attribute(self, kind: type, name: str) -> bool:
+        """Record an attribute of a user's class for the guards; return whether there is one."""
+        for cls in kind.__mro__:
+            found = vars(cls).get(name, MISSING)
+            user = not is_framework(cls.__module__) and not is_host(cls.__module__)
+            if user and cls is not object:
+                self.add("method", cls, name, found, f"{cls.__name__}.{name}")
+            if found is not MISSING:
+                return user
+        return False
 
     def class_of(self, owner: Value) -> None:
         """Record the class of an object for the guards, because `__class__` can be assigned."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...ir.values import NeedsValue
 from ..types import Value
 from .captures import Captures, entries_of
 from .inputs import GraphInputs
@@ -32,7 +33,28 @@ class ContainerCopies:
         self._keep = keep
         self.originals: dict[int, Value] = {}
         self._copies: dict[int, tuple[Value, Value]] = {}  # by id of the original
+        self.read_only: set[int] = set()  # ids of copies of the `__dict__` of objects
         self._unobserved: dict[int, str] = {}  # labels of copies whose items were not read yet
+
+    def in_order(self, copy: set[Value]) -> Value:
+        """Return the items of a set in its order; those of a copy in the order of the original.
+
+        Raises:
+            NeedsValue: the function has changed the copy, so that the order is unknown.
+        """
+        original = self.originals.get(id(copy))
+        if type(original) is not set:
+            return copy
+        if len(original) != len(copy) or not original.issuperset(copy):
+            raise NeedsValue(
+                "iteration: got a set from outside that the function has changed; the order of its "
+                "items is known only when the compiled function runs"
+            )
+        return tuple(original)
+
+    def is_copied(self, value: Value) -> bool:
+        """Return whether a list, dict or set from outside has been copied."""
+        return id(value) in self._copies
 
     def copies(self) -> list[Value]:
         """Return all copies of containers from outside the function."""
@@ -48,9 +70,14 @@ class ContainerCopies:
         kind = type(value)
         if kind in (list, dict, set):
             return self._copy(value, label)
-        if kind is tuple:
+        if kind is tuple or (isinstance(value, tuple) and hasattr(value, "_fields")):
             items = [self.imported(v, _item_label(label, i)) for i, v in enumerate(value)]
-            return value if all(a is b for a, b in zip(items, value)) else tuple(items)
+            if all(a is b for a, b in zip(items, value)):
+                return value
+            made = type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+            self.originals[id(made)] = value
+            self._keep.append(made)
+            return made
         if label is None:
             return value
         if isinstance(value, np.ndarray):
@@ -62,6 +89,8 @@ class ContainerCopies:
         return value
 
     def _copy(self, value: Value, label: str | None) -> Value:
+        if id(value) in self.originals:
+            return value
         found = self._copies.get(id(value))
         if found is not None:
             return found[1]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
+from ...errors import StrictDeviceError
 from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
 from ...parameter import Parameter
 from ...runtime_state import thread_state
 from ...tensor import Tensor
+from ...types import Device
 from ..types import Args, GraphValue, Kwargs, Value
 from .builder import StagedBuilder
 from .calls import CallStack
@@ -32,6 +34,7 @@ class Evaluation:
 
     Attributes:
         strict: whether Python code that cannot become graph nodes is refused (STRICT).
+        device: where the program will run.
         root: the builder of the function's own graph.
         builder: the builder of the graph that is being built now; changes with each branch.
         journal: writes of the open branches.
@@ -49,8 +52,9 @@ class Evaluation:
         keep: objects that must stay alive because their id is a key.
     """
 
-    def __init__(self, strict: bool, written: set[Key]) -> None:
+    def __init__(self, strict: bool, written: set[Key], device: Device) -> None:
         self.strict = strict
+        self.device = device
         self.keep: list[Value] = []
         self.journal = Journal()
         self.owned = Ownership()
@@ -81,6 +85,24 @@ class Evaluation:
     def is_constant(self, tensor: Tensor) -> bool:
         """Return whether an eager tensor was made while compiling and is unused by the graph."""
         return id(tensor) in self.owned.tensors and id(tensor) not in self.inputs.slots
+
+    def check_device(self, device: Device | None, what: str) -> None:
+        """Refuse a value on another device than that of the program; None is data on no device.
+
+        Args:
+            device: where the value is.
+            what: the value and a preposition, for the message.
+
+        Raises:
+            StrictDeviceError: another device. At LAX the whole function then runs line by line.
+        """
+        if device is not None and device is not self.device:
+            raise StrictDeviceError(
+                f"jit: got {what} {device} in a function that is compiled for {self.device}, "
+                "and a compiled function runs on one device",
+                construct="move_to",
+                remedy=f'Outside the function, move it with move_to("{self.device}")',
+            )
 
     def require_data(self, tensor: Tensor) -> None:
         """Record an eager tensor's data for the guards, because code reads them while compiling.

@@ -81,6 +81,7 @@ class GraphInputs:
                 with root.current():
                     incoming = root.constant(tensor)
             else:
+                root.evaluation.check_device(tensor._type.device, f"a {type(tensor).__name__} on")
                 incoming = root.parameter(tensor._type.plain)
                 self.entries.append(("state", tensor))
             incoming = root.tensor(incoming._id)
@@ -104,6 +105,7 @@ class GraphInputs:
         """
         key = (kind, id(owner), name)
         if key not in self._parameters:
+            self._root.evaluation.check_device(value._type.device, f"a {type(value).__name__} on")
             held = self._parameter(key, value._type.plain, (kind, (owner, name)))
             self.held[key] = held
             self.locations[id(held)] = (held, (kind, owner, name))

@@ -6,7 +6,8 @@ branch starts from the same state. The journal never decides what a value means 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import contextlib
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from ...errors import ArgumentError
@@ -111,6 +112,15 @@ class Journal:
         self.branches: list[Changes] = [{}]
         self.conditions = 0
         self.tries: list[int] = []
+
+    @contextlib.contextmanager
+    def catching(self) -> Iterator[None]:
+        """Evaluate a block whose caller catches errors: an error in it is raised at once."""
+        self.tries.append(self.conditions)
+        try:
+            yield
+        finally:
+            self.tries.pop()
 
     def touch(self, kind: str, owner: Value, name: Value = None) -> None:
         """Save a variable's or object's content before a change, once per unfinished branch."""

@@ -34,3 +34,8 @@ class OutsideLocations:
         self.values: dict[Key, Value] = {}
         self.changed_containers: dict[int, Value] = {}
         self.has_writes = False
+
+    def writes_to(self, owner: Value) -> bool:
+        """Return whether the function writes an attribute of an object, in any evaluation."""
+        number = id(owner)
+        return any(kind == "attribute" and where == number for kind, where, _ in self.written)

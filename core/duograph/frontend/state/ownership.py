@@ -24,17 +24,18 @@ class Ownership:
         objects: objects that only the evaluated code can see.
         depths: id of an object or tensor -> nesting depth of the graph where it was made.
         tensors: eager tensors made while compiling; they become constants.
+        kept: ids of lists, dicts and sets that code outside keeps when the graph runs; evaluated
+            code may not change them any more.
         ambiguous: lists and dicts of which a graph condition picks one at run time; evaluated code
             may not change them.
-        given: containers that Python code keeps; each run makes one of its own.
     """
 
     def __init__(self) -> None:
         self.objects: dict[int, Value] = {}
         self.depths: dict[int, int] = {}
         self.tensors: dict[int, Tensor] = {}
+        self.kept: set[int] = set()
         self.ambiguous: dict[int, Value] = {}
-        self.given: dict[int, Value] = {}
 
     def add(self, value: Value, sources: Iterable[Value] = ()) -> Value:
         """Record that `value` was created while compiling and return it.

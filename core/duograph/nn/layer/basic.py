@@ -13,6 +13,7 @@ from ... import ops
 from ...common.initializer import HeUniform, Uniform, initializer
 from ...dtype import as_dtype, float32
 from ...errors import ArgumentError, ShapeError
+from ...option_table import check_options
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
@@ -220,7 +221,6 @@ class Identity(Cell):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        del args, kwargs
 
     def construct(self, x: Any) -> Any:
         return x
@@ -306,7 +306,7 @@ class Dropout(Cell):
         self, keep_prob: float = 0.5, p: float | None = None, dtype: DTypeLike = float32
     ) -> None:
         super().__init__()
-        del dtype
+        check_options("nn.Dropout", dtype=dtype if dtype is not float32 else "float32")
         self.p = p
         self.keep_prob = keep_prob
         if p is not None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ... import ops
 from ...errors import ArgumentError, ShapeError
+from ...option_table import check_options
 from ...tensor import Tensor
 from .. import _check
 from .._types import Activation, Init, Ints
@@ -72,7 +73,7 @@ class Conv2dBnAct(Cell):
         after_fake: bool = True,
     ) -> None:
         super().__init__()
-        self.after_fake = after_fake
+        check_options("nn.Conv2dBnAct", after_fake=after_fake)
         self.conv = Conv2d(
             in_channels,
             out_channels,
@@ -122,7 +123,7 @@ class DenseBnAct(Cell):
         after_fake: bool = True,
     ) -> None:
         super().__init__()
-        self.after_fake = after_fake
+        check_options("nn.DenseBnAct", after_fake=after_fake)
         self.dense = Dense(in_channels, out_channels, weight_init, bias_init, has_bias)
         self.has_bn = _check.boolean("DenseBnAct", "has_bn", has_bn)
         if has_bn:
@@ -142,7 +143,7 @@ class TimeDistributed(Cell):
     Args:
         layer: Cell or function.
         time_axis: the axis.
-        reshape_with_axis: accepted and ignored; the layer is called once for each slice.
+        reshape_with_axis: taken; the layer is called once for each slice, with the same result.
 
     Raises:
         TypeError: `layer` is not callable.
@@ -168,7 +169,6 @@ class TimeDistributed(Cell):
             )
         self.layer = layer
         self.time_axis = time_axis
-        self.reshape_with_axis = reshape_with_axis
 
     def construct(self, inputs: Tensor) -> Tensor:
         if not -inputs.ndim <= self.time_axis < inputs.ndim:

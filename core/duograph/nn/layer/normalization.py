@@ -13,6 +13,7 @@ from ... import ops
 from ...common.initializer import initializer
 from ...dtype import float32
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
+from ...option_table import check_options
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
@@ -197,7 +198,7 @@ class SyncBatchNorm(_BatchNorm):
         process_groups: object = None,
         dtype: DTypeLike = float32,
     ) -> None:
-        del process_groups
+        check_options("nn.SyncBatchNorm", process_groups=process_groups)
         super().__init__(
             num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
             moving_var_init, use_batch_statistics, "NCHW", dtype,

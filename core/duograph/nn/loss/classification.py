@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import ops
 from ...errors import ArgumentError, ShapeError
+from ...ops.gather_scatter import checked_labels
 from ...tensor import Tensor
 from .. import _check
 from .._types import Activation
@@ -339,6 +340,7 @@ class FocalLoss(LossBase):
 
     Raises:
         ValueError: inputs of another rank, or `gamma` below 0.
+        IndexError: a class outside 0 .. C - 1.
 
     Examples:
         >>> import duograph as ms
@@ -365,7 +367,8 @@ class FocalLoss(LossBase):
         rows = logits.reshape(n, classes, pixels)
         log_p = ops.log_softmax(rows, 1)
         if labels.shape[1] == 1 and classes != 1:
-            target = ops.one_hot(labels.reshape(n, pixels), classes, axis=1).astype(log_p.dtype)
+            own = checked_labels("FocalLoss", labels.reshape(n, pixels), classes)
+            target = ops.one_hot(own, classes, axis=1).astype(log_p.dtype)
         else:
             target = labels.reshape(n, labels.shape[1], pixels).astype(log_p.dtype)
         terms = target * log_p

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ... import ops
 from ...errors import ArgumentError
+from ...ops.gather_scatter import checked_labels
 from ...tensor import Tensor
 from .. import _check
 from .base import LossBase, reduce, same_shape
@@ -353,6 +354,7 @@ class MultiMarginLoss(LossBase):
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
         _check.rank("MultiMarginLoss", x, 2)
+        target = checked_labels("MultiMarginLoss", target, x.shape[1])
         right = ops.gather_elements(x, 1, target.astype("int64").expand_dims(1))
         loss = ops.relu(self.margin - right + x)
         if self.p == 2:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import ArgumentError, ArgumentValueError, DuographError
+from ...errors import ArgumentError, ArgumentValueError, DuographError, LabelRangeError
 from ...tensor import Tensor
 from .._types import Array
 
@@ -16,6 +16,22 @@ __all__ = ["Metric", "EvaluationBase", "rearrange_inputs", "MetricError"]
 
 class MetricError(DuographError, RuntimeError):
     """Raised by `eval` of a metric that has seen no batch."""
+
+
+def check_labels(owner: str, labels: Array, classes: int, what: str = "label") -> Array:
+    """Return labels, flat and as int64, that are all classes 0 to `classes` - 1.
+
+    Raises:
+        LabelRangeError: a label out of range.
+        ArgumentValueError: a label that is no whole number.
+    """
+    flat = np.asarray(labels).reshape(-1)
+    if flat.dtype.kind not in "biu" and not np.all(flat == np.floor(flat)):
+        raise ArgumentValueError(f"{owner}: got labels of dtype {flat.dtype}; wanted whole numbers")
+    wrong = (flat < 0) | (flat >= classes)
+    if wrong.any():
+        raise LabelRangeError.of(owner, flat[wrong][0], classes, what)
+    return flat.astype(np.int64)
 
 
 class Metric:
@@ -112,7 +128,12 @@ class EvaluationBase(Metric):
         self.clear()
 
     def _labels(self, y_pred: Array, y: Array) -> tuple[Array, Array]:
-        """Check a metric's predictions and labels; return classification labels as (N, ...)."""
+        """Check a metric's predictions and labels; return classification labels as (N, ...).
+
+        Raises:
+            ValueError: shapes that do not fit.
+            IndexError: a label that is no class.
+        """
         owner = type(self).__name__
         if self._type == "multilabel":
             if y_pred.shape != y.shape:
@@ -128,4 +149,5 @@ class EvaluationBase(Metric):
                 f"{owner}.update: predictions have shape {y_pred.shape} and labels {y.shape}; "
                 f"wanted (N, C, ...) and (N, ...), or the same"
             )
+        check_labels(f"{owner}.update", y, y_pred.shape[1])
         return y_pred, y

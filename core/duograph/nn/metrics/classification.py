@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ...errors import ArgumentValueError
 from .. import _check
 from .._types import Array
-from .base import EvaluationBase, Metric, MetricError
+from .base import EvaluationBase, Metric, MetricError, check_labels
 
 __all__ = [
     "Accuracy",
@@ -89,11 +89,6 @@ class _Counts(EvaluationBase):
         y_pred, y = self._labels(*self._inputs(inputs, 2))
         classes = y_pred.shape[1]
         if self._type == "classification":
-            if y.size and y.max() >= classes:
-                raise ArgumentValueError(
-                    f"{type(self).__name__}.update: got the label {y.max()} and {classes} classes; "
-                    f"wanted labels below the number of classes"
-                )
             eye = np.eye(classes)
             predicted = eye[y_pred.argmax(1).reshape(-1)]
             actual = eye[y.reshape(-1).astype(np.int64)]
@@ -223,6 +218,7 @@ class TopKCategoricalAccuracy(Metric):
         y_pred, y = self._inputs(inputs, 2)
         if y_pred.ndim == y.ndim and y_pred.shape == y.shape:
             y = y.argmax(1)
+        check_labels(f"{type(self).__name__}.update", y, y_pred.shape[1])
         best = np.argsort(-y_pred, axis=1, kind="stable")[:, : self.k]
         self._correct += int((best == y.reshape(-1, 1)).any(1).sum())
         self._total += y.size
@@ -313,7 +309,10 @@ class ConfusionMatrix(Metric):
                 f"{y.shape}; "
                 f"wanted (N, C, ...) and (N, ...), or the same"
             )
-        pairs = (y.reshape(-1).astype(np.int64), y_pred.reshape(-1).astype(np.int64))
+        pairs = (
+            check_labels("ConfusionMatrix.update", y, self.num_classes),
+            check_labels("ConfusionMatrix.update", y_pred, self.num_classes, "prediction"),
+        )
         np.add.at(self.confusion_matrix, pairs, 1)
         self._seen = True
 
@@ -358,7 +357,7 @@ class Perplexity(Metric):
     def update(self, *inputs: Any) -> None:
         preds, labels = (self._convert_data(x) for x in inputs)
         rows = preds.reshape(-1, preds.shape[-1])
-        flat = labels.reshape(-1).astype(np.int64)
+        flat = labels.reshape(-1)
         if rows.shape[0] != flat.size:
             raise ArgumentValueError(
                 f"Perplexity.update: predictions have shape {preds.shape} and labels "
@@ -366,7 +365,8 @@ class Perplexity(Metric):
                 f"wanted (..., C) and (...)"
             )
         keep = np.ones(flat.size, bool) if self.ignore_label is None else flat != self.ignore_label
-        chosen = rows[np.arange(flat.size)[keep], flat[keep]]
+        own = check_labels("Perplexity.update", flat[keep], rows.shape[1])
+        chosen = rows[np.arange(flat.size)[keep], own]
         self._sum -= float(np.log(np.maximum(chosen, 1e-10)).sum())
         self._count += int(keep.sum())
 
@@ -401,6 +401,8 @@ class ROC(Metric):
 
     def update(self, *inputs: Any) -> None:
         y_pred, y = self._inputs(inputs, 2)
+        if self.class_num > 1:
+            check_labels("ROC.update", y, self.class_num)
         self._scores.append(y_pred)
         self._labels_seen.append(y)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import ops
 from ...errors import ArgumentError
+from ...option_table import check_options
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
@@ -47,10 +48,10 @@ class Adam(_BiasCorrected):
             default.
         beta1, beta2: decay of the moments, inside (0, 1).
         eps: added to the denominator, above 0.
-        use_locking: accepted and ignored; updates never race.
+        use_locking: taken; updates never race.
         use_nesterov: use Nesterov momentum.
         use_amsgrad: divide by the largest second moment so far (Reddi et al., 2018).
-        use_lazy, use_offload: accepted and ignored; gradients are dense and stay on the device.
+        use_lazy, use_offload: taken; gradients are dense and stay on the device.
 
     Raises:
         ValueError: an argument out of range, or `use_nesterov` together with `use_amsgrad`.
@@ -86,9 +87,7 @@ class Adam(_BiasCorrected):
             ("use_amsgrad", use_amsgrad),
         ):
             _check.boolean("Adam", name, value)
-        for name in kwargs:
-            if name not in ("use_lazy", "use_offload"):
-                raise ArgumentError(f"Adam: got the unknown argument {name!r}")
+        check_options("nn.Adam", **kwargs)
         if use_nesterov and use_amsgrad:
             raise ArgumentError(
                 "Adam: got use_nesterov and use_amsgrad; wanted at most one of them"

@@ -12,6 +12,7 @@ from ... import ops
 from ...autodiff.transforms import GradOperation, value_and_grad
 from ...dtype import float16, float32
 from ...errors import ArgumentError
+from ...option_table import check_options
 from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
 from ..cell import Cell
@@ -265,9 +266,7 @@ class DistributedGradReducer(Cell):
         group: str = "",
     ) -> None:
         super().__init__(auto_prefix=False)
-        del parameters, fusion_type, group
-        self.mean = bool(mean)
-        self.degree = 1 if degree is None else degree
+        check_options("nn.DistributedGradReducer", degree=degree)
 
     def construct(self, grads: Any) -> Any:
         return grads

@@ -190,12 +190,10 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def start_overflow_check(self, pre_cond: object, compute_input: T) -> tuple[Tensor, T]:
         """Return (status, `compute_input`). Overflow is read from the gradients themselves."""
-        del pre_cond
         return Tensor(False), compute_input
 
     def get_overflow_status(self, status: object, compute_output: object) -> Tensor:
         """Return whether any gradient has an element that is not finite."""
-        del status
         found: Tensor | None = None
         for g in _flat(compute_output):
             bad = ops.logical_not(ops.isfinite(g).all())

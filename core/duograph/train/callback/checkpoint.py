@@ -11,9 +11,11 @@ from typing import Any
 from ...errors import ArgumentError, ArgumentValueError
 from ...nn import _check
 from ...nn.cell import Cell
+from ...option_table import check_options
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _background_saves
+from .._encryption import secret_of
 from ..serialization import save_checkpoint
 from ._callback import Callback, RunContext, RunParameters
 
@@ -28,13 +30,13 @@ class CheckpointConfig:
         save_checkpoint_seconds: seconds between saves; ignored if steps are set.
         keep_checkpoint_max: number of files to keep; the oldest are removed first. 0 keeps all.
         keep_checkpoint_per_n_minutes: minutes between the files to keep.
-        async_save, crc_check, format: as for `save_checkpoint`.
+        async_save, enc_key, enc_mode, crc_check, format: as for `save_checkpoint`.
         saved_network: Cell to save instead of the trained one.
         append_info: list of ``"epoch_num"``, ``"step_num"`` and dictionaries: more entries.
         exception_save: save if training ends with an exception.
 
     Raises:
-        ValueError: a number is below 0, all numbers are 0, or `enc_key` is set.
+        ValueError: a number is below 0, all numbers are 0, or `enc_key` has another length.
 
     Examples:
         >>> from duograph.train import CheckpointConfig
@@ -59,7 +61,8 @@ class CheckpointConfig:
         format: str = "ckpt",
         **kwargs: Any,
     ) -> None:
-        del integrated_save, enc_mode, remove_redundancy, kwargs
+        check_options("CheckpointConfig", **kwargs)
+        secret_of("CheckpointConfig", "enc", enc_key, enc_mode)
         for name, value in (
             ("save_checkpoint_steps", save_checkpoint_steps),
             ("save_checkpoint_seconds", save_checkpoint_seconds),
@@ -75,8 +78,6 @@ class CheckpointConfig:
             raise ArgumentValueError(
                 "CheckpointConfig: every number is 0; wanted to know when to save"
             )
-        if enc_key is not None:
-            raise ArgumentValueError("CheckpointConfig: got enc_key; files are not encrypted here")
         if saved_network is not None and not isinstance(saved_network, Cell):
             raise ArgumentError(
                 f"CheckpointConfig: got saved_network of {type(saved_network).__name__}; wanted a "
@@ -89,6 +90,7 @@ class CheckpointConfig:
         self.keep_checkpoint_per_n_minutes = keep_checkpoint_per_n_minutes or 0
         self.keep_checkpoint_max = keep_checkpoint_max or 0
         self.async_save, self.crc_check = async_save, crc_check
+        self.enc_key, self.enc_mode = enc_key, enc_mode
         self.saved_network = saved_network
         self.append_info = append_info
         self.exception_save = exception_save
@@ -197,7 +199,8 @@ class ModelCheckpoint(Callback):
         network = config.saved_network or p.train_network
         save_checkpoint(
             network, path, async_save=config.async_save, append_dict=self._more(p),
-            crc_check=config.crc_check, format=config.format,
+            crc_check=config.crc_check, format=config.format, enc_key=config.enc_key,
+            enc_mode=config.enc_mode,
         )  # fmt: skip
         self._latest = path
         p["latest_ckpt_file"] = path

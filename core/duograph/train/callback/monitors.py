@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import ArgumentError, ArgumentValueError, DuographError
 from ...nn import _check
 from ...nn.optim.optimizer import Optimizer
+from ...option_table import warn_moot
 from ...parameter import Parameter
 from ...tensor import Tensor
 from ._callback import Callback, RunContext, RunParameters
@@ -93,9 +94,10 @@ class TimeMonitor(Callback):
 
     Args:
         data_size: number of steps in an epoch; by default that of the run.
+        data_time: print the mean time that a step waited for its data, too.
 
     Raises:
-        TypeError: `data_size` is not an int.
+        TypeError: `data_size` is not an int, or `data_time` not a bool.
 
     Examples:
         >>> import duograph as ms
@@ -106,12 +108,23 @@ class TimeMonitor(Callback):
         if data_size is not None:
             _check.positive_int("TimeMonitor", "data_size", data_size)
         self.data_size = data_size
-        self.data_time = data_time
+        self.data_time = _check.boolean("TimeMonitor", "data_time", data_time)
         self.epoch_time = time.time()
+        self._asked = self.epoch_time  # when the loop began to ask for the next batch
+        self._waited = 0.0
 
     def epoch_begin(self, run_context: RunContext) -> None:
         del run_context
-        self.epoch_time = time.time()
+        self.epoch_time = self._asked = time.time()
+        self._waited = 0.0
+
+    def step_begin(self, run_context: RunContext) -> None:
+        del run_context
+        self._waited += time.time() - self._asked
+
+    def step_end(self, run_context: RunContext) -> None:
+        del run_context
+        self._asked = time.time()
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         self._print("Train", run_context.original_args())
@@ -122,10 +135,10 @@ class TimeMonitor(Callback):
     def _print(self, label: str, p: RunParameters) -> None:
         spent = (time.time() - self.epoch_time) * 1000
         steps = self.data_size or p.get("batch_num") or 1
-        print(
-            f"{label} epoch time: {spent:5.3f} ms, per step time: {spent / steps:5.3f} ms",
-            flush=True,
-        )
+        text = f"{label} epoch time: {spent:5.3f} ms, per step time: {spent / steps:5.3f} ms"
+        if self.data_time:
+            text += f", per step data time: {self._waited * 1000 / steps:5.3f} ms"
+        print(text, flush=True)
 
 
 class _Watcher(Callback):
@@ -412,10 +425,10 @@ class LambdaCallback(Callback):
 
 
 class SummaryCollector(Callback):
-    """Accepted for scripts that write summaries; writes nothing
+    """Accepted for scripts that write summaries; writes nothing, and one warning says so
     (`mindspore.train.SummaryCollector`).
     """
 
     def __init__(self, summary_dir: str, *args: Any, **kwargs: Any) -> None:
-        del args, kwargs
+        warn_moot("train.SummaryCollector")
         self.summary_dir = summary_dir

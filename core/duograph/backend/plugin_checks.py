@@ -1,0 +1,412 @@
+"""Checks of everything that the core takes from a plugin: specs, backends, calls, host arrays.
+
+`registry` and the modules of `runtime` pass each value through here before they use it. A check
+raises BackendError, or returns a text, that says what was got and what was wanted. Checks of values
+that cross at every kernel call are in `runtime.kernel_checks`; they run in debug mode only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..dtype import DType
+from ..errors import BackendError, DuographError
+from .costs import Costs
+from .prepared import Handle, LinkedProgram, Packing, PreparedCall
+from .protocol import SEAM_VERSION, Backend, BackendSpec, DeviceInfo
+
+if TYPE_CHECKING:
+    from ..op import Op
+    from ..types import TensorType
+
+__all__ = [
+    "array_text",
+    "as_fused",
+    "as_linked",
+    "as_packing",
+    "as_prepared",
+    "backend_problem",
+    "call_text",
+    "checked_costs",
+    "checked_reason",
+    "checked_specs",
+    "error_text",
+    "from_device",
+    "prepared_call",
+    "shown_value",
+    "to_device",
+]
+
+# Methods that `Backend` declares and a subclass must define.
+REQUIRED_METHODS = ("devices", "copy_in", "copy_out", "prepare")
+OPTIONAL_METHODS = (
+    "available", "from_host", "exclusive", "nbytes", "synchronize", "compiles", "compile", "costs",
+    "compiler", "tune", "links", "link", "memory_stats", "empty_cache",
+)  # fmt: skip
+FALLBACKS = ("off", "warn", "on")
+_NAME = "a string without spaces and colons, such as 'MyDevice'"
+
+
+def shown_value(value: object) -> str:
+    """Return a short description of a value of unknown type for an error message."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 (an object of a plugin may fail in any way)
+        text = ""
+    if text and len(text) <= 60 and not text.startswith("<"):
+        return text
+    return f"an object of type {type(value).__name__}"
+
+
+def error_text(error: BaseException) -> str:
+    """Return the class and the message of an exception as one line."""
+    try:
+        return f"{type(error).__name__}: {error}".replace("\n", " ")
+    except Exception:  # noqa: BLE001 (an exception of a plugin may fail in any way)
+        return type(error).__name__
+
+
+def array_text(array: np.ndarray[Any, Any]) -> str:
+    """Return a short description of an array for an error message."""
+    order = "" if array.flags.c_contiguous else f" with strides {list(array.strides)}"
+    return f"an array of {array.dtype}{list(array.shape)}{order}"
+
+
+def call_text(name: str, types: Sequence[object]) -> str:
+    """Return a call as error messages show it, such as ``add(float32[3], float32[])``."""
+    return f"{name}({', '.join('none' if t is None else repr(t) for t in types)})"
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+# ---- specs ---------------------------------------------------------------------------------------
+
+
+def checked_specs(found: object) -> tuple[BackendSpec, ...]:
+    """Return the specs of a `duograph_backend` hook as a tuple.
+
+    Raises:
+        BackendError: the hook returned something else, or a spec has a malformed field.
+    """
+    specs = found if isinstance(found, (list, tuple)) else (found,)
+    for spec in specs:
+        if not isinstance(spec, BackendSpec):
+            raise BackendError(
+                f"duograph_backend returned {type(spec).__name__}; wanted a BackendSpec, or a list "
+                "of them"
+            )
+        problem = _spec_problem(spec)
+        if problem is not None:
+            raise BackendError(f"BackendSpec: {problem}")
+    return tuple(specs)
+
+
+def _spec_problem(spec: BackendSpec) -> str | None:
+    """Return what is wrong with the fields of a spec, or None."""
+    if not _is_device_name(spec.name):
+        return f"got name={shown_value(spec.name)}; wanted {_NAME}"
+    version = spec.seam_version
+    if not (isinstance(version, tuple) and len(version) == 2 and all(map(_is_int, version))):
+        return f"got seam_version={shown_value(version)}; wanted two ints, such as {SEAM_VERSION}"
+    if version[0] != SEAM_VERSION[0]:
+        return None  # the other fields may have another meaning there; the registry refuses it
+    if not isinstance(spec.aliases, (list, tuple)):
+        return f"got aliases={shown_value(spec.aliases)}; wanted a tuple of strings"
+    for alias in spec.aliases:
+        if not _is_device_name(alias):
+            return f"got the alias {shown_value(alias)}; wanted {_NAME}"
+    if not callable(spec.factory):
+        return f"got factory={shown_value(spec.factory)}; wanted a function that makes the backend"
+    if spec.priority is not None and not _is_int(spec.priority):
+        return f"got priority={shown_value(spec.priority)}; wanted an int or None"
+    return None
+
+
+def _is_device_name(value: object) -> bool:
+    return (
+        isinstance(value, str)
+        and value != ""
+        and value.isprintable()
+        and not any(c.isspace() or c == ":" for c in value)
+    )
+
+
+# ---- backends ------------------------------------------------------------------------------------
+
+
+def backend_problem(made: object, spec: BackendSpec) -> tuple[str | None, bool]:
+    """Return why what a spec's factory returned cannot be used, and whether it is malformed.
+
+    A reason that the backend itself states, such as a missing driver, is not malformed.
+    """
+    if not isinstance(made, Backend):
+        return f"its factory returned {shown_value(made)}; wanted a Backend", True
+    reason = made.available()
+    if reason is not None:
+        if isinstance(reason, str) and reason:
+            return reason, False
+        return f"available() returned {shown_value(reason)}; wanted None or the reason", True
+    devices = made.devices()
+    if isinstance(devices, (list, tuple)) and not devices:
+        return "it has no devices", False
+    for problem in (
+        _devices_problem(devices), _methods_problem(made), _attributes_problem(made, spec)
+    ):  # fmt: skip
+        if problem is not None:
+            return problem, True
+    return None, False
+
+
+def _methods_problem(made: Backend) -> str | None:
+    for name in (*REQUIRED_METHODS, *OPTIONAL_METHODS):
+        method = getattr(made, name, None)
+        if not callable(method):
+            return f"{type(made).__name__}.{name} is {shown_value(method)}; wanted a method"
+        if name in REQUIRED_METHODS and getattr(method, "__func__", None) is getattr(Backend, name):
+            return f"{type(made).__name__} has no {name}(), which every backend must define"
+    return None
+
+
+def _attributes_problem(made: Backend, spec: BackendSpec) -> str | None:
+    owner = type(made).__name__
+    if made.name != spec.name:
+        return f"{owner}.name is {shown_value(made.name)}; wanted that of the spec, {spec.name!r}"
+    dtypes = made.dtypes
+    if not (isinstance(dtypes, (list, tuple)) and dtypes) or not all(
+        isinstance(d, DType) for d in dtypes
+    ):
+        return f"{owner}.dtypes is {shown_value(dtypes)}; wanted a tuple of duograph dtypes"
+    if made.host_fallback not in FALLBACKS:
+        wanted = ", ".join(map(repr, FALLBACKS))
+        return f"{owner}.host_fallback is {shown_value(made.host_fallback)}; wanted one of {wanted}"
+    for name in ("epilogues", "decomposed"):
+        ops = getattr(made, name)
+        if not isinstance(ops, Set) or not all(isinstance(op, str) for op in ops):
+            return f"{owner}.{name} is {shown_value(ops)}; wanted a frozenset of op names"
+    return None
+
+
+def _devices_problem(devices: object) -> str | None:
+    if not isinstance(devices, (list, tuple)):
+        return f"devices() returned {shown_value(devices)}; wanted a list of DeviceInfo"
+    seen: set[int] = set()
+    for info in devices:
+        if not isinstance(info, DeviceInfo):
+            return f"devices() lists {shown_value(info)}; wanted DeviceInfo objects"
+        if not _is_int(info.index) or info.index < 0 or info.index in seen:
+            return (
+                f"devices() has the index {shown_value(info.index)}; wanted each of 0, 1, ... once"
+            )
+        seen.add(info.index)
+        if not isinstance(info.name, str) or not isinstance(info.description, str):
+            return f"devices() names a device {shown_value(info.name)}; wanted strings"
+        if not _is_int(info.memory_bytes) or info.memory_bytes < 0:
+            return f"devices() has memory_bytes={shown_value(info.memory_bytes)}; wanted an int"
+    return None
+
+
+# ---- answers of a backend's methods --------------------------------------------------------------
+
+
+def checked_reason(found: object) -> str | None:
+    """Return the answer of `compiles` or `links`.
+
+    Raises:
+        BackendError: it is neither None nor a text.
+    """
+    if found is None or isinstance(found, str):
+        return found
+    raise BackendError(f"returned {shown_value(found)}; wanted None or the reason why not")
+
+
+def checked_costs(found: object) -> Costs:
+    """Return the answer of `costs`.
+
+    Raises:
+        BackendError: it is no `Costs`.
+    """
+    if isinstance(found, Costs):
+        return found
+    raise BackendError(f"returned {shown_value(found)}; wanted a Costs")
+
+
+def prepared_call(
+    backend: Backend,
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+    device_id: int,
+) -> PreparedCall | None:
+    """Return the call that a backend prepares for an op, or None if it has no kernel.
+
+    Raises:
+        BackendError: `prepare` failed, or returned something else.
+    """
+    try:
+        found = backend.prepare(op, types, attributes, device_id)  # type: ignore[arg-type]
+        if found is None:
+            return None
+        return as_prepared(found, len(types), lambda: len(op.infer_types(types, attributes)))
+    except Exception as error:
+        if isinstance(error, (DuographError, MemoryError)) and not isinstance(error, BackendError):
+            raise
+        said = str(error) if isinstance(error, BackendError) else f"raised {error_text(error)}"
+        raise BackendError(
+            f"{call_text(op.name, types)}: prepare() of the {backend.name} backend {said}"
+        ) from error
+
+
+def as_prepared(found: object, n_operands: int, count_results: Callable[[], int]) -> PreparedCall:
+    """Return the call that a backend prepared; wrap a plain function as a `PreparedCall`.
+
+    Raises:
+        BackendError: it is no function, or a field of the PreparedCall is malformed.
+    """
+    if not isinstance(found, PreparedCall):
+        if not callable(found):
+            raise BackendError(
+                f"returned {shown_value(found)}; wanted a function from handles to handles"
+            )
+        return PreparedCall(found)
+    if not callable(found.run):
+        raise BackendError(f"returned PreparedCall.run={shown_value(found.run)}; wanted a function")
+    if found.overwrites:
+        _check_overwrites(found.overwrites, n_operands, count_results())
+    if found.packings:
+        _check_packings(found.packings, n_operands)
+    if found.fuse_consumer is not None and not callable(found.fuse_consumer):
+        raise BackendError(
+            f"returned PreparedCall.fuse_consumer={shown_value(found.fuse_consumer)}; wanted a "
+            "function"
+        )
+    return found
+
+
+def _check_overwrites(pairs: object, n_operands: int, n_results: int) -> None:
+    limits = (n_operands, n_results)
+    if isinstance(pairs, (list, tuple)) and all(
+        isinstance(pair, tuple)
+        and len(pair) == 2
+        and all(_is_int(i) and 0 <= i < n for i, n in zip(pair, limits))
+        for pair in pairs
+    ):
+        return
+    raise BackendError(
+        f"returned PreparedCall.overwrites={shown_value(pairs)}; wanted pairs (operand, result) "
+        f"of a call with {n_operands} operands and {n_results} results"
+    )
+
+
+def _check_packings(packings: object, n_operands: int) -> None:
+    if isinstance(packings, Mapping) and all(
+        _is_int(i) and 0 <= i < n_operands and callable(offer) for i, offer in packings.items()
+    ):
+        return
+    raise BackendError(
+        f"returned PreparedCall.packings={shown_value(packings)}; wanted functions by operand, of "
+        f"{n_operands} operands"
+    )
+
+
+def as_packing(found: object) -> Packing | None:
+    """Return what a function of `PreparedCall.packings` returned.
+
+    Raises:
+        BackendError: it is neither None nor a well-formed `Packing`.
+    """
+    if found is None:
+        return None
+    if (
+        isinstance(found, Packing)
+        and isinstance(found.pack, PreparedCall)
+        and isinstance(found.call, PreparedCall)
+        and _is_int(found.nbytes)
+        and found.nbytes >= 0
+    ):
+        return found
+    raise BackendError(f"a packing is {shown_value(found)}; wanted None or a Packing")
+
+
+def as_fused(found: object) -> PreparedCall | None:
+    """Return what `PreparedCall.fuse_consumer` returned.
+
+    Raises:
+        BackendError: it is neither None nor a PreparedCall.
+    """
+    if found is None or isinstance(found, PreparedCall):
+        return found
+    raise BackendError(
+        f"fuse_consumer returned {shown_value(found)}; wanted None or a PreparedCall"
+    )
+
+
+def as_linked(found: object, n_params: int, n_outputs: int) -> LinkedProgram:
+    """Return the program that a backend linked; wrap a plain function as a `LinkedProgram`.
+
+    Raises:
+        BackendError: it is no function, or a field of the LinkedProgram is malformed.
+    """
+    if not isinstance(found, LinkedProgram):
+        if not callable(found):
+            raise BackendError(
+                f"returned {shown_value(found)}; wanted a function, a LinkedProgram or the reason "
+                "why there is none"
+            )
+        return LinkedProgram(found)
+    if not callable(found.run) or not (found.bind is None or callable(found.bind)):
+        raise BackendError("returned a LinkedProgram whose run or bind is no function")
+    given = found.donations
+    if given is not None and not (
+        isinstance(given, Mapping)
+        and all(_is_int(k) and 0 <= k < n_outputs for k in given)
+        and all(_is_int(p) and 0 <= p < n_params for p in given.values())
+    ):
+        raise BackendError(
+            f"returned donations={shown_value(given)}; wanted output -> parameter, of "
+            f"{n_outputs} outputs and {n_params} parameters"
+        )
+    return found
+
+
+# ---- data between host and device ----------------------------------------------------------------
+
+
+def to_device(backend: Backend, array: np.ndarray[Any, Any], device_id: int) -> Handle:
+    """Copy a C-contiguous host array to a device; return the handle.
+
+    Raises:
+        BackendError: the backend returned None.
+    """
+    handle = backend.copy_in(array, device_id)
+    if handle is None:
+        raise BackendError(f"{backend.name}: copy_in() returned None; wanted a handle")
+    return handle
+
+
+def from_device(
+    backend: Backend, handle: Handle, shape: tuple[int, ...], dtype: np.dtype[Any], device_id: int
+) -> np.ndarray[Any, Any]:
+    """Return the values behind a handle as a host array.
+
+    Raises:
+        BackendError: the backend returned an array of another shape or dtype, or none. Code that
+            trusts the type of a tensor would read past the end of it.
+    """
+    found = backend.copy_out(handle, shape, dtype, device_id)
+    if (
+        isinstance(found, np.ndarray)
+        and found.shape == shape
+        and found.dtype == dtype
+        and found.flags.c_contiguous
+    ):
+        return found
+    got = array_text(found) if isinstance(found, np.ndarray) else shown_value(found)
+    raise BackendError(
+        f"{backend.name}: copy_out() returned {got}; wanted a C-contiguous array of {dtype} "
+        f"{list(shape)}"
+    )

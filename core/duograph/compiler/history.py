@@ -1,0 +1,150 @@
+"""Why a compiled function was compiled, and advice when one argument makes it compile too often.
+
+`compiler.function` adds a line for each compilation after the first, and asks for advice when a
+function has more programs than a few. Only the newest lines are kept.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Hashable, Iterator, Sequence
+
+import numpy as np
+
+from ..types import TensorType
+from .key import JitKey
+
+__all__ = ["FEW", "History", "advice", "advice_on_captures"]
+
+# Programs of one function, for one receiver, that say nothing. The next one causes a warning.
+FEW = 8
+_LINES = 32  # kept for each function
+_PLAIN = {int, float, bool, complex, str, bytes, type(None)}  # kinds of values that are shown
+_LENGTH = 400  # characters of a line: a key may contain the contents of an array
+
+
+class History:
+    """The newest reasons of a function's compilations.
+
+    Attributes:
+        advised: whether the user was told that the function is compiled too often.
+    """
+
+    def __init__(self) -> None:
+        self._lines: collections.deque[str] = collections.deque(maxlen=_LINES)
+        self.advised = False
+
+    def add(self, line: str) -> None:
+        """Add a reason; the oldest one is dropped beyond a fixed number."""
+        self._lines.append(line if len(line) <= _LENGTH else line[: _LENGTH - 3] + "...")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._lines))
+
+
+def advice(name: str, keys: Sequence[JitKey], parameters: Sequence[str]) -> str:
+    """Return a warning that names what varies most among the keys of a function's programs.
+
+    Args:
+        name: of the function.
+        keys: of its programs, the one to be compiled last.
+        parameters: names of the positional arguments; there may be fewer than arguments.
+    """
+    what, values = _varying(keys, parameters)
+    shown = [_shown(v) for v in dict.fromkeys(values)]
+    listed = ", ".join([*shown[:3], "..."] if len(shown) > 4 else shown)
+    head = f"{name} is compiled for the {len(keys)}th time: {what} varies ({listed})"
+    return f"{head}; {_remedy(values)}"
+
+
+def advice_on_captures(name: str, count: int, captures: str) -> str:
+    """Return the warning for a function that is compiled again because captured values change."""
+    return (
+        f"{name} is compiled for the {count}th time with the same arguments: {captures} varies; "
+        "make it an argument that is a Tensor or mutable(), whose values do not compile again"
+    )
+
+
+def _varying(keys: Sequence[JitKey], parameters: Sequence[str]) -> tuple[str, list[Hashable]]:
+    """Return the part of the keys with the most different values, and its value in each key."""
+    columns: list[tuple[str, list[Hashable]]] = []
+    if len({len(k.arguments) for k in keys}) > 1:
+        columns.append(("the number of arguments", [len(k.arguments) for k in keys]))
+    else:
+        for i, column in enumerate(zip(*[k.arguments for k in keys])):
+            label = parameters[i] if i < len(parameters) else str(i)
+            columns.append(_inside(f"argument {label}", list(column)))
+    for word in sorted({word for k in keys for word, _ in k.keywords}):
+        given = [dict(k.keywords).get(word) for k in keys]
+        columns.append(_inside(f"argument {word}", given))
+    columns.append(("the device", [k.device for k in keys]))
+    for field in keys[0].context._fields:
+        columns.append((f"the setting {field}", [getattr(k.context, field) for k in keys]))
+    return max(columns, key=lambda column: len(set(column[1])))
+
+
+def _inside(label: str, values: list[Hashable]) -> tuple[str, list[Hashable]]:
+    """Return the item with the most different values, if all values are containers of one form."""
+    found = [v for v in values if isinstance(v, tuple) and _is_container(v)]
+    if len(found) < len(values) or len({(v[0], len(v)) for v in found}) > 1:
+        return label, values
+    best: tuple[str, list[Hashable]] = (label, values[:1])
+    kind = found[0][0]
+    for i in range(1, len(found[0])):
+        items: list[Hashable] = [v[i] for v in found]
+        inner = f"{label}[{i - 1}]"
+        if issubclass(kind, dict):
+            names = {v[i][0] for v in found}
+            if len(names) > 1:
+                return label, values
+            inner, items = f"{label}[{names.pop()!r}]", [v[i][1] for v in found]
+        deepest = _inside(inner, items)
+        if len(set(deepest[1])) > len(set(best[1])):
+            best = deepest
+    return best
+
+
+def _is_container(value: Hashable) -> bool:
+    """Return whether a part of a key stands for a tuple, list or dict."""
+    return (
+        isinstance(value, tuple)
+        and bool(value)
+        and isinstance(value[0], type)
+        and issubclass(value[0], (tuple, list, dict))
+    )
+
+
+def _shown(value: Hashable) -> str:
+    """Return a part of a key for a message."""
+    if isinstance(value, TensorType):
+        return f"{value.dtype.name}{list(value.shape)}"
+    if isinstance(value, tuple) and value and isinstance(value[0], type):
+        kind, *rest = value
+        if issubclass(kind, float):
+            return str(rest[0])
+        if _is_container(value):
+            return f"{kind.__name__} of {len(rest)}"
+        if kind not in _PLAIN:
+            return f"{kind.__name__}"
+        value = rest[0]
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _remedy(values: Sequence[Hashable]) -> str:
+    """Return what to do about an argument with these parts of keys."""
+    tensors = [v for v in values if isinstance(v, TensorType)]
+    if len(tensors) == len(values):
+        if len({v.shape for v in tensors}) > 1:
+            return "each shape is compiled on its own: pad to a few shapes"
+        return "cast it to one dtype"
+    kinds = {v[0] for v in values if isinstance(v, tuple) and v}
+    if kinds and kinds <= {int, float, bool}:
+        return "pass a Tensor or mutable(), whose values do not compile again"
+    if kinds <= _PLAIN:
+        return "each value is compiled on its own: pass fewer values"
+    if all(map(_is_container, values)):
+        return "each length is compiled on its own: pad to a few lengths, or stack into a Tensor"
+    if np.ndarray in kinds:
+        return "arrays are constants: pass a Tensor, whose values do not compile again"
+    return "each object is compiled on its own: pass the same one, or what varies as a Tensor"

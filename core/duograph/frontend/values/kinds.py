@@ -1,0 +1,45 @@
+"""Classes of Python objects, by what can change them: constants, and containers of the library.
+
+The door to outside objects (`evaluation.outside`) and the host calls decide with these tables.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import enum
+import operator
+import re
+import types
+
+import numpy as np
+
+from ...dtype import DType
+from ...ir.values import HostValue
+from ...op import Op
+from ...tensor import Tensor
+from ..state.captures import VALUE_TYPES
+from .flow import Maybe, Undefined
+from .functions import Choice, Function
+from .ranges import GraphRange
+
+__all__ = ["CONTAINERS", "COPIED", "IMMUTABLE", "WINDOWS"]
+
+# Classes whose objects nothing can change, or whose changes the evaluation follows.
+IMMUTABLE: tuple[type, ...] = (
+    type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), type,
+    types.ModuleType, types.FunctionType, types.CodeType, types.CellType, np.generic, re.Pattern,
+    re.Match, enum.Enum, BaseException, types.TracebackType, Tensor, HostValue, Op, DType, Function,
+    Choice, GraphRange, Maybe, Undefined, operator.itemgetter, operator.attrgetter,
+    operator.methodcaller, *VALUE_TYPES,
+)  # fmt: skip
+# Containers that are copied when they are read from outside; see `state.containers`.
+COPIED: tuple[type, ...] = (list, dict, set)
+# Views of other objects, which may change while the function runs.
+WINDOWS: tuple[type, ...] = (
+    memoryview, types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items())
+)  # fmt: skip
+# Containers of the standard library whose items a guard can compare.
+CONTAINERS: tuple[type, ...] = (
+    list, dict, set, collections.deque, array.array, bytearray, *WINDOWS
+)  # fmt: skip

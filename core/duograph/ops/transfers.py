@@ -1,0 +1,79 @@
+"""Copies of tensors: to another device, and as the contents of a new tensor.
+
+Gradients flow through both. A transfer is no op of a graph, because all values of a graph are on
+one device; eager mode records it on the tape as a Python function.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ..autodiff.custom import custom_gradient
+from ..dtype import DType, promote
+from ..placement import commit, device_of
+from ..runtime_state import staged_builder
+from ..tensor import Tensor, install_recorded_values
+from ..types import Device
+from .creation import cast
+from .joining import stack_by
+from .methods import tensor_method
+from .movement import identity
+
+__all__: list[str] = []
+
+
+@tensor_method("move_to")
+def _tensor_move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
+    """Return a copy of the tensor on another device, such as ``"CPU"`` or ``"OpenCL:1"``.
+
+    Gradients flow back to the device of the tensor. A compiled function runs on one device: a
+    function that moves tensors between two runs line by line.
+
+    Raises:
+        RuntimeError: no such device here.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([1.0, 2.0])
+        >>> x.move_to("CPU").device
+        'CPU:0'
+        >>> print(ms.grad(lambda x: (x * x).move_to("CPU").sum())(x))
+        [2. 4.]
+    """
+    device = device_of(to)
+    builder = staged_builder()
+    if builder is not None:
+        builder.check_device(device)
+        return identity(self)
+
+    def backward(x: Tensor, out: Tensor, dout: Tensor) -> tuple[Tensor]:
+        return (dout.move_to(repr(x._type.committed_device)),)
+
+    moved: Tensor = custom_gradient(lambda x: _copied_to(x, device), backward, (self,), "move_to")
+    return moved
+
+
+def _copied_to(x: Tensor, device: Device) -> Tensor:
+    """Return a copy of a tensor's values on a device."""
+    made = Tensor._make(x._type.plain, x.asnumpy())
+    if x._type.device is not None:
+        made._buf = np.array(made._buf)
+    commit(made, device)
+    return made
+
+
+def _recorded_value(data: Any, dtype: DType | None) -> Tensor:
+    """Return a tensor of data that contains recorded tensors, with the gradient to each of them."""
+    if isinstance(data, Tensor):
+        return identity(data) if dtype in (None, data.dtype) else cast(data, dtype)
+    if not isinstance(data, (list, tuple)):
+        return Tensor(data, dtype)
+    parts = [_recorded_value(x, dtype) for x in data]
+    own = dtype or functools.reduce(promote, [p.dtype for p in parts])
+    return stack_by([cast(p, own) for p in parts], 0)
+
+
+install_recorded_values(_recorded_value)

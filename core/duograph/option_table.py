@@ -1,0 +1,593 @@
+"""The options that a caller may give: which work, which have no meaning here, which are refused.
+
+A public function passes the options that it does not use to `check_options`, which warns or raises
+as the table says. `docs/options.md` is printed from the table, and the tests call every row. An
+argument that the table does not list is used by the body of its function; a test reads the sources
+to prove it. The module is a leaf: anything may import it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .errors import ArgumentError, ArgumentValueError, OptionWarning
+
+__all__ = [
+    "MOOT", "OPTIONS", "REFUSED", "WORKS", "Option", "check_options", "defaults_of",
+    "forget_warnings", "options_of", "warn_moot", "warn_once",
+]  # fmt: skip
+
+WORKS, MOOT, REFUSED = "works", "no meaning", "refused"
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class Option(NamedTuple):
+    """One row of the table of options.
+
+    Attributes:
+        owner: the public callable that takes the option, as written after ``duograph.``.
+        name: its keyword; "" for a callable that as a whole has no meaning here.
+        status: WORKS, MOOT (it has no meaning here, said once by a warning) or REFUSED.
+        about: what the option does, why it has no meaning here, or what to use instead.
+        value: source text of a value that asks for something; the tests pass it.
+        default: the value that asks for nothing.
+    """
+
+    owner: str
+    name: str
+    status: str
+    about: str
+    value: str = "1"
+    default: object = None
+
+
+def _rows(status: str, owner: str, *rows: tuple[object, ...]) -> Iterator[Option]:
+    """Yield the rows of one owner and status from tuples of name, text, value and default."""
+    for name, about, *rest in rows:
+        yield Option(owner, str(name), status, str(about), *rest)  # type: ignore[arg-type]
+
+
+_ONE = "one process runs on one device, so nothing is distributed"
+_LOCK = "an update is never seen half done"
+_MEMORY = "memory is allocated as programs need it"
+_TUNE = "`duograph tune` measures the kernels of a device"
+_CACHE = "compiled code is always kept; DUOGRAPH_CACHE_DIR and DUOGRAPH_CACHE_LIMIT control it"
+_DUMP = "save_graphs=2 writes the graphs, and forward hooks see the values"
+_PROFILE = "Python's profilers see every op, and `explain` shows a compiled function"
+_SINK = "batches are fed one by one"
+_WORKERS = "rows are computed in the thread that reads them"
+_FORMAT = "the content of a file tells its format"
+_REDUNDANT = "one process holds all values, so a file has no redundant ones"
+_INTEGRATED = "one process holds all values, so a file always has whole Parameters"
+_BOOST = "no algorithm changes the training; use amp_level for mixed precision"
+_COMPILED = "there is one way of compiling"
+_FUSION = 'jit_level="O1", the default, fuses ops'
+_SUMMARY = "no summary is written; use LossMonitor, History or a callback"
+_MOVED = "the data is there when the call returns"
+
+_CONTEXT = (
+    *_rows(
+        WORKS, "set_context",
+        ("mode", "GRAPH_MODE compiles every Cell that is called from outside", "ms.GRAPH_MODE", 1),
+        ("device_target", "the backend of new tensors", "'CPU'"),
+        ("device_id", "which device of that backend", "0", 0),
+        ("pynative_synchronize", "wait for the device after each op, so that errors name it",
+         "True", False),
+        ("deterministic", "results never depend on load, with either value", "'ON'", "OFF"),
+        ("debug", "check what gradient rules and kernels return", "True", False),
+        ("check_bprop", "check the number, shapes and dtypes that a Cell's bprop returns", "True",
+         False),
+        ("max_call_depth", "how deep a compiled function may call itself on Tensors", "10", 1000),
+        ("host_fallback", "what an op without a kernel does", "'off'", "backend"),
+        ("jit", "False runs compiled functions line by line", "False", True),
+        ("stale_captures", "what a changed captured value does", "'error'", "warn"),
+        ("jit_level", "level of compiled functions that name none", "'O0'", ""),
+        ("jit_config", "a JitConfig or a dictionary of its options", "{'jit_level': 'O0'}"),
+        ("jit_syntax_level", "STRICT refuses what only Python can run", "ms.STRICT", 2),
+        ("save_graphs", "write the graphs of later compilations", "1", 0),
+        ("save_graphs_path", "the folder to write them to", "'graphs'", "."),
+    ),
+    *_rows(
+        MOOT, "set_context",
+        ("enable_graph_kernel", _FUSION, "True", False),
+        ("graph_kernel_flags", _FUSION, "'--opt_level=2'", ""),
+        ("reserve_class_name_in_scope", "graphs name source lines, not scopes", "False", True),
+        ("max_device_memory", _MEMORY, "'2GB'", "1024GB"),
+        ("mempool_block_size", _MEMORY, "'2GB'", "1GB"),
+        ("variable_memory_max_size", _MEMORY, "'1GB'", "30GB"),
+        ("memory_optimize_level", "the memory of every compiled program is planned", "'O1'", "O0"),
+        ("memory_offload", "values stay on their device; `move_to` moves one", "'ON'", "OFF"),
+        ("enable_mem_reuse", "the memory of every compiled program is planned", "False", True),
+        ("enable_auto_mixed_precision", "use amp.auto_mixed_precision or amp_level", "True", False),
+        ("enable_reduce_precision", "no op narrows a dtype by itself", "False", True),
+        ("auto_tune_mode", _TUNE, "'GA'", "NO_TUNE"),
+        ("aoe_tune_mode", _TUNE, "'online'", ""),
+        ("aoe_config", _TUNE, "{}"),
+        ("enable_dump", _DUMP, "True", False),
+        ("save_dump_path", _DUMP, "'dump'", "."),
+        ("env_config_path", _DUMP, "'dump.json'", ""),
+        ("enable_profiling", _PROFILE, "True", False),
+        ("profiling_options", _PROFILE, "'trace'", ""),
+        ("print_file_path", "prints go to standard output; pass print(file=...)", "'log'", ""),
+        ("enable_sparse", "there are no sparse tensors", "True", False),
+        ("grad_for_scalar", "numbers get no gradient; pass a Tensor", "True", False),
+        ("enable_compile_cache", _CACHE, "True", False),
+        ("compile_cache_path", _CACHE, "'cache'", "."),
+        ("runtime_num_threads", "kernels use one thread per core that the process may use; "
+         "taskset limits them", "2", 0),
+        ("inter_op_parallel_num", "ops run one after the other, each on all cores", "2", 0),
+        ("ascend_config", "it configures hardware that no backend here drives", "{}"),
+        ("gpu_config", "it configures libraries that no backend here uses", "{}"),
+        ("op_timeout", "an op ends with a result or an error", "60", 900),
+        ("enable_loop_sink", _SINK, "False", True),
+        ("enable_task_sink", _SINK, "False", True),
+        ("disable_format_transform", "layouts never change results", "True", False),
+        ("support_binary", "compiling needs the source of a function", "True", False),
+        ("exec_order", "ops run in the order of the program", "'dfs'", "bfs"),
+        ("debug_level", "errors always name the source line; use debug=True", "1", 0),
+    ),
+    *_rows(
+        REFUSED, "set_context",
+        ("precompile_only", "use Cell.compile, which compiles without running", "True", False),
+    ),
+    *_rows(
+        MOOT, "set_auto_parallel_context",
+        ("device_num", _ONE, "8", 1),
+        ("global_rank", _ONE, "1", 0),
+        ("gradients_mean", _ONE, "True", False),
+        ("gradient_fp32_sync", _ONE, "False", True),
+        ("parallel_mode", _ONE, "ms.ParallelMode.DATA_PARALLEL", "stand_alone"),
+        ("search_mode", _ONE, "'sharding_propagation'", "recursive_programming"),
+        ("auto_parallel_search_mode", _ONE, "'sharding_propagation'", "recursive_programming"),
+        ("parameter_broadcast", _ONE, "True", False),
+        ("strategy_ckpt_load_file", _ONE, "'f'", ""),
+        ("strategy_ckpt_save_file", _ONE, "'f'", ""),
+        ("full_batch", _ONE, "True", False),
+        ("dataset_strategy", _ONE, "'full_batch'", "data_parallel"),
+        ("enable_parallel_optimizer", _ONE, "True", False),
+        ("parallel_optimizer_config", _ONE, "{}"),
+        ("enable_alltoall", _ONE, "True", False),
+        ("all_reduce_fusion_config", _ONE, "[1]"),
+        ("pipeline_stages", _ONE, "2", 1),
+        ("pipeline_config", _ONE, "{}"),
+        ("grad_accumulation_step", _ONE, "2", 1),
+        ("comm_fusion", _ONE, "{}"),
+        ("mirror_mean", _ONE, "True", False),
+        ("communi_parallel_mode", _ONE, "'no_group_parallel'", "all_group_parallel"),
+        ("optimizer_weight_shard_size", _ONE, "2", -1),
+        ("optimizer_weight_shard_aggregated_save", _ONE, "True", False),
+        ("sharding_propagation", _ONE, "True", False),
+        ("strategy_ckpt_config", _ONE, "{}"),
+        ("group_ckpt_save_file", _ONE, "'f'", ""),
+    ),
+)  # fmt: skip
+
+_COMPILE = (
+    *_rows(
+        WORKS, "jit",
+        ("function", "what to compile", "lambda x: x"),
+        ("fn", "older name of function", "lambda x: x"),
+        ("jit_level", "O0 runs kernels of eager mode, O1 fuses, O2 moves loops too", "'O0'", ""),
+        ("fullgraph", "refuse what only Python can run", "True", False),
+        ("backend", "the device that the function runs on", "'CPU'", ""),
+        ("jit_config", "a JitConfig or a dictionary of its options", "{'jit_level': 'O0'}"),
+        ("jit_syntax_level", "STRICT refuses what only Python can run", "'STRICT'", ""),
+        ("input_signature", "shapes and dtypes that the arguments must have",
+         "(ms.Tensor(shape=[None], dtype=ms.float32),)"),
+    ),
+    *_rows(
+        MOOT, "jit",
+        ("capture_mode", _COMPILED + ", from the source", "'trace'", "ast"),
+        ("dynamic", "each shape is compiled once, on its own", "1", 0),
+        ("hash_args", "captured values are compared by what they are", "[1]"),
+        ("debug_level", "errors always name the source line", "'DEBUG'", "RELEASE"),
+        ("exc_mode", _COMPILED, "'sink'", "auto"),
+        ("exec_mode", _COMPILED, "'sink'", "auto"),
+        ("infer_boost", _COMPILED, "'on'", "off"),
+        ("combine", _COMPILED, "True", False),
+        ("mode", _COMPILED, "'PIJit'", "PSJit"),
+    ),
+    *_rows(
+        WORKS, "JitConfig",
+        ("jit_level", "level of the function", "'O0'", ""),
+        ("jit_syntax_level", "STRICT refuses what only Python can run", "'STRICT'", ""),
+    ),
+    *_rows(
+        MOOT, "JitConfig",
+        ("exc_mode", _COMPILED, "'sink'", "auto"),
+        ("exec_mode", _COMPILED, "'sink'", "auto"),
+        ("debug_level", "errors always name the source line", "'DEBUG'", "RELEASE"),
+        ("infer_boost", _COMPILED, "'on'", "off"),
+    ),
+    *_rows(
+        MOOT, "ms_function",
+        ("hash_args", "captured values are compared by what they are", "[1]"),
+    ),
+    *_rows(MOOT, "mutable", ("dynamic_len", "each length is compiled on its own", "True", False)),
+    *_rows(MOOT, "lazy_inline", ("", "every Cell is compiled into the graph of its caller")),
+    *_rows(MOOT, "no_inline", ("", "every function is compiled into the graph of its caller")),
+    *_rows(
+        MOOT, "constexpr",
+        ("get_instance", "the function itself is returned", "False", True),
+        ("name", "errors name the function itself", "'half'"),
+    ),
+)  # fmt: skip
+
+_MODES = ("update", "add", "sub", "mul", "div", "max", "min")
+_OPS = (
+    *[
+        row
+        for mode in _MODES
+        for kind in ("scatter", "scatter_nd")
+        for row in _rows(WORKS, f"ops.{kind}_{mode}", ("use_locking", _LOCK, "True", False))
+    ],
+    *_rows(
+        WORKS, "ops.index_add",
+        ("use_lock", _LOCK, "False", True),
+        ("check_index_bound", "indices are always checked", "False", True),
+    ),
+    *_rows(WORKS, "ops.topk", ("sorted", "the elements always come in order", "False", True)),
+    *_rows(WORKS, "Tensor.topk", ("sorted", "the elements always come in order", "False", True)),
+    *_rows(WORKS, "Tensor.sort", ("stable", "the sort is always stable", "False", True)),
+    *_rows(WORKS, "Tensor.argsort", ("stable", "the sort is always stable", "False", True)),
+    *_rows(WORKS, "Tensor.move_to", ("blocking", _MOVED, "False", True)),
+    *_rows(WORKS, "Tensor.to", ("non_blocking", _MOVED, "True", False)),
+    *_rows(WORKS, "Tensor.copy_", ("non_blocking", _MOVED, "True", False)),
+    *_rows(WORKS, "Tensor.data_sync", ("blocking", _MOVED, "False", True)),
+    *[
+        row
+        for name in ("Conv2D", "Conv2DBackpropInput", "Conv2DTranspose", "Conv2DBackpropFilter",
+                     "Conv3D", "Conv3DTranspose")
+        for row in _rows(MOOT, f"ops.{name}", ("mode", "it names no other convolution", "0", 1))
+    ],
+    *_rows(
+        MOOT, "ops.DepthwiseConv2dNative",
+        ("mode", "it names no other convolution", "1", 3),
+        ("group", "every channel is a group of its own", "2", 1),
+    ),
+    *[
+        row
+        for name in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast")
+        for row in _rows(WORKS, f"ops.{name}", ("group", "every group is this one process", "'g'",
+                                               "hccl_world_group"))
+    ],
+    *_rows(WORKS, "ops.depend", ("expr", "the caller has evaluated it before", "x + 1")),
+    *_rows(
+        WORKS, "ops.flash_attention_score",
+        ("inner_precise", "sums have the precision of float32 at least", "1", 0),
+    ),
+    *_rows(
+        WORKS, "ops.matrix_diag",
+        ("align", "one diagonal has no shorter one to align with", "'LEFT_LEFT'", "RIGHT_LEFT"),
+    ),
+    *_rows(
+        WORKS, "ops.matrix_set_diag",
+        ("align", "one diagonal has no shorter one to align with", "'LEFT_LEFT'", "RIGHT_LEFT"),
+    ),
+    *_rows(
+        WORKS, "ops.matrix_diag_part",
+        ("align", "one diagonal has no shorter one to align with", "'LEFT_LEFT'", "RIGHT_LEFT"),
+        ("padding_value", "one diagonal needs no padding", "1", 0),
+    ),
+    *_rows(
+        MOOT, "Tensor",
+        ("const_arg", "every Tensor argument of a compiled function is an input", "True", False),
+    ),
+    *_rows(
+        MOOT, "ops.randperm",
+        ("offset", "the random state moves on by itself at every call", "1", 0),
+    ),
+    *_rows(
+        MOOT, "ops.MultitypeFuncGraph",
+        ("read_value", "Parameters are passed as they are", "True", False),
+    ),
+    *_rows(MOOT, "ops.HookBackward", ("cell_id", "a hook needs no name", "'cell'", "")),
+    *_rows(MOOT, "ops.Custom", ("reg_info", "a Python function needs no description", "{}")),
+    *_rows(
+        MOOT, "ops.Primitive.add_prim_attr",
+        ("", "an op has no attributes beside the arguments of its class"),
+    ),
+    *_rows(
+        REFUSED, "ops.dropout",
+        ("inplace", "assign the result: x = ops.dropout(x)", "True", False),
+    ),
+    *[
+        row
+        for name in ("ScalarSummary", "TensorSummary", "HistogramSummary", "ImageSummary")
+        for row in _rows(MOOT, f"ops.{name}", ("", _SUMMARY))
+    ],
+)  # fmt: skip
+
+_LAYERS = (
+    *_rows(
+        MOOT, "Parameter",
+        ("layerwise_parallel", _ONE, "True", False),
+        ("storage_format", "a backend chooses the layout of its buffers", "'NC1HWC0'", ""),
+    ),
+    *_rows(
+        WORKS, "Parameter", ("parallel_optimizer", "one process updates all of it", "False", True)
+    ),
+    *_rows(MOOT, "nn.Cell.shard", ("", _ONE)),
+    *_rows(MOOT, "nn.Cell.init_parameters_data", ("auto_parallel_mode", _ONE, "True", False)),
+    *_rows(
+        MOOT, "nn.Cell.recompute",
+        ("mp_comm_recompute", _ONE, "False", True),
+        ("parallel_optimizer_comm_recompute", _ONE, "True", False),
+        ("recompute_slice_activation", _ONE, "True", False),
+    ),
+    *_rows(
+        REFUSED, "nn.Cell.recompute",
+        ("output_recompute", "recompute the Cell that holds this one", "True", False),
+    ),
+    *_rows(
+        WORKS, "recompute",
+        ("use_reentrant", "the block is run again, with either value", "False", True),
+    ),
+    *_rows(
+        REFUSED, "recompute",
+        ("output_recompute", "recompute the Cell that holds this one", "True", False),
+        ("context_fn", "enter the contexts in the construct of the Cell", "print"),
+    ),
+    *_rows(
+        WORKS, "nn.Identity",
+        ("args", "any are taken, so that Identity can stand for another layer", "1"),
+        ("kwargs", "any are taken, so that Identity can stand for another layer", "1"),
+    ),
+    *_rows(MOOT, "nn.Dropout", ("dtype", "the result has the dtype of the input", "ms.float16",
+                                "float32")),
+    *_rows(MOOT, "nn.SyncBatchNorm", ("process_groups", _ONE, "[[0]]")),
+    *_rows(MOOT, "nn.DistributedGradReducer", ("degree", _ONE, "4")),
+    *_rows(
+        WORKS, "nn.DistributedGradReducer",
+        ("parameters", "the gradients of one device are their own mean", "[]"),
+        ("mean", "the gradients of one device are their own mean", "True"),
+        ("fusion_type", "the gradients of one device are their own mean", "2", 1),
+        ("group", "every group is this one process", "'g'", ""),
+    ),
+    *_rows(MOOT, "nn.Conv2dBnAct", ("after_fake", "layers are never quantised", "False", True)),
+    *_rows(MOOT, "nn.DenseBnAct", ("after_fake", "layers are never quantised", "False", True)),
+    *_rows(
+        WORKS, "nn.TimeDistributed",
+        ("reshape_with_axis", "the layer is called once for each slice, with the same result", "1"),
+    ),
+    *_rows(
+        WORKS, "nn.TrainOneStepWithLossScaleCell.start_overflow_check",
+        ("pre_cond", "the caller has evaluated it before", "None"),
+    ),
+    *_rows(
+        WORKS, "nn.TrainOneStepWithLossScaleCell.get_overflow_status",
+        ("status", "the caller has evaluated it before", "None"),
+    ),
+    *_rows(REFUSED, "nn.GraphCell", ("obf_random_seed", "graphs are not obfuscated", "3")),
+    *_rows(
+        WORKS, "nn.Adam",
+        ("use_locking", _LOCK, "True", False),
+        ("use_lazy", "gradients are dense, so every row is updated", "True", False),
+    ),
+    *_rows(MOOT, "nn.Adam", ("use_offload", "updates run on the device", "True", False)),
+    *_rows(WORKS, "nn.RMSProp", ("use_locking", _LOCK, "True", False)),
+    *_rows(WORKS, "nn.FTRL", ("use_locking", _LOCK, "True", False)),
+)  # fmt: skip
+
+_SOURCES = ("MnistDataset", "Cifar10Dataset", "ImageFolderDataset")
+_STEPS = (
+    ("num_parallel_workers", _WORKERS, "4"),
+    ("python_multiprocessing", _WORKERS, "True", False),
+    ("max_rowsize", _WORKERS, "6"),
+)
+_DATASETS = (
+    *_rows(MOOT, "dataset.Dataset.batch", *_STEPS),
+    *_rows(MOOT, "dataset.Dataset.map", *_STEPS, ("offload", _WORKERS, "True")),
+    *_rows(
+        REFUSED, "dataset.Dataset.map",
+        ("cache", "keep the rows in a list and read them with GeneratorDataset", "object()"),
+        ("callbacks", "callbacks belong to Model.train", "[print]"),
+        ("column_order", "use project after map", "['x']"),
+    ),
+    *_rows(MOOT, "dataset.Dataset.padded_batch", _STEPS[0]),
+    *_rows(MOOT, "dataset.Dataset.filter", _STEPS[0]),
+    *_rows(MOOT, "dataset.NumpySlicesDataset", ("num_parallel_workers", _WORKERS, "4", 1)),
+    *[row for name in _SOURCES for row in _rows(MOOT, f"dataset.{name}", _STEPS[0])],
+    *[
+        row
+        for name in _SOURCES
+        for row in _rows(
+            REFUSED, f"dataset.{name}",
+            ("cache", "keep the rows in a list and read them with GeneratorDataset", "object()"),
+        )
+    ],
+    *_rows(
+        MOOT, "dataset.GeneratorDataset",
+        ("num_parallel_workers", _WORKERS, "4", 1),
+        ("python_multiprocessing", _WORKERS, "False", True),
+        ("max_rowsize", _WORKERS, "6"),
+    ),
+    *_rows(
+        REFUSED, "dataset.GeneratorDataset",
+        ("schema", "use column_names and column_types", "object()"),
+        ("batch_sampler", "use sampler and batch", "[[0, 1]]"),
+        ("collate_fn", "use batch with per_batch_map", "print"),
+    ),
+    *_rows(MOOT, "dataset.config.set_num_parallel_workers", ("", _WORKERS)),
+    *_rows(MOOT, "dataset.config.set_prefetch_size", ("", _WORKERS)),
+    *_rows(MOOT, "dataset.config.set_auto_num_workers", ("", _WORKERS)),
+    *_rows(MOOT, "dataset.config.set_enable_shared_mem", ("", _WORKERS)),
+)  # fmt: skip
+
+_ENCRYPTION = (
+    ("enc_key", "encrypt the file; needs `pip install duograph[encryption]`", "bytes(16)"),
+    ("enc_mode", "AES-GCM, AES-CBC or SM4-CBC", "'AES-CBC'", "AES-GCM"),
+)
+_DECRYPTION = (
+    ("dec_key", "key of an encrypted file", "bytes(16)"),
+    ("dec_mode", "mode of an encrypted file", "'AES-CBC'", "AES-GCM"),
+)
+_CHECKPOINTS = (
+    ("integrated_save", _INTEGRATED, "False", True),
+    ("remove_redundancy", _REDUNDANT, "True", False),
+)
+_TRAINING = (
+    *_rows(WORKS, "save_checkpoint", *_ENCRYPTION, _CHECKPOINTS[0]),
+    *_rows(
+        REFUSED, "save_checkpoint",
+        ("incremental", "every file holds all values", "True", False),
+    ),
+    *_rows(WORKS, "CheckpointConfig", *_ENCRYPTION, *_CHECKPOINTS),
+    *_rows(
+        REFUSED, "CheckpointConfig",
+        ("incremental", "every file holds all values", "True", False),
+    ),
+    *_rows(
+        WORKS, "load_checkpoint", *_DECRYPTION, _CHECKPOINTS[1],
+        ("format", _FORMAT, "'safetensors'", "ckpt"),
+    ),
+    *_rows(WORKS, "load_param_into_net", _CHECKPOINTS[1]),
+    *_rows(MOOT, "ckpt_to_safetensors", ("processes_num", "files are converted in turn", "4", 1)),
+    *_rows(MOOT, "safetensors_to_ckpt", ("processes_num", "files are converted in turn", "4", 1)),
+    *_rows(WORKS, "export", *_ENCRYPTION),
+    *_rows(
+        REFUSED, "export",
+        ("dataset", "put the preprocessing into the network", "object()"),
+        ("customized_func", "use enc_key and enc_mode", "print"),
+        ("obf_config", "graphs are not obfuscated", "{}"),
+        ("incremental", "every file holds the whole graph", "True", False),
+    ),
+    *_rows(WORKS, "load", *_DECRYPTION),
+    *_rows(
+        REFUSED, "load",
+        ("dec_func", "use dec_key and dec_mode", "print"),
+        ("obf_func", "graphs are not obfuscated", "print"),
+    ),
+    *_rows(MOOT, "Model", ("boost_level", _BOOST, "'O1'", "O0")),
+    *_rows(
+        WORKS, "Model",
+        ("loss_scale_manager", "scales the loss", "ms.FixedLossScaleManager()"),
+        ("keep_batchnorm_fp32", "overrides the setting of the level", "True"),
+    ),
+    *_rows(MOOT, "build_train_network", ("boost_level", _BOOST, "'O1'", "O0")),
+    *_rows(
+        WORKS, "build_train_network",
+        ("loss_scale_manager", "scales the loss", "ms.FixedLossScaleManager()"),
+        ("keep_batchnorm_fp32", "overrides the setting of the level", "True"),
+    ),
+    *_rows(MOOT, "Model.train", ("dataset_sink_mode", _SINK, "True", False)),
+    *_rows(
+        MOOT, "Model.fit",
+        ("dataset_sink_mode", _SINK, "True", False),
+        ("valid_dataset_sink_mode", _SINK, "True", False),
+    ),
+    *_rows(MOOT, "Model.eval", ("dataset_sink_mode", _SINK, "True", False)),
+    *_rows(
+        REFUSED, "Model.predict",
+        ("backend", "set_context(device_target=) chooses the device", "'lite'"),
+        ("config", "set_context holds the options", "{}"),
+    ),
+    *_rows(
+        WORKS, "train.DatasetHelper",
+        ("dataset_sink_mode", "batches are fed one by one, with either value", "False", True),
+        ("epoch_num", "every iteration over the helper is an epoch", "2", 1),
+    ),
+    *_rows(MOOT, "train.DatasetHelper", ("sink_size", _SINK, "2", -1)),
+    *_rows(
+        WORKS, "connect_network_with_dataset",
+        ("dataset_helper", "a network needs no connection to its data", "None"),
+    ),
+    *_rows(MOOT, "train.SummaryCollector", ("", _SUMMARY)),
+    *_rows(MOOT, "communication.init", ("backend_name", _ONE, "'nccl'")),
+    *_rows(MOOT, "communication.create_group", ("options", _ONE, "object()")),
+)  # fmt: skip
+
+_TABLE = (*_CONTEXT, *_COMPILE, *_OPS, *_LAYERS, *_DATASETS, *_TRAINING)
+OPTIONS: dict[tuple[str, str], Option] = {(o.owner, o.name): o for o in _TABLE}
+
+_said: set[tuple[str, str]] = set()  # the options that this process has warned of
+
+
+def options_of(owner: str) -> tuple[Option, ...]:
+    """Return the rows of one callable, in the order of the table."""
+    return tuple(o for o in _TABLE if o.owner == owner)
+
+
+def defaults_of(owner: str, status: str) -> dict[str, object]:
+    """Return the defaults by name of the options of one callable that have a status."""
+    return {o.name: o.default for o in options_of(owner) if o.status == status}
+
+
+def check_options(owner: str, **given: object) -> None:
+    """Warn of given options that have no meaning here, and refuse those that are not offered.
+
+    Each option is warned of once in a process, and only if its value differs from its default.
+
+    Args:
+        owner: the callable, as the table names it.
+        given: values by name.
+
+    Raises:
+        ArgumentError: an option that the table does not list.
+        ArgumentValueError: a refused option with another value than its default.
+    """
+    asked: list[Option] = []
+    for name, value in given.items():
+        option = OPTIONS.get((owner, name))
+        if option is None:
+            known = ", ".join(o.name for o in options_of(owner))
+            raise ArgumentError(
+                f"{owner}: got the unknown option {name!r}; the other options are {known}"
+            )
+        if option.status == WORKS or _asks_nothing(value, option.default):
+            continue
+        if option.status == REFUSED:
+            raise ArgumentValueError(f"{owner}: got {name}, which is not offered; {option.about}")
+        asked.append(option)
+    _warn(asked)
+
+
+def warn_moot(owner: str) -> None:
+    """Warn, once in a process, that a callable as a whole has no meaning here."""
+    _warn([OPTIONS[owner, ""]])
+
+
+def _asks_nothing(value: object, default: object) -> bool:
+    """Return whether an option was left at its default."""
+    if value is default:
+        return True
+    return isinstance(value, (bool, int, float, str)) and value == default
+
+
+def _warn(options: list[Option]) -> None:
+    """Warn of the options that were not warned of before; one warning for each reason."""
+    names: dict[str, list[str]] = {}
+    for option in options:
+        if (option.owner, option.name) not in _said:
+            _said.add((option.owner, option.name))
+            names.setdefault(option.about, []).append(option.name)
+    for about, found in names.items():
+        owner, listed = options[0].owner, ", ".join(found)
+        subject = f"{owner}: {listed}" if listed else owner
+        verb = "have" if len(found) > 1 else "has"
+        _warn_user(f"{subject} {verb} no meaning here: {about}")
+
+
+def warn_once(owner: str, name: str, about: str) -> None:
+    """Warn, once in a process, of a value of an option that works for other values."""
+    if (owner, name) not in _said:
+        _said.add((owner, name))
+        _warn_user(f"{owner}: {name}: {about}")
+
+
+def _warn_user(text: str) -> None:
+    """Warn at the innermost line outside duograph."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, OptionWarning, stacklevel=level)
+
+
+def forget_warnings() -> None:
+    """Warn of every option again at its next use; for tests."""
+    _said.clear()

@@ -1,0 +1,184 @@
+"""Debug mode's checks of what kernels of a backend return, by step of a lowered graph.
+
+`runtime.lowering` wraps the steps that run one by one, and `runtime.native_program` the program as
+a whole, while `set_context(debug=True)` is in force. A handle is opaque, so its memory is judged by
+`Backend.nbytes`, or else by reading it back with `copy_out`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..backend.plugin_checks import array_text, call_text, error_text, from_device, shown_value
+from ..backend.prepared import Handle, HandleFunction
+from ..backend.program import NeedsSteps, Step
+from ..backend.protocol import Backend
+from ..errors import BackendError, DuographError
+from ..types import TensorType, ValueType
+
+__all__ = ["checked_program", "checked_step"]
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+def checked_step(step: Step, types: Mapping[int, ValueType], backend: Backend, index: int) -> Step:
+    """Return a step whose call checks its results; the step itself if a result is no tensor.
+
+    Args:
+        types: of values by slot; packed operands have none.
+        index: of the device.
+    """
+    results = [types.get(slot) for slot in step.results]
+    tensors = [t for t in results if isinstance(t, TensorType)]
+    if len(tensors) < len(results):
+        return step
+    operands = [types.get(slot) for slot in step.operands]
+    check = _ResultCheck(call_text(step.name, operands), operands, tensors, backend, index)
+    run = check.kernel(step.call.run, step.single)
+    return dataclasses.replace(step, call=dataclasses.replace(step.call, run=run))
+
+
+def checked_program(
+    run: HandleFunction, results: Sequence[ValueType | None], backend: Backend, index: int
+) -> HandleFunction:
+    """Return the run of a linked program with a check of its result handles.
+
+    A result may be a parameter's handle, because the program may return or overwrite it.
+
+    Args:
+        results: types of the results; a single handle is returned if there is a single one.
+    """
+    text = f"a program of results {', '.join(map(repr, results))}"
+    check = _ResultCheck(text, (), (), backend, index)
+
+    def checked(*arguments: object) -> object:
+        try:
+            found = run(*arguments)
+        except NeedsSteps:
+            raise
+        except Exception as error:
+            raise check.raised(error) from error
+        parts = found if isinstance(found, tuple) else (found,)
+        if len(parts) != len(results):
+            raise check.failed(f"{len(parts)} results", f"{len(results)}")
+        for part, type_ in zip(parts, results):
+            if isinstance(type_, TensorType):
+                check.memory(part, type_)
+        return found
+
+    return checked
+
+
+@dataclasses.dataclass(frozen=True)
+class _ResultCheck:
+    """Checks the result handles of one kernel call.
+
+    Attributes:
+        text: the call, for messages.
+        operands: types of the operands; None for one that is absent or no tensor.
+        results: types of the results.
+        index: of the device.
+    """
+
+    text: str
+    operands: Sequence[ValueType | None]
+    results: Sequence[TensorType]
+    backend: Backend
+    index: int
+
+    def kernel(self, run: HandleFunction, single: bool) -> HandleFunction:
+        """Return a function that runs a kernel and checks its results."""
+
+        def checked(*handles: Handle) -> object:
+            try:
+                found = run(*handles)
+            except Exception as error:
+                raise self.raised(error) from error
+            if single:
+                self.result(found, self.results[0], handles)
+                return found
+            if not isinstance(found, (tuple, list)) or len(found) != len(self.results):
+                raise self.failed(shown_value(found), f"a tuple of {len(self.results)} handles")
+            for k, (part, type_) in enumerate(zip(found, self.results)):
+                self.result(part, type_, (*handles, *found[:k]))
+            return found
+
+        return checked
+
+    def raised(self, error: Exception) -> Exception:
+        """Return the error to raise for what a kernel raised.
+
+        Errors of duograph, and those that the interface lets a kernel raise, stay as they are.
+        """
+        if isinstance(error, (DuographError, IndexError, MemoryError)):
+            return error
+        return BackendError(
+            f"{self.text}: the kernel of the {self.backend.name} backend raised {error_text(error)}"
+        )
+
+    def failed(self, got: str, wanted: str) -> BackendError:
+        return BackendError(
+            f"{self.text}: the kernel of the {self.backend.name} backend returned {got}; wanted "
+            f"{wanted}"
+        )
+
+    def result(self, handle: Handle, type_: TensorType, others: Sequence[Handle]) -> None:
+        """Raise BackendError if a result is not new memory of its type.
+
+        Args:
+            others: handles of the operands, then those of the results before.
+        """
+        if type_.nbytes:
+            for k, other in enumerate(others):
+                if handle is other and handle is not None:
+                    n = len(self.operands)
+                    which = f"its operand {k}" if k < n else f"its result {k - n} again"
+                    raise self.failed(f"{which} as a result", "memory of its own")
+        array = self.memory(handle, type_)
+        if array is None or not array.nbytes:
+            return
+        for k, (other, given) in enumerate(zip(others, self.operands)):
+            if not isinstance(given, TensorType):
+                continue
+            # the array of an operand may have the shape before a reshape
+            seen = other if isinstance(other, np.ndarray) else self.read(other, given)
+            if np.may_share_memory(array, seen):
+                raise self.failed(f"memory of its operand {k}", "memory of its own")
+
+    def memory(self, handle: Handle, type_: TensorType) -> Array | None:
+        """Check the memory behind a handle; return its values if the host can read them."""
+        wanted = f"memory of {type_}, {type_.nbytes} bytes"
+        if handle is None:
+            raise self.failed("None", wanted)
+        try:
+            nbytes = self.backend.nbytes(handle, self.index)
+            array = self.read(handle, type_) if nbytes is None else None
+        except (IndexError, MemoryError):
+            raise  # an earlier kernel's, which reading waits for
+        except BackendError as error:
+            raise self.failed(str(error), wanted) from error
+        except Exception as error:
+            raise self.failed(f"{shown_value(handle)} ({error_text(error)})", wanted) from error
+        if nbytes is not None and nbytes < type_.nbytes:
+            raise self.failed(f"memory of {nbytes} bytes", wanted)
+        return array
+
+    def read(self, handle: Handle, type_: TensorType) -> Array:
+        """Return the values behind a handle; a handle that is an array shows itself what it is."""
+        if not isinstance(handle, np.ndarray):
+            return from_device(self.backend, handle, type_.shape, type_.dtype.np, self.index)
+        if not _is_dense(handle, type_):
+            raise BackendError(array_text(handle))
+        return handle
+
+
+def _is_dense(array: Array, type_: TensorType) -> bool:
+    """Return whether an array is the dense memory of a type: of its shape, or flat, or bytes."""
+    if array.dtype == np.uint8 and array.nbytes == type_.nbytes:
+        return array.flags.c_contiguous
+    shapes = (type_.shape, (type_.size,))
+    return array.shape in shapes and array.dtype == type_.dtype.np and array.flags.c_contiguous
