@@ -603,14 +603,6 @@ def f(a):
         a = a * 2
     return a * (len(d) + 1)
 """,
-    "loop_list_inside": """
-def f(a):
-    d = []
-    while a.sum() < 50 and a.sum() > 0:
-        d.append(1)
-        a = a * 2
-    return a * (len(d) + 1)
-""",
     "range_loop_effects": """
 log = []
 def f(a):

@@ -58,8 +58,7 @@ class GraphTensor(Tensor):
         builder.rebind(self, value)
 
     def __repr__(self) -> str:
-        builder = thread_state.builder
-        if builder is not None and builder.staged:
+        if getattr(thread_state.builder, "staged", False):
             raise NeedsValue("str: got a Tensor whose text is known only when the function runs")
         return f"GraphTensor(%{self._id}: {self._type})"
 

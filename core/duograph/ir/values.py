@@ -63,8 +63,7 @@ class HostValue:
     __iter__ = __array__ = __format__ = _unknown
 
     def __repr__(self) -> str:
-        builder = thread_state.builder
-        if builder is not None and getattr(builder, "staged", False):
+        if getattr(thread_state.builder, "staged", False):
             self._unknown()
         return f"{type(self).__name__}(%{self._id}: {self._type})"
 

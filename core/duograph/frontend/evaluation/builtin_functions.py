@@ -569,5 +569,5 @@ def _needs_frame(function: Value) -> Callable[..., Value]:
     return refuse
 
 
-for _function in _LOOK_AT_FRAMES:
-    replaces(_function)(_needs_frame(_function))
+for _looking in _LOOK_AT_FRAMES:
+    replaces(_looking)(_needs_frame(_looking))

@@ -27,12 +27,12 @@ from ..state.evaluation import Evaluation
 from ..state.outside import Restart
 from ..types import Args, Kwargs, Value
 from ..values.flow import NORMAL, Flow
-from ..values.nested import depends_on_graph
+from ..values.nested import depends_on_graph, with_subgraphs
 from .attributes import get_attribute
 from .blocks import run_block
 from .branches import select
 from .dispatch import call, evaluate, syntax
-from .host import append_effect
+from .host import END_OF_ITERATION, append_effect
 from .operators import condition
 from .recursion import Recursive
 from .spans import note_error_span
@@ -62,9 +62,6 @@ def raise_error(ev: Evaluation, error: Value, cause: Value = _NO_CAUSE) -> Flow:
             raise error
         raise error from cause
 
-    if isinstance(error, StopIteration):
-        raise unsupported("Raise", "An iterator whose end depends on a Tensor cannot be compiled")
-
     def run(*given: Value) -> None:
         made, reason = (r.made(v) if isinstance(r, _Made) else v for r, v in zip(recipe, given))
         if reason is _NO_CAUSE:
@@ -75,7 +72,8 @@ def raise_error(ev: Evaluation, error: Value, cause: Value = _NO_CAUSE) -> Flow:
         (r.args, r.attributes) if isinstance(r, _Made) else e
         for r, e in zip(recipe, (error, cause))
     ]
-    append_effect(ev, run, tuple(operands), "raise", commit=True)
+    what = END_OF_ITERATION if isinstance(error, StopIteration) else "raise"
+    append_effect(ev, run, tuple(operands), what, commit=True)
     return Flow(dead=True)
 
 
@@ -109,7 +107,7 @@ def make_exception(ev: Evaluation, kind: type, args: Args, kwargs: Kwargs) -> Va
     if getattr(kind.__new__, "__code__", None) is not None:
         raise unsupported("Raise", f"Make the {kind.__name__} outside the compiled function")
     if isinstance(init, FunctionType):
-        made = kind.__new__(kind, *args, **kwargs)
+        made: Value = kind.__new__(kind, *args, **kwargs)
         ev.owned.add(made)
         call(ev, init, (made, *args), kwargs)
         return made
@@ -365,7 +363,7 @@ _CANNOT_FAIL = {
 
 def _may_raise(nodes: Iterable[Value]) -> bool:
     """Return whether any of some graph nodes may raise an error when the graph runs."""
-    for n in _with_graphs(nodes):
+    for n in with_subgraphs(nodes):
         name = n.op.name
         if name == "host_call":
             what = n.attributes["run"].name
@@ -376,11 +374,3 @@ def _may_raise(nodes: Iterable[Value]) -> bool:
         ):
             return True
     return False
-
-
-def _with_graphs(nodes: Iterable[Value]) -> Iterable[Value]:
-    """Yield graph nodes and, recursively, the nodes of their sub-graphs."""
-    for n in nodes:
-        yield n
-        for g in n.graphs:
-            yield from _with_graphs(g.nodes)

@@ -29,6 +29,10 @@ from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshot
 from .spans import call_spans
 
 
+# The name of a host call that raises StopIteration.
+END_OF_ITERATION = "raise StopIteration"
+
+
 class Operand:
     """Placeholder in a host call's nested arguments for input `index` of its graph node."""
 

@@ -98,12 +98,12 @@ def join_side(value: Value) -> Value:
 
 
 def or_line_by_line(error: JoinError, *values: Value) -> Exception:
-    """Return a join error, or an UnsupportedSyntaxError if the values are no Tensors and numbers.
+    """Return a join error, or an UnsupportedSyntaxError if Python made a value or both are functions.
 
     In LAX mode, the UnsupportedSyntaxError makes the function run line by line.
     """
     if any(isinstance(v, HostValue) and v._type is OBJECT for v in values) or all(
-        isinstance(v, (list, dict, set, Function)) for v in values
+        isinstance(v, Function) for v in values
     ):
         return line_by_line(error)
     return error
