@@ -52,8 +52,9 @@ demo: setup
 
 test: lint unit $(FULL:%=full-%) $(QUICK:%=quick-%)
 
-# Compile every kernel of every dtype for every architecture.
+# Compile every kernel of every dtype for every architecture; run the whole outside matrix.
 test-all: export DUOGRAPH_CUDA_FULL = 1
+test-all: export DUOGRAPH_OUTSIDE = full
 test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) wheel-test
 
 lint: setup

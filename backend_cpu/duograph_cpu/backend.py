@@ -137,9 +137,7 @@ class CPU(Backend):
         return None
 
     def compiles(self, device_id: int) -> str | None:
-        """Return None if the machine's C compiler works as far as is known, else the problem with
-        it.
-        """
+        """Return None if the machine's C compiler works as far as is known, else the problem."""
         from . import toolchain  # loads the disk cache, which only compilation needs
 
         return toolchain.problem()

@@ -357,9 +357,7 @@ class _Linked:
     def bind(
         self, constants: Sequence[CData], last: Sequence[CData]
     ) -> Callable[[tuple[CData, ...]], object]:
-        """Fix the buffers of the program's last parameters; return the function of the remaining
-        ones.
-        """
+        """Fix the buffers of the program's last parameters; return a function of the others."""
         n, n_params = len(last), len(self.program.params)
         first = n_params - n
         n_pointers = self.n_given + len(constants)

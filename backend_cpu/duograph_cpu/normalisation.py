@@ -59,6 +59,8 @@ def _normalise(
     if any(t is None or t.dtype.kind != "f" for t in types) or n == 0:
         return None
     x, gamma = types[:2]
+    if len(types) == 3 and types[2].dtype is not gamma.dtype:  # beta is read as gamma is
+        return None
     constants = plan(
         "dg_normalisation",
         type=x.dtype.index, weight_type=gamma.dtype.index, stat_type=stat.dtype.index,

@@ -449,14 +449,15 @@ def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
 
 def _load(key: str) -> Library | None:
     """Load a compiled library from the disk cache; return None if the cache lacks it."""
-    path = disk_cache.load(key, ".so")
-    if path is None:
-        return None
-    handle = lib.dg_open(os.fsencode(path))
-    if handle == ffi.NULL:  # built on another machine, or evicted meanwhile
-        _unlink(path)
-        return None
-    return Library(str(path), handle)
+    with disk_cache.opened(key, ".so") as found:
+        if found is None:
+            return None
+        whole = _is_whole(found.data[:64], len(found.data))
+        handle = lib.dg_open(os.fsencode(found.checked_path)) if whole else ffi.NULL
+        if handle == ffi.NULL:  # cut off before it was stored, or built on another machine
+            _unlink(found.path)
+            return None
+        return Library(str(found.path), handle)
 
 
 def _compile(found: Compiler, source: str | Source) -> Library:
@@ -525,16 +526,24 @@ def _check(found: Compiler, out: str | os.PathLike[str]) -> None:
         header, size = b"", 0
     if not size:
         raise _Failed(f"{found.command[0]} succeeded and wrote nothing")
+    if not _is_whole(header, size):
+        raise _Failed(f"what {found.command[0]} wrote is no library, or not a whole one")
+
+
+def _is_whole(header: bytes, size: int) -> bool:
+    """Return whether a library's file has the size that its first 64 bytes promise.
+
+    Loading a shorter one ends the process with a bus error.
+    """
     if sys.platform != "linux":
-        return
-    if header[:4] == b"\x7fELF" and len(header) == 64:
-        if header[4:6] != b"\2\1":
-            return  # 32-bit or big-endian files have another layout
-        table = int.from_bytes(header[40:48], "little")  # of sections, at the end of the file
-        each = int.from_bytes(header[58:60], "little")
-        if table + each * int.from_bytes(header[60:62], "little") <= size:
-            return
-    raise _Failed(f"what {found.command[0]} wrote is no library, or not a whole one")
+        return True
+    if header[:4] != b"\x7fELF" or len(header) < 64:
+        return False
+    if header[4:6] != b"\2\1":
+        return True  # 32-bit or big-endian files have another layout
+    table = int.from_bytes(header[40:48], "little")  # of sections, at the end of the file
+    each = int.from_bytes(header[58:60], "little")
+    return table + each * int.from_bytes(header[60:62], "little") <= size
 
 
 def _forbids_code(path: str | os.PathLike[str]) -> bool:

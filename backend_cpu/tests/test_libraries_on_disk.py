@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("fresh")
 
 
 @needs_compiler
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "another file"])
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "another file", "cut off"])
 def test_damaged_entry_is_rebuilt(fake, monkeypatch, damage):
     calls = fake(f'exec {COMPILER} "$@"')
     library = toolchain.build(DOUBLE)
@@ -28,6 +28,8 @@ def test_damaged_entry_is_rebuilt(fake, monkeypatch, damage):
     os.unlink(library.path)  # it is mapped into this process
     if damage == "another file":
         disk_cache.store(_key_of(library), ".so", b"no library, but what the checksum says")
+    elif damage == "cut off":
+        disk_cache.store(_key_of(library), ".so", bytes(data[: len(data) // 3]))
     else:
         data[len(data) // 2] ^= 1
         cut = {"truncated": len(data) // 3, "flipped": len(data), "empty": 0}[damage]

@@ -58,8 +58,9 @@ class Blocks:
         self.start(False)
 
     def start(self, replaying: bool) -> None:
-        """Begin a run of the program: one that records its memory blocks, or one that gets them
-        again.
+        """Begin a run of the program: one that records its memory blocks, or a later one.
+
+        A later run gets the recorded blocks again.
         """
         self.at, self.replaying = 0, replaying
         if not replaying:
@@ -102,9 +103,7 @@ class _State(Memory):
         self.pointer, self.block = fresh.pointer, fresh
 
     def __del__(self) -> None:
-        """Do nothing, unlike the base class: the memory block that the handle refers to frees
-        itself.
-        """
+        """Do nothing, unlike the base class: the memory block of the handle frees itself."""
 
 
 class Captured:
@@ -196,9 +195,7 @@ class Captured:
                 _copy(self.device, self.name, own, handle)
 
     def _first(self, handles: Sequence[Memory]) -> None:
-        """Capture the program as a CUDA graph; if that fails, warn and run without one from then
-        on.
-        """
+        """Capture the program as a CUDA graph; if that fails, warn and always run without one."""
         device = self.device
         try:
             self.inputs = [device.allocate(h.nbytes, self.name) for h in handles]

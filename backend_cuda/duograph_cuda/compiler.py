@@ -71,9 +71,7 @@ class Compiler:
         return made
 
     def failure(self, source: str, log: str) -> DeviceError:
-        """Save the source and the log of a failed CUDA build; return an exception that names the
-        files.
-        """
+        """Save the source and log of a failed CUDA build; return an exception that names them."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="duograph-cuda-"))
         (folder / "kernel.cu").write_text(source)
         (folder / "kernel.log").write_text(log)

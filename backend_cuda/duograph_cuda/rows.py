@@ -102,11 +102,10 @@ def layer_norm_core(
 
 
 def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
-    """Return the launches of layer_norm's gradients for x, gamma, beta on CUDA; None if
-    unsupported.
+    """Return the launches of layer_norm's gradients for x, gamma, beta on CUDA, or None.
 
     One kernel computes the gradient of x by rows; two sum those of gamma and beta over the rows, in
-    parts with a fixed order.
+    parts with a fixed order. None means that the dtypes are not supported, or x is empty.
     """
     if not _supported(types, results):
         return None

@@ -69,9 +69,7 @@ class OpenCL(GridBackend):
         return found
 
     def tune(self, device_id: int) -> Iterator[str]:
-        """Time each matmul tile size on an OpenCL device and store the best; yield lines of a
-        report.
-        """
+        """Time each matmul tile size on an OpenCL device and store the best; yield report lines."""
         device = self.device(device_id)
         side = side_of(device)
         found = measure(self, device_id, side)

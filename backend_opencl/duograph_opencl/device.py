@@ -167,9 +167,7 @@ class Device(GridDevice):
             raise DeviceError(f"{self.name}: {self.gone}")
 
     def leave(self, reason: str) -> None:
-        """Abandon a lost device's driver objects without releasing them, which could block for
-        ever.
-        """
+        """Abandon a lost device's driver objects without a release, which could block for ever."""
         _kept.append((self.queue, self.context, self._sending))
         self._sending, self.gone = [], reason
         # A call that raced past `alive` now raises TypeError, which `launcher` turns into `gone`.

@@ -102,6 +102,7 @@ _NAMES = {
     "lazy_inline": "compiler",
     "no_inline": "compiler",
     "jit_stats": "compiler",
+    "check_gradient": "conformance.gradient_check",
     "check_parity": "conformance.parity",
 }
 

@@ -6,7 +6,7 @@ They exist so that scripts for several devices run unchanged; nothing is communi
 from __future__ import annotations
 
 from .errors import ArgumentValueError
-from .option_table import check_options
+from .option_checks import check_options
 
 __all__ = [
     "init",

@@ -16,7 +16,8 @@ from typing import Any
 
 from ._locks import new_lock
 from .errors import ArgumentValueError
-from .option_table import MOOT, REFUSED, check_options, defaults_of, warn_once
+from .option_checks import check_options, warn_unused
+from .option_table import MOOT, REFUSED, defaults_of
 from .runtime_state import runtime_state
 
 __all__ = [
@@ -119,7 +120,8 @@ def set_context(**kwargs: Any) -> None:
         deterministic: ``"ON"`` or ``"OFF"``; results never depend on load here, so both do the
         same.
         debug: check the graph after every pass, what gradient rules return, and what kernels
-            return: their results have memory of their own, of the right size.
+            return: their results have memory of their own, of the right size. The first use of a
+            gradient rule that a user or a plugin registered is compared with finite differences.
         check_bprop: refuse a gradient of another dtype than its input from a Cell's own `bprop`.
         max_call_depth: how deep a compiled function may call itself on Tensors; at most 1000.
         host_fallback: what an op without a kernel does: ``"backend"`` (as the backend declares),
@@ -215,7 +217,7 @@ def _check(key: str, value: Any) -> Any:
                 f"set_context: got max_call_depth={value!r}; wanted an int from 1 to {MOST_CALLS}"
             )
         if value > MOST_CALLS:
-            warn_once("set_context", key, f"at most {MOST_CALLS} calls fit on the stack")
+            warn_unused("set_context", key)
         return min(value, MOST_CALLS)
     if key == "save_graphs_path":
         if not isinstance(value, str) or not value:

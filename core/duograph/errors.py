@@ -170,9 +170,7 @@ class CaptureError(DuographError, RuntimeError):
 
 
 class StrictAttributeError(UnsupportedSyntaxError, AttributeError):
-    """Raised if code compiled at level STRICT calls a method that needs a Tensor's data on the
-    host.
-    """
+    """Raised if code compiled at STRICT calls a method that needs a Tensor's data on the host."""
 
 
 class StrictDeviceError(UnsupportedSyntaxError, DeviceError):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from .dtype import DType, float32, promote
-from .errors import ArgumentError, DTypeError, GradientError, UnsupportedOpError
+from .errors import ArgumentError, ArgumentValueError, DTypeError, GradientError, UnsupportedOpError
 from .op_signature import documented, freeze, has_body, parameters_of, plain_call, values_of
 from .runtime_state import runtime_state, thread_state
 from .traits import ACCUMULATED, NO_TRAITS, Traits
@@ -41,9 +41,7 @@ OPS: dict[str, Op] = {}
 
 
 class _NoGrad:
-    """Type of NO_GRAD, which gradient rules return for operands without a gradient, such as
-    indices.
-    """
+    """Type of NO_GRAD, which gradient rules return for operands that have no gradient."""
 
     def __repr__(self) -> str:
         return "NO_GRAD"
@@ -161,6 +159,8 @@ class Op:
         """Set every rule of an op (type inference, gradient and others) to its default."""
         self.infer_rule: Function | None = None
         self.bprop_rule: Callable[[Attributes], Function] | None = None
+        # debug mode compares the rules of others with finite differences
+        self.own_rule = self.__module__.split(".")[0] == "duograph"
         self.reference_rule: Function | None = None
         self.scalar_rule: Function | None = None
         if self.elementwise and self.is_composite:
@@ -181,6 +181,9 @@ class Op:
             p.name for p in self.parameters if p.kind == "attribute" and p.annotation == "float"
         )
         self._index = {p.name: i for i, p in enumerate(self.parameters)}
+        self._ranged = [
+            p for p in self.parameters if p.accepted is not None and p.accepted.fits is not None
+        ]
         self.function = self._make_function(kinds)
         # Users call `public` under the op's name; `normaliser` replaces it.
         self.public: Function = self.function
@@ -189,8 +192,7 @@ class Op:
     # ---- rule slots -----------------------------------------------------------------------------
 
     def normaliser(self, rule: Function) -> Function:
-        """Decorator that sets a function which converts users' arguments to those of the op's
-        definition.
+        """Decorator that sets how users' arguments become those of the op's definition.
 
         `rule(*args, **kwargs)` takes the user's arguments. It returns the op's arguments as a
         tuple, in the order of the definition, or a finished result that is not a tuple. Framework
@@ -240,9 +242,7 @@ class Op:
         return runtime_state.scalar_of_body(s, self, scalars, attributes)
 
     def decompose(self, rule: Function) -> Function:
-        """Decorator that sets how to compute an op by other ops, on backends without a kernel for
-        it.
-        """
+        """Decorator that sets how other ops compute an op, for backends without a kernel for it."""
         self.decompose_rule = rule
         return rule
 
@@ -378,9 +378,7 @@ class Op:
         return documented(unary_named, self)
 
     def _make_with_attributes(self, n: int) -> Function:
-        """Return the function that applies an op with `n` parameters, first operands, then
-        attributes.
-        """
+        """Return the function that applies an op with `n` parameters: operands, then attributes."""
         table, k, call_bound = self.table, self.n_operands, self._call_bound
 
         def general(*args: Any, **kwargs: Any) -> Any:
@@ -421,8 +419,7 @@ class Op:
         return call(*operands)
 
     def key(self, types: Sequence[TensorType | None], attributes: Attributes) -> Hashable:
-        """Return the key under which an op's prepared call for given types and attributes is
-        cached.
+        """Return the cache key of an op's prepared call for given types and attributes.
 
         Floats are replaced by their repr, which distinguishes 1.0 from 1 and -0.0 from 0.0 and
         makes NaN equal to itself. Without operands, the device that the thread chose is part of it.
@@ -477,6 +474,22 @@ class Op:
             if accepted is not None and not accepted.accepts(value):
                 raise ArgumentError(f"{self.name}: got {name}={value!r}; wanted {accepted.text}")
 
+    def check_ranges(self, types: Sequence[TensorType | None], attributes: Attributes) -> None:
+        """Raise ArgumentValueError if an attribute that kernels index with is out of range.
+
+        Raises:
+            ArgumentValueError: an axis that is negative, too large, or named twice.
+        """
+        first = types[0]
+        ndim = 0 if first is None else len(first.shape)
+        for p in self._ranged:
+            value = attributes[p.name]
+            if not p.accepted.fits(value, ndim):  # type: ignore[union-attr, misc]
+                raise ArgumentValueError(
+                    f"{self.name}: got {p.name}={value!r} for an operand of {ndim} axes; wanted "
+                    f"{p.accepted.text} in range"  # type: ignore[union-attr]
+                )
+
     # ---- types ----------------------------------------------------------------------------------
 
     def arguments(self, operands: Sequence[object]) -> Operands:
@@ -488,8 +501,14 @@ class Op:
     ) -> TensorType | tuple[TensorType, ...]:
         """Return the type, or tuple of types, of an op's results for given operand types.
 
-        The operand types must be promoted already.
+        The operand types must be promoted already. This is the check of
+        everything that kernels rely on beyond the kinds of attributes.
+
+        Raises:
+            DuographError: the operands or attributes do not fit the op.
         """
+        if self._ranged:
+            self.check_ranges(types, attributes)
         if self.infer_rule is not None:
             return self.infer_rule(*self.arguments(types), **attributes)
         if (self.elementwise or self.result_dtype) and not self._computes_in_float(types):
@@ -505,8 +524,9 @@ class Op:
         return found[0] if graph.single else found
 
     def _computes_in_float(self, types: tuple[TensorType | None, ...]) -> bool:
-        """Return whether a composite op has integer operands and float attributes, so computes in
-        float.
+        """Return whether a composite op computes in float although operands are integers.
+
+        This is so if it has attributes that are real numbers.
         """
         return (
             self.is_composite

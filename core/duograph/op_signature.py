@@ -11,7 +11,7 @@ import inspect
 import opcode
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from .dtype import DType
 from .errors import ArgumentError
 
 __all__ = [
-    "Parameter", "documented", "freeze", "has_body", "parameters_of", "plain_call", "values_of",
+    "Axes", "Axis", "NewAxis", "Number", "Parameter", "documented", "freeze", "has_body",
+    "parameters_of", "plain_call", "values_of",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -51,30 +52,71 @@ def freeze(value: Any) -> Any:
     return value
 
 
+# Annotations of attributes that kernels index with. The public functions normalise what users give;
+# these are the normalised forms, and `Op.check_ranges` checks them against the first operand.
+Axis: TypeAlias = int  # an axis in [0, ndim); 0 for a 0-d operand
+NewAxis: TypeAlias = int  # the place of an axis to add, in [0, ndim]
+Axes: TypeAlias = Sequence[int]  # distinct axes in [0, ndim)
+# The annotation of an attribute that becomes an element of any dtype.
+Number: TypeAlias = bool | int | float | complex
+
+
 class _Accepted(NamedTuple):
-    """Which values an attribute of an op accepts, and how error messages describe them."""
+    """Which values an attribute of an op accepts, and how error messages describe them.
+
+    Attributes:
+        accepts: predicate of a value.
+        fits: predicate of an accepted value and the number of axes of the first operand.
+    """
 
     text: str
-    kinds: type | tuple[type, ...]
-    items: type | tuple[type, ...] | None = None  # of the elements of a tuple
+    accepts: Callable[[Any], bool]
+    fits: Callable[[Any, int], bool] | None = None
 
-    def accepts(self, value: object) -> bool:
-        if not isinstance(value, self.kinds):
-            return False
-        if self.items is None or not isinstance(value, tuple):
-            return True
-        return all(isinstance(v, self.items) for v in value)
 
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and -(2**63) <= value < 2**63
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**1023)
+
+
+def _is(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kind)
+
+
+def _tuple_of(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, tuple) and all([accepts(v) for v in value])
+
+
+def _pair(value: object) -> bool:
+    return _ints(value) and len(value) == 2  # type: ignore[arg-type]
+
+
+_ints = _tuple_of(_is(int))
+_INTS = _Accepted("a tuple of ints", _ints)
 
 # By annotation. An attribute with any other annotation is checked by the rules that read it.
 _ACCEPTED = {
-    "int": _Accepted("an int", int),
-    "float": _Accepted("a number", (int, float)),
-    "bool": _Accepted("a bool", bool),
-    "str": _Accepted("a str", str),
-    "DType": _Accepted("a dtype", DType),
-    "Sequence[int]": _Accepted("a tuple of ints", tuple, int),
-    "Sequence[float]": _Accepted("a tuple of numbers", tuple, (int, float)),
+    "int": _Accepted("an int of 64 bits", _is_int),
+    "float": _Accepted("a number", _is_number),
+    "Number": _Accepted("a number", lambda v: isinstance(v, complex) or _is_number(v)),
+    "bool": _Accepted("a bool", _is(bool)),
+    "str": _Accepted("a str", _is(str)),
+    "DType": _Accepted("a dtype", _is(DType)),
+    "Sequence[int]": _INTS,
+    "Ints": _INTS,
+    "tuple[int, ...]": _INTS,
+    "Sequence[float]": _Accepted("a tuple of numbers", _tuple_of(_is_number)),
+    "Pairs": _Accepted("a tuple of pairs of ints", _tuple_of(_pair)),
+    "Axis": _Accepted("an axis", _is_int, lambda axis, n: 0 <= axis < (n or 1)),
+    "NewAxis": _Accepted("a place for an axis", _is_int, lambda axis, n: 0 <= axis <= n),
+    "Axes": _Accepted(
+        "a tuple of distinct axes",
+        _ints,
+        lambda axes, n: len(set(axes)) == len(axes) and all([0 <= a < n for a in axes]),
+    ),
 }
 
 

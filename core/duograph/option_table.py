@@ -1,32 +1,22 @@
-"""The options that a caller may give: which work, which have no meaning here, which are refused.
+"""The table of options: which work, which have no meaning here, which are refused.
 
-A public function passes the options that it does not use to `check_options`, which warns or raises
-as the table says. `docs/options.md` is printed from the table, and the tests call every row. An
-argument that the table does not list is used by the body of its function; a test reads the sources
-to prove it. The module is a leaf: anything may import it.
+`option_checks` warns and raises as the table says, `docs/options.md` is printed from it, and the
+tests call every row. An argument that the table does not list is used by the body of its function;
+a test reads the sources to prove it. The module is a leaf: anything may import it.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .errors import ArgumentError, ArgumentValueError, OptionWarning
-
-__all__ = [
-    "MOOT", "OPTIONS", "REFUSED", "WORKS", "Option", "check_options", "defaults_of",
-    "forget_warnings", "options_of", "warn_moot", "warn_once",
-]  # fmt: skip
+__all__ = ["MOOT", "OPTIONS", "REFUSED", "WORKS", "Option", "defaults_of", "options_of"]
 
 WORKS, MOOT, REFUSED = "works", "no meaning", "refused"
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class Option(NamedTuple):
-    """One row of the table of options.
+    """One row of the table of options that public callables accept.
 
     Attributes:
         owner: the public callable that takes the option, as written after ``duograph.``.
@@ -46,7 +36,13 @@ class Option(NamedTuple):
 
 
 def _rows(status: str, owner: str, *rows: tuple[object, ...]) -> Iterator[Option]:
-    """Yield the rows of one owner and status from tuples of name, text, value and default."""
+    """Yield an `Option` for each tuple (name, about, value, default) of one callable.
+
+    Args:
+        status: the status of all these options.
+        owner: the callable.
+        rows: value and default may be left out.
+    """
     for name, about, *rest in rows:
         yield Option(owner, str(name), status, str(about), *rest)  # type: ignore[arg-type]
 
@@ -81,7 +77,7 @@ _CONTEXT = (
         ("debug", "check what gradient rules and kernels return", "True", False),
         ("check_bprop", "check the number, shapes and dtypes that a Cell's bprop returns", "True",
          False),
-        ("max_call_depth", "how deep a compiled function may call itself on Tensors", "10", 1000),
+        ("max_call_depth", "how deep a compiled function calls itself; 1000 at most", "10", 1000),
         ("host_fallback", "what an op without a kernel does", "'off'", "backend"),
         ("jit", "False runs compiled functions line by line", "False", True),
         ("stale_captures", "what a changed captured value does", "'error'", "warn"),
@@ -339,6 +335,7 @@ _LAYERS = (
     ),
     *_rows(MOOT, "nn.Dropout", ("dtype", "the result has the dtype of the input", "ms.float16",
                                 "float32")),
+    *_rows(WORKS, "nn.Dropout", ("keep_prob", "counts without p", "0.9", 0.5)),
     *_rows(MOOT, "nn.SyncBatchNorm", ("process_groups", _ONE, "[[0]]")),
     *_rows(MOOT, "nn.DistributedGradReducer", ("degree", _ONE, "4")),
     *_rows(
@@ -438,8 +435,19 @@ _TRAINING = (
     ),
     *_rows(WORKS, "CheckpointConfig", *_ENCRYPTION, *_CHECKPOINTS),
     *_rows(
+        WORKS, "CheckpointConfig",
+        ("save_checkpoint_seconds", "counts with save_checkpoint_steps=0", "30", 0),
+        ("keep_checkpoint_per_n_minutes", "counts with keep_checkpoint_max=0", "5", 0),
+    ),
+    *_rows(
         REFUSED, "CheckpointConfig",
         ("incremental", "every file holds all values", "True", False),
+    ),
+    *_rows(WORKS, "load_checkpoint", ("strict_load", "counts with net", "True", False)),
+    *_rows(
+        WORKS, "data_sink",
+        ("input_signature", "counts with jit_config",
+         "(ms.Tensor(shape=[None], dtype=ms.int64),)"),
     ),
     *_rows(
         WORKS, "load_checkpoint", *_DECRYPTION, _CHECKPOINTS[1],
@@ -468,6 +476,7 @@ _TRAINING = (
         ("loss_scale_manager", "scales the loss", "ms.FixedLossScaleManager()"),
         ("keep_batchnorm_fp32", "overrides the setting of the level", "True"),
     ),
+    *_rows(WORKS, "Model", ("eval_indexes", "counts with eval_network", "[0, 1, 2]")),
     *_rows(MOOT, "build_train_network", ("boost_level", _BOOST, "'O1'", "O0")),
     *_rows(
         WORKS, "build_train_network",
@@ -475,6 +484,13 @@ _TRAINING = (
         ("keep_batchnorm_fp32", "overrides the setting of the level", "True"),
     ),
     *_rows(MOOT, "Model.train", ("dataset_sink_mode", _SINK, "True", False)),
+    *_rows(WORKS, "Model.train", ("sink_size", "counts with dataset_sink_mode=True", "1", -1)),
+    *_rows(
+        WORKS, "Model.build",
+        ("sink_size", "one batch tells the shapes of all", "1", -1),
+        ("sink_mode", "one batch tells the shapes of all", "False", True),
+    ),
+    *_rows(WORKS, "Model.fit", ("sink_size", "counts with dataset_sink_mode=True", "1", -1)),
     *_rows(
         MOOT, "Model.fit",
         ("dataset_sink_mode", _SINK, "True", False),
@@ -504,8 +520,6 @@ _TRAINING = (
 _TABLE = (*_CONTEXT, *_COMPILE, *_OPS, *_LAYERS, *_DATASETS, *_TRAINING)
 OPTIONS: dict[tuple[str, str], Option] = {(o.owner, o.name): o for o in _TABLE}
 
-_said: set[tuple[str, str]] = set()  # the options that this process has warned of
-
 
 def options_of(owner: str) -> tuple[Option, ...]:
     """Return the rows of one callable, in the order of the table."""
@@ -515,79 +529,3 @@ def options_of(owner: str) -> tuple[Option, ...]:
 def defaults_of(owner: str, status: str) -> dict[str, object]:
     """Return the defaults by name of the options of one callable that have a status."""
     return {o.name: o.default for o in options_of(owner) if o.status == status}
-
-
-def check_options(owner: str, **given: object) -> None:
-    """Warn of given options that have no meaning here, and refuse those that are not offered.
-
-    Each option is warned of once in a process, and only if its value differs from its default.
-
-    Args:
-        owner: the callable, as the table names it.
-        given: values by name.
-
-    Raises:
-        ArgumentError: an option that the table does not list.
-        ArgumentValueError: a refused option with another value than its default.
-    """
-    asked: list[Option] = []
-    for name, value in given.items():
-        option = OPTIONS.get((owner, name))
-        if option is None:
-            known = ", ".join(o.name for o in options_of(owner))
-            raise ArgumentError(
-                f"{owner}: got the unknown option {name!r}; the other options are {known}"
-            )
-        if option.status == WORKS or _asks_nothing(value, option.default):
-            continue
-        if option.status == REFUSED:
-            raise ArgumentValueError(f"{owner}: got {name}, which is not offered; {option.about}")
-        asked.append(option)
-    _warn(asked)
-
-
-def warn_moot(owner: str) -> None:
-    """Warn, once in a process, that a callable as a whole has no meaning here."""
-    _warn([OPTIONS[owner, ""]])
-
-
-def _asks_nothing(value: object, default: object) -> bool:
-    """Return whether an option was left at its default."""
-    if value is default:
-        return True
-    return isinstance(value, (bool, int, float, str)) and value == default
-
-
-def _warn(options: list[Option]) -> None:
-    """Warn of the options that were not warned of before; one warning for each reason."""
-    names: dict[str, list[str]] = {}
-    for option in options:
-        if (option.owner, option.name) not in _said:
-            _said.add((option.owner, option.name))
-            names.setdefault(option.about, []).append(option.name)
-    for about, found in names.items():
-        owner, listed = options[0].owner, ", ".join(found)
-        subject = f"{owner}: {listed}" if listed else owner
-        verb = "have" if len(found) > 1 else "has"
-        _warn_user(f"{subject} {verb} no meaning here: {about}")
-
-
-def warn_once(owner: str, name: str, about: str) -> None:
-    """Warn, once in a process, of a value of an option that works for other values."""
-    if (owner, name) not in _said:
-        _said.add((owner, name))
-        _warn_user(f"{owner}: {name}: {about}")
-
-
-def _warn_user(text: str) -> None:
-    """Warn at the innermost line outside duograph."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-        level += 1
-    warnings.warn(text, OptionWarning, stacklevel=level)
-
-
-def forget_warnings() -> None:
-    """Warn of every option again at its next use; for tests."""
-    _said.clear()

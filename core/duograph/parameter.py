@@ -17,7 +17,7 @@ from .errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
 from .host_arrays import Array
 from .ir.basic_ops import cast_to
 from .ops.movement import identity
-from .option_table import check_options
+from .option_checks import check_options
 from .placement import materialise
 from .runtime_state import runtime_state, staged_builder
 from .tensor import Tensor, host_array, is_recorded
@@ -179,7 +179,7 @@ class Parameter(Tensor):
 
     @property
     def data(self) -> Parameter:
-        """The Parameter itself, as in MindSpore."""
+        """This Parameter itself: unlike other frameworks', `p.data` is no separate Tensor."""
         return self
 
     def init_data(self, *_: object, **__: object) -> Parameter:

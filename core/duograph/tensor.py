@@ -20,7 +20,7 @@ from .backend.plugin_checks import from_device
 from .dtype import DType, as_dtype, float32
 from .errors import ArgumentError, ArgumentValueError, DTypeError, GradientError, ShapeError
 from .host_arrays import Array, array_of, python_number, shape_tuple
-from .option_table import check_options
+from .option_checks import check_options
 from .placement import commit, commit_lock, device_of, materialise, release, watched
 from .runtime_state import runtime_state, staged_builder, thread_state
 from .tensor_printing import tensor_text
@@ -299,7 +299,7 @@ class Tensor(TensorMethods):
     numpy = asnumpy
 
     def _values(self) -> Array:
-        """Return what `asnumpy` does, to any caller."""
+        """Return the tensor's data as a NumPy array, as `asnumpy` does, without its checks."""
         builder = staged_builder()
         if builder is not None:
             builder.look_at(self)
@@ -342,9 +342,7 @@ class Tensor(TensorMethods):
         return array.tolist()
 
     def _attribute_value(self) -> Any:
-        """Return the value of a tensor that was passed for an attribute, such as an axis, as
-        numbers.
-        """
+        """Return as numbers a tensor that was passed for an attribute, such as an axis."""
         return self.tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:

@@ -82,11 +82,14 @@ class TensorType:
             if found is not None:
                 return found
         shape = tuple(int(n) for n in shape)
+        if shape and min(shape) < 0:
+            raise ShapeError(f"shape: got {shape}; wanted sizes that are not negative")
         made = object.__new__(TensorType)
         made.shape, made.dtype, made.device, made.level = shape, dtype, None, 0
         made.size = size_of(shape)
         made.nbytes = made.size * dtype.itemsize
-        if made.nbytes >= 2**63:
+        # as in NumPy, strides of an empty tensor must fit as well
+        if size_of([n or 1 for n in shape]) * dtype.itemsize >= 2**63:
             raise ShapeError(f"shape: got {shape}; wanted less than 2**63 bytes in all")
         made.plain = made
         made._variants = {(None, 0): made}
@@ -100,9 +103,7 @@ class TensorType:
         return found
 
     def on(self, device: Device | None, level: int = 0) -> TensorType:
-        """Return this tensor type on another device, and with another level of recording for
-        gradients.
-        """
+        """Return this tensor type on another device and with another gradient recording level."""
         variants = self._variants
         found = variants.get((device, level))
         if found is not None:

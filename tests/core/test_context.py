@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import duograph as ms
 import pytest
-from duograph import context, option_table
+from duograph import context, option_checks
 from duograph.errors import OptionWarning
 
 
 @pytest.fixture(autouse=True)
 def _restore():
     before = dict(vars(context.settings))
-    option_table.forget_warnings()
+    option_checks.forget_warnings()
     yield
     for key, value in before.items():
         setattr(context.settings, key, value)

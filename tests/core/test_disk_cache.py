@@ -15,9 +15,10 @@ import textwrap
 import threading
 import time
 import warnings
+from types import SimpleNamespace
 
 import pytest
-from duograph.backend import disk_cache
+from duograph.backend import disk_cache, private_folder
 from duograph.cli import main
 
 KEY = disk_cache.key_of("some source", "some flags")
@@ -124,7 +125,7 @@ def test_damaged_entry_does_not_hide_an_intact_one(place):
 def test_concurrent_processes_store_the_same_key(place):
     code = f"""
         import sys, time
-        from duograph.backend import disk_cache
+        from duograph.backend import disk_cache, private_folder
         time.sleep(max(0, float(sys.argv[1]) - time.time()))
         for i in range(50):
             disk_cache.store({KEY!r}, ".so", b"code" * 5000)
@@ -204,9 +205,14 @@ def test_limit_of_zero_keeps_no_entries(place, monkeypatch):
     assert not place.exists()
 
 
-def test_invalid_limit_warns_once(place, monkeypatch):
-    monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", "1 GB")
-    with pytest.warns(RuntimeWarning, match="got '1 GB'; wanted a number of bytes"):
+@pytest.mark.parametrize(
+    ("limit", "shown"),
+    [("1 GB", "got '1 GB'"), ("-1", "got '-1'"), ("9" * 5000, "got '9{30}'[.]{3}"), ("٣x", "got")],
+    ids=["words", "negative", "5000 digits", "other digits"],
+)
+def test_invalid_limit_warns_once(place, monkeypatch, limit, shown):
+    monkeypatch.setenv("DUOGRAPH_CACHE_LIMIT", limit)
+    with pytest.warns(RuntimeWarning, match=f"{shown}; wanted a number of bytes|{shown}"):
         disk_cache.store(KEY, ".so", b"code")
     assert disk_cache.info().limit == 1 << 30
     assert disk_cache.load(KEY, ".so").is_relative_to(place)
@@ -221,6 +227,83 @@ def test_abandoned_temporary_files_are_deleted(place, monkeypatch):
     age(old, 7200)
     disk_cache.store(disk_cache.key_of("next"), ".so", b"code")
     assert not old.exists() and young.exists()
+
+
+# ---- what somebody else put there ---------------------------------------------------------------
+
+
+def replaced(path, make):
+    path.unlink()
+    make(path)
+
+
+def give_away(path):
+    try:
+        os.chown(path, 12345, -1)
+    except PermissionError:
+        pytest.skip("not even root gives files away here")
+
+
+NOT_READ = {
+    "a named pipe": lambda path: replaced(path, os.mkfifo),
+    "a link to a device": lambda path: replaced(path, lambda p: p.symlink_to("/dev/zero")),
+    "a link to the same bytes": lambda path: (
+        shutil.copy(path, path.parents[2] / "copy"),
+        replaced(path, lambda p: p.symlink_to(path.parents[2] / "copy")),
+    ),
+    "a folder": lambda path: replaced(path, os.mkdir),
+    "writable by the group": lambda path: path.chmod(0o620),
+    "writable by all": lambda path: path.chmod(0o666),
+    "in a folder writable by the group": lambda path: path.parent.chmod(0o770),
+    "in a folder writable by all": lambda path: path.parent.chmod(0o777),
+    "in a folder that is a link": lambda path: (
+        path.parent.rename(path.parents[2] / "moved"),
+        path.parent.symlink_to(path.parents[2] / "moved"),
+    ),
+    "of another user": give_away,
+    "in a folder of another user": lambda path: give_away(path.parent),
+    "in a root that all may write to by now": lambda path: path.parents[1].chmod(0o777),
+}
+
+
+@pytest.mark.parametrize("name", NOT_READ)
+def test_only_own_regular_files_are_read(place, name):
+    if "another user" in name and not ROOT:
+        pytest.skip("only root gives files away")
+    path = disk_cache.store(KEY, ".so", b"code")
+    NOT_READ[name](path)
+    assert disk_cache.read(KEY, ".so") is None and disk_cache.load(KEY, ".so") is None
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        again = disk_cache.store(KEY, ".so", b"own code")
+        assert disk_cache.read(KEY, ".so") == b"own code"
+    assert bool(said) is not again.is_relative_to(place)
+    assert disk_cache.info().entries <= 2
+    if "root" in name:
+        with pytest.raises(PermissionError, match="others can write to it"):
+            disk_cache.clear()
+    else:
+        disk_cache.clear()
+        assert disk_cache.info().entries == 0
+
+
+def test_nothing_is_deleted_through_links(place, tmp_path):
+    path = disk_cache.store(KEY, ".so", b"code")
+    elsewhere = path.parent.rename(tmp_path / "elsewhere")
+    path.parent.symlink_to(elsewhere)
+    assert disk_cache.info().entries == 0 and disk_cache.clear() == 0
+    assert [p.name for p in elsewhere.iterdir()] == [path.name]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="descriptors have names on Linux only")
+def test_checked_path_survives_an_exchange_of_folders(place, tmp_path):
+    """Somebody who can change a folder above the cache exchanges it after the check."""
+    disk_cache.store(KEY, ".so", b"code")
+    with disk_cache.opened(KEY, ".so") as found:
+        place.rename(tmp_path / "moved")
+        found.path.parent.mkdir(parents=True)
+        found.path.write_bytes(b"planted")
+        assert pathlib.Path(found.checked_path).read_bytes() == found.data == b"code"
 
 
 # ---- directories that cannot be used -------------------------------------------------------------
@@ -254,8 +337,12 @@ def test_directory_of_another_user_is_refused(place, monkeypatch):
     disk_cache.store(KEY, ".so", b"planted")
     disk_cache._places.clear()
     own = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: own + 1)
-    refused(f"belongs to user {own}, not to user {own + 1}")
+
+    def given_away(facts):
+        return private_folder.problem_of(SimpleNamespace(st_uid=own + 1, st_mode=facts.st_mode))
+
+    monkeypatch.setattr(disk_cache, "problem_of", given_away)
+    refused(f"belongs to user {own + 1}, not to user {own}")
     assert disk_cache.load(KEY, ".so") is None
 
 
@@ -288,7 +375,7 @@ def test_full_disk(place):
     out, err = python(
         f"""
         import resource
-        from duograph.backend import disk_cache
+        from duograph.backend import disk_cache, private_folder
         disk_cache.store({KEY!r}, ".so", b"x" * 100)
         resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
         try:
@@ -317,10 +404,10 @@ def test_read_only_directory_is_read(place, monkeypatch):
     if ROOT:
         real = os.open
 
-        def opened(path, flags, *rest, **more):
-            if str(path).startswith(str(place)) and flags & os.O_WRONLY:
+        def opened(path, flags, *rest, dir_fd=None):
+            if flags & os.O_WRONLY and os.path.samestat(os.fstat(dir_fd), place.stat()):
                 raise OSError(30, "Read-only file system", path)
-            return real(path, flags, *rest, **more)
+            return real(path, flags, *rest, dir_fd=dir_fd)
 
         monkeypatch.setattr(os, "open", opened)
     try:
@@ -345,7 +432,7 @@ def test_temporary_directory_is_deleted_with_its_process(place):
     place.write_text("")
     code = f"""
         import os
-        from duograph.backend import disk_cache
+        from duograph.backend import disk_cache, private_folder
         path = disk_cache.store({KEY!r}, ".so", b"code")
         child = os.fork()
         if child == 0:

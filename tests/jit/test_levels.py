@@ -7,7 +7,7 @@ import contextlib
 import duograph as ms
 import numpy as np
 import pytest
-from duograph import nn, ops, option_table
+from duograph import nn, ops, option_checks
 from duograph.errors import OptionWarning, UnsupportedSyntaxError
 
 
@@ -25,7 +25,7 @@ def _no_config():
 @pytest.mark.parametrize("value", ["auto", "sink", "no_sink"])
 def test_exec_mode(option, value):
     """E02: `JitConfig(exec_mode=...)` auto / sink / no_sink, and the product's spelling of it."""
-    option_table.forget_warnings()
+    option_checks.forget_warnings()
     expected = contextlib.nullcontext() if value == "auto" else pytest.warns(OptionWarning)
     with expected:
         config = ms.JitConfig(**{option: value})

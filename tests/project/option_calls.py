@@ -114,11 +114,13 @@ CALLS = {
     "build_train_network": f"ms.build_train_network(net, {_OPTIMIZER}, nn.MSELoss(), {{}})",
     "Model.train": f"{_MODEL}.train(1, {_BATCHES}, {{}})",
     "Model.fit": f"{_MODEL}.fit(1, {_BATCHES}, {_BATCHES}, {{}})",
+    "Model.build": f"{_MODEL}.build({_BATCHES}, {{}})",
     "Model.eval": f"{_MODEL}.eval({_BATCHES}, {{}})",
     "Model.predict": "ms.Model(net).predict(ops.ones((1, 2)), {})",
     "train.DatasetHelper": f"list(ms.train.DatasetHelper({_ROWS}, {{}}))",
     "train.SummaryCollector": "ms.train.SummaryCollector('summaries')",
     "connect_network_with_dataset": "ms.connect_network_with_dataset(net, {})",
+    "data_sink": f"ms.data_sink(identity, {_ROWS}, {{}})",
     "communication.init": "ms.communication.init({})",
     "communication.create_group": "ms.communication.create_group('g', [0], {})",
 }

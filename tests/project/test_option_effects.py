@@ -9,7 +9,7 @@ from typing import Any
 import duograph as ms
 import numpy as np
 import pytest
-from duograph import context, dataset, nn, ops
+from duograph import context, dataset, nn, ops, option_checks
 from duograph.errors import GradientError, OptionWarning, RefusedError, UnsupportedSyntaxError
 
 
@@ -138,7 +138,8 @@ def test_max_call_depth(level: str) -> None:
 
 
 def test_max_call_depth_has_a_limit() -> None:
-    with pytest.warns(OptionWarning, match="at most 1000 calls"):
+    option_checks.forget_warnings()
+    with pytest.warns(OptionWarning, match="max_call_depth has no effect here: .*1000 at most"):
         ms.set_context(max_call_depth=5000)
     assert ms.get_context("max_call_depth") == 1000
     for wrong in (0, -1, True, 2.0):
@@ -357,3 +358,42 @@ def test_attributes_of_a_primitive() -> None:
     concat = ops.Concat(0)
     concat.add_prim_attr("axis", 1)  # an argument of the constructor takes effect
     assert concat((ops.ones((1, 2)), ops.ones((1, 2)))).shape == (1, 4)
+
+
+def test_probability_that_p_hides() -> None:
+    option_checks.forget_warnings()
+    with pytest.warns(OptionWarning, match="nn.Dropout: keep_prob has no effect here: counts with"):
+        nn.Dropout(0.9, p=0.5)
+    nn.Dropout(0.9)
+
+
+def test_build_compiles_the_first_batch() -> None:
+    data = dataset.NumpySlicesDataset(
+        (np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)), shuffle=False
+    ).batch(2)
+    net = nn.Dense(2, 1)
+    model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()), metrics={"loss"})
+    before = net.weight.asnumpy().copy()
+    compiled_before = ms.jit_stats()["compiles"]
+    model.build(data, data)
+    assert ms.jit_stats()["compiles"] == compiled_before  # nothing to compile in PYNATIVE_MODE
+    ms.set_context(mode=ms.GRAPH_MODE)
+    model.build(data, data)
+    built = ms.jit_stats()["compiles"]
+    assert built == compiled_before + 2
+    np.testing.assert_array_equal(net.weight.asnumpy(), before)
+    model.train(1, data)
+    model.eval(data)
+    assert ms.jit_stats()["compiles"] == built
+    refused(lambda: ms.Model(net).build(data), "has no optimizer")
+    refused(lambda: ms.Model(net).build(None, data), "has no metrics")
+
+
+def test_samplers_say_how_many_rows() -> None:
+    drawn = dataset.RandomSampler(replacement=True, num_samples=5)
+    data = dataset.NumpySlicesDataset([1, 2], sampler=drawn)
+    assert len(list(data)) == len(data) == 5
+    refused(
+        lambda: dataset.NumpySlicesDataset([1], sampler=drawn, num_shards=1, shard_id=0),
+        "got sampler and num_shards",
+    )

@@ -15,7 +15,7 @@ from typing import Any
 
 import duograph as ms
 import pytest
-from duograph import context, option_table
+from duograph import context, option_checks
 from duograph.errors import OptionWarning
 from duograph.option_table import MOOT, OPTIONS, REFUSED, WORKS
 from project.option_calls import CALLS, call_text, namespace, with_option
@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 @pytest.fixture(autouse=True)
 def _fresh():
     before, recorded = dict(vars(context.settings)), dict(context._recorded)
-    option_table.forget_warnings()
+    option_checks.forget_warnings()
     yield
     for key, value in before.items():
         setattr(context.settings, key, value)
@@ -159,11 +159,39 @@ def test_default_of_an_option_says_nothing(owner: str, name: str, tmp_path: path
     assert not isinstance(error, (TypeError, AttributeError)) or owner == "nn.GraphCell"
 
 
+# Options that have an effect only with others: each alone, and with what it counts with.
+ALONE = {
+    ("CheckpointConfig", "save_checkpoint_seconds"): "save_checkpoint_steps=0",
+    ("CheckpointConfig", "keep_checkpoint_per_n_minutes"): "keep_checkpoint_max=0",
+    ("Model", "eval_indexes"): "eval_network=net",
+    ("Model.train", "sink_size"): "dataset_sink_mode=True",
+    ("Model.fit", "sink_size"): "dataset_sink_mode=True",
+    ("data_sink", "input_signature"): "jit_config={}",
+    ("load_checkpoint", "strict_load"): "net=net",
+}
+
+
+@pytest.mark.parametrize(("owner", "name"), list(ALONE), ids=ids(list(ALONE)))
+def test_option_without_the_one_it_counts_with_warns(
+    owner: str, name: str, tmp_path: pathlib.Path
+) -> None:
+    (said,), error = outcome(call_text(owner, name), tmp_path)
+    assert said == f"{owner}: {name} has no effect here: {OPTIONS[owner, name].about}"
+    assert error is None
+    option_checks.forget_warnings()
+    both = f"{name}={OPTIONS[owner, name].value}, {ALONE[owner, name]}"
+    said_now, error = outcome(with_option(CALLS[owner], both), tmp_path)
+    assert not any(name in text for text in said_now)
+    assert error is None
+
+
 NEED_A_FILE = ("load_checkpoint", "load", "export", "save_checkpoint", "CheckpointConfig")
-TAKEN = [
-    key for key in rows_of(WORKS)
-    if key[0] != "set_context" and not (key[0] in NEED_A_FILE and key[1].endswith(("key", "mode")))
-]  # fmt: skip
+TESTED_BESIDE = {
+    *ALONE,
+    ("nn.Dropout", "keep_prob"),
+    *[key for key in OPTIONS if key[0] in NEED_A_FILE and key[1].endswith(("key", "mode"))],
+}
+TAKEN = [key for key in rows_of(WORKS) if key[0] != "set_context" and key not in TESTED_BESIDE]
 
 
 @pytest.mark.parametrize(("owner", "name"), TAKEN, ids=ids(TAKEN))

@@ -1,11 +1,14 @@
-/* Attention and its gradient without the matrix of weights (Dao et al., 2022 and 2023). A block has `side` queries, or keys,
- * and walks over the others in tiles of `side`; a warp has 16 rows of the block. Weights are made anew for the gradient, of the queries
- * in one kernel and of keys and values in another, so that nothing is added by atomic operations.
+/* Attention and its gradients; the matrix of attention weights is never stored as a whole (Dao et al., 2022 and 2023).
  *
- * Tiles are rows along the features in group memory, of P elements, zero past their end. Float16 and bfloat16 go through tensor cores,
- * float32 through the same layout of sums, (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1) of 16 by 8, by one thread's own products. */
+ * A thread block handles `side` queries and loops over the keys in tiles of `side`; for the gradients of keys and values it is
+ * the other way round. A warp handles 16 rows of the block. The gradient kernels compute the weights again, one kernel for the
+ * queries and one for keys and values, so that neither needs atomic additions.
+ *
+ * A tile in shared memory has one row of P features per query or key; features past the end are zero. Float16 and bfloat16 are
+ * multiplied by tensor cores. Float32 is multiplied by ordinary instructions; the sums are laid out over the threads in the same
+ * way: of each 16 by 8 results, a thread holds (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1), with g and t as in mma.cuh. */
 
-enum { in_f32 = 3 }; /* beside the kinds of mma.cuh */
+enum { in_f32 = 3 }; /* one more kind of element than mma.cuh has */
 
 template <int kind> struct dg_stored { typedef u16 T; enum { in_word = 2 }; };
 template <> struct dg_stored<in_f32> { typedef f32 T; enum { in_word = 1 }; };
@@ -15,8 +18,9 @@ template <int kind> DG_FN f32 dg_wide(f32 v) { return v; }
 template <int kind> DG_FN void dg_put(u16 *at, f32 v) { *at = kind == mma_bf16 ? dg_to_bf16(v) : dg_to_f16(v); }
 template <int kind> DG_FN void dg_put(f32 *at, f32 v) { *at = v; }
 
-/* Steps in elements: of batch, head and position. Query i sees keys i + low .. i + high. */
+/* Strides of an operand, in elements: from one batch item, head and position to the next. */
 struct dg_steps { i64 batch, head, row; };
+/* Sizes and strides. Query i attends to keys i + low .. i + high; `own` is the number of heads of keys and values. */
 struct dg_attention {
     i64 heads, own, queries, keys, depth, value_depth, low, high;
     dg_steps q, k, v, o;
@@ -27,13 +31,13 @@ struct dg_attention {
 
 template <int kind, int P, int side> struct dg_tiles {
     typedef typename dg_stored<kind>::T T;
-    /* words of a row of features, and of a row of weights; 4 more keep the banks apart */
+    /* pitch, weight_pitch: words of a row of features and of a row of weights; the 4 extra words avoid bank conflicts */
     enum { in_word = dg_stored<kind>::in_word, pitch = P / in_word + 4, weight_pitch = side / in_word + 4, threads = side * 2, parts = side / 8, wide = P / 8 };
 
-    /* `count` rows into a tile */
+    /* Loads `count` rows of `depth` features into a tile; the rest of the tile is set to zero. */
     DG_METHOD static void load(u32 *tile, const T *from, i64 step, i64 count, i64 depth) {
         enum { n = 16 / sizeof(T) };
-        if ((depth | step) % n == 0) { /* rows begin at a multiple of 16 bytes */
+        if ((depth | step) % n == 0) { /* all rows are aligned to 16 bytes */
             for (int e = threadIdx.x; e < side * P / n; e += threads) {
                 const int r = e / (P / n), d = e % (P / n) * n;
                 *(uint4 *)((T *)(tile + r * pitch) + d) = r < count && d < depth ? *(const uint4 *)(from + r * step + d) : make_uint4(0, 0, 0, 0);
@@ -46,7 +50,7 @@ template <int kind, int P, int side> struct dg_tiles {
         }
     }
 
-    /* sums += a b: a has 16 rows along `deep`; b has 8 n rows along it, or with `across` `deep` rows of 8 n */
+    /* sums += a b, summed over `deep`: a has 16 rows of `deep` elements; b has 8 n rows of `deep`, or `deep` rows of 8 n if `across`. */
     template <int n, int deep, bool across, int a_pitch> DG_METHOD static void product(f32 (*sums)[4], const u32 *a, const u32 *b) {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
         if constexpr (kind == in_f32) {
@@ -84,10 +88,10 @@ template <int kind, int P, int side> struct dg_tiles {
         }
     }
 
-    /* sums of a warp as 16 rows of weights */
+    /* Stores the sums of a warp in shared memory, as 16 rows of weights. */
     DG_METHOD static void keep(u32 *rows, const f32 (*sums)[4]) {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-        __syncwarp(); /* what was there has been read */
+        __syncwarp(); /* all lanes have read the earlier contents */
         #pragma unroll
         for (int j = 0; j < parts; j++)
             #pragma unroll
@@ -95,7 +99,7 @@ template <int kind, int P, int side> struct dg_tiles {
         __syncwarp();
     }
 
-    /* sums of a warp times a number of each row, to memory */
+    /* Writes the sums of a warp to memory, multiplied by `upper` in the first 8 rows and by `lower` in the others. */
     DG_METHOD static void store(T *to, i64 step, i64 row, i64 rows, i64 depth, const f32 (*sums)[4], f32 upper, f32 lower) {
         const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
         #pragma unroll
@@ -115,7 +119,7 @@ template <int n> DG_FN void dg_clear(f32 (*sums)[4]) {
         for (int k = 0; k < 4; k++) sums[j][k] = 0.0f;
 }
 
-/* a score as it enters the softmax; masked: 0 no mask, 1 bools, 2 what is added */
+/* The score of query i for key j, as it enters the softmax. masked: 0 no mask, 1 a bool mask (true hides), 2 an added mask. */
 template <int kind, int masked> DG_FN f32 dg_score(const dg_attention &p, f32 dot, f32 scale, const void *mask, i64 batch, i64 head, i64 i, i64 j) {
     if (!p.seen(i, j)) return -DG_INF_F32;
     const i64 at = batch * p.mask_batch + head * p.mask_head + i * p.mask_row + j * p.mask_key;
@@ -125,7 +129,7 @@ template <int kind, int masked> DG_FN f32 dg_score(const dg_attention &p, f32 do
 
 DG_FN i64 dg_least(i64 a, i64 b) { return a < b ? a : b; }
 DG_FN i64 dg_most(i64 a, i64 b) { return a > b ? a : b; }
-/* over the 4 lanes that share a row */
+/* The sum, and the maximum, over the 4 lanes that share a row. */
 DG_FN f32 dg_quad_sum(f32 v) {
     v += __shfl_xor_sync(0xffffffffu, v, 1);
     return v + __shfl_xor_sync(0xffffffffu, v, 2);
@@ -198,7 +202,7 @@ DG_FN void dg_attend(const dg_attention &p, f32 scale, const T *q, const T *k, c
     tiles::store(out + batch * p.o.batch + head * p.o.head, p.o.row, q0 + warp * 16, p.queries, p.value_depth, sums, total[0], total[1]);
 }
 
-/* The gradient of the queries, and for the other kernel the sums of out * dout over the features. */
+/* Computes the gradient of the queries and, for dg_attend_keys, `inner`: the sums of out * dout over the features. */
 template <int kind, int P, int side, int masked, class T>
 DG_FN void dg_attend_queries(const dg_attention &p, f32 scale, const T *q, const T *k, const T *v, const void *mask, const T *out, const f32 *log_sum,
                              const T *dout, T *dq, f32 *inner) {
@@ -248,7 +252,7 @@ DG_FN void dg_attend_queries(const dg_attention &p, f32 scale, const T *q, const
     tiles::store(dq + batch * p.q.batch + head * p.q.head, p.q.row, q0 + warp * 16, p.queries, p.depth, sums, scale, scale);
 }
 
-/* The gradients of keys and values, with rows of keys and columns of queries. */
+/* Computes the gradients of keys and values; rows of the tiles of weights are keys, columns are queries. */
 template <int kind, int P, int side, int masked, class T>
 DG_FN void dg_attend_keys(const dg_attention &p, f32 scale, const T *q, const T *k, const T *v, const void *mask, const f32 *log_sum, const T *dout,
                           const f32 *inner, T *dk, T *dv) {

@@ -1,10 +1,11 @@
-/* out[b] = x[b] y[b]: matrices in tiles of group memory, double-buffered through registers.
+/* Batched matrix product out[b] = x[b] y[b]. Tiles of both operands are in shared memory; the next tiles are loaded into
+ * registers while the present ones are multiplied.
  *
- * An operand is read as lines (rows of x, columns of y) along the depth of the sums, 16 bytes of neighbours at a time:
- * `across` says that neighbours in memory are of neighbouring lines (x transposed, y as it is), else they lie along
- * the depth. `dg_matrix` is a matrix. An operand that is never written out, such as the columns of a convolution
- * (`implicit`), is a struct of the same members that finds an element from what follows from its line, which a thread
- * keeps in registers, and from its place along the depth, which the block keeps in a table for each tile. */
+ * A line is a row of x or a column of y; the depth is the axis that is summed over. A load takes 16 adjacent bytes:
+ * elements of adjacent lines if `across` (x transposed, y not), else elements along the depth. `dg_matrix` is an operand
+ * stored as a matrix. An `implicit` operand is computed while it is read, such as the columns of a convolution's input.
+ * It is a struct with the same members, which locates an element by two parts: one depends on the line and is kept in
+ * registers (`line_at`), the other depends on the depth and is kept in a table of the block for each tile (`deep_at`). */
 
 template <class S, bool across_, bool whole> struct dg_matrix {
     typedef S T;
@@ -12,10 +13,10 @@ template <class S, bool across_, bool whole> struct dg_matrix {
     struct line { bool in; };
     struct deep { bool in; };
     const T *from;
-    i64 lines, depth, pitch; /* pitch: elements from one run of neighbours to the next */
+    i64 lines, depth, pitch; /* pitch: elements from one line to the next; if across, from one depth to the next */
 
     DG_METHOD void enter(i64 matrix) { from += matrix * lines * depth; }
-    /* n elements from (line, depth) on, zeros outside; `whole`: loads are aligned, and lie inside or outside as a whole */
+    /* Loads n elements from (line, depth) on, zeros outside. `whole`: loads are aligned and never half outside. */
     DG_METHOD uint4 chunk(i64 at_line, i64 at_depth) const {
         uint4 found = make_uint4(0, 0, 0, 0);
         if (at_line >= lines || at_depth >= depth) return found;
@@ -30,7 +31,7 @@ template <class S, bool across_, bool whole> struct dg_matrix {
     }
 };
 
-/* What a thread reads of a tile of `lines` by `deep` elements of an operand. */
+/* The part of one operand's tile, of `lines` by `deep` elements, that one thread loads, in chunks of 16 bytes. */
 template <class O, int lines, int deep, int threads> struct dg_reader {
     typedef typename O::T T;
     enum {
@@ -41,7 +42,7 @@ template <class O, int lines, int deep, int threads> struct dg_reader {
     typename O::line own[mine];
     i64 first;
 
-    /* chunk k of this thread: its line and its place along the depth, within the tile */
+    /* Whether this thread has a chunk k; the chunk's first line and depth within the tile. */
     DG_METHOD static bool there(int k) { return all % threads == 0 || (int)threadIdx.x + k * threads < all; }
     DG_METHOD static int line_of(int k) {
         const int c = (int)threadIdx.x + k * threads;
@@ -55,14 +56,14 @@ template <class O, int lines, int deep, int threads> struct dg_reader {
         first = line;
         if constexpr (O::implicit) {
             #pragma unroll
-            for (int k = 0; k < mine; k++) { /* across: threads % (lines / n) is 0, so all chunks have the same lines */
+            for (int k = 0; k < mine; k++) { /* if across, all chunks of a thread have the same lines, as threads % (lines / n) is 0 */
                 const i64 at = line + (across ? line_of(0) + k : line_of(k));
                 own[k] = o.line_at(at);
                 own[k].in = at < count;
             }
         }
     }
-    /* the elements from `depth` on, of which `table` has what follows from the depth */
+    /* Loads this thread's chunks of the tile that begins at `depth`; `table` holds the depth parts of its elements. */
     DG_METHOD void load(const O &o, i64 depth, const typename O::deep *table) {
         #pragma unroll
         for (int k = 0; k < chunks; k++) {
@@ -82,7 +83,7 @@ template <class O, int lines, int deep, int threads> struct dg_reader {
     }
 };
 
-/* The entries of a tile's table, by the threads from `base` on. */
+/* Fills a tile's table of depth parts; thread base + k computes entry k. */
 template <int deep, class O> DG_FN void dg_fill(const O &o, typename O::deep *table, i64 depth, i64 end, int base) {
     if constexpr (O::implicit) {
         const int k = (int)threadIdx.x - base;
@@ -93,7 +94,8 @@ template <int deep, class O> DG_FN void dg_fill(const O &o, typename O::deep *ta
     }
 }
 
-/* Which tile is a block's. `run` columns of the results lie together (`products.product_plan`). */
+/* The result tile that a thread block computes. If `runs`, only `run` columns of a result row are adjacent in memory (see
+ * `products.product_plan`). */
 struct dg_tile {
     i64 m, n, depth, run, matrices, matrix, row, column;
 
@@ -109,7 +111,8 @@ struct dg_tile {
     }
 };
 
-/* Tiles along the depth, two at a time: `copy(half)` puts what was read into group memory, `sum(half)` multiplies. */
+/* Loops over the tiles along the depth, with two buffers (halves) in shared memory: `copy(half)` stores the loaded chunks
+ * into one, `sum(half)` multiplies its contents. */
 template <int deep, class X, class Y, class RX, class RY, class Copy, class Sum>
 DG_FN void dg_along_depth(const dg_tile &tile, const X &x, const Y &y, RX &rx, RY &ry, Copy copy, Sum sum) {
     DG_SHARED typename X::deep x_table[2][deep];
@@ -135,7 +138,7 @@ DG_FN void dg_along_depth(const dg_tile &tile, const X &x, const Y &y, RX &rx, R
         if (more) {
             rx.load(x, depth + deep, x_table[half ^ 1]);
             ry.load(y, depth + deep, y_table[half ^ 1]);
-            fill(half, depth + 2 * deep); /* all have read what was there: the last barrier was after that */
+            fill(half, depth + 2 * deep); /* every thread has read this half: the last barrier came after */
         }
         sum(half);
         if (more) copy(half ^ 1);
@@ -143,14 +146,14 @@ DG_FN void dg_along_depth(const dg_tile &tile, const X &x, const Y &y, RX &rx, R
     }
 }
 
-/* ---- tensor cores: 16 words of depth at a time, in rows of 20 words, which keeps all banks busy ------------- */
+/* ---- tensor cores: tiles are 16 words deep; rows of 20 words avoid bank conflicts --------------------------- */
 
 template <int kind, int lines, int threads, class O, class R> DG_FN void dg_put_words(const R &r, u32 *tile) {
     typedef typename O::T T;
     #pragma unroll
     for (int k = 0; k < R::chunks; k++) {
         uint4 v = r.kept[k];
-        if (kind == mma_tf32) { /* to nearest, as cvt.rna.tf32 does */
+        if (kind == mma_tf32) { /* rounds to nearest, as cvt.rna.tf32 does */
             v.x = (v.x + 0x1000u) & 0xffffe000u;
             v.y = (v.y + 0x1000u) & 0xffffe000u;
             v.z = (v.z + 0x1000u) & 0xffffe000u;
@@ -172,7 +175,7 @@ template <int kind> DG_FN void dg_keep(f32 *at, f32 v) { *at = v; }
 
 template <int kind, int side, bool runs, class X, class Y, class Out>
 DG_FN void dg_tensor_product(X x, Y y, Out *out, dg_tile tile) {
-    /* a warp has `side / 2` rows by 32 columns of the tile */
+    /* A warp computes `side / 2` rows by 32 columns of the result tile. */
     enum { warps = side / 16, threads = warps * 32, rows = side / 2, tall = rows / 16, deep = 64 / sizeof(typename X::T) };
     DG_SHARED __align__(16) u32 xs[2][side * 20];
     DG_SHARED __align__(16) u32 ys[2][side * 20];
@@ -226,7 +229,7 @@ DG_FN void dg_tensor_product(X x, Y y, Out *out, dg_tile tile) {
         }
 }
 
-/* ---- float32 without tensor cores: 256 threads, each `each` by `each` of the tile --------------------------- */
+/* ---- float32 without tensor cores: each of 256 threads computes `each` by `each` results -------------------- */
 
 template <int lines, class R> DG_FN void dg_put_floats(const R &r, f32 *tile) {
     enum { pitch = lines + 4 };
@@ -248,7 +251,7 @@ template <int side, bool runs, class X, class Y> DG_FN void dg_plain_product(X x
     enum { each = side / 16, deep = 8, pitch = side + 4 };
     DG_SHARED __align__(16) f32 xs[2][deep * pitch];
     DG_SHARED __align__(16) f32 ys[2][deep * pitch];
-    /* a thread has quads of 4 by 4, 64 apart, so that its reads of group memory are 16 bytes without conflicts */
+    /* A thread's results are squares of 4 by 4, 64 apart: it reads shared memory by 16 bytes without bank conflicts. */
     const int px = threadIdx.x % 16 * 4, py = threadIdx.x / 16 * 4;
     f32 sums[each][each];
     #pragma unroll

@@ -1,7 +1,7 @@
-/* A row for a warp, or for a block of 8 warps: sums and maxima by shuffles, then through group memory.
+/* Reductions of rows, each by one warp or by a block of 8 warps: by shuffles within a warp, then through shared memory.
  *
- * `lane` and `lanes` are the thread's place among those that share the row. Every thread of a row calls these; the
- * results are the same in all of them, and the order of the sums does not depend on anything but the row's length. */
+ * `lanes` is the number of threads that share a row. All of them call these functions and get the same result. The order
+ * of summation depends on the length of the row only. */
 
 DG_FN f32 dg_add(f32 a, f32 b) { return a + b; }
 DG_FN f32 dg_larger(f32 a, f32 b) { return a > b ? a : b; }
@@ -11,7 +11,7 @@ DG_FN f32 dg_larger(f32 a, f32 b) { return a > b ? a : b; }
         for (int by = 16; by > 0; by /= 2) v = combine(v, __shfl_xor_sync(0xffffffffu, v, by));              \
         if (lanes > 32) {                                                                                    \
             DG_SHARED f32 of_warp[32];                                                                       \
-            __syncthreads(); /* what was read here before */                                                 \
+            __syncthreads(); /* of_warp of the previous call has been read */                                                 \
             if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = v;                                        \
             __syncthreads();                                                                                 \
             v = of_warp[0];                                                                                  \
@@ -22,12 +22,12 @@ DG_FN f32 dg_larger(f32 a, f32 b) { return a > b ? a : b; }
 DG_ROW(dg_row_sum, dg_add)
 DG_ROW(dg_row_max, dg_larger)
 
-/* the greatest element so far, and the sum of exp(element - greatest); Milakov and Gimelshein, "Online normalizer
- * calculation for softmax" (2018) */
+/* A running softmax sum: the greatest element so far, and the sum of exp(element - greatest). See Milakov and Gimelshein,
+ * "Online normalizer calculation for softmax" (2018). dg_meet adds an element. */
 struct dg_running { f32 most, sum; };
 DG_FN void dg_meet(dg_running *r, f32 v) {
     if (v > r->most) {
-        r->sum = r->sum * dg_exp_f32(r->most - v) + dg_exp_f32(v - v); /* NaN when v is infinite, as in NumPy */
+        r->sum = r->sum * dg_exp_f32(r->most - v) + dg_exp_f32(v - v); /* exp(v - v) is 1, or NaN if v is infinite, as in NumPy */
         r->most = v;
     } else if (v != -DG_INF_F32) {
         r->sum += dg_exp_f32(v - r->most);
@@ -35,13 +35,13 @@ DG_FN void dg_meet(dg_running *r, f32 v) {
 }
 template <int lanes> DG_FN void dg_row_running(dg_running *r) {
     const f32 most = dg_row_max<lanes>(r->most);
-    /* a thread that met nothing but -inf has no part in the sum */
+    /* a thread whose elements were all -inf adds nothing to the sum */
     const f32 part = r->most == -DG_INF_F32 && r->sum == 0.0f ? 0.0f : r->sum * dg_exp_f32(r->most - most);
     r->most = most;
     r->sum = dg_row_sum<lanes>(part);
 }
 
-/* ---- elements as they are stored -------------------------------------------------------------------------------- */
+/* ---- stored dtypes: conversion to and from float32 --------------------------------------------------------------- */
 
 struct dg_of_f16 {
     typedef u16 T;
@@ -59,8 +59,8 @@ struct dg_of_f32 {
     DG_METHOD static f32 store(f32 v) { return v; }
 };
 
-/* The row of a thread and its place in it; `each` is the loop over the elements j of the thread. Threads of rows that are
- * not there leave with their whole warp. */
+/* dg_row: the number of this thread's row; DG_EACH: the loop over the elements j of the row that the thread handles. A row
+ * number past the end is the same for a whole warp, which then returns. */
 template <int lanes> DG_FN i64 dg_row() {
     return lanes == 32 ? (i64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32 : (i64)blockIdx.x;
 }
@@ -152,7 +152,7 @@ DG_FN void dg_layer_norm_grad(const typename X::T *x, const typename G::T *gamma
     }
 }
 
-/* gradients of gamma and beta by columns, in parts of `each` rows */
+/* Computes the gradients of gamma and beta by column, as partial sums over `each` rows. */
 template <class X, class S, class D>
 DG_FN void dg_layer_norm_columns(const typename X::T *x, const typename S::T *mean_of, const typename S::T *rstd_of,
                                  const typename D::T *dout, f32 *scales, f32 *shifts, i64 rows, i64 n, i64 each,
@@ -170,7 +170,7 @@ DG_FN void dg_layer_norm_columns(const typename X::T *x, const typename S::T *me
     shifts[e] = shift;
 }
 
-/* the parts, in order */
+/* Adds up the partial sums of the gradients of gamma and beta, in order. */
 template <class G, class B>
 DG_FN void dg_layer_norm_parts(const f32 *scales, const f32 *shifts, typename G::T *dgamma, typename B::T *dbeta, i64 n,
                                i64 parts) {

@@ -159,9 +159,7 @@ class EmulatedDriver:
         return _OK, self.text.encode()
 
     def _captures(self, what: str, *rest: Any) -> Answer:
-        """Return the error code and message for a driver call that is illegal during stream
-        capture.
-        """
+        """Return the error of a driver call that is illegal in stream capture: code and message."""
         return self._bad(
             CUresult.CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, f"{what} while capturing", *rest
         )

@@ -52,8 +52,9 @@ def all_finite(inputs: Any) -> Tensor:
 
 
 def init_status() -> Tensor:
-    """Return a status Tensor of zeros for older MindSpore scripts; overflow checks do not use it
-    (`mindspore.amp.init_status`).
+    """Return zeros as status for older MindSpore scripts (`mindspore.amp.init_status`).
+
+    Overflow checks do not use the status.
     """
     return Tensor([0.0] * 8, float32)
 

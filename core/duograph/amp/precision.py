@@ -13,7 +13,7 @@ from ..nn.layer import basic, conv, normalization
 from ..nn.optim.optimizer import Optimizer
 from ..nn.wrap.cell_wrapper import TrainOneStepCell, WithLossCell
 from ..nn.wrap.loss_scale import TrainOneStepWithLossScaleCell
-from ..option_table import check_options
+from ..option_checks import check_options
 from ..tensor import Tensor
 from .loss_scale_manager import DynamicLossScaleManager, LossScaleManager
 
@@ -79,8 +79,9 @@ def get_black_list() -> list[type[Cell]]:
 
 
 def _cast_cells(network: Cell, chosen: tuple[type[Cell], ...], dtype: DType) -> None:
-    """Make the Cells (layers) of chosen classes compute in `dtype`, unless they have a float type
-    set.
+    """Make the Cells (layers) of chosen classes compute in `dtype`.
+
+    A Cell that has a float type set keeps it.
     """
     for _, cell in network.cells_and_names():
         if isinstance(cell, chosen) and cell._float_type is None:
@@ -88,9 +89,7 @@ def _cast_cells(network: Cell, chosen: tuple[type[Cell], ...], dtype: DType) -> 
 
 
 def _cast_all_but(network: Cell, kept: tuple[type[Cell], ...], dtype: DType) -> None:
-    """Make a network compute in `dtype`, except its layers of the `kept` classes, which use
-    float32.
-    """
+    """Make a network compute in `dtype`, but its layers of the `kept` classes in float32."""
     network.to_float(dtype)
     for _, cell in network.cells_and_names():
         if isinstance(cell, kept):

@@ -57,8 +57,10 @@ class Activity:
         self._named: dict[tuple[NamedGraph, tuple[bool, ...]], tuple[bool, ...]] = {}
 
     def results(self, graph: Graph, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return, for each result of a graph, whether it depends on a wanted (differentiated)
-        parameter.
+        """Return, for each result of a graph, whether it depends on a differentiated parameter.
+
+        Args:
+            wanted: for each parameter of the graph, whether it is differentiated.
         """
         key = (graph, tuple(wanted))
         found = self._graphs.get(key)
@@ -76,7 +78,14 @@ class Activity:
         return found
 
     def carries(self, body: Graph, n_carry: int, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return which parameters of a loop body depend on wanted ones, in any iteration."""
+        """Return, per parameter of a loop body, whether it depends on a differentiated one.
+
+        A loop variable may come to depend on one only in a later iteration; that counts.
+
+        Args:
+            n_carry: number of loop variables, the first parameters of the body.
+            wanted: for each parameter of the body, whether it is differentiated.
+        """
         flags = list(wanted)
         while True:
             found = self.results(body, flags)[1:]
@@ -86,7 +95,12 @@ class Activity:
             flags[:n_carry] = joined
 
     def called(self, target: NamedGraph, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """Return, for each result of a named graph, whether it depends on a wanted parameter."""
+        """Return, per result of a named graph, whether it depends on a differentiated parameter.
+
+        Args:
+            target: the named graph.
+            wanted: for each parameter of the graph, whether it is differentiated.
+        """
         key = (target, tuple(wanted))
         found = self._named.get(key)
         if found is not None:

@@ -80,6 +80,7 @@ class BpropRegistry:
                 return call
 
             op.bprop_rule = rule
+            op.own_rule = False
             op.differentiable = True
             rules_changed()
             return getter

@@ -83,8 +83,7 @@ class RecursivePair:
         return found
 
     def flagged(self, seeded: Sequence[int]) -> list[int]:
-        """Return the parameters whose cotangent exists only in some runs, and so has a run-time
-        flag.
+        """Return the parameters whose cotangent exists only in some runs, so has a run-time flag.
 
         Which parameters a recursive function uses differs from run to run. So these are all wanted
         parameters, except those to whose present cotangent the backward adds.

@@ -22,13 +22,18 @@ from ..types import TensorType
 from .node_plans import PythonPlan
 from .pytrees import mapped, tensors_of
 from .recording import detached, ones_of, with_present_edge
+from .rule_checks import check_function
 from .tape import Edge, Node, Output, edge_of
 
 __all__ = ["Hook", "add_hook", "check_gradient_of", "custom_gradient"]
 
 
 def custom_gradient(
-    forward: Callable[..., Any], bprop: Callable[..., Any], args: Sequence[Any], name: str
+    forward: Callable[..., Any],
+    bprop: Callable[..., Any],
+    args: Sequence[Any],
+    name: str,
+    rule: object = None,
 ) -> Any:
     """Run a Python function whose gradient another Python function computes.
 
@@ -40,6 +45,7 @@ def custom_gradient(
         bprop: returns one gradient per argument, or one per argument that is a Tensor.
         args: arguments; tensors among them that are recorded get the gradients.
         name: name of the function, for messages.
+        rule: what the user wrote, if debug mode is to compare it with finite differences.
 
     Raises:
         GradientError: `bprop` returned another number of gradients, or other shapes, than the
@@ -48,6 +54,8 @@ def custom_gradient(
     recorded = {i: x for i, x in enumerate(args) if isinstance(x, Tensor) and x._type.level > 0}
     if not runtime_state.derivatives or not recorded:
         return forward(*args)
+    if rule is not None and settings.debug:
+        check_function(name, rule, lambda *xs: custom_gradient(forward, bprop, xs, name), args)
     level = max(x._type.level for x in recorded.values())
     plain = [detached(x) if isinstance(x, Tensor) else x for x in args]
     out = mapped(forward(*plain), detached)

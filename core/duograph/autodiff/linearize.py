@@ -96,9 +96,7 @@ class Joint:
         single: bool,
         span: SourceSpan | None,
     ) -> tuple[int, ...]:
-        """Append a node with known result types to the forward graph; return the ids of its
-        results.
-        """
+        """Append a node with known result types to the forward graph; return its results' ids."""
         builder = self.builder
         first = len(builder.types)
         builder.types.extend(types)
@@ -107,8 +105,9 @@ class Joint:
         return results
 
     def inline(self, graph: Graph, params: Sequence[int], span: SourceSpan | None) -> list[int]:
-        """Append another graph's nodes, applied to `params`, to the forward graph; return output
-        ids.
+        """Append another graph's nodes, applied to `params`, to the forward graph.
+
+        Returns the ids of the other graph's outputs in the forward graph.
 
         Composite ops on active values are replaced by their bodies.
         """
@@ -143,8 +142,7 @@ class Joint:
     def _expanded(
         self, graph: Graph, node: GraphNode, operands: Ids, span: SourceSpan | None
     ) -> list[int]:
-        """Append the ops of a composite op's body to the forward graph; return the ids of its
-        results.
+        """Append a composite op's body to the forward graph; return the ids of its results.
 
         An operand that the body uses several times gets an alias, so that its cotangents are first
         summed

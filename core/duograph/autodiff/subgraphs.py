@@ -135,9 +135,7 @@ def with_outputs_for(
 def by_parameter(
     halves: Linearized, outputs: Sequence[Item]
 ) -> tuple[Mapping[int, Item], Mapping[int, Item]]:
-    """Return a backward graph's cotangents and their flags, as dicts by the parameter they belong
-    to.
-    """
+    """Return a backward graph's cotangents and their flags as dicts by forward parameter."""
     known = dict(zip(halves.wrt, outputs))
     flagged = [i for i, s in zip(halves.wrt, halves.statuses) if s > PRESENT]
     return known, dict(zip(flagged, outputs[len(halves.wrt) :]))

@@ -22,6 +22,7 @@ from ..types import BOOL, HostType, TensorType, ValueType
 from .host_rules import RULES, additive_identity, filled
 from .optional_cotangents import ABSENT, GARBAGE, PRESENT, Cotangent, added, either, with_zeros
 from .partition import Linearized, partition
+from .rule_checks import check_op
 
 if TYPE_CHECKING:
     from .linearize import Joint
@@ -129,6 +130,8 @@ class Sweep:
             raise MissingRuleError(op.name)
         douts = self.filled_cotangents(node.results)
         values = [None if i is None else self.value(i) for i in node.operands]
+        if context.settings.debug and not op.own_rule:
+            check_op(op, [None if v is None else v._type for v in values], node.attributes)
         outs = [builder.tensor(i) for i in node.results]
         status, flag = self.joined_status(node.results)
         found = getter(node.attributes)(
@@ -152,9 +155,7 @@ class Sweep:
         ]
 
     def joined_status(self, results: Sequence[int]) -> tuple[int, GraphScalar | None]:
-        """Return the status and run-time flag of a gradient computed from the cotangents of
-        `results`.
-        """
+        """Return the status and run-time flag of a gradient computed from `results`' cotangents."""
         given = [self.cotangents[r] for r in results if r in self.cotangents]
         if any(c.status == PRESENT for c in given):
             return PRESENT, None

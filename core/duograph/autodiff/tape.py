@@ -305,7 +305,7 @@ def _run_hooks(edge: Edge, value: Any, create_graph: bool) -> Tensor | Handle:
 
 
 def handle_of(t: Tensor, like: TensorType) -> Handle:
-    """Return the handle of a cotangent for a value of type `like`; see `fitted`."""
+    """Return the buffer handle of a cotangent, moved and cast to the type `like` by `fitted`."""
     return fitted(t, like)._buf
 
 

@@ -16,6 +16,7 @@ from ..parameter import Parameter
 from ..tensor import Tensor
 from .pytrees import mapped, tensors_of
 from .recording import Recording, ones_of, record
+from .rule_checks import install_vjp
 
 __all__ = ["GradOperation", "grad", "jvp", "value_and_grad", "vjp"]
 
@@ -381,3 +382,6 @@ class GradOperation:
             return grad(fn, position, chosen, sens_param=self.sens_param)(*args, **kwargs)
 
         return run
+
+
+install_vjp(vjp)

@@ -76,7 +76,7 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
 
 
 def _axes_of(axis: Axes, n: int) -> Sequence[Axes]:
-    """Return the batch axes of the n items of a sequence: one for each, or the same for all."""
+    """Expand an `in_axes` of vmap for a sequence of n items to one batch axis per item."""
     return axis if isinstance(axis, (tuple, list)) else (axis,) * n
 
 

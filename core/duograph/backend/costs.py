@@ -42,8 +42,7 @@ class FusionLimits(NamedTuple):
 
 
 class LayoutCosts(NamedTuple):
-    """Limits from which a cluster of convolutions is worth converting to channels-last
-    layout.
+    """Limits from which converting a cluster of convolutions to channels-last layout pays.
 
     Attributes:
         traffic_per_transpose: bytes that the convolutions of a cluster must read and write for

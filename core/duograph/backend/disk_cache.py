@@ -5,9 +5,9 @@
 
 An entry is one file, `<first 2 digits of the key>/<key>-<checksum><suffix>`. The checksum of its
 content is part of the name, so an entry is created complete by one rename, and loaders open the
-file as it is. Entries are code that will run, so a directory that others can write to is refused.
-If the directory is unusable, one warning is shown and files go to a private temporary folder that
-is deleted when the process ends.
+file as it is. Entries are code that will run: every folder and file is checked when it is opened,
+by its descriptor, and one that others can write to is not read. If the directory is unusable, one
+warning is shown and files go to a private temporary folder that is deleted when the process ends.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ import stat
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .._locks import new_lock
+from .private_folder import Folder, problem_of
 
 try:  # hashlib loads OpenSSL: 3 ms, of the 10 ms that a warm first result may take
     from _blake2 import blake2b
@@ -34,12 +36,14 @@ except ImportError:  # not CPython
 
 __all__ = [
     "Info",
+    "Opened",
     "clear",
     "distrust",
     "info",
     "keeps",
     "key_of",
     "load",
+    "opened",
     "read",
     "scratch",
     "store",
@@ -57,6 +61,8 @@ _SHARD = r"[0-9a-f]{2}"
 _SCRATCH = ".new-"
 _USAGE = "usage"
 _numbers = itertools.count()
+# A limit of more digits is no number of bytes.
+_DIGITS = 30
 
 
 class Info(NamedTuple):
@@ -100,41 +106,38 @@ class _Store:
         self.root = root
         self.limit = limit
 
-    def shard(self, key: str) -> str:
-        return os.path.join(self.root, key[:2])
-
-    def load(self, key: str, suffix: str) -> tuple[str, bytes] | None:
-        """Return (path, content) of a cache entry, or None.
+    @contextlib.contextmanager
+    def find(self, key: str, suffix: str) -> Iterator[_Entry | None]:
+        """Open a cache entry while a `with` block runs; the value is None if there is none.
 
         Deletes an entry with a wrong checksum.
         """
-        shard = self.shard(key)
-        try:
-            names = os.listdir(shard)
-        except OSError:
-            return None
-        for name in names:
-            checksum = name[len(key) + 1 : -len(suffix)]
-            if name != f"{key}-{checksum}{suffix}" or len(checksum) != 32:
-                continue
-            path = os.path.join(shard, name)
+        with contextlib.ExitStack() as opened:
             try:
-                with open(path, "rb") as file:
-                    data = file.read()
-                    used = os.fstat(file.fileno()).st_mtime
-            except OSError:  # evicted meanwhile, or unreadable
-                continue
-            if _checksum(data) != checksum:
-                _remove(path)
-                continue
-            if abs(time.time() - used) > STALE:
-                with contextlib.suppress(OSError):  # a read-only directory evicts nothing either
-                    os.utime(path)
-            return path, data
-        return None
+                root = opened.enter_context(Folder(self.root))
+                shard = opened.enter_context(root.folder(key[:2]))
+                names = shard.names()
+            except OSError:  # there is none, or others can change it
+                names = []
+            for name in names:
+                checksum = name[len(key) + 1 : -len(suffix)]
+                if name == f"{key}-{checksum}{suffix}" and len(checksum) == 32:
+                    data = _read(shard, name, checksum)
+                    if data is not None:
+                        yield _Entry(shard, name, data)
+                        return
+            yield None
 
     def make(self) -> None:
         os.makedirs(self.root, 0o700, exist_ok=True)
+
+    def opened(self) -> Folder:
+        """Open the cache directory; create it again if somebody removed it."""
+        try:
+            return Folder(self.root)
+        except FileNotFoundError:
+            self.make()
+            return Folder(self.root)
 
     def scratch(self, suffix: str) -> str:
         """Return the path for a new temporary file in the cache directory."""
@@ -145,45 +148,40 @@ class _Store:
         """Create a cache entry from `data` and return its path.
 
         `whole` is the path of a file with the same content, or None. A file in the cache directory
-        is
-        moved; any other is copied.
+        is moved; any other is copied.
         """
-        shard = self.shard(key)
-        try:
-            os.mkdir(shard, 0o700)
-        except FileExistsError:
-            pass
-        except FileNotFoundError:  # somebody removed the whole directory
-            self.make()
-            os.makedirs(shard, 0o700, exist_ok=True)
-        path = os.path.join(shard, f"{key}-{_checksum(data)}{suffix}")
-        if whole is not None and os.path.dirname(whole) == self.root:
-            os.replace(whole, path)
-        else:
-            self.write(path, suffix, data)
-        with contextlib.suppress(OSError):  # the entry stands; a full directory fails the next one
-            self.account(path, len(data))
+        with self.opened() as root, root.folder(key[:2], make=True) as shard:
+            name = f"{key}-{_checksum(data)}{suffix}"
+            if whole is None or os.path.dirname(whole) != self.root:
+                whole = self.write(root, suffix, data)
+            os.replace(
+                os.path.basename(whole), name,
+                src_dir_fd=root.descriptor, dst_dir_fd=shard.descriptor,
+            )  # fmt: skip
+            path = os.path.join(shard.path, name)
+            with contextlib.suppress(OSError):  # the entry stands; a full directory fails the next
+                self.account(root, path, len(data))
         return path
 
-    def write(self, path: str, suffix: str, data: bytes) -> None:
+    def write(self, root: Folder, suffix: str, data: bytes) -> str:
+        """Write data to a new temporary file in the cache directory; return the file's name."""
         while True:
-            new = self.scratch(suffix)
+            name = os.path.basename(self.scratch(suffix))
             try:
-                file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                file = root.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
                 break
             except FileExistsError:  # of another machine's process of this number
                 continue
         try:
             with open(file, "wb") as out:
                 out.write(data)
-            os.replace(new, path)
         except BaseException:
-            _remove(new)
+            root.remove(name)
             raise
+        return name
 
-    def account(self, kept: str, size: int) -> None:
-        """Add the size of a new cache entry to the shared total; evict old entries beyond the
-        limit.
+    def account(self, root: Folder, kept: str, size: int) -> None:
+        """Add the size of a new cache entry to the total; evict old entries beyond the limit.
 
         All processes share the total as the length of a file, one byte for each block of cached
         data.
@@ -193,8 +191,7 @@ class _Store:
         """
         if self.limit is None:
             return
-        usage = os.path.join(self.root, _USAGE)
-        file = os.open(usage, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        file = root.open(_USAGE, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK)
         try:
             known = os.fstat(file).st_size
             os.write(file, bytes(_blocks(size)))
@@ -214,67 +211,100 @@ class _Store:
         goal = self.limit - self.limit // 10
         if left * BLOCK <= self.limit:
             return left
-        for _, path, blocks in found:
-            if left * BLOCK <= goal:
-                break
-            if path != kept:
-                _remove(path)
-                left -= blocks
+        with Folder(self.root) as root:
+            for _, path, blocks in found:
+                if left * BLOCK <= goal:
+                    break
+                if path != kept:
+                    _remove(root, path)
+                    left -= blocks
         self.sweep(time.time() - ABANDONED)
         return left
 
     def entries(self) -> list[tuple[str, os.stat_result]]:
-        """Return (path, file status) of every cache entry, ignoring foreign files."""
+        """Return (path, file status) of every cache entry, ignoring foreign files and folders."""
         found = []
-        for shard in self.shards():
-            try:
-                for entry in os.scandir(shard):
-                    if re.fullmatch(_ENTRY, entry.name):
-                        found.append((entry.path, entry.stat(follow_symlinks=False)))
-            except OSError:  # gone meanwhile
-                continue
-        return found
-
-    def shards(self) -> list[str]:
         try:
-            names = os.listdir(self.root)
+            with Folder(self.root) as root:
+                for name in filter(re.compile(_SHARD).fullmatch, root.names()):
+                    with contextlib.suppress(OSError), root.folder(name) as shard:
+                        for entry in filter(re.compile(_ENTRY).fullmatch, shard.names()):
+                            path = os.path.join(shard.path, entry)
+                            with contextlib.suppress(OSError):  # gone meanwhile
+                                facts = shard.status(entry)
+                                if not stat.S_ISDIR(facts.st_mode):
+                                    found.append((path, facts))
         except OSError:
-            return []
-        return [os.path.join(self.root, n) for n in names if re.fullmatch(_SHARD, n)]
+            return found
+        return found
 
     def sweep(self, before: float) -> None:
         """Remove the cache's temporary files last written before a given time."""
-        for name in os.listdir(self.root):
-            path = os.path.join(self.root, name)
-            try:
-                if name.startswith(_SCRATCH) and os.lstat(path).st_mtime < before:
-                    os.unlink(path)
-            except OSError:  # its process was faster
-                continue
+        with Folder(self.root) as root:
+            for name in root.names():
+                with contextlib.suppress(OSError):  # its process was faster
+                    if name.startswith(_SCRATCH) and root.status(name).st_mtime < before:
+                        root.remove(name)
 
     def clear(self) -> int:
         """Remove all cache entries, but no foreign files; return how many there were."""
         found = self.entries()
-        for path, _ in found:
-            Path(path).unlink(missing_ok=True)
-        for shard in self.shards():
-            try:
-                os.rmdir(shard)
-            except OSError:  # not ours alone, or filled again meanwhile
-                continue
-        if os.path.isdir(self.root):
+        try:
+            root = Folder(self.root)
+        except FileNotFoundError:
+            return 0
+        with root:
+            for path, _ in found:
+                folder, name = os.path.split(path)
+                ignored = contextlib.suppress(FileNotFoundError)
+                with ignored, root.folder(os.path.basename(folder)) as shard:
+                    os.unlink(name, dir_fd=shard.descriptor)
+            for name in filter(re.compile(_SHARD).fullmatch, root.names()):
+                with contextlib.suppress(OSError):  # not ours alone, or filled again meanwhile
+                    os.rmdir(name, dir_fd=root.descriptor)
             self.sweep(time.time() - ABANDONED)
-            _remove(os.path.join(self.root, _USAGE))
+            root.remove(_USAGE)
         return len(found)
+
+
+class _Entry(NamedTuple):
+    """An intact cache entry, and the open folder that holds it."""
+
+    shard: Folder
+    name: str
+    data: bytes
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.shard.path, self.name)
+
+
+def _read(shard: Folder, name: str, checksum: str) -> bytes | None:
+    """Return the content of a cache entry and note its use; delete one that is damaged."""
+    try:
+        with open(shard.open(name), "rb") as file:
+            data = file.read()
+            used = os.fstat(file.fileno()).st_mtime
+            if _checksum(data) == checksum and abs(time.time() - used) > STALE:
+                with contextlib.suppress(OSError):  # a read-only directory evicts nothing either
+                    os.utime(file.fileno())
+    except OSError:  # evicted meanwhile, unreadable, or not to be trusted
+        return None
+    if _checksum(data) != checksum:
+        shard.remove(name)
+        return None
+    return data
 
 
 def _blocks(size: int) -> int:
     return max(1, -(-size // BLOCK))
 
 
-def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):  # already gone, or the directory is read-only
-        os.unlink(path)
+def _remove(root: Folder, path: str) -> None:
+    """Remove a cache entry; do nothing if that is impossible."""
+    folder, name = os.path.split(path)
+    with contextlib.suppress(OSError), root.folder(os.path.basename(folder)) as shard:
+        shard.remove(name)
 
 
 # ---- the directory of this process ---------------------------------------------------------------
@@ -329,18 +359,9 @@ def _make(directory: str) -> str | None:
     """
     try:
         os.makedirs(directory, 0o700, exist_ok=True)
-        facts = os.stat(directory)
+        return problem_of(os.stat(directory))
     except OSError as error:
         return f"cannot be made ({error.strerror or error})"
-    if not hasattr(os, "getuid"):
-        return None  # permissions are not bits here
-    if facts.st_uid != os.getuid():
-        return f"belongs to user {facts.st_uid}, not to user {os.getuid()} who runs this"
-    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return (
-            f"others can write to it (mode {facts.st_mode & 0o777:o}); chmod 700 makes it private"
-        )
-    return None
 
 
 _lock = new_lock()
@@ -391,15 +412,14 @@ def _directory(chosen: str | None, xdg: str | None) -> str | None:
 
 
 def _limit(text: str | None) -> tuple[int, str | None]:
-    """Return the size limit of the cache in bytes, and a problem if the setting is
-    invalid.
-    """
+    """Return the cache's size limit in bytes, and a problem if the setting is invalid."""
     if not text:
         return DEFAULT_LIMIT, None
-    if text.isdecimal():
+    if text.isdecimal() and len(text) <= _DIGITS:
         return int(text), None
+    shown = repr(text) if len(text) <= _DIGITS else f"{text[:_DIGITS]!r}..."
     complaint = (
-        f"DUOGRAPH_CACHE_LIMIT: got {text!r}; wanted a number of bytes, so it is {DEFAULT_LIMIT}"
+        f"DUOGRAPH_CACHE_LIMIT: got {shown}; wanted a number of bytes, so it is {DEFAULT_LIMIT}"
     )
     return DEFAULT_LIMIT, complaint
 
@@ -408,23 +428,49 @@ def _limit(text: str | None) -> tuple[int, str | None]:
 
 
 def load(key: str, suffix: str) -> Path | None:
-    """Return the path of the file cached under a key, or None; delete a damaged file."""
-    found = _find(key, suffix)
-    return None if found is None else Path(found[0])
+    """Return the path of the file cached under a key, or None; delete a damaged file.
+
+    To have the file loaded as code, use `opened`.
+    """
+    with opened(key, suffix) as found:
+        return None if found is None else found.path
 
 
 def read(key: str, suffix: str) -> bytes | None:
     """Return the bytes cached on disk under a key, or None."""
-    found = _find(key, suffix)
-    return None if found is None else found[1]
+    with opened(key, suffix) as found:
+        return None if found is None else found.data
 
 
-def _find(key: str, suffix: str) -> tuple[str, bytes] | None:
+class Opened(NamedTuple):
+    """A cache entry that is open, and was found intact.
+
+    Attributes:
+        path: of the file.
+        data: its content.
+        checked_path: a name of the same file that leads through the descriptor of the folder that
+            was checked, so that nobody who can change a folder above can exchange the file. It is
+            valid while the entry is open.
+    """
+
+    path: Path
+    data: bytes
+    checked_path: str
+
+
+@contextlib.contextmanager
+def opened(key: str, suffix: str) -> Iterator[Opened | None]:
+    """Open the file cached under a key while a `with` block runs; the value is None without one."""
     for place in _place().readable():
-        found = place.load(key, suffix)
-        if found is not None:
-            return found
-    return None
+        with place.find(key, suffix) as found:
+            if found is not None:
+                folder = f"/proc/self/fd/{found.shard.descriptor}"
+                if not os.path.isdir(folder):  # not Linux
+                    folder = found.shard.path
+                path = Path(found.path)
+                yield Opened(path, found.data, os.path.join(folder, found.name))
+                return
+    yield None
 
 
 def store(key: str, suffix: str, data: bytes | str | os.PathLike[str]) -> Path:

@@ -214,7 +214,7 @@ def _devices_problem(devices: object) -> str | None:
 
 
 def checked_reason(found: object) -> str | None:
-    """Return the answer of `compiles` or `links`.
+    """Return what a backend's `compiles` or `links` answered, after a check of its class.
 
     Raises:
         BackendError: it is neither None nor a text.
@@ -225,7 +225,7 @@ def checked_reason(found: object) -> str | None:
 
 
 def checked_costs(found: object) -> Costs:
-    """Return the answer of `costs`.
+    """Return what a backend's `costs` answered, after a check of its class.
 
     Raises:
         BackendError: it is no `Costs`.
@@ -314,7 +314,7 @@ def _check_packings(packings: object, n_operands: int) -> None:
 
 
 def as_packing(found: object) -> Packing | None:
-    """Return what a function of `PreparedCall.packings` returned.
+    """Return what a function of `PreparedCall.packings` returned, after a check of its fields.
 
     Raises:
         BackendError: it is neither None nor a well-formed `Packing`.
@@ -333,7 +333,7 @@ def as_packing(found: object) -> Packing | None:
 
 
 def as_fused(found: object) -> PreparedCall | None:
-    """Return what `PreparedCall.fuse_consumer` returned.
+    """Return what `PreparedCall.fuse_consumer` returned, after a check of its class.
 
     Raises:
         BackendError: it is neither None nor a PreparedCall.

@@ -72,8 +72,7 @@ class HostStep:
 
 
 class NeedsSteps(Exception):
-    """Raised by a native program that meets a value it cannot compute, such as an int above 64
-    bits.
+    """Raised by a native program for a value it cannot compute, such as an int above 64 bits.
 
     The program has changed nothing; the caller runs the graph step by step in Python instead.
     """

@@ -175,9 +175,7 @@ class Backend:
         return [self.compiles(device_id) or ""] * len(regions)
 
     def costs(self, device_id: int) -> Costs:
-        """Return the costs and limits by which graph passes decide which rewrites pay on this
-        device.
-        """
+        """Return this device's costs and limits, by which graph passes decide what pays."""
         return DEFAULT_COSTS
 
     def compiler(self, device_id: int) -> str | None:
@@ -208,9 +206,7 @@ class Backend:
     # ---- memory ---------------------------------------------------------------------------------
 
     def memory_stats(self, device_id: int) -> dict[str, int]:
-        """Return device memory statistics: `in_use`, `cached`, `peak`, `limit` in bytes, and
-        counts.
-        """
+        """Return device memory statistics: `in_use`, `cached`, `peak`, `limit` (bytes); counts."""
         return {}
 
     def empty_cache(self, device_id: int) -> None:

@@ -193,7 +193,7 @@ def _check_hooks(module: object) -> None:
 
 
 def _free(name: str, entry: Entry) -> str:
-    """Return a key of `_entries` that no entry has yet: the name, or one with its origin."""
+    """Return an unused name for a backend entry: its own name, or that with its origin added."""
     if name not in _entries:
         return name
     key = f"{name} ({entry.origin})"

@@ -73,8 +73,9 @@ def package_files(name: str = "Template") -> dict[str, str]:
 
 
 def write(name: str, folder: str | None = None) -> pathlib.Path:
-    """Write a new backend package into `folder` (default ``duograph-<name>``), which must not
-    exist.
+    """Write a new backend package into `folder`, which must not exist.
+
+    Default folder: ``duograph-<name>``.
 
     Raises:
         ValueError: the name is not letters and digits.

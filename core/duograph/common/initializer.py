@@ -55,9 +55,7 @@ class Initializer:
         return f"{type(self).__name__}({shown})"
 
     def _random(self) -> Stream:
-        """Return the stream of random numbers for these initial values: the stored one, or a new
-        one.
-        """
+        """Return the stream of random numbers for initial values: a stored one or a new one."""
         stream = self.__dict__.get("stream")
         return Stream() if stream is None else stream
 

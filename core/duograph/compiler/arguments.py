@@ -104,7 +104,7 @@ def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
 
 @functools.cache
 def _by_value(kind: type) -> bool:
-    """Return whether a cache key compares objects of a class by `==` rather than by identity.
+    """Return whether a cache key compares objects of class `kind` by `==`, not by identity.
 
     True for frozen dataclasses, enums, classes without an `__eq__` and library classes. A user's
     `==` is not trusted: it may ignore an attribute that the compiled program reads.
@@ -137,7 +137,7 @@ class Identity:
 
 
 class ArgumentReader:
-    """Rebuilds the arguments of a call with graph values in the position of run-time inputs.
+    """Rebuilds a call's arguments with graph values in the place of the run-time inputs.
 
     The arguments are visited in the order in which `signature` fills `Slots`.
 

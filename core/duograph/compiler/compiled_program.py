@@ -42,10 +42,10 @@ MAX_BOUND_BYTES = 1 << 20
 
 
 class _Route:
-    """An executable lowered for a compiled program, and which inputs may donate their buffers.
+    """An executable lowered for a compiled program, with its inputs and run functions.
 
     Attributes:
-        run: from handles to a tuple of handles.
+        run: from the handles of the inputs to a tuple of handles of the results.
         run_donating: see `Executable.run_donating`.
         donors: the inputs whose buffers results may take, in the order of `Executable.donations`.
     """
@@ -57,7 +57,10 @@ class _Route:
         self._bind = executable.bind
 
     def bound(self, last: Sequence[Handle]) -> Callable[[tuple[Handle, ...]], Handle]:
-        """Return a function that runs the executable with `last` as its last input handles."""
+        """Return a function that runs the executable with `last` as its last input handles.
+
+        The function takes a tuple of the handles of all other inputs.
+        """
         if self._bind is not None:
             return self._bind(last)
         run = self.run
@@ -94,7 +97,7 @@ _programs: weakref.WeakSet[CompiledProgram] = weakref.WeakSet()
 
 
 def _bound_handles() -> list[list[Handle]]:
-    """Return the lists of buffer handles of state tensors that compiled programs keep."""
+    """Return the lists of state-tensor buffer handles that all compiled programs keep bound."""
     return [program._bound.handles for program in list(_programs)]
 
 
@@ -216,7 +219,11 @@ class CompiledProgram:
         return Executable(lambda *handles: (single(*handles),))
 
     def _updates(self) -> dict[int, int]:
-        """Return a map from graph outputs to the one input whose tensor the output updates."""
+        """Return a map from graph output to input, for tensors that the function writes.
+
+        The input is the value of such a tensor before the call, the output its value after the
+        call.
+        """
 
         def key(kind: str, v: Value) -> tuple[str, int]:
             return kind, id(v) if kind == "state" else v
@@ -228,7 +235,7 @@ class CompiledProgram:
         return {i: k for i, k in pairs if k is not None and once[i] == 1}
 
     def _unwritten(self) -> list[int]:
-        """Return the positions of inputs that are state tensors which the function never sets."""
+        """Return the positions of graph inputs that are state tensors the function never sets."""
         written = {id(v) for kind, v, _ in self.writes if kind == "state"}
         return [
             k for k, (kind, v) in enumerate(self.inputs) if kind == "state" and id(v) not in written
@@ -236,7 +243,7 @@ class CompiledProgram:
 
     @property
     def run(self) -> HandleFunction:
-        """The lowered graph: a function from input handles to a tuple of output handles."""
+        """The program's executable: a function from input handles to a tuple of output handles."""
         return self._whole.run
 
     # ---- checks before a call -----------------------------------------------------------------
@@ -244,7 +251,7 @@ class CompiledProgram:
     def ready(self) -> bool:
         """Return whether state tensors have the types, device and derivative level compiled for.
 
-        May bind the handles of the state for the following calls.
+        May keep the handles of the state for the following calls.
         """
         now = runtime_state.bindings_version
         if self._bound.version is now:
@@ -269,7 +276,7 @@ class CompiledProgram:
         return True
 
     def shared(self, leaves: Sequence[Tensor]) -> dict[int, int | None]:
-        """Return the tensor arguments that are one object with an earlier argument or with state.
+        """Return which tensor arguments are the same object as an earlier argument or as state.
 
         If the function writes such a tensor in place, every alias must see the write. Calls with
         aliases are therefore compiled separately.
@@ -327,7 +334,7 @@ class CompiledProgram:
         return self.finish(results, leaves, containers)
 
     def fast_call(self, guard: Guard) -> HandleFunction | None:
-        """Return a shortcut for `call` from argument handles to the result handle; None if unsafe.
+        """Return a shorter form of `call`, from argument handles to the result handle, or None.
 
         The shortcut is valid while the arguments keep their types. It raises `StateChanged` if the
         state or the captures changed. None for programs that need other checks before a call.
@@ -368,14 +375,20 @@ class CompiledProgram:
     def _read(
         self, leaves: Sequence[Tensor], numbers: Sequence[object], containers: Sequence[object]
     ) -> list[Handle]:
-        """Return the run-time values of all inputs of the program, in the order of its graph."""
+        """Return the handles and objects to pass for all inputs of the program, in graph order."""
         device = self.device
         return [read_input(source, leaves, numbers, containers, device) for source in self.inputs]
 
     def finish(
         self, values: Sequence[Value], leaves: Sequence[Tensor], containers: Sequence[object]
     ) -> Value:
-        """After a run, bind the tensors that the function sets to new values; return its result."""
+        """After a run, rebind the tensors that the function writes; return the function's result.
+
+        Args:
+            values: outputs of the graph.
+            leaves: tensors among the arguments.
+            containers: lists and dicts among the arguments.
+        """
         for kind, v, i in self.writes:
             target: Tensor = leaves[v] if kind == "arg" else v
             target._rebind(values[i])
@@ -392,7 +405,7 @@ class CompiledProgram:
             located(error, spans)
 
     def _spans_of(self, error: IndexRangeError, handles: Sequence[Handle]) -> Sequence[Span] | None:
-        """Return the source spans of an index error, found by interpreting the graph node by node.
+        """Return the source lines of an index error, found by running the graph node by node.
 
         Safe because a call that raises has changed nothing; the caller excludes graphs with side
         effects, which may not run twice. None if the error does not occur again.

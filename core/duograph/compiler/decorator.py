@@ -14,7 +14,8 @@ from ..backend import registry
 from ..errors import ArgumentError, ArgumentValueError, DeviceError
 from ..frontend.types import Value
 from ..nn.cell import Cell
-from ..option_table import check_options, options_of
+from ..option_checks import check_options
+from ..option_table import options_of
 from .function import JitFunction
 from .modes import signature_of
 from .options import JitConfig
@@ -91,7 +92,7 @@ def _check_options(
     backend: object,
     options: Mapping[str, object],
 ) -> None:
-    """Raise ArgumentError or ArgumentValueError for an option that `jit` does not take."""
+    """Raise ArgumentError or ArgumentValueError if an option passed to `jit` is not valid."""
     if capture_mode not in ("ast", "bytecode", "trace"):
         raise ArgumentValueError(
             f"jit: got capture_mode={capture_mode!r}; wanted 'ast', 'bytecode' or 'trace'"

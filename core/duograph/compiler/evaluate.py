@@ -122,7 +122,7 @@ def _too_deep(error: RecursionError) -> RecursionError:
 
 
 class _Tracing:
-    """One trace of a function call into a graph, from the call's arguments to a compiled program.
+    """One evaluation of a function call into a graph, from arguments to a compiled program.
 
     Args:
         ev: the state of the evaluation.
@@ -147,7 +147,7 @@ class _Tracing:
         self._index: dict[int, int] = {}  # value id -> position of the output
 
     def call(self, target: Value, args: Args, kwargs: Kwargs) -> None:
-        """Trace the function on graph values for its arguments; store the template of its result.
+        """Evaluate the function on graph values for its arguments; store its result template.
 
         The template is None if the function always raises.
         """
@@ -163,7 +163,7 @@ class _Tracing:
             self.template = None
 
     def program(self, device: Device, name: str, level: str) -> CompiledProgram:
-        """Finish the graph of the evaluated call and return the lowered program."""
+        """Finish the graph of the evaluated call; return the compiled program, ready to run."""
         ev = self.ev
         writes = self._writes()
         for owner in ev.outside.changed_containers.values():
@@ -186,7 +186,12 @@ class _Tracing:
             runtime_state.enter_staging()
 
     def _writes(self) -> list[tuple[str, Value, int]]:
-        """Return the argument and state tensors that a call changes, with their graph outputs."""
+        """Return the tensors that the call changes, with the outputs that are their new values.
+
+        Returns:
+            tuples ("arg" or "state", position of the argument or the tensor, position of the
+            output).
+        """
         writes: list[tuple[str, Value, int]] = []
         for i, (made, first) in enumerate(self.leaves):
             if i not in self.shared and made._id != first:

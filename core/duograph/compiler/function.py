@@ -338,8 +338,9 @@ class JitFunction:
     # ---- questions ----------------------------------------------------------------------------
 
     def cache_info(self) -> CacheInfo:
-        """Return hits, misses (compilations), the bound, programs kept, calls that run line by line
-        and seconds of compiling.
+        """Return how the program cache was used: hits, misses (compilations), limit, size.
+
+        Also counts the calls that ran line by line, and the seconds spent on compiling.
         """
         kept = sum(len(cache.entries) for cache in list(self._caches))
         return CacheInfo(self._hits, self._misses, LIMIT, kept, self._fallbacks, self._seconds)

@@ -70,7 +70,9 @@ class Guard:
         self.empty = not self.others and not self.cells
 
     def holds(self) -> bool:
-        """Return whether captured values let the program run; obey `stale_captures` on a change.
+        """Return whether the program may run, given the present values of what it captured.
+
+        A change is answered as the policy `stale_captures` says.
 
         Raises:
             CaptureError: something has changed, and the policy is "error".
@@ -90,7 +92,7 @@ class Guard:
         return True
 
     def _apply_policy(self) -> bool:
-        """Compare all captures by value and return whether to keep the program.
+        """Compare all captures by value; return whether the program may run.
 
         The policy `stale_captures` decides about a change: recompile, warn, raise or ignore.
         """
@@ -111,7 +113,7 @@ class Guard:
             raise CaptureError(_message(*changed[0]))
         self.cells_version = runtime_state.cells_version
         for c, now in [(c, now) for c, now in changed if not self._was_reported(c, now)]:
-            self.reported[id(c)] = now
+            self.reported[id(c)] = now.copy() if isinstance(now, np.ndarray) else now
             warnings.warn(_message(c, now), RuntimeWarning, stacklevel=callers_level())
         return KEEP
 
@@ -138,9 +140,10 @@ def check_of_items(items: tuple[Value, ...]) -> Callable[[list[Value]], bool]:
 
 @functools.cache
 def _unpacking_check(n: int) -> Callable[..., Callable[[list[Value]], bool]]:
-    """Return a maker of checks for lists of `n` items; unpacking is the fastest way to compare.
+    """Return a function that makes checks whether a list holds `n` given objects.
 
-    For two items the check is `x0, x1 = items; return x0 is c0 and x1 is c1`.
+    For two objects c0 and c1 the check is `x0, x1 = items; return x0 is c0 and x1 is c1`, as
+    unpacking is the fastest way to compare.
     """
     names = ", ".join(f"x{i}" for i in range(n))
     tests = " and ".join(f"x{i} is c{i}" for i in range(n))
@@ -169,7 +172,7 @@ def callers_level() -> int:
 
 
 def _of_class(capture: Capture) -> bool:
-    """Return whether a captured attribute is data of the owner's class, not of the instance."""
+    """Return whether a captured attribute is plain data of the class, not of the instance."""
     if capture.kind != "attribute" or capture.name in vars(capture.owner):
         return False
     found = inspect.getattr_static(type(capture.owner), capture.name, None)

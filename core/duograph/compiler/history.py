@@ -24,7 +24,7 @@ _LENGTH = 400  # characters of a line: a key may contain the contents of an arra
 
 
 class History:
-    """The newest reasons of a function's compilations.
+    """The newest reasons why one function was compiled.
 
     Attributes:
         advised: whether the user was told that the function is compiled too often.

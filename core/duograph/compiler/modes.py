@@ -39,7 +39,7 @@ def signature_of(cell: Cell) -> tuple[Value, ...] | None:
 
 
 def _own(cell: Cell, name: str) -> JitFunction | None:
-    """Return the JitFunction that a Cell stores as attribute `name`, or None.
+    """Return the JitFunction that a Cell stores as attribute `name`, or None if there is none.
 
     A shallow copy of a Cell shares the attribute; it is replaced by a JitFunction for the copy.
     """

@@ -14,7 +14,7 @@ from ..errors import ArgumentError, ArgumentValueError
 from ..frontend.types import Value
 from ..ir.values import kind_of
 from ..nn.cell import Cell
-from ..option_table import check_options, warn_moot
+from ..option_checks import check_options, warn_moot
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
 
@@ -274,7 +274,7 @@ def mutable(input_data: Value, dynamic_len: bool = False) -> Value:
 
 
 def _mutable_inside(value: Value) -> Value:
-    """Return the graph value of a number that compiled code passes to `mutable`.
+    """Return the graph value of a constant number that compiled code passes to `mutable`.
 
     Tuples, lists and dicts are converted item by item; any other value is returned unchanged.
     """

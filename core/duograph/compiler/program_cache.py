@@ -96,7 +96,7 @@ class ProgramCache:
         self.quick: dict[ArgumentTypes, tuple[Compiled, object]] = {}
 
     def find(self, key: JitKey) -> Compiled | Interpreted | None:
-        """Return the entry of a key whose captured values are unchanged; None if there is none."""
+        """Return the cached entry of a key whose captured values and state still fit, or None."""
         for entry in self.entries.get(key, ()):
             if entry.valid():
                 return entry

@@ -26,7 +26,7 @@ __all__ = ["RecordedProgram"]
 
 
 class _Forward(NamedTuple):
-    """The lowered forward graph of a program, linearised for one set of recorded inputs.
+    """A program's forward graph, lowered to return what the backward for some inputs needs.
 
     Attributes:
         plan: the plan of the tape node.
@@ -41,7 +41,10 @@ class _Forward(NamedTuple):
 
 
 class RecordedProgram:
-    """Runs a compiled program on a gradient tape, by a forward graph per set of recorded inputs."""
+    """Runs a compiled program under a derivative and records it on the gradient tape.
+
+    It keeps one lowered forward graph per set of inputs that are recorded.
+    """
 
     def __init__(self, program: CompiledProgram) -> None:
         self.program = program
@@ -76,7 +79,7 @@ class RecordedProgram:
     def _as_one_node(
         self, sources: Sequence[Tensor | None], handles: Sequence[Handle]
     ) -> list[Value]:
-        """Run a program's lowered forward graph and record one tape node; return the results."""
+        """Run a program's forward executable and record it as one tape node; return the results."""
         program = self.program
         wanted = tuple([x is not None and x._type.level > 0 for x in sources])
         forward = self._forward(wanted)

@@ -25,7 +25,7 @@ __all__ = ["Argument", "ArgumentContainer", "Out", "rebuilt", "template_of"]
 
 
 class ArgumentContainer:
-    """A list or dict argument of a compiled call; its first change makes it a graph input."""
+    """The graph value of a list or dict argument, made a graph input when first needed."""
 
     def __init__(self, ev: Evaluation, index: int) -> None:
         self.ev = ev
@@ -260,7 +260,7 @@ class _TemplateMaker:
         return self.of_object(value, depth)
 
     def of_graph_value(self, value: GraphValue) -> Out | Argument:
-        """Return the result placeholder of a graph value: an unchanged argument or an output."""
+        """Return the placeholder of a graph value in the result: an argument or a graph output."""
         if isinstance(value, GraphTensor):
             for i, (made, first) in enumerate(self.leaves):
                 if value is made or (value._id == first and made._id == first):
@@ -271,7 +271,7 @@ class _TemplateMaker:
         return Out(self.put(value))
 
     def of_tensor(self, value: Tensor) -> Out | Tensor:
-        """Return the result placeholder of a tensor made while compiling; else the tensor itself.
+        """Return the placeholder of a tensor in the result, or the tensor if it was made outside.
 
         A tensor that the evaluation made becomes an output, so that each call returns a new one.
         """
@@ -317,7 +317,7 @@ class _TemplateMaker:
 
 
 def _own_data(ev: Evaluation, value: Value) -> bool:
-    """Return whether a value is an array, set or similar data that the function created."""
+    """Return whether a value is an array, set or the like that the compiled function created."""
     base = value
     while isinstance(base, np.ndarray) and base.base is not None:
         base = base.base

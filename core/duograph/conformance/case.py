@@ -96,9 +96,7 @@ class Make:
         return np.asarray(self.rng.uniform(low, high, shape)).astype(dtype.np)
 
     def distinct(self, *shape: int, step: float = 0.25, dtype: DType | None = None) -> Array:
-        """Return an array of distinct values, as far as the dtype allows, to test sorting and
-        maxima.
-        """
+        """Return an array of distinct values, as far as the dtype allows, for sorting tests."""
         dtype = dtype or self.dtype
         size = int(np.prod(shape))
         values = self.rng.permutation(size)
@@ -235,8 +233,9 @@ def of_op(function: Callable[..., Any]) -> Op | None:
 
 
 def by_shape(*rows: tuple[Any, ...], **kwargs: Any) -> Samples:
-    """Return a function that yields test samples, from rows (kind, shape of operand 1, other
-    arguments).
+    """Return a function that yields test samples, made from rows.
+
+    A row is the kind of sample, the shape of operand 1, and the other arguments.
     """
 
     def samples(make: Make) -> Iterator[Sample]:
@@ -250,8 +249,7 @@ def by_shape(*rows: tuple[Any, ...], **kwargs: Any) -> Samples:
 
 
 def unary(low: float | None = None, high: float | None = None, **kwargs: Any) -> Samples:
-    """Return a function that yields test samples for elementwise functions of a tensor in [low,
-    high].
+    """Return a function that yields test samples for elementwise functions on [low, high].
 
     `kwargs` are passed to every call.
     """

@@ -13,7 +13,7 @@ from .case import Array, OpCase, Sample
 from .check import arrays_of, substitute, to_tensor
 from .tolerance import DIFFERENCE, STEP
 
-__all__ = ["Problem", "against_differences"]
+__all__ = ["Problem", "against_differences", "tensors_in"]
 
 
 class Problem:
@@ -56,7 +56,7 @@ class Problem:
 
         args = substitute(self.sample.args, tensor)
         kwargs = substitute(dict(self.sample.kwargs), tensor)
-        found = _tensors(self.case.function(*args, **kwargs))
+        found = tensors_in(self.case.function(*args, **kwargs))
         return tuple(t for t in found if t.dtype.kind in "fc")
 
     def results(self, inputs: Sequence[Array]) -> list[Array]:
@@ -107,12 +107,12 @@ class Problem:
         return found
 
 
-def _tensors(value: Any) -> list[Tensor]:
+def tensors_in(value: Any) -> list[Tensor]:
     """Return the Tensors of nested lists and tuples as a flat list; jit can compile it."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, (list, tuple)):
-        return [t for v in value for t in _tensors(v)]
+        return [t for v in value for t in tensors_in(v)]
     return []
 
 

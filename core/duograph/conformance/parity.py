@@ -174,9 +174,7 @@ class _Runs:
         return slots
 
     def _restore(self) -> None:
-        """Restore tensors, captured objects and random state to what they were before the first
-        run.
-        """
+        """Restore tensors, captured objects and random state as they were before the first run."""
         for tensor, type_, buffer in self.tensors:
             tensor._type, tensor._buf = type_, buffer
         runtime_state.bindings_version = object()

@@ -51,6 +51,7 @@ class Program:
         again: the inputs of the calls after the first, if they differ.
         rounded: whether results may differ by `near` too, because they contain gradients.
         mode: what is compiled, one of `MODES`.
+        changes: statements that change outside objects, one text before each call after the first.
         refused: a pattern of the errors with which compiled code may refuse the program.
     """
 
@@ -64,14 +65,21 @@ class Program:
     again: tuple[Any, ...] = ()
     rounded: bool = False
     mode: str = "jit"
+    changes: tuple[str, ...] = ()
     refused: str = ""
 
     def inputs_of(self, call: int) -> tuple[Any, ...]:
         """Return the inputs of call number `call` (from 0) of the test program."""
         return self.again if call and self.again else self.inputs
 
+    def change(self, call: int, space: dict[str, Any]) -> None:
+        """Change outside objects in the namespace of the program before call number `call`."""
+        if 0 < call <= len(self.changes):
+            execute(self.changes[call - 1], f"change of {self.name}", space)
+
     def __str__(self) -> str:
-        return self.source
+        between = [f"# before call {i + 2}: {text}" for i, text in enumerate(self.changes)]
+        return "\n".join([self.source, *between])
 
 
 @dataclasses.dataclass
@@ -99,19 +107,21 @@ def eager_jit(function: Any = None, **_: Any) -> Any:
 
 
 def load(program: Program, mode: str) -> dict[str, Any]:
-    """Execute the source of a test program in a new namespace; return the namespace.
-
-    The source is registered with `linecache`, so that tracebacks can show it.
-    """
-    text = textwrap.dedent(program.source)
-    file = f"<{program.name} {next(_numbers)}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    """Execute the source of a test program in a new namespace; return the namespace."""
     space: dict[str, Any] = {
         "__name__": "__program__", "ms": ms, "nn": nn, "ops": ops, "np": np, "Tensor": ms.Tensor,
         "Parameter": ms.Parameter, "jit": ms.jit if mode == "jit" else eager_jit,
     }  # fmt: skip
-    exec(compile(text, file, "exec"), space)
+    execute(program.source, program.name, space)
     return space
+
+
+def execute(source: str, name: str, space: dict[str, Any]) -> None:
+    """Execute source code in a namespace, readable through `linecache` as that of a file."""
+    text = textwrap.dedent(source)
+    file = f"<{name} {next(_numbers)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), space)
 
 
 @contextlib.contextmanager
@@ -188,6 +198,7 @@ def observe(program: Program, mode: str, level: str | None = "O0") -> list[Obser
         space = load(program, mode)
         inputs = [_tensors(program.inputs_of(i)) for i in range(program.calls)]
         for i, arguments in enumerate(inputs):
+            program.change(i, space)
             found.append(_called(f"call {i + 1}", space, space["f"], arguments))
         if not program.positions and not program.weights:
             return found
@@ -197,6 +208,7 @@ def observe(program: Program, mode: str, level: str | None = "O0") -> list[Obser
             gradient = _gradient(program, space, mode, where)
             for i in range(program.calls):
                 arguments = _tensors(program.inputs_of(i))
+                program.change(i, space)
                 label = f"gradient from {where}, call {i + 1}"
                 found.append(_called(label, space, gradient, arguments))
     return found
@@ -222,10 +234,7 @@ def _gradient(program: Program, space: dict[str, Any], mode: str, where: str) ->
         return value_and_grad(of_sum, POSITIONS, WEIGHTS)(*xs)
     """
     space["transform"] = ms.jit if compiled else eager_jit
-    text = textwrap.dedent(text)
-    file = f"<gradient of {program.name} {next(_numbers)}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(compile(text, file, "exec"), space)
+    execute(text, f"gradient of {program.name}", space)
     found: Callable[..., Any] = space["gradient"]
     return found
 
@@ -250,7 +259,7 @@ def _called(
 
 
 def is_refused(program: Program, got: Sequence[Observation]) -> bool:
-    """Return whether compiled code refused the program with an error that it allows."""
+    """Return whether the compiled run failed with the error that the test program allows."""
     return bool(program.refused) and any(
         o.error is not None and re.search(program.refused, str(o.error[2])) for o in got
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     "HEAD",
     "CELL",
+    "CHANGES",
     "FROM_VECTOR",
     "OPS",
     "GRADIENTS",
@@ -69,12 +70,20 @@ class Box:
         self.value = self.value * 0.5 + t
         return self.value
 
+def outer(t, k=0.5):
+    return t * k
+
 net = Net()
 box = Box()
 FACTOR = 0.5
 count = 0
+NUMBERS = [0.5, 1.0]
+TABLE = {"k": 0.5}
+ARRAY = np.array([0.5, 0.25, 1.0])
+PAIRS = [lambda t, w=w: t * w for w in (0.5, -0.5)]
+RECENT = collections.deque([0.5, 0.25])
 WATCH = ("net.w", "net.b", "net.n", "net.last", "net.log", "net.items", "net.table")
-WATCH += ("box.value", "box.count", "count")
+WATCH += ("box.value", "box.count", "count", "NUMBERS", "TABLE", "ARRAY", "list(RECENT)")
 """
 
 CELL = """
@@ -151,6 +160,16 @@ OPS = {
         "ops.clamp({v}, -1, 1)",
         "{v}.reshape((3, 1)).T[0]",
         "(lambda t: t * {v})({v})",
+        "({v} * NUMBERS[0])",
+        "({v} + sum(NUMBERS))",
+        "({v} * TABLE.get('k', 0.25))",
+        "({v} * float(ARRAY[1]))",
+        "(ops.tanh({v}) * len(RECENT))",
+        "({v} - max(RECENT, default=0.5))",
+        "PAIRS[{j}]({v})",
+        "(PAIRS[0] if {c} else PAIRS[1])({v})",
+        "outer({v})",
+        "outer({v}, *NUMBERS[:1])",
     ),
     "s": (
         "({s} + {s})",
@@ -225,6 +244,57 @@ KNOWN = (
     "count > 1",
     "'a' in net.table",
     "net.table['k'] == 2",
+    "NUMBERS",
+    "not RECENT",
+    "'z' in TABLE",
+    "len(NUMBERS) > 2",
+    "ARRAY.sum() > 1.5",
+    "NUMBERS == [0.5, 1.0]",
+    "PAIRS[0] is PAIRS[-1]",
+    "getattr(box, 'extra', 0) > 0",
+)
+# Statements that change, between two calls, what a program reads outside.
+CHANGES = (
+    "FACTOR = FACTOR + 0.25",
+    "NUMBERS.append(0.25)",
+    "NUMBERS[0] = -0.5",
+    "NUMBERS[:] = [0.25]",
+    "NUMBERS = [1.0, 0.5, 0.25]",
+    "TABLE['k'] = -0.5",
+    "TABLE.pop('k', None)",
+    "TABLE['z'] = 1.0",
+    "ARRAY[1] = -0.75",
+    "ARRAY *= 0.5",
+    "PAIRS.reverse()",
+    "PAIRS[0] = lambda t: t * 0.25",
+    "PAIRS[0].__defaults__ = (0.125,)",
+    "PAIRS[1] = PAIRS[0]",
+    "outer.__defaults__ = (-0.5,)",
+    "outer.__code__ = (lambda t, k=0.5: t - k).__code__",
+    "RECENT.append(0.75)",
+    "RECENT.clear()",
+    "net.n += 1",
+    "net.n = -net.n",
+    "net.items.reverse()",
+    "net.items[0] = Tensor([0.25, -0.5, 0.5])",
+    "net.items[1][0] = 0.125",
+    "net.table['a'] = Tensor([0.5, -0.5, 0.25])",
+    "net.table['k'] += 1",
+    "net.last = Tensor([0.5, 0.25, -0.5])",
+    "net.last[0] = 0.5",
+    "net.w.set_data(net.w * 0.5)",
+    "net.b[1] = 0.75",
+    "net.log.append(3)",
+    "net.log.clear()",
+    "net.cells[0].k = 1 - net.cells[0].k",
+    "net.cells[1].scale.set_data(Tensor(0.25))",
+    "box.count += 1",
+    "box.extra = 1",
+    "box.value = Tensor([0.5, 0.25, -0.5])",
+    "Box.add = lambda self, t: t * 0.5",
+    "Layer.construct = lambda self, x: x * self.scale",
+    "count += 3",
+    "count = 0.5",
 )
 RETURNS = (
     "{v}",

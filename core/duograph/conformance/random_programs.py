@@ -17,7 +17,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from .program_runs import Program
-from .program_templates import CELL, HEAD, INDEX, ITEMS, REFUSED, RETURNS
+from .program_templates import CELL, CHANGES, HEAD, INDEX, ITEMS, REFUSED, RETURNS
 from .random_expressions import ExpressionWriter, Scope
 
 __all__ = ["programs", "program"]
@@ -29,7 +29,11 @@ class ProgramWriter(ExpressionWriter):
     # ---- statements ---------------------------------------------------------------------------
 
     def block(self, scope: Scope) -> bool:
-        """Write one to three random statements; return whether the last one leaves the block."""
+        """Append one to three random statements to the generated test program.
+
+        Returns:
+            Whether the last statement leaves the block, as `return` or `break` does.
+        """
         return any(self.statement(scope) for _ in range(1 + self.choose(3)))
 
     def statement(self, scope: Scope) -> bool:
@@ -79,7 +83,7 @@ class ProgramWriter(ExpressionWriter):
             self.put(scope, f"{name} {operator} ops.tanh({self.expr(kind, scope)})")
 
     def element(self, scope: Scope) -> None:
-        """Write a random assignment to an element or a slice of a tensor."""
+        """Append an assignment to a random element or slice of a tensor to the test program."""
         name = self.pick(scope.names["v"])
         if self.maybe():
             name = self.bind(scope, "v", f"{name} * 1", "e")
@@ -91,7 +95,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, f"{name}[{self.fill(at, scope, 0)}] {operator} {value}")
 
     def container(self, scope: Scope) -> None:
-        """Write a statement that creates and uses a random list, dict or tuple."""
+        """Append to the test program statements that create and use a list, dict or tuple."""
         name = self.fresh("c")
         k = self.choose(9)
         fill = self.fill
@@ -141,7 +145,7 @@ class ProgramWriter(ExpressionWriter):
             )
 
     def copy_container(self, scope: Scope, name: str) -> None:
-        """Write an assignment of a list or dict, or of a copy of it, to variable `name`."""
+        """Append to the test program: variable `name` becomes a list or dict, or a copy of it."""
         if scope.lists and (self.maybe() or not scope.dicts):
             old = self.pick(list(scope.lists))
             alike = [o for o, length in scope.lists.items() if length == scope.lists[old]]
@@ -166,7 +170,10 @@ class ProgramWriter(ExpressionWriter):
             scope.dicts.append(name)
 
     def change_container(self, scope: Scope) -> None:
-        """Write a random change of a list or dict whose length does not depend on a tensor."""
+        """Append a random change of a list or dict of known length to the test program.
+
+        Known means that the length does not depend on the value of a tensor.
+        """
         if not scope.lists and not scope.dicts:
             self.container(scope)
             return
@@ -197,7 +204,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, self.fill(self.pick(options), scope))
 
     def closure(self, scope: Scope) -> None:
-        """Write an inner function that reads, and may rebind, variables of the outer function."""
+        """Append to the test program an inner function that reads or rebinds outer variables."""
         self.branched = True
         name = self.fresh("g")
         inner = scope.inner(loop="", returns="{v}", main=False)
@@ -227,7 +234,7 @@ class ProgramWriter(ExpressionWriter):
         scope.functions.append(name)
 
     def own_vectors(self, scope: Scope) -> list[str]:
-        """Return the variables with vectors that inner functions of the program may rebind."""
+        """Return the vector variables that inner functions of the test program may rebind."""
         return [n for n in scope.names["v"] if scope.main and n not in ("a", "b", "t")]
 
     def write(self, scope: Scope) -> None:
@@ -252,7 +259,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, self.fill(self.pick(options), scope))
 
     def write_item(self, scope: Scope) -> None:
-        """Write an assignment to an item of a list or dict from outside the function."""
+        """Append to the test program a write to an item of a list or dict of the Cell."""
         options = [
             "net.items[{j}] = {v}",
             "net.table['a'] = {v}",
@@ -319,7 +326,7 @@ class ProgramWriter(ExpressionWriter):
         self.put(scope, f"raise {self.fill(what, scope)}", 1)
 
     def python_number(self, scope: Scope) -> None:
-        """Write a statement of the test program that creates or changes a Python number.
+        """Append to the test program a statement that creates or changes a Python number.
 
         The number may be read from a tensor.
         """
@@ -357,9 +364,7 @@ class ProgramWriter(ExpressionWriter):
         scope.numbers.append(name)
 
     def python_feature(self, scope: Scope) -> None:
-        """Write a random use of another Python feature: try, match, lambda, map, walrus or
-        iteration.
-        """
+        """Append a random use of a feature such as try, match or lambda to the test program."""
         k = self.choose(9)
         name = self.fresh("v")
         fill = self.fill
@@ -566,8 +571,11 @@ def program(choose: Callable[[int], int]) -> Program:
         drawn = [[NUMBERS[choose(len(NUMBERS))] for _ in range(3)] for _ in range(2)]
         return tuple(np.array(v, np.float32) for v in drawn)
 
+    given, again = inputs(), inputs()
+    drawn = [CHANGES[choose(len(CHANGES))] for _ in range(choose(4))]
     return Program(
-        source, inputs(), (0, 1), "net.trainable_params()", name="fuzz", near=1e-5, again=inputs(),
+        source, given, (0, 1), "net.trainable_params()", name="fuzz", near=1e-5, again=again,
+        changes=tuple(drawn), calls=max(2, 1 + len(drawn)),
         rounded=writer.gradients > 0, refused=REFUSED, mode="graph mode" if writer.cell else "jit",
     )  # fmt: skip
 

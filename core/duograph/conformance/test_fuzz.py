@@ -169,7 +169,7 @@ def test_parity(session):
             f"{text}\n"
             f"inputs: {[a.tolist() for a in program.inputs]}, then "
             f"{[a.tolist() for a in program.again]}\n"
-            f"{program.source}",
+            f"{program}",
             pytrace=False,
         )
     assert len(refused) <= 5 + count // 10, f"{len(refused)} of {count} programs were refused"

@@ -63,7 +63,7 @@ def read_plain_pickle(data: bytes) -> Any:
 
 
 def _finished(value: Any) -> Any:
-    """Replace the arrays in a dictionary or list, at its first level, by NumPy's."""
+    """Return a value with the described arrays in it (or in its items) made NumPy arrays."""
     if isinstance(value, dict):
         return {k: _array(v) for k, v in value.items()}
     return [_array(v) for v in value] if isinstance(value, list) else _array(value)
@@ -85,7 +85,7 @@ class _Machine:
         self.memo: dict[int, Any] = {}
 
     def run(self, name: str, argument: Any) -> None:
-        """Carry out one opcode."""
+        """Execute one opcode of the pickle."""
         if name in _CONSTANTS:
             self.stack.append(_CONSTANTS[name](argument))
         elif name in _STACK:
@@ -102,7 +102,7 @@ class _Machine:
             raise ValueError(f"the opcode {name} is refused; only arrays and containers are read")
 
     def since_mark(self) -> list[Any]:
-        """Remove and return the values above the newest mark."""
+        """Remove and return the values above the newest mark on the stack; remove the mark, too."""
         at = len(self.stack) - 1
         while self.stack[at] is not _MARK:
             at -= 1
@@ -113,7 +113,7 @@ class _Machine:
         return found
 
     def last(self, n: int) -> list[Any]:
-        """Remove and return the last `n` values."""
+        """Remove and return the last `n` values on the stack."""
         found = self.stack[len(self.stack) - n :]
         if len(found) != n or _MARK in map(_identity, found):
             raise ValueError("the stack has too few values")
@@ -158,7 +158,10 @@ class _Machine:
 
 
 def _identity(value: Any) -> Any:
-    """Return the mark itself and None for every other value, which arrays compare badly with."""
+    """Return the stack's mark as it is, and None for any other value.
+
+    The results can be compared by `==`, which arrays cannot.
+    """
     return value if value is _MARK else None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import random_state
 from ..errors import ArgumentError
-from ..option_table import warn_moot
+from ..option_checks import warn_moot
 
 __all__ = [
     "set_seed",

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError
-from ..option_table import check_options
+from ..option_checks import check_options
 from . import config
 from .rows import (
     Array,
@@ -105,8 +105,9 @@ class Dataset:
         return self.get_dataset_size()
 
     def get_dataset_size(self) -> int:
-        """Return the number of rows (or batches) in a dataset pass; counts them in a pass if
-        unknown.
+        """Return the number of rows (or batches) in a dataset pass.
+
+        Counts them in a pass if it is unknown.
         """
         known = self._size()
         return sum(1 for _ in self.rows()) if known is None else known
@@ -145,14 +146,13 @@ class Dataset:
         return [a.dtype for a in next(self.rows())]
 
     def num_classes(self) -> int | None:
-        """Return the number of classes of the dataset, or None if the source does not know the
-        number.
-        """
+        """Return the dataset's number of classes, or None if the source does not know it."""
         return self._parents[0].num_classes() if self._parents else None
 
     def reset(self) -> None:
-        """Do nothing: accepted for MindSpore scripts, since every dataset pass starts at the first
-        row.
+        """Do nothing: accepted for MindSpore scripts.
+
+        Every dataset pass starts at the first row.
         """
 
     # ---- steps ----------------------------------------------------------------------------------

@@ -81,7 +81,8 @@ class RandomSampler(Sampler):
         return iter(random.permutation(self.dataset_size).tolist())
 
     def length(self, size: int) -> int:
-        return size if self.num_samples is None else min(size, self.num_samples)
+        limit = self.num_samples
+        return size if limit is None else limit if self.replacement else min(size, limit)
 
 
 class SubsetSampler(Sampler):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError
-from ..option_table import check_options
+from ..option_checks import check_options
 from . import samplers
 from ._files import read_cifar, read_idx
 from .pipeline import Dataset
@@ -53,6 +53,8 @@ class _Source(Dataset):
             raise ArgumentValueError(f"{owner}: wanted num_shards and shard_id together")
         if sampler is not None and shuffle is not None:
             raise ArgumentValueError(f"{owner}: got sampler and shuffle; wanted one of them")
+        if sampler is not None and num_shards is not None:
+            raise ArgumentValueError(f"{owner}: got sampler and num_shards; wanted one of them")
         random = self._random_by_default if shuffle is None else bool(shuffle)
         limit = num_samples or None
         if sampler is not None:
@@ -368,8 +370,7 @@ class MnistDataset(_Source):
 
 
 class Cifar10Dataset(_Source):
-    """Small colour images from the binary or Python files of CIFAR-10
-    (`mindspore.dataset.Cifar10Dataset`).
+    """Small colour images of CIFAR-10, binary or Python files (`mindspore.dataset.Cifar10Dataset`).
 
     Columns: image, uint8 (32, 32, 3); label, uint32 ().
 

@@ -12,23 +12,41 @@ from typing import Any
 import numpy as np
 
 from ..dtype import DType, as_dtype
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentValueError
 from ..op import NO_GRAD, op
+from ..op_signature import Number
 from ..tensor import Tensor
 from ..types import TensorType
 
-__all__ = ["cast_to", "constant", "fill", "zeros_of"]
+__all__ = ["cast_to", "check_number", "constant", "fill", "zeros_of"]
+
+
+def check_number(name: str, value: object, dtype: DType) -> None:
+    """Raise unless a value is a number that an element of `dtype` can be made of.
+
+    Raises:
+        ArgumentError: no number.
+        ArgumentValueError: an int outside the range of an integer dtype.
+    """
+    if not isinstance(value, (int, float, complex)):
+        raise ArgumentError(f"{name}: got value={value!r}; wanted a number")
+    if dtype.is_integer and isinstance(value, int):
+        limits = np.iinfo(dtype.np)
+        if not limits.min <= value <= limits.max:
+            raise ArgumentValueError(
+                f"{name}: got value={value}; wanted one in [{limits.min}, {limits.max}], the range "
+                f"of {dtype.name}"
+            )
 
 
 @op(name="fill", composite=False, differentiable=False)
-def fill(shape: Sequence[int], value: Any, dtype: DType):
+def fill(shape: Sequence[int], value: Number, dtype: DType):
     """Primitive op that makes a tensor of `shape` and `dtype` with every element `value`."""
 
 
 @fill.infer
 def _(shape, value, dtype):
-    if not isinstance(value, (int, float, complex)):
-        raise ArgumentError(f"fill: got value={value!r}; wanted a number")
+    check_number("fill", value, dtype)
     return TensorType.of(tuple(shape), dtype)
 
 

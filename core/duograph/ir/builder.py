@@ -133,9 +133,7 @@ class GraphBuilder:
         target._builder = value._builder
 
     def host(self, value: object) -> Any:
-        """Return a symbolic Python value unchanged; append any other object to the graph as a
-        constant.
-        """
+        """Return a symbolic Python value unchanged; append other objects as constants."""
         if isinstance(value, HostValue):
             if value._builder is not self:
                 raise ArgumentError(
@@ -145,8 +143,7 @@ class GraphBuilder:
         return self.append(host_constant, (), {"value": HostConstant(value)})
 
     def operand(self, value: object, like: DType | None) -> GraphTensor | None:
-        """Convert an operand of an op call (tensor, number, array) to a graph value; None stays
-        None.
+        """Convert an op call's operand (tensor, number, array) to a graph value; None stays None.
 
         A Python number takes the dtype `like` if that can hold numbers of its kind.
         """
@@ -185,8 +182,9 @@ class GraphBuilder:
     # ---- nodes --------------------------------------------------------------------------------
 
     def apply(self, op: Op, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-        """Append an op call, with the casts that type promotion requires; return its result or
-        results.
+        """Append an op call, with the casts that type promotion requires; return its results.
+
+        A single result is not in a tuple.
         """
         first = op.promote_from  # operands before it, such as a condition, lend numbers no dtype
         like = next((x._type.dtype for x in operands[first:] if isinstance(x, Tensor)), None)
@@ -234,9 +232,7 @@ class GraphBuilder:
         return self.tensor(first) if single else tuple([self.tensor(i) for i in ids])
 
     def inline(self, graph: Graph, values: Sequence[GraphValue]) -> list[Any]:
-        """Append the nodes of another graph with given values as its parameters; return its
-        outputs.
-        """
+        """Append the nodes of another graph, applied to given values; return its outputs."""
         number: dict[int | None, int] = dict(enumerate(v._id for v in values))
         types = self.types
         for node in graph.nodes:

@@ -104,9 +104,7 @@ class Graph:
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """All that running a graph does besides returning values, such as printing or drawing
-        numbers.
-        """
+        """All that running a graph does besides returning values, such as printing."""
         found = self._effects
         if found is None:
             found = frozenset()

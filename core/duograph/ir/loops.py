@@ -315,7 +315,7 @@ class _ColumnLoop:
         return True
 
     def scatter(self, node: GraphNode) -> bool:
-        """Record that the region ends in a scatter; return whether the loop nest can compute it."""
+        """Note a scatter at the end of a fused region; return whether the loop nest computes it."""
         target, indices, updates = node.operands
         assert target is not None and indices is not None
         n_params = self.body.n_params

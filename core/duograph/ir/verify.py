@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ..errors import DuographError, GraphError
+from ..errors import GraphError
+from ..runtime_state import runtime_state
 from ..types import HostType
 from .graph import Graph, GraphNode, NamedGraph
 from .text import node_text
@@ -126,6 +127,11 @@ def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
     if set(node.attributes) != set(op.attribute_names):
         return f"got attributes {sorted(node.attributes)}, wanted {sorted(op.attribute_names)}"
     types = tuple(None if i is None else graph.types[i] for i in node.operands)
+    required = [p.kind != "optional" for p in op.parameters if p.kind != "attribute"]
+    if op.variadic:
+        required = [True] * max(1, len(types))
+    if len(required) != len(types) or any(r and t is None for r, t in zip(required, types)):
+        return f"got the operands {list(types)}, one of which is missing"
     if not op.graph_only:
         for i, t in zip(node.operands, types, strict=True):
             if isinstance(t, HostType):
@@ -133,6 +139,9 @@ def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
                     f"operand %{i} is a host {t}, wanted a tensor; to_tensor makes one of a number"
                 )
     try:
+        op.check_attributes(node.attributes)
+        if not op.graph_only:
+            hash(tuple(node.attributes.values()))
         target = op.promoted_dtype(types)  # type: ignore[arg-type]
         if target is not None:
             for t in types[op.promote_from :]:
@@ -143,8 +152,14 @@ def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
                     )
         op.check_dtypes(types)  # type: ignore[arg-type]
         found = op.result_types(types, node.attributes)  # type: ignore[arg-type]
-    except (DuographError, AttributeError, TypeError, ValueError, IndexError) as error:
-        return str(error)
+        if op.body is not None and op.infer_rule is not None:
+            # the rule is a shorter way to the types of the body; only the body checks all operands
+            body = runtime_state.expand_body(op, types, node.attributes)
+            traced = tuple(body.types[i] for i in body.outputs)
+            if traced != (found if isinstance(found, tuple) else (found,)):
+                return f"its rule gives {found}, its body {list(traced)}"
+    except Exception as error:  # noqa: BLE001 (rules may raise anything on what no caller gives)
+        return str(error) or type(error).__name__
     single = not isinstance(found, tuple)
     if single is not node.single:
         return f"says {'one result' if node.single else 'a tuple'}, its rule gives {found}"

@@ -67,9 +67,7 @@ def in_range(
     open_low: bool = False,
     open_high: bool = False,
 ) -> float:
-    """Return a constructor argument as a float if it is in [`low`, `high`]; otherwise raise an
-    error.
-    """
+    """Return a constructor argument as a float; raise an error if it is not in [low, high]."""
     number = real(owner, name, value)
     bad = (low is not None and (number <= low if open_low else number < low)) or (
         high is not None and (number >= high if open_high else number > high)

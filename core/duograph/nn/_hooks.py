@@ -8,6 +8,7 @@ through identity functions whose gradient rule calls the hooks.
 from __future__ import annotations
 
 import itertools
+import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -160,5 +161,9 @@ def call_with_bprop(cell: Cell, args: Values, kwargs: dict[str, Any]) -> Any:
     """Run a Cell's `construct` off the autodiff tape; its `bprop` computes the gradient."""
     bprop: Callable[..., Any] = cell.bprop  # type: ignore[attr-defined]  # the caller checked it
     return custom_gradient(
-        lambda *xs: cell.construct(*xs, **kwargs), bprop, args, type(cell).__name__
+        lambda *xs: cell.construct(*xs, **kwargs),
+        bprop,
+        args,
+        type(cell).__name__,
+        bprop.__func__ if isinstance(bprop, types.MethodType) else bprop,
     )

@@ -14,7 +14,7 @@ from typing import Any
 from ..context import PYNATIVE_MODE, settings
 from ..dtype import DType, bfloat16, float16, float32
 from ..errors import ArgumentError, ArgumentValueError
-from ..option_table import check_options, warn_moot
+from ..option_checks import check_options, warn_moot
 from ..parameter import Parameter, ParameterTuple
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
@@ -174,9 +174,7 @@ class Cell:
         return found
 
     def _replace_parameter(self, name: str, value: object) -> None:
-        """Set the attribute that holds a Parameter to None, or the Parameter to the values of a
-        Tensor.
-        """
+        """Set a Cell's attribute that holds a Parameter to None, or write a Tensor into it."""
         if value is None:
             self._params[name] = None
         elif isinstance(value, Tensor):
@@ -326,15 +324,14 @@ class Cell:
                 own.__dict__["_plain"] = False
 
     def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
-        """Allocate the Parameters whose values are still pending; return a mapping from each to
-        itself.
-        """
+        """Allocate all Parameters whose values are pending; return a dict of each to itself."""
         check_options("nn.Cell.init_parameters_data", auto_parallel_mode=auto_parallel_mode)
         return {p: p.init_data() for p in self.get_parameters()}
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Yield the buffers (non-trained state tensors) of this Cell; with `recurse`, of
-        descendants too.
+        """Yield the buffers (non-trained state tensors) of this Cell.
+
+        With `recurse`, also those of its descendants.
         """
         return (b for _, b in self.named_buffers(recurse=recurse))
 
@@ -438,8 +435,9 @@ class Cell:
         return self
 
     def add_flags(self, **flags: Any) -> Cell:
-        """Set named flags of this Cell as attributes and as entries of `get_flags()`; return this
-        Cell.
+        """Set named flags of this Cell, which are attributes and entries of `get_flags()`.
+
+        Returns this Cell.
         """
         for name, value in flags.items():
             self._flags[name] = value
@@ -550,8 +548,9 @@ class Cell:
     def register_forward_pre_hook(
         self, hook_fn: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> HookHandle:
-        """Register `hook_fn(cell, args)`, called before `construct`; its result, if any, replaces
-        `args`.
+        """Register `hook_fn(cell, args)`, called before `construct`.
+
+        Its result, if any, replaces `args`.
         """
         _check_callable("register_forward_pre_hook", hook_fn)
         self._plain = False
@@ -565,8 +564,9 @@ class Cell:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> HookHandle:
-        """Register `hook_fn(cell, args, output)`, called after `construct`; its result, if any,
-        replaces the output.
+        """Register `hook_fn(cell, args, output)`, called after `construct`.
+
+        Its result, if any, replaces the output.
         """
         _check_callable("register_forward_hook", hook_fn)
         self._plain = False
@@ -576,16 +576,18 @@ class Cell:
         return handle
 
     def register_backward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Register `hook_fn(cell, grad_input, grad_output)`, called in the backward pass; its
-        result, if any, replaces grad_input.
+        """Register `hook_fn(cell, grad_input, grad_output)`, called in the backward pass.
+
+        Its result, if any, replaces grad_input.
         """
         _check_callable("register_backward_hook", hook_fn)
         self._plain = False
         return _hooks.add_hook(self._backward_hooks, hook_fn)
 
     def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Register `hook_fn(cell, grad_output)`, called before this Cell's backward pass; its
-        result, if any, replaces grad_output.
+        """Register `hook_fn(cell, grad_output)`, called before this Cell's backward pass.
+
+        Its result, if any, replaces grad_output.
         """
         _check_callable("register_backward_pre_hook", hook_fn)
         self._plain = False
@@ -594,8 +596,9 @@ class Cell:
     # ---- printing and copying -------------------------------------------------------------------
 
     def extend_repr(self) -> str:
-        """Return the text between the parentheses of this Cell's printed form; subclasses override
-        it.
+        """Return the text between the parentheses of this Cell's printed form.
+
+        Subclasses override it.
         """
         return ""
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..errors import ArgumentError, ArgumentValueError
-from ..option_table import check_options
+from ..option_checks import check_options
 from ..parameter import Parameter
 from ..tensor import Tensor
 from .cell import Cell
@@ -22,9 +22,7 @@ class LoadedGraph(Protocol):
 
     @property
     def weights(self) -> Mapping[str, Parameter]:
-        """Return the weights of a loaded graph by name, in the order in which `run` takes the
-        weights.
-        """
+        """Return a loaded graph's weights by name, in the order in which `run` takes them."""
 
     def run(self, weights: Sequence[Parameter], inputs: Sequence[Any]) -> Any:
         """Run the loaded graph on its weights and the given inputs."""

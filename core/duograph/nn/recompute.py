@@ -12,7 +12,8 @@ from typing import Any
 from ..autodiff.custom import custom_gradient
 from ..autodiff.transforms import vjp
 from ..errors import ArgumentError
-from ..option_table import check_options, options_of
+from ..option_checks import check_options
+from ..option_table import options_of
 from ..parameter import Parameter
 from ..random_state import get_rng_state, set_rng_state
 

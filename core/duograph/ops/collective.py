@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ArgumentValueError
-from ..option_table import warn_moot
+from ..option_checks import warn_moot
 from ..tensor import Tensor
 from .movement import identity
 from .primitive import Primitive

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import ShapeError
-from ..option_table import check_options
+from ..option_checks import check_options
 from ..tensor import Tensor
 from . import convolution
 from .axes import tuple_of

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..dtype import DType, DTypeLike, as_dtype
+from ..errors import ArgumentValueError
 from ..ir.basic_ops import cast_to as cast_to
 from ..ir.basic_ops import constant as constant
 from ..ir.basic_ops import fill as fill
@@ -29,6 +30,8 @@ def iota(shape: Sequence[int], axis: int, dtype: DType):
 
 @iota.infer
 def _(shape, axis, dtype):
+    if not 0 <= axis < len(shape):
+        raise ArgumentValueError(f"iota: got axis {axis} of the shape {tuple(shape)}")
     return TensorType.of(tuple(shape), dtype)
 
 

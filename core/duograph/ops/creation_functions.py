@@ -15,6 +15,7 @@ from ..dtype import DType, DTypeLike, as_dtype, bool_, float32, int32, int64, pr
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..ir.builder import GraphTensor
 from ..op import op
+from ..op_signature import NewAxis, Number
 from ..placement import commit
 from ..tensor import Tensor, is_recorded
 from . import powers
@@ -180,7 +181,7 @@ def number_and_dtype(name: str, value: object) -> tuple[Any, DType]:
 
 
 @op(differentiable=False)
-def full_like(input: Tensor, value: object, dtype: DType):
+def full_like(input: Tensor, value: Number, dtype: DType):
     """A tensor of one value with the shape of another (`mindspore.ops.full_like`).
 
     Args:
@@ -294,7 +295,7 @@ def fills(x: Tensor, value: Tensor | Scalar) -> Tensor:
 
 
 @op(name="new_full", differentiable=False)
-def new_full_by(input: Tensor, shape: Sequence[int], value: object, dtype: DType):
+def new_full_by(input: Tensor, shape: Sequence[int], value: Number, dtype: DType):
     """Composite op: a tensor of `shape` filled with `value`, on the device of `input`."""
     return fill_by(shape, value, dtype)
 
@@ -381,7 +382,7 @@ def _(n: int, m: int | None = None, dtype: DTypeLike | None = None):
 
 
 @op(name="one_hot_mask", differentiable=False)
-def one_hot_mask(indices: Tensor, depth: int, axis: int):
+def one_hot_mask(indices: Tensor, depth: int, axis: NewAxis):
     """Composite op: True where the position along a new axis of size `depth` equals the index."""
     shape = indices.shape
     wide = shape[:axis] + (depth,) + shape[axis:]
@@ -390,7 +391,7 @@ def one_hot_mask(indices: Tensor, depth: int, axis: int):
 
 
 @op(differentiable=False)
-def one_hot(indices: Tensor, depth: int, axis: int, on: object, off: object, dtype: DType):
+def one_hot(indices: Tensor, depth: int, axis: NewAxis, on: Number, off: Number, dtype: DType):
     """`on_value` where the number along a new axis is the index, `off_value` elsewhere
     (`mindspore.ops.one_hot`).
 

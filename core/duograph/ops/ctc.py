@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..dtype import bool_, float32, int32, int64
-from ..errors import ArgumentError, ArgumentValueError, LabelRangeError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, DTypeError, LabelRangeError, ShapeError
 from ..host_arrays import Array
 from ..ir.values import NeedsValue
 from ..op import op
@@ -41,6 +41,8 @@ def ctc_alpha(log_probs: Tensor, labels: Tensor, skip: Tensor):
 
     Source: Graves et al., Connectionist Temporal Classification, ICML 2006, equations 6 and 7.
     """
+    if not log_probs.dtype.is_floating:
+        raise DTypeError(f"ctc_alpha: got {log_probs.dtype.name}; wanted a floating dtype")
     steps, batch, _ = log_probs.shape
     length = labels.shape[1]
     dtype = log_probs.dtype

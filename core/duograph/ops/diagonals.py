@@ -12,6 +12,7 @@ import numpy as np
 from ..dtype import int32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
+from ..op_signature import Number
 from ..tensor import Tensor
 from .arguments import Number
 from .axes import axis_of
@@ -359,7 +360,7 @@ def _int_or_float(value: object) -> object:
 
 
 @op(primitive='MatrixDiagV3(align="RIGHT_LEFT")')
-def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: object):
+def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: Number):
     """The last axis as diagonal `k` of matrices (`mindspore.ops.matrix_diag`), one diagonal at a
     time.
 
@@ -460,7 +461,7 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT
 
 
 @op(primitive="FillDiagonal(fill_value, wrap=False)")
-def fill_diagonal(input: Tensor, value: object, wrap: bool):
+def fill_diagonal(input: Tensor, value: Number, wrap: bool):
     """A matrix with one value on its diagonal; of more, equal axes, where all indices agree.
 
     Args:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..dtype import float32
 from ..errors import ShapeError
 from ..op import op
-from ..option_table import check_options
+from ..option_checks import check_options
 from ..tensor import Tensor
 from .comparison import less
 from .creation import cast_to, fill

@@ -35,6 +35,7 @@ def check(module: ModuleType) -> Callable[[], None]:
         OPS.update(ops)
         for name, rule in rules.items():
             OPS[name].bprop(rule)
+            OPS[name].own_rule = False
             OPS[name].differentiable = True
         for name, rule in decompositions.items():
             OPS[name].decompose(rule)

@@ -16,6 +16,7 @@ from ..dtype import INTEGER, int32, int64
 from ..errors import DTypeError, IndexRangeError, LabelRangeError, ShapeError
 from ..host_arrays import Array
 from ..op import NO_GRAD, op
+from ..op_signature import Axis
 from ..tensor import Tensor
 from ..types import TensorType
 from .creation import cast_to, fill, iota, zeros_of
@@ -98,12 +99,18 @@ def from_zero(indices: Tensor, n: int) -> Tensor:
 
 
 def gathered_shape(shape: Sequence[int], indices: Sequence[int], axis: int) -> tuple[int, ...]:
-    """Return the result shape of a gather: `indices` replaces the indexed axis in the shape."""
+    """Return the result shape of a gather: `indices` replaces the indexed axis in the shape.
+
+    Raises:
+        ShapeError: there is no axis to index.
+    """
+    if not shape:
+        raise ShapeError("gather: got a 0-d operand; wanted at least one axis")
     return (*shape[:axis], *indices, *shape[axis + 1 :])
 
 
 @op(composite=False, gather="rows", primitive="Gather(batch_dims=0)")
-def gather(input: Tensor, indices: Tensor, axis: int):
+def gather(input: Tensor, indices: Tensor, axis: Axis):
     """Slices along an axis, selected by indices (`mindspore.ops.gather`).
 
     Args:
@@ -147,7 +154,7 @@ def _(x, indices, out, dout, axis):
     return scatter_add_by(zeros_of(x._type.plain), indices, dout, axis), NO_GRAD
 
 
-def _scattered(name: str, x: TensorType, indices: TensorType, updates: TensorType, axis: int):
+def _scattered(name: str, x: TensorType, indices: TensorType, updates: TensorType, axis: Axis):
     _check_indices(name, indices)
     wanted = gathered_shape(x.shape, indices.shape, axis)
     if updates.shape != wanted or updates.dtype is not x.dtype:
@@ -168,7 +175,7 @@ def _rows(name, x, indices, updates, axis):
 
 
 @op(name="scatter_set", composite=False, scatter="=")
-def scatter_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
+def scatter_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: Axis):
     """Primitive op: a copy of `input` with the slices at `indices` of an axis replaced.
 
     Of updates with the same index, the last one is kept.
@@ -203,7 +210,7 @@ def _(x, indices, updates, out, dout, axis):
 
 
 @op(name="scatter_add", composite=False, scatter="+")
-def scatter_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
+def scatter_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: Axis):
     """Primitive op: copy of `input` with `updates` added to the slices at `indices` of an axis."""
 
 
@@ -276,7 +283,7 @@ def _flat(x: Tensor) -> Tensor:
 
 
 @op(name="gather_elements", composite=False, gather="elements")
-def gather_elements_by(input: Tensor, indices: Tensor, axis: int):
+def gather_elements_by(input: Tensor, indices: Tensor, axis: Axis):
     """Primitive op: select elements by `indices` along `axis`, as NumPy's take_along_axis."""
 
 
@@ -316,7 +323,7 @@ def _scattered_elements(
 
 
 @op(name="scatter_elements_set", composite=False)
-def scatter_elements_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
+def scatter_elements_set_by(input: Tensor, indices: Tensor, updates: Tensor, axis: Axis):
     """Primitive op: copy of `input` with out[..indices[..i..]..] = updates[..i..] along `axis`."""
 
 
@@ -354,7 +361,7 @@ def _(x, indices, updates, out, dout, axis):
 
 
 @op(name="scatter_elements_add", composite=False)
-def scatter_elements_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: int):
+def scatter_elements_add_by(input: Tensor, indices: Tensor, updates: Tensor, axis: Axis):
     """Primitive op: a copy of `input`; adds updates[..i..] at [..indices[..i..]..] along `axis`."""
 
 

@@ -15,6 +15,7 @@ from ..dtype import int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..ir.builder import GraphTensor
 from ..op import op
+from ..op_signature import Axis
 from ..tensor import Tensor
 from ..types import size_of
 from .axes import axis_of
@@ -138,7 +139,7 @@ def _(input_params: Tensor, input_indices: object, axis: int, batch_dims: int = 
 
 
 @op(name="gather_batch")
-def gather_batch(input: Tensor, indices: Tensor, axis: int, batch_dims: int):
+def gather_batch(input: Tensor, indices: Tensor, axis: Axis, batch_dims: int):
     """Composite op: gather along `axis`, separately in each item of `batch_dims` leading axes."""
     shape = input.shape
     lead, middle, rest = shape[:batch_dims], shape[batch_dims:axis], shape[axis + 1 :]
@@ -344,7 +345,7 @@ def _tensor_take(
 
 
 @op(method="reverse_sequence", primitive="ReverseSequence(seq_dim, batch_dim=0)")
-def reverse_sequence(input: Tensor, lengths: Tensor, seq_axis: int, batch_axis: int):
+def reverse_sequence(input: Tensor, lengths: Tensor, seq_axis: Axis, batch_axis: Axis):
     """Reverse the first `seq_lengths[i]` elements of each sequence
     (`mindspore.ops.reverse_sequence`).
 

@@ -16,7 +16,7 @@ from ..autodiff.transforms import GradOperation, grad, jvp, value_and_grad, vjp
 from ..autodiff.vmap import vmap
 from ..dtype import DType, Type
 from ..errors import ArgumentError
-from ..option_table import check_options
+from ..option_checks import check_options
 from ..parameter import Parameter
 from ..tensor import Tensor
 

@@ -139,9 +139,7 @@ def _fitted(value: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _simple(item: Any) -> object:
-    """Return an int, slice, None or Ellipsis of an index in hashable form; NotImplemented for
-    others.
-    """
+    """Return an int, slice, None or Ellipsis as a hashable index; NotImplemented for others."""
     kind = item.__class__
     if kind is int or item is None or item is Ellipsis:
         return item
@@ -157,9 +155,7 @@ def _simple(item: Any) -> object:
 
 
 def _key(index: object) -> Items | None:
-    """Return an index of ints, slices, None and Ellipsis as a hashable tuple; None for other
-    indices.
-    """
+    """Return an index as a hashable tuple; None unless it has ints, slices, None, Ellipsis."""
     if index.__class__ is int:
         return (index,)
     if index.__class__ is not tuple:
@@ -438,8 +434,9 @@ def masked_by(tensors: Sequence[Tensor]):
 
 
 def _masked(x: Tensor, items: Sequence[object], mask: Tensor, value: object) -> Tensor | None:
-    """Compute `x[mask] = value` as a select by the mask; None if the index or value does not allow
-    it.
+    """Compute `x[mask] = value` as a select by the mask; None if that is not possible.
+
+    It is possible if the index is nothing but the mask, and the value can be broadcast to x.
     """
     plain = items[0] is mask and all(i is Ellipsis or i == (None, None, None) for i in items[1:])
     if not plain or not mask.shape or mask.shape != x.shape[: len(mask.shape)]:

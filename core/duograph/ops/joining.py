@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
+from ..op_signature import NewAxis
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from .arguments import ints_of
@@ -146,7 +147,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
 
 
 @op(name="stack", promote="common")
-def stack_by(tensors: Sequence[Tensor], axis: int):
+def stack_by(tensors: Sequence[Tensor], axis: NewAxis):
     """Composite op: join tensors of one shape along a new axis."""
     shape = tensors[0].shape
     wide = shape[:axis] + (1,) + shape[axis:]

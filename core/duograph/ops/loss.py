@@ -10,6 +10,7 @@ from ..dtype import FLOATING, int32
 from ..errors import ArgumentValueError, DTypeError, ProbabilityError, ShapeError
 from ..ir.builder import GraphTensor
 from ..op import NO_GRAD, op
+from ..op_signature import Axis
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from . import elementwise
@@ -231,7 +232,7 @@ def cross_entropy_with_probabilities(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None,
-    axis: int,
+    axis: Axis,
     reduction: str,
     smoothing: float,
 ):

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import ShapeError
+from ..ir.basic_ops import check_number
 from ..op import op
+from ..op_signature import Axes, Axis, Number
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..types import TensorType, size_of
@@ -157,7 +159,7 @@ def _slice_type(x, begin, end, strides):
     shape = slice_shape(begin, end, strides)
     for axis, (b, s, m, n) in enumerate(zip(begin, strides, shape, x.shape, strict=True)):
         last = b + (m - 1) * s
-        if m and not (0 <= b < n and 0 <= last < n):
+        if (m and not (0 <= b < n and 0 <= last < n)) or max(abs(b), abs(s)) >= 2**62:
             raise ShapeError(
                 f"strided_slice: got positions {b} to {last} on axis {axis} of size {n}; "
                 f"wanted 0 to {n - 1}"
@@ -249,7 +251,7 @@ def _(x, v, out, dout, begin, end, strides):
 
 
 @op(name="flip", composite=False, folds="biufc")
-def flip_by(input: Tensor, axes: Sequence[int]):
+def flip_by(input: Tensor, axes: Axes):
     """Primitive op: `input` with the order of its elements reversed along `axes`."""
 
 
@@ -280,13 +282,15 @@ def _(x, out, dout, axes):
 
 
 @op(name="concat", composite=False, promote="common", folds="biufc")
-def concat_by(tensors: Sequence[Tensor], axis: int):
+def concat_by(tensors: Sequence[Tensor], axis: Axis):
     """Primitive op: `tensors` concatenated along `axis`."""
 
 
 @concat_by.infer
 def _(tensors, axis):
     first = tensors[0]
+    if not first.ndim:
+        raise ShapeError("concat: got 0-d operands; wanted at least one axis")
     total = 0
     for i, t in enumerate(tensors):
         if t.ndim != first.ndim or any(
@@ -320,7 +324,7 @@ def _(tensors, out, dout, axis):
 
 
 @op(name="pad_constant", composite=False, per_axis=("low", "high"))
-def pad_by(input: Tensor, low: Sequence[int], high: Sequence[int], value: object):
+def pad_by(input: Tensor, low: Sequence[int], high: Sequence[int], value: Number):
     """Primitive op: `value` added before and after each axis; low and high are not negative."""
 
 
@@ -332,6 +336,7 @@ def _(x, low, high, value):
             f"wanted one "
             f"number, not negative, of each per axis"
         )
+    check_number("pad_constant", value, x.dtype)
     return TensorType.of(
         tuple(n + a + b for n, a, b in zip(x.shape, low, high, strict=True)), x.dtype
     )

@@ -408,8 +408,9 @@ class EmbeddingLookup(Primitive):
     """
 
     def __call__(self, input_params: Tensor, input_indices: Tensor, offset: Tensor | int) -> Tensor:
-        """Return the rows of `input_params` at `input_indices - offset`; zeros for an index out of
-        range.
+        """Return the rows of `input_params` at `input_indices - offset`.
+
+        An index out of range gives zeros.
         """
         rows = input_params.shape[0]
         index = input_indices - offset

@@ -12,6 +12,7 @@ from ..dtype import FLOATING, DType, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..ir.builder import GraphTensor
 from ..op import op
+from ..op_signature import Axes, NewAxis
 from ..tensor import Tensor
 from ..types import TensorType, size_of
 from .arguments import ints_of
@@ -62,7 +63,7 @@ def _mean(x: Tensor, axis: Sequence[int]) -> Tensor:
 
 
 @op(dtypes=FLOATING)
-def layer_norm_core(input: Tensor, gamma: Tensor, beta: Tensor, axis: int, eps: float):
+def layer_norm_core(input: Tensor, gamma: Tensor, beta: Tensor, axis: NewAxis, eps: float):
     """Layer normalisation over the axes from `axis` on (Ba et al., 2016).
 
     Returns (normalised * gamma + beta, mean, 1 / standard deviation). gamma and beta have the shape
@@ -104,9 +105,31 @@ def _(x, gamma, beta, out, dout, axis, eps):
     return dx, dgamma, _as(dbeta, beta.dtype)
 
 
+def _check_gradient(
+    name: str,
+    x: TensorType,
+    dout: TensorType,
+    gamma: TensorType,
+    shape: tuple[int, ...],
+    statistics: tuple[TensorType, ...],
+    kept: TensorType,
+) -> None:
+    """Raise ShapeError unless gradient, gamma and statistics are those of the forward pass."""
+    if dout.plain is not x.plain or gamma.shape != shape:
+        raise ShapeError(
+            f"{name}: got an input of {x.plain}, a gradient of {dout.plain} and gamma of "
+            f"{gamma.plain}; wanted a gradient like the input, and gamma of shape {shape}"
+        )
+    if any(t.plain is not kept for t in statistics):
+        raise ShapeError(
+            f"{name}: got statistics of {' and '.join(repr(t.plain) for t in statistics)}; wanted "
+            f"{kept}"
+        )
+
+
 @op(dtypes=FLOATING)
 def layer_norm_grad(
-    input: Tensor, gamma: Tensor, mean: Tensor, rstd: Tensor, dout: Tensor, axis: int
+    input: Tensor, gamma: Tensor, mean: Tensor, rstd: Tensor, dout: Tensor, axis: NewAxis
 ):
     """Composite op: gradients of `layer_norm_core` with respect to input, gamma and beta."""
     axes, lead = tuple(range(axis, input.ndim)), tuple(range(axis))
@@ -121,11 +144,15 @@ def layer_norm_grad(
 
 @layer_norm_grad.infer
 def _(x, gamma, mean, rstd, dout, axis):
+    kept = TensorType.of((*x.shape[:axis], *[1] * (x.ndim - axis)), _statistics_dtype(x.dtype))
+    _check_gradient("layer_norm_grad", x, dout, gamma, x.shape[axis:], (mean, rstd), kept)
     return x, gamma, gamma
 
 
 @op(dtypes=FLOATING)
-def layer_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, axis: int, eps: float):
+def layer_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, axis: NewAxis, eps: float
+):
     """Normalise the last axes to mean 0 and variance 1 (`mindspore.ops.layer_norm`).
 
     The result is multiplied by `weight`, and `bias` is added.
@@ -251,6 +278,9 @@ def batch_norm_grad(
 
 @batch_norm_grad.infer
 def _(x, gamma, mean, var, dout, eps):
+    _check_channels("batch_norm_grad", x, gamma=gamma)
+    kept = TensorType.of((x.shape[1],), _statistics_dtype(x.dtype))
+    _check_gradient("batch_norm_grad", x, dout, gamma, kept.shape, (mean, var), kept)
     return x, gamma, gamma
 
 
@@ -524,7 +554,7 @@ def _(
 
 
 @op(dtypes=FLOATING, primitive="L2Normalize(axis=0, epsilon=0.0001)(x)")
-def l2_normalize(input: Tensor, axis: Sequence[int], epsilon: float):
+def l2_normalize(input: Tensor, axis: Axes, epsilon: float):
     """Divide by the 2-norm along axes, as the primitive L2Normalize does.
 
     The squared norm is bounded below by `epsilon`.

@@ -11,6 +11,7 @@ from typing import Any
 from ..dtype import FLOATING, DTypeLike, as_dtype, bool_, float32, float64
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
+from ..op_signature import Axes, Axis
 from ..tensor import Tensor
 from ..types import broadcast_shapes
 from . import elementwise, powers
@@ -36,7 +37,7 @@ __all__ = [
 
 
 @op(name="norm2", dtypes=FLOATING)
-def norm2(input: Tensor, axis: Sequence[int], keepdims: bool):
+def norm2(input: Tensor, axis: Axes, keepdims: bool):
     """2-norm over axes: sqrt(sum(x^2)); its gradient at 0 is 0."""
     x = widened(input)
     return converted(sqrt(reduce_sum(x * x, axis, keepdims)), input.dtype)
@@ -53,7 +54,7 @@ def _(x, out, dout, axis, keepdims):
 
 
 @op(dtypes=FLOATING)
-def vector_norm(input: Tensor, p: float, axis: Sequence[int], keepdims: bool):
+def vector_norm(input: Tensor, p: float, axis: Axes, keepdims: bool):
     """p-norm of the elements along axes (`mindspore.ops.vector_norm`).
 
     Examples:
@@ -179,7 +180,7 @@ def norm(
 
 
 @op(name="clip_by_norm", dtypes=FLOATING)
-def clip_by_norm_of(x: Tensor, clip_norm: Tensor, axis: Sequence[int]):
+def clip_by_norm_of(x: Tensor, clip_norm: Tensor, axis: Axes):
     """Scale x so that its 2-norm along axes is at most clip_norm."""
     total = norm2(widened(x), axis, True)
     bound = converted(clip_norm, total.dtype)
@@ -301,7 +302,7 @@ def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
 
 
 @op(dtypes=FLOATING, promote="common")
-def cosine_similarity(x1: Tensor, x2: Tensor, axis: int, eps: float):
+def cosine_similarity(x1: Tensor, x2: Tensor, axis: Axis, eps: float):
     """Cosine of the angle between vectors along one axis (`mindspore.ops.cosine_similarity`).
 
     Args:

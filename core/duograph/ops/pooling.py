@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from ..dtype import REAL, DType, bool_, int64
+from ..dtype import FLOATING, REAL, DType, bool_, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..host_arrays import Array
 from ..op import NO_GRAD, op
@@ -133,6 +133,14 @@ def _(input, kernel, stride, padding, dilation):
     return values, reduce_min(index, axes, False)
 
 
+def _check_gradient(name: str, dout: TensorType, input_shape: Ints) -> None:
+    if len(input_shape) != dout.ndim or dout.ndim < 3 or dout.shape[:2] != tuple(input_shape[:2]):
+        raise ShapeError(
+            f"{name}: got a gradient of shape {dout.shape} for the input {tuple(input_shape)}; "
+            "wanted the same batch, the same channels and spatial axes"
+        )
+
+
 @op(dtypes=REAL, promote=None)
 def max_pool_grad(dout: Tensor, indices: Tensor, input_shape: Ints):
     """Primitive op: add each gradient in `dout` at the index where `max_pool` found its maximum."""
@@ -140,6 +148,12 @@ def max_pool_grad(dout: Tensor, indices: Tensor, input_shape: Ints):
 
 @max_pool_grad.infer
 def _(dout, indices, input_shape):
+    _check_gradient("max_pool_grad", dout, input_shape)
+    if indices.plain is not dout.with_(dtype=int64):
+        raise ShapeError(
+            f"max_pool_grad: got indices of {indices} for a gradient of {dout}; wanted an "
+            "int64 for each element"
+        )
     return TensorType.of(tuple(input_shape), dout.dtype)
 
 
@@ -255,7 +269,7 @@ def _(input, kernel, stride, padding, count_include_pad, divisor):
     return found if found.dtype is input.dtype else cast_to(found, input.dtype)
 
 
-@op(dtypes=REAL)
+@op(dtypes=FLOATING)
 def avg_pool_grad(
     dout: Tensor,
     input_shape: Ints,
@@ -270,6 +284,14 @@ def avg_pool_grad(
 
 @avg_pool_grad.infer
 def _(dout, input_shape, kernel, stride, padding, count_include_pad, divisor):
+    _check_gradient("avg_pool_grad", dout, input_shape)
+    one = (1,) * len(kernel)
+    out = window_sizes("avg_pool_grad", input_shape[2:], kernel, stride, padding, one)
+    if dout.shape[2:] != out:
+        raise ShapeError(
+            f"avg_pool_grad: got a gradient of shape {dout.shape} for the input "
+            f"{tuple(input_shape)}; wanted the spatial axes {out}"
+        )
     return TensorType.of(tuple(input_shape), dout.dtype)
 
 

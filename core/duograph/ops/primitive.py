@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..dtype import int32, int64
 from ..errors import ArgumentError
 from ..op import OPS, Op
-from ..option_table import warn_moot
+from ..option_checks import warn_moot
 
 __all__ = ["Primitive", "primitive", "spelled_classes"]
 

@@ -15,6 +15,7 @@ from ..dtype import BOOL, NUMERIC, REAL, DType, DTypeLike, as_dtype, bool_, floa
 from ..errors import ArgumentValueError, DTypeError
 from ..host_arrays import Array
 from ..op import op
+from ..op_signature import Axes, Axis
 from ..tensor import Tensor
 from ..types import TensorType, size_of
 from . import elementwise
@@ -35,8 +36,6 @@ __all__ = [
     "reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_all", "reduce_any",
     "reduce_mean", "sum", "mean", "prod", "all", "any", "count_nonzero", "nansum",
 ]  # fmt: skip
-
-Axes = Sequence[int]
 
 
 def _count(shape: Sequence[int], axis: Axes) -> int:
@@ -224,12 +223,12 @@ def _(input, axis, keepdims):
 
 # the primitives `argmax` and `argmin`; the public functions below take the names in this module
 @op(name="argmax", dtypes=BOOL + REAL, differentiable=False)
-def argmax_along(input: Tensor, axis: int):
+def argmax_along(input: Tensor, axis: Axis):
     """Primitive op: int64 index of the first maximum along `axis`, which is removed; NaN wins."""
 
 
 @op(name="argmin", dtypes=BOOL + REAL, differentiable=False)
-def argmin_along(input: Tensor, axis: int):
+def argmin_along(input: Tensor, axis: Axis):
     """Primitive op: int64 index of the first minimum along `axis`, which is removed; NaN wins."""
 
 
@@ -299,13 +298,13 @@ def reduce_mean(input: Tensor, axis: Axes, keepdims: bool):
 
 
 @op(dtypes=BOOL + REAL)
-def max_with_index(input: Tensor, axis: int, keepdims: bool):
+def max_with_index(input: Tensor, axis: Axis, keepdims: bool):
     """Largest element along one axis and its first index; the gradient goes to that element."""
     return _picked(input, argmax_along(input, axis), axis, keepdims)
 
 
 @op(dtypes=BOOL + REAL)
-def min_with_index(input: Tensor, axis: int, keepdims: bool):
+def min_with_index(input: Tensor, axis: Axis, keepdims: bool):
     """Smallest element along one axis and its first index; the gradient goes to that element."""
     return _picked(input, argmin_along(input, axis), axis, keepdims)
 

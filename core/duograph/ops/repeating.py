@@ -13,6 +13,7 @@ import numpy as np
 from ..dtype import bool_
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
+from ..op_signature import Axis
 from ..tensor import Tensor
 from ..types import broadcast_shapes
 from . import shape_primitives
@@ -145,7 +146,7 @@ def _tensor_repeat_interleave(
 
 
 @op()
-def repeat_interleave(input: Tensor, repeats: int, axis: int):
+def repeat_interleave(input: Tensor, repeats: int, axis: Axis):
     """Every slice of an axis several times in a row (`mindspore.ops.repeat_interleave`).
 
     Args:

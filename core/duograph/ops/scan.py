@@ -15,6 +15,7 @@ from ..dtype import BOOL, FLOATING, NUMERIC, REAL, DTypeLike, as_dtype, int32, i
 from ..errors import ArgumentError
 from ..host_arrays import Array
 from ..op import op
+from ..op_signature import Axis
 from ..tensor import Tensor
 from ..types import TensorType
 from . import creation
@@ -40,7 +41,7 @@ __all__ = ["cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "trapz"]
 
 
 @op(name="cumsum", dtypes=NUMERIC)
-def scan_sum(input: Tensor, axis: int, exclusive: bool, reverse: bool):
+def scan_sum(input: Tensor, axis: Axis, exclusive: bool, reverse: bool):
     """Primitive op: cumulative sum along one axis, from the end if `reverse`.
 
     `exclusive` leaves each element out of its own sum.
@@ -48,7 +49,7 @@ def scan_sum(input: Tensor, axis: int, exclusive: bool, reverse: bool):
 
 
 @op(name="cumprod", dtypes=NUMERIC)
-def scan_prod(input: Tensor, axis: int, exclusive: bool, reverse: bool):
+def scan_prod(input: Tensor, axis: Axis, exclusive: bool, reverse: bool):
     """Primitive op: cumulative product along one axis; `exclusive` and `reverse` as in cumsum."""
 
 
@@ -168,16 +169,18 @@ def _(x, out, dout, axis, exclusive, reverse):
 
 
 @op(name="cummax", dtypes=BOOL + REAL)
-def scan_max(input: Tensor, axis: int):
-    """Primitive: cumulative maximum along one axis and its int64 index; NaN wins, ties take the
-    later.
+def scan_max(input: Tensor, axis: Axis):
+    """Primitive: cumulative maximum along one axis and its int64 index.
+
+    NaN wins; ties take the later.
     """
 
 
 @op(name="cummin", dtypes=BOOL + REAL)
-def scan_min(input: Tensor, axis: int):
-    """Primitive: cumulative minimum along one axis and its int64 index; NaN wins, ties take the
-    later.
+def scan_min(input: Tensor, axis: Axis):
+    """Primitive: cumulative minimum along one axis and its int64 index.
+
+    NaN wins; ties take the later.
     """
 
 
@@ -404,7 +407,7 @@ def _log_sum(x: Tensor, y: Tensor) -> Tensor:
 
 
 @op(name="logcumsumexp", dtypes=FLOATING)
-def scan_logsumexp(input: Tensor, axis: int, reverse: bool):
+def scan_logsumexp(input: Tensor, axis: Axis, reverse: bool):
     """Logarithm of the cumulative sum of exp along one axis, from the end if `reverse`."""
     x = widened(input)
     out = _doubling(_log_sum, x, axis, False, reverse, float("-inf"))

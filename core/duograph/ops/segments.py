@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..op import op
+from ..op_signature import Number
 from ..tensor import Tensor
 from .comparison import less
 from .creation import fill
@@ -53,7 +54,7 @@ def _segments(
 
 
 @op(name="unsorted_segment")
-def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start: object):
+def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start: Number):
     """Composite op: reduce the rows of each segment; an empty segment has the value `start`.
 
     Rows with a negative segment id are ignored.

@@ -13,13 +13,12 @@ import numpy as np
 from ..dtype import NUMERIC, DType, int32, int64
 from ..errors import ShapeError
 from ..op import op
+from ..op_signature import Axes
 from ..tensor import Tensor
 from ..types import TensorType, broadcast_shapes, size_of
 from .creation import fill, iota
 
 __all__: list[str] = []
-
-Axes = Sequence[int]
 
 
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -87,6 +86,8 @@ def _(x, shape, strides, offset):
             f"strided_copy: got shape {tuple(shape)} and strides {tuple(strides)}; wanted one "
             f"stride an axis"
         )
+    if max(map(abs, (*strides, offset))) >= 2**62:
+        raise ShapeError(f"strided_copy: got strides {tuple(strides)}; wanted ones below 2**62")
     if size_of(shape):
         ends = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
         low = offset + sum(e for e in ends if e < 0)
@@ -116,7 +117,11 @@ def transpose_by(input: Tensor, perm: Sequence[int]):
 
 @transpose_by.infer
 def _(x, perm):
-    return TensorType.of(tuple(x.shape[p] for p in perm), x.dtype)
+    if sorted(perm) != list(range(x.ndim)):
+        raise ShapeError(
+            f"transpose: got perm={tuple(perm)} for shape {x.shape}; wanted each axis once"
+        )
+    return TensorType.of(tuple([x.shape[p] for p in perm]), x.dtype)
 
 
 @transpose_by.reference

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..dtype import FLOATING, DTypeLike, as_dtype, float32
-from ..errors import ArgumentError, DTypeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..op import Op, op
+from ..op_signature import Axes, Axis
 from ..tensor import Tensor
 from .axes import axes_of, axis_of, spelled
 from .comparison import equal, isfinite, isinf
@@ -40,7 +41,7 @@ def _shifted(x: Tensor, axis: tuple[int, ...]) -> Tensor:
 
 
 @op(name="softmax", dtypes=FLOATING)
-def softmax_along(input: Tensor, axis: int):
+def softmax_along(input: Tensor, axis: Axis):
     """Compute exp(x) / sum(exp(x)) along one axis, a non-negative int."""
     if input.size == 0:
         return identity(input)
@@ -59,19 +60,25 @@ def _(x, out, dout, axis):
 
 
 @op(dtypes=FLOATING)
-def softmax_grad(out: Tensor, dout: Tensor, axis: int):
+def softmax_grad(out: Tensor, dout: Tensor, axis: Axis):
     """Composite op: gradient of softmax from its result `out`: out * (dout - sum(out * dout))."""
     y, dy = widened(out), widened(dout)
     return _back(y * (dy - reduce_sum(y * dy, (axis,), True)), out)
 
 
-@softmax_grad.infer
-def _(out, dout, axis):
+def _same_types(out, dout, axis):
+    if dout.plain is not out.plain:
+        raise ShapeError(
+            f"softmax: got a gradient of {dout.plain} for a result of {out.plain}; wanted the same"
+        )
     return out
 
 
+softmax_grad.infer(_same_types)
+
+
 @op(name="log_softmax", dtypes=FLOATING)
-def log_softmax_along(input: Tensor, axis: int):
+def log_softmax_along(input: Tensor, axis: Axis):
     """Compute x - log(sum(exp(x))) along one axis, a non-negative int."""
     if input.size == 0:
         return identity(input)
@@ -90,15 +97,13 @@ def _(x, out, dout, axis):
 
 
 @op(dtypes=FLOATING)
-def log_softmax_grad(out: Tensor, dout: Tensor, axis: int):
+def log_softmax_grad(out: Tensor, dout: Tensor, axis: Axis):
     """Composite op: gradient of log_softmax from its result `out`: dout - exp(out) * sum(dout)."""
     y, dy = widened(out), widened(dout)
     return _back(dy - exp(y) * reduce_sum(dy, (axis,), True), out)
 
 
-@log_softmax_grad.infer
-def _(out, dout, axis):
-    return out
+log_softmax_grad.infer(_same_types)
 
 
 def _floating(name: str, x: object, dtype: DTypeLike | None) -> Tensor:
@@ -203,7 +208,7 @@ def softmin(x: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | Non
 
 
 @op(method="logsumexp", dtypes=FLOATING)
-def logsumexp(input: Tensor, axis: tuple[int, ...], keepdims: bool):
+def logsumexp(input: Tensor, axis: Axes, keepdims: bool):
     """log(sum(exp(x))) over axes, without overflow (`mindspore.ops.logsumexp`).
 
     Args:

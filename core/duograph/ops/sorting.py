@@ -13,6 +13,7 @@ from ..dtype import BOOL, REAL, bool_, int32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..host_arrays import Array
 from ..op import op
+from ..op_signature import Axis
 from ..tensor import Tensor
 from ..types import TensorType
 from .arguments import ints_of
@@ -37,7 +38,7 @@ __all__ = [
 
 
 @op(name="sort", composite=False, dtypes=BOOL + REAL)
-def sort_by(input: Tensor, axis: int, descending: bool):
+def sort_by(input: Tensor, axis: Axis, descending: bool):
     """Primitive op: stable sort along `axis`, NaN last: (sorted values, int64 indices)."""
 
 
@@ -229,7 +230,7 @@ def msort(input: Tensor) -> Tensor:
 
 
 @op(name="topk", composite=False, dtypes=BOOL + REAL)
-def topk_by(input: Tensor, k: int, axis: int, largest: bool):
+def topk_by(input: Tensor, k: int, axis: Axis, largest: bool):
     """Primitive op: the k largest or smallest along `axis`, sorted: (values, int64 indices)."""
 
 

@@ -22,7 +22,7 @@ from ..errors import (
     RefusedError,
     ShapeError,
 )
-from ..option_table import check_options
+from ..option_checks import check_options
 from ..placement import commit
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
@@ -305,9 +305,7 @@ class InsertGradientOf(Primitive):
         self.f = f
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the input unchanged; in the backward pass, the function is applied to its
-        gradient.
-        """
+        """Return the input unchanged; the backward pass applies the function to its gradient."""
         return _hooked((x,), lambda douts: (self.f(douts[0]),), "InsertGradientOf")
 
 
@@ -418,7 +416,7 @@ class Custom(Primitive):
                 )
             return self.bprop(*args)
 
-        return custom_gradient(self._run, bprop, inputs, "Custom")
+        return custom_gradient(self._run, bprop, inputs, "Custom", self.bprop)
 
 
 def _wanted(rule: Any, given: list[Any], count: int) -> list[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 from ..dtype import FLOATING, DType, float32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
+from ..op_signature import Axes, Axis
 from ..tensor import Tensor
 from .arguments import number_of, tensor_of
 from .axes import axes_of, axis_of, spelled
@@ -39,7 +40,7 @@ def converted(x: Tensor, dtype: DType) -> Tensor:
 
 
 @op(dtypes=FLOATING)
-def reduce_var(input: Tensor, axis: Sequence[int], keepdims: bool, ddof: int):
+def reduce_var(input: Tensor, axis: Axes, keepdims: bool, ddof: int):
     """Variance over axes: sum of squared deviations over (count - ddof)."""
     x = widened(input)
     count = 1
@@ -172,7 +173,7 @@ def std_mean(
 
 
 @op(name="median", differentiable=True)
-def median_along(input: Tensor, axis: int, keepdims: bool, ignore_nan: bool):
+def median_along(input: Tensor, axis: Axis, keepdims: bool, ignore_nan: bool):
     """Lower median along an axis, and its index; NaN wins unless ignored."""
     x = input
     n = x.shape[axis]

@@ -37,11 +37,11 @@ def window_sizes(
     """
     out = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, padding, dilation, strict=True):
-        if k < 1 or s < 1 or d < 1 or low < 0 or high < 0:
+        if min(k, s, d) < 1 or min(low, high) < 0 or max(k, s, d, low, high) >= 2**31:
             raise ArgumentValueError(
                 f"{name}: got kernel {k}, stride {s}, dilation {d}, padding ({low}, {high}); "
                 "wanted a "
-                f"kernel, stride and dilation of at least 1 and padding of at least 0"
+                f"kernel, stride and dilation of at least 1, padding of at least 0, all below 2**31"
             )
         span = d * (k - 1) + 1
         if n + low + high < span:
@@ -247,10 +247,9 @@ def overlap_add(
 
 def dilated(x: Tensor, stride: Ints) -> Tensor:
     """Insert stride - 1 zeros between neighbours along the spatial axes of `x`."""
-    if all(s == 1 for s in stride):
-        return x
     n, c, *sizes = x.shape
-    if 0 in sizes:
+    stride = [s if size > 1 else 1 for s, size in zip(stride, sizes, strict=True)]
+    if 0 in sizes or all(s == 1 for s in stride):
         return x
     apart = reshape_to(x, (n, c, *[d for size in sizes for d in (size, 1)]))
     high = (0, 0, *[d for s in stride for d in (0, s - 1)])

@@ -99,9 +99,7 @@ def _gradient_of(
 def _derivative(
     node: GraphNode, gradient: GraphNode, types: list[ValueType]
 ) -> tuple[GraphNode, GraphNode]:
-    """Return two nodes: the constant 1, and the activation's gradient of it, which is the
-    derivative.
-    """
+    """Return two nodes: the constant 1, and the activation's derivative (its gradient of 1)."""
     x = types[node.operands[0] or 0]
     assert isinstance(x, TensorType)
     first = len(types)

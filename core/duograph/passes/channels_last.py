@@ -346,9 +346,7 @@ class _Conversion:
                 self.convertible.difference_update(node.results)
 
     def connected(self) -> dict[int, int]:
-        """Group connected values that can be channels-last; map each value to its group's root
-        value.
-        """
+        """Group connected values that can be channels-last; map each to its group's root."""
         parent: dict[int, int] = {}
 
         def root(i: int) -> int:
@@ -369,9 +367,7 @@ class _Conversion:
         return {i: root(i) for i in list(parent)}
 
     def borders(self, roots: dict[int, int]) -> dict[int, set[int]]:
-        """Return, for each group of channels-last nodes, the values to transpose where it begins or
-        ends.
-        """
+        """Return, per group of channels-last nodes, the values to transpose at its borders."""
         found: dict[int, set[int]] = collections.defaultdict(set)
         for at, node in enumerate(self.graph.nodes):
             member = self.members.get(at)

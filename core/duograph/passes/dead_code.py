@@ -70,9 +70,7 @@ class _Removal:
         return found
 
     def reduced(self, node: GraphNode, needed: set[int | None]) -> GraphNode:
-        """Return a loop, switch or call node without its unused operands, loop variables and
-        results.
-        """
+        """Return a loop, switch or call node without unused operands, loop variables, results."""
         wanted = [k for k, r in enumerate(node.results) if r in needed]
         if node.op is switch:
             return self._switch(node, wanted)

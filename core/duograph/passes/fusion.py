@@ -82,8 +82,9 @@ def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
 
 
 def _worthwhile(grouping: Grouping) -> list[Group]:
-    """Return the fusion groups that save a kernel; adds to each the matmul whose epilogue it
-    becomes.
+    """Return the fusion groups that save a kernel; give each its matmul, if it has one.
+
+    A group with a matmul becomes the epilogue of that matmul.
     """
     found = []
     for group in grouping.groups:

@@ -88,8 +88,9 @@ class Grouping:
         return type_
 
     def enter(self, at: int, node: GraphNode) -> None:
-        """Put a graph node into a fusion group, or record its dependency level if it cannot be
-        fused.
+        """Put a graph node into a fusion group, or record its dependency level.
+
+        The latter if the node cannot be fused.
         """
         if self.is_literal(node):
             self.literals.add(node.results[0])
@@ -109,9 +110,7 @@ class Grouping:
         return node.op is fill and self.tensor(node.results[0]).dtype.kind in "biuf"
 
     def loop_of(self, node: GraphNode) -> tuple[int, int] | None:
-        """Return (elements, row length) of the loop that computes a node; None if it cannot be
-        fused.
-        """
+        """Return (elements, row length) of the loop that computes a node; None if not fusible."""
         limits = self.limits
         if node.op.is_reduction:
             source, result = self.tensor(node.operands[0]), self.tensor(node.results[0])
@@ -178,9 +177,11 @@ class Grouping:
         self.home[at] = first
 
     def candidates(self, at: int, node: GraphNode, n: int, row: int) -> tuple[list[Group], int]:
-        """Return (groups, level): the operands' fusion groups that a node can join, and its level.
+        """Return the fusion groups that a node can join, and the node's dependency level.
 
-        Gathers that only this node reads move to its dependency level.
+        The groups are those of its operands. Gathers that only this node reads move to its
+        dependency
+        level.
         """
         groups: list[Group] = []
         gathers: list[Group] = []
@@ -216,9 +217,7 @@ class Grouping:
         return set(self.readers[value]) == {at} and value not in self.graph.outputs
 
     def can_read(self, group: Group, node: GraphNode, i: int, n: int, row: int) -> bool:
-        """Return whether a node that joins a fusion group can read value `i` inside the group's
-        loop.
-        """
+        """Return whether a node that joins a fusion group can read value `i` inside its loop."""
         value = self.tensor(i)
         if row:  # a reduction reads inner values
             return group.n == n and value.size == n and group.row in (0, row) and n != n // row

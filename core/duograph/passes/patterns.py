@@ -152,9 +152,7 @@ class Call(Value):
         producers: Producers,
         found: Bindings,
     ) -> bool:
-        """Return whether a call's operands and attributes match this pattern; if so, bind its
-        names.
-        """
+        """Return whether a call's operands and attributes match the pattern; if so, bind names."""
         patterns = self.operands
         missing = len(patterns) - len(operands)
         if missing > 0 or (missing < 0 and not self.rest):
@@ -171,9 +169,7 @@ class Call(Value):
     def matches(
         self, operands: Sequence[int | None], attributes: Attributes, producers: Producers
     ) -> Iterator[Bindings]:
-        """Yield a dict of bound names for each way in which an op call matches this rewrite
-        pattern.
-        """
+        """Yield a dict of bound names for each way in which an op call matches this pattern."""
         found: Bindings = {}
         if self.binds_call(operands, attributes, producers, found):
             yield found

@@ -125,9 +125,7 @@ class Rewriter:
         return Rewriter(self.rules, self.fold, self.done).graph(graph)
 
     def rewritten(self, op: Op, operands: Sequence[int | None], attributes: Attributes) -> Any:
-        """Return the replacement of a call by the first rewrite rule that applies; None if none
-        does.
-        """
+        """Return the replacement of a call by the first rewrite rule that applies, or None."""
         if op.traits.folds and self.are_constant(operands):
             folded = self.fold(self, op, operands, attributes)
             if folded is not None:
@@ -171,9 +169,7 @@ class Rewriter:
         return known_value(x._id, self.producers)
 
     def number(self, x: GraphValue) -> Any:
-        """Return the Python number with which the `fill` node that produces value `x` fills its
-        result.
-        """
+        """Return the Python number that the `fill` node producing value `x` fills in."""
         return self.producers[x._id].attributes["value"]
 
     def are_constant(self, values: Sequence[int | None]) -> bool:

@@ -1,6 +1,6 @@
 """Runs an op call in eager mode for operand types the op has not seen, and caches how.
 
-Calls with known operand types are found in the op's own table (`op.door`); every miss comes here.
+Calls with known operand types are found in the op's own table (`op.table`); every miss comes here.
 The module moves the operands to one device, makes Tensors of numbers and asks
 `runtime.eager_calls` for a function. It never looks at values.
 """

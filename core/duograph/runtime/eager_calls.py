@@ -152,7 +152,7 @@ def _type(graph: Graph, i: int) -> TensorType:
 
 
 def _present(types: Sequence[TensorType | None]) -> tuple[int, ...] | None:
-    """Return the indices of the operands that are not None, or None if no operand is."""
+    """Return the indices of the operands that are given (not None); None if all are given."""
     if None not in types:
         return None
     return tuple(i for i, t in enumerate(types) if t is not None)

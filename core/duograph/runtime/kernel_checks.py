@@ -168,7 +168,11 @@ class _ResultCheck:
         return array
 
     def read(self, handle: Handle, type_: TensorType) -> Array:
-        """Return the values behind a handle; a handle that is an array shows itself what it is."""
+        """Return the values behind a handle as an array; a handle may itself be such an array.
+
+        Raises:
+            BackendError: the handle is an array that is not dense memory of the type.
+        """
         if not isinstance(handle, np.ndarray):
             return from_device(self.backend, handle, type_.shape, type_.dtype.np, self.index)
         if not _is_dense(handle, type_):

@@ -115,9 +115,7 @@ class Lowering:
         return [self.slot(type_) for type_ in graph.types[: graph.n_params]]
 
     def graph(self, graph: Graph, slots: list[int], results: set[int], root: bool) -> list[int]:
-        """Append a graph's instructions, given the slots of its parameters; return those of its
-        outputs.
-        """
+        """Append a graph's instructions, given its parameters' slots; return its outputs' slots."""
         env = dict(enumerate(slots))
         out = set(graph.outputs)
         for node in live_nodes(graph.nodes, out):
@@ -168,7 +166,10 @@ class Lowering:
         types: Types,
         results: Sequence[ValueType],
     ) -> list[int]:
-        """Append a step that runs a control-flow op in Python; return its result slots."""
+        """Append a step that runs a control-flow op in Python; return the slots of its results.
+
+        A slot is the number under which the program keeps a value at run time.
+        """
         name = node.op.name
         call = control_call(
             name,
@@ -188,8 +189,9 @@ class Lowering:
         results: tuple[Handle, ...],
         is_result: bool,
     ) -> list[int]:
-        """Append the instructions of a tensor op: its kernel, else its body, else its host
-        reference.
+        """Append the instructions that compute a tensor op: its kernel, body or host reference.
+
+        The body is taken if there is no kernel, the reference if there is neither.
         """
         op = node.op
         call = kernel(self.backend, op, types, node.attributes, self.device)
@@ -232,7 +234,10 @@ class Lowering:
         results: Sequence[ValueType],
         pure: bool = False,
     ) -> list[int]:
-        """Append an instruction that makes a prepared kernel call; return its result slots."""
+        """Append an instruction that calls a prepared kernel; return the slots of its results.
+
+        A slot is the number under which the program keeps a value at run time.
+        """
         slots = [self.slot(t) for t in results]
         self.steps.append(
             Step(call, tuple(operands), tuple(slots), node.single, node.op.name, pure)
@@ -242,7 +247,10 @@ class Lowering:
     def host_step(
         self, node: GraphNode, operands: Sequence[int], types: Types, results: Sequence[ValueType]
     ) -> list[int]:
-        """Append an instruction that computes with Python numbers; return its result slots."""
+        """Append an instruction that computes with Python numbers; return its results' slots.
+
+        A slot is the number under which the program keeps a value at run time.
+        """
         slots = [self.slot(t) for t in results]
         made = HostStep(
             node.op.name, tuple(operands), tuple(slots), (*types, *results), node.attributes
@@ -262,7 +270,10 @@ class Lowering:
         return made, found
 
     def loop(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append the instruction of a while loop; return the slots of its loop variables."""
+        """Append the instruction of a while loop; return the slots of its final loop variables.
+
+        A slot is the number under which the program keeps a value at run time.
+        """
         body: Graph = node.attributes["body"]
         n = node.attributes["n_carry"]
         first, carried, rest = operands[0], operands[1 : 1 + n], operands[1 + n :]
@@ -285,8 +296,9 @@ class Lowering:
         return carries
 
     def choice(self, node: GraphNode, operands: list[int], types: Any) -> list[int]:
-        """Append the instruction of a switch; its result slots name the results of the branch that
-        ran.
+        """Append the instruction that runs one of several branches; return its results' slots.
+
+        The slots refer at run time to the results of the branch that ran.
         """
         branches: Sequence[Graph] = node.attributes["branches"]
         kinds = [branches[0].types[i] for i in branches[0].outputs]
@@ -301,9 +313,7 @@ class Lowering:
         return results
 
     def alias(self, slot: int, type_: ValueType) -> int:
-        """Append an instruction that makes a new slot name the memory of `slot`; return the new
-        slot.
-        """
+        """Append an instruction by which a new slot names the memory of `slot`; return the new."""
         made = self.slot(type_)
         self.steps.append(Alias(slot, made))
         self.aliases.add(made)
@@ -327,8 +337,9 @@ class Lowering:
         further: Sequence[int],
         outputs: Sequence[int],
     ) -> HandleFunction | None:
-        """Return a Python function that runs instructions in order; None if there are loops or
-        branches.
+        """Return a Python function that runs instructions in order, or None.
+
+        None if there are loops or branches among them.
 
         Args:
             further: slots of handles that are passed after the parameters.

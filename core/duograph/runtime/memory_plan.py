@@ -146,8 +146,9 @@ class _Lifetimes:
                 self.sources.setdefault(slot, [])
 
     def loop(self, each: Loop) -> None:
-        """Record the value slots that a loop uses; values from outside that it reads live until its
-        end.
+        """Record the value slots that a loop uses.
+
+        Values from outside that it reads live until its end.
         """
         begin = self.now
         ring = [slot for carry in each.carries for slot in carry]
@@ -239,8 +240,9 @@ def _donations(
     updates: Mapping[int, int],
     results: Mapping[int, None],
 ) -> dict[int, int]:
-    """Return (output position -> parameter slot) of outputs that can overwrite that parameter's
-    buffer.
+    """Return, by output position, the slot of the parameter whose buffer it can overwrite.
+
+    Outputs that cannot overwrite a parameter are left out.
     """
     writers = {slot: (now, step) for now, step in lives.steps for slot in step.results}
     found = {}

@@ -60,7 +60,7 @@ def compile_regions(graph: Graph, device: Device) -> tuple[dict[Graph, PreparedC
 
 
 def _calls(backend: Backend, bodies: list[Graph], device: Device) -> list[PreparedCall | str]:
-    """Return what `compile` returns for region bodies: for each a call, or why there is none."""
+    """Ask a backend to compile fused regions; return for each a prepared call, or why not."""
 
     def ask() -> list[PreparedCall | str]:
         calls: object = backend.compile(bodies, device.index)

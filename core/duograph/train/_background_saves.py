@@ -24,7 +24,7 @@ Save: TypeAlias = Callable[[], None]
 
 
 class _Writer:
-    """The thread that writes one path, and the save that waits for it."""
+    """A background thread that saves to one path, and the newest save that waits for it."""
 
     def __init__(self, path: str, save: Save) -> None:
         self.path = path
@@ -106,13 +106,13 @@ def _text(path: str, error: BaseException) -> str:
 
 
 def _print_failures() -> None:
-    """Print the failures that nothing raised; runs at exit, after all threads ended."""
+    """Print the failed saves of which no caller was told; runs at exit, after all threads."""
     for failure in _failures:
         sys.stderr.write(f"duograph: {_text(*failure)}\n")
 
 
 def _forget() -> None:
-    """Leave all saves to the parent; runs in the child after a fork."""
+    """Forget all background saves in a forked child process; the parent carries them out."""
     _writers.clear()
     _failures.clear()
 

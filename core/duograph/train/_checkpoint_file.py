@@ -79,7 +79,10 @@ def write(path: str, entries: Mapping[str, Entry], crc: bool, secret: Secret | N
 
 
 def _crc(name: str, value: Entry, before: int) -> int:
-    """Return the checksum of the entries so far and one more: its name, type and value."""
+    """Return the checksum of a checkpoint's entries, continued by one more entry.
+
+    It covers the entry's name, type and value. `before` is the checksum of the entries before.
+    """
     if isinstance(value, str):
         return zlib.crc32(json.dumps([name, "text", value]).encode(), before)
     head = json.dumps([name, as_dtype(value.dtype).name, value.shape])
@@ -142,7 +145,10 @@ def _read_safetensors(path: str, data: bytes, check_crc: bool) -> dict[str, Entr
 
 
 def _parts(data: bytes) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the notes of duograph in a file's header, and the tensors as safetensors has them."""
+    """Parse a checkpoint file; return duograph's own metadata, and the stored tensors.
+
+    The tensors are in the form in which safetensors stores them.
+    """
     length = int.from_bytes(data[:8], "little")
     header = _json("the header", data[8 : 8 + length])
     metadata = _dictionary("__metadata__", header.pop("__metadata__", {}))
@@ -176,7 +182,12 @@ def _dictionary(what: str, value: object) -> dict[str, Any]:
 
 
 def _entries(notes: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Entry]:
-    """Return tensors and strings in the order in which they were saved."""
+    """Return a checkpoint's tensors and strings in the order in which they were saved.
+
+    Args:
+        notes: duograph's own metadata of the file.
+        arrays: the stored tensors.
+    """
     texts = _dictionary("texts", notes.get("texts", {}))
     pairs = _dictionary("complex", notes.get("complex", {}))
     order = notes.get("order", list(arrays))
@@ -199,7 +210,10 @@ def _entries(notes: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Entry
 
 
 def _complex(name: str, array: Array, wanted: object) -> Array:
-    """Return an array of pairs of reals as the complex array that the metadata says it is."""
+    """Return a stored array of pairs of reals as a complex array.
+
+    Raises ValueError if the array is not what the metadata (`wanted`, a complex dtype) needs.
+    """
     if _PAIRS.get(str(wanted)) != array.dtype.name or array.shape[-1:] != (2,):
         raise ValueError(f"{name} has dtype {array.dtype} and shape {array.shape}, not {wanted}")
     return array.view(as_dtype(str(wanted)).np).reshape(array.shape[:-1])

@@ -12,7 +12,7 @@ from typing import Any
 from ..compiler import JitConfig, jit
 from ..errors import ArgumentValueError
 from ..nn.cell import Cell
-from ..option_table import check_options
+from ..option_checks import check_options, warn_unused
 from .model import batch_count, batches_of
 
 __all__ = ["DatasetHelper", "connect_network_with_dataset", "data_sink"]
@@ -63,8 +63,9 @@ class DatasetHelper:
 
 
 def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -> Cell:
-    """Return the network unchanged: datasets need no connection
-    (`mindspore.train.connect_network_with_dataset`).
+    """Return the network unchanged (`mindspore.train.connect_network_with_dataset`).
+
+    Datasets need no connection.
     """
     return network
 
@@ -93,6 +94,8 @@ def data_sink(
     """
     if jit_config is not None:
         fn = jit(fn, jit_config=jit_config, input_signature=input_signature)
+    elif input_signature is not None:
+        warn_unused("data_sink", "input_signature")
     if (
         isinstance(sink_size, bool)
         or not isinstance(sink_size, int)

@@ -26,7 +26,7 @@ from ..ir.graph import Graph, GraphNode, NamedGraph
 from ..ir.text import parse, to_text
 from ..ir.verify import verify
 from ..nn.cell import Cell
-from ..option_table import check_options
+from ..option_checks import check_options
 from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import staged_builder
@@ -77,9 +77,7 @@ class ExportedGraph:
         return self._run(tuple(weights), tuple(inputs))
 
     def replayed(self, weights: tuple[Any, ...], inputs: tuple[Any, ...]) -> Any:
-        """Interpret the loaded graph's nodes eagerly or, inside jit, append copies to the outer
-        graph.
-        """
+        """Interpret the loaded graph's nodes eagerly or, inside jit, append copies of them."""
         values = [(inputs if kind == "arg" else weights)[k] for kind, k in self._form["order"]]
         builder: Any = staged_builder()
         if builder is None:

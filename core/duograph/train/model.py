@@ -17,7 +17,7 @@ from ..nn.metrics.regression import Loss
 from ..nn.metrics.table import get_metrics
 from ..nn.optim.optimizer import Optimizer
 from ..nn.wrap.cell_wrapper import WithEvalCell
-from ..option_table import check_options
+from ..option_checks import check_options, warn_unused
 from ..tensor import Tensor
 from .callback import Callback, CallbackList, ModelCheckpoint, RunContext, RunParameters
 
@@ -103,6 +103,8 @@ class Model:
                 )
             self._eval_indexes = indexes or [0, 1, 2]
             return eval_network
+        if indexes is not None:
+            warn_unused("Model", "eval_indexes")
         if not self._metric_fns:
             return None
         if self._loss_fn is None:
@@ -155,6 +157,8 @@ class Model:
                 optimizer, or the dataset no batches.
         """
         check_options("Model.train", dataset_sink_mode=dataset_sink_mode)
+        if sink_size != -1 and not dataset_sink_mode:
+            warn_unused("Model.train", "sink_size")
         self._run(
             epoch, train_dataset, callbacks, initial_epoch, sink_size if dataset_sink_mode else -1
         )
@@ -180,6 +184,8 @@ class Model:
             dataset_sink_mode=dataset_sink_mode,
             valid_dataset_sink_mode=valid_dataset_sink_mode,
         )
+        if sink_size != -1 and not dataset_sink_mode:
+            warn_unused("Model.fit", "sink_size")
         if valid_dataset is not None and not self._metric_fns:
             raise ArgumentValueError("Model.fit: got valid_dataset without metrics; wanted metrics")
         size = sink_size if dataset_sink_mode else -1
@@ -354,8 +360,39 @@ class Model:
         finally:
             self._predict_network.set_train(was_training)
 
-    def build(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: accepted for MindSpore scripts, since training needs no build step."""
+    def build(
+        self,
+        train_dataset: Any = None,
+        valid_dataset: Any = None,
+        sink_size: int = -1,
+        epoch: int = 1,
+        sink_mode: bool = True,
+    ) -> None:
+        """Compile training and evaluation for their first batches, without running them.
+
+        Only in GRAPH_MODE is there anything to compile. One batch tells all shapes, so the other
+        arguments count for nothing.
+
+        Raises:
+            ValueError: the Model has no optimizer, or no metrics, for a dataset that is given.
+        """
+        if train_dataset is not None:
+            self._compile(self._check_run(epoch, train_dataset, 0)[0], train_dataset, True)
+        if valid_dataset is not None:
+            if self._eval_network is None:
+                raise ArgumentValueError("Model.build: the Model has no metrics; wanted some")
+            self._compile(self._eval_network, valid_dataset, False)
+
+    def _compile(self, network: Cell, dataset: Any, training: bool) -> None:
+        """Compile a network for the first batch of a dataset, in GRAPH_MODE."""
+        if context.settings.mode != context.GRAPH_MODE:
+            return
+        was_training = network.training
+        network.set_train(training)
+        try:
+            network.compile(*next(batches_of(dataset)))
+        finally:
+            network.set_train(was_training)
 
 
 def batch_count(dataset: Any) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import ArgumentError, ArgumentValueError, CheckpointError
 from ..nn._tree import StateMismatch
 from ..nn.cell import Cell
-from ..option_table import check_options
+from ..option_checks import check_options, warn_unused
 from ..parameter import Parameter
 from ..tensor import Tensor
 from . import _background_saves, _checkpoint_file
@@ -218,6 +218,8 @@ def load_checkpoint(
         See `save_checkpoint`.
     """
     secret = secret_of("load_checkpoint", "dec", dec_key, dec_mode)
+    if strict_load and net is None:
+        warn_unused("load_checkpoint", "strict_load")
     if not isinstance(ckpt_file_name, (str, os.PathLike)):
         raise ArgumentError(f"load_checkpoint: got {ckpt_file_name!r}; wanted a path")
     left_out = _prefixes("filter_prefix", filter_prefix)

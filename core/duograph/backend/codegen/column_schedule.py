@@ -128,8 +128,9 @@ class _Columns(Scheduler):
         return self.target.combine(v.kind, v.dtype)
 
     def rows(self) -> list[Statement]:
-        """Return statements that define `top` and `bottom`, the first row of a work unit and its
-        end.
+        """Return statements that define `top` and `bottom`, the range of rows of a work unit.
+
+        `bottom` is the row after the last.
         """
         rows, cut, piece = self.columns.rows, self.cut, name("piece")
         top, last = name("top"), name("last")
@@ -258,7 +259,5 @@ class _Columns(Scheduler):
         return For("j", number(0), name("count"), body, Order.INDEPENDENT)
 
     def put(self, v: Scatter) -> Store:
-        """Return the statement that writes one update of a scatter: adds to the element or replaces
-        it.
-        """
+        """Return the statement of one scatter update, which adds to an element or replaces it."""
         return Store(f"{v.name}_row", name("j"), v.dtype, v.source, v.node, adds=v.kind == "+")

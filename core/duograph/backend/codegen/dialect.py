@@ -85,9 +85,7 @@ class Dialect:
     memory: str = ""
 
     def prelude(self) -> str:
-        """Return all source that precedes the printed functions: the language's header and the
-        shared ones.
-        """
+        """Return all source before the printed functions: the language's and the shared headers."""
         return "\n".join((_HERE / name).read_text() for name in (self.prelude_file, *HEADERS))
 
     def version(self) -> str:
@@ -95,16 +93,15 @@ class Dialect:
         return _digest(self.prelude_file)
 
     def prelude_for(self, text: str) -> str:
-        """Return the dialect's prelude without the shared functions that the kernel `text` does not
-        use.
+        """Return the dialect's prelude without the shared functions that a kernel does not use.
+
+        `text` is the source of the kernel.
         """
         headers = "\n".join((_HERE / name).read_text() for name in HEADERS)
         return self.own_prelude() + pruned(headers, text)
 
     def own_prelude(self) -> str:
-        """Return the part of the prelude that belongs to this dialect alone, without the shared
-        headers.
-        """
+        """Return the part of the prelude that belongs to this dialect alone, no shared header."""
         return (_HERE / self.prelude_file).read_text()
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:

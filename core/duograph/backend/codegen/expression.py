@@ -38,22 +38,17 @@ Value: TypeAlias = Any
 
 
 def compute_dtype(dtype: DType) -> DType:
-    """Return the dtype in which elements of `dtype` are computed: float32 for 16-bit
-    floats.
-    """
+    """Return the dtype to compute elements of `dtype` in: float32 for 16-bit floats."""
     return float32 if dtype is float16 or dtype is bfloat16 else dtype
 
 
 def real_dtype(dtype: DType) -> DType:
-    """Return the dtype of the real and imaginary part of a complex dtype, else the dtype
-    itself.
-    """
+    """Return the dtype of a complex dtype's real part; any other dtype unchanged."""
     return {complex64: float32, complex128: float64}.get(dtype, dtype)
 
 
 class Expr:
-    """An immutable node of a symbolic scalar expression: input, constant, or function of
-    nodes.
+    """An immutable node of a symbolic scalar expression: an input, constant or function.
 
     Attributes:
         op: ``"input"``, ``"const"``, ``"cast"``, an infix operator such as ``"+"``, or a function's
@@ -198,9 +193,7 @@ def _bitwise(op: str, a: Operand, b: Operand) -> Expr:
 
 
 def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
-    """Make the method of `Scalars` that applies the unary function `name` to a symbolic
-    scalar.
-    """
+    """Return a method of `Scalars` that applies unary function `name` to a symbolic scalar."""
 
     def function(self: Scalars, x: Expr) -> Expr:
         return Expr(name, x.dtype, (x,))
@@ -211,9 +204,7 @@ def _unary(name: str) -> Callable[[Scalars, Expr], Expr]:
 
 
 def _binary(name: str) -> Callable[[Scalars, Operand, Operand], Expr]:
-    """Make the method of `Scalars` that applies the binary function `name` to two
-    symbolic scalars.
-    """
+    """Return a method of `Scalars` that applies function `name` to two symbolic scalars."""
 
     def function(self: Scalars, x: Operand, y: Operand) -> Expr:
         x, y = _pair(name, x, y)
@@ -279,9 +270,7 @@ class Scalars:
     shift_right = _binary("shift_right")
 
     def abs(self, x: Expr) -> Expr:
-        """Return the absolute value of a scalar; for a complex scalar its magnitude,
-        which is real.
-        """
+        """Return the absolute value of a scalar, or the (real) magnitude of a complex one."""
         return Expr("abs", real_dtype(x.dtype), (x,))
 
     def sign(self, x: Expr) -> Expr:
@@ -331,9 +320,7 @@ class Scalars:
         return x != x
 
     def isinf(self, x: Expr) -> Expr:
-        """Return whether a scalar is infinite, as a bool expression; if complex, whether a
-        part is.
-        """
+        """Return whether a scalar, or a part of a complex one, is infinite: a bool expression."""
         if x.dtype.is_complex:
             return self.isinf(self.real(x)) | self.isinf(self.imag(x))
         if not x.dtype.is_floating:

@@ -51,9 +51,7 @@ class LoopPrinter:
         raise NotImplementedError
 
     def begin(self) -> None:
-        """Print the lines before a kernel's body: operand pointers, and the range the work item
-        computes.
-        """
+        """Print the lines before a kernel's body: operand pointers and the work item's range."""
         raise NotImplementedError
 
     def end(self) -> list[str]:
@@ -314,8 +312,9 @@ def partial_offsets(program: LoopProgram) -> list[int]:
 
 
 class GridPrinter(LoopPrinter):
-    """Prints a loop program as a GPU-style kernel, run once per work item, with buffers as
-    parameters.
+    """Prints a loop program as a GPU-style kernel that is run once per work item.
+
+    Buffers are parameters of the kernel.
     """
 
     dialect: GridDialect

@@ -55,8 +55,7 @@ def trace_scalar(
     attributes: Mapping[str, Any],
     result: DType,
 ) -> Expr:
-    """Return the expression that an op's `scalar` rule computes for named operands of
-    given dtypes.
+    """Return the expression that an op's `scalar` rule computes for operands of given dtypes.
 
     `attributes` are Python values, or `Expr` for those known only at run time. The result is cast
     to the dtype in which `result` is computed.
@@ -78,8 +77,9 @@ class _Printer:
         self.uses: dict[Hashable, int] = {}
 
     def key(self, e: Expr) -> Hashable:
-        """Return a dict key for an expression; equal expressions have equal keys and are computed
-        once.
+        """Return a dict key for an expression; equal expressions have equal keys.
+
+        So each expression is computed once.
         """
         found = self.keys.get(id(e))
         if found is None:
@@ -97,9 +97,7 @@ class _Printer:
                 self.count(a)
 
     def text(self, e: Expr) -> str:
-        """Return the source of an expression, or the name of the variable that already holds its
-        value.
-        """
+        """Return the source of an expression, or the variable that already holds its value."""
         if e.op == "input":
             return str(e.value)
         if e.op == "const":
@@ -112,9 +110,7 @@ class _Printer:
         return self.line(e, text) if self.uses[key] > 1 else text
 
     def inner(self, e: Expr) -> str:
-        """Return the source of an expression as an operand, in parentheses if precedence needs
-        them.
-        """
+        """Return the source of an expression as an operand, in parentheses if needed."""
         text = self.text(e)
         if e.op == "const":
             return f"({text})" if text.startswith("-") else text
@@ -135,9 +131,7 @@ class _Printer:
         return self.inner(e)
 
     def line(self, e: Expr, text: str) -> str:
-        """Emit a line that defines a variable for an expression's value; return the variable's
-        name.
-        """
+        """Emit a line that defines a variable for an expression's value; return its name."""
         name = f"{self.prefix}{len(self.names)}"
         self.names[self.key(e)] = name
         self.lines.append(f"const {SUFFIX[e.dtype]} {name} = {text};")
@@ -219,8 +213,9 @@ class _Printer:
         return ", ".join(self.text(a) for a in e.args)
 
     def infix(self, e: Expr) -> str:
-        """Return the source of a binary operator. Signed integers are computed as unsigned, so they
-        wrap.
+        """Return the source of a binary operator.
+
+        Signed integers are computed as unsigned, so that they wrap.
         """
         op, dtype = e.op, e.dtype
         x, y = (self.inner(a) for a in e.args)

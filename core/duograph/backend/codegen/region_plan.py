@@ -67,8 +67,9 @@ __all__ = [
 
 
 class NoLoopNest(Exception):
-    """Raised if the operands of a fused region do not fit one loop nest; its ops then run one by
-    one.
+    """Raised if the operands of a fused region do not fit one loop nest.
+
+    The ops of the region then run one by one.
     """
 
 
@@ -129,9 +130,7 @@ class Computed(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """A value of a fused region with one element per row: the reduction of value `source` over
-    rows.
-    """
+    """A value of a fused region with one element per row: `source` reduced over each row."""
 
     name: str
     node: GraphNode
@@ -169,8 +168,7 @@ class Scatter(NamedTuple):
 
 
 class RegionPlan(NamedTuple):
-    """Loop nest, operand accesses and expressions of a fused region, from which loops are
-    scheduled.
+    """Loop nest, operand reads and expressions of a fused region, before scheduling.
 
     Attributes:
         n: number of inner elements.
@@ -297,8 +295,9 @@ class _Planner:
         return found[0]
 
     def read_gathered(self, node: GraphNode, shape: tuple[int, ...], row: bool) -> Expr:
-        """Return the expression that reads a gather's source tensor at its index, broadcast to
-        `shape`.
+        """Return the expression that reads a gather's source tensor at its (broadcast) index.
+
+        `shape` is the shape to which the gather's result is broadcast.
         """
         source, indices = node.operands[0] or 0, node.operands[1] or 0
         if any(i >= self.graph.n_params for i in (source, indices)):

@@ -74,9 +74,7 @@ class _Rows(Scheduler):
         self.kept = self.to_keep()
 
     def to_keep(self) -> set[str]:
-        """Return the names of costly values that two passes need, to be kept in arrays between
-        them.
-        """
+        """Return the names of costly values that two passes need, so that arrays keep them."""
         passes: dict[str, int] = {}
         for targets in self.targets:
             for v in self.closure(targets, set()):
@@ -137,9 +135,7 @@ class _Rows(Scheduler):
     def elements(
         self, stage: int, targets: list[str], known: set[str], at: Index
     ) -> tuple[list[Statement], set[str]]:
-        """Return (statements, operands): those that compute one element in a pass, and what they
-        read.
-        """
+        """Return the statements that compute one element in a pass, and the operands they read."""
         loads_kept = {v for v in self.kept if self.values[v].stage < stage}
         values = self.closure(targets, known | loads_kept)
         used = set(self.read_by(values))

@@ -125,9 +125,7 @@ class Scheduler:
     # ---- statements -----------------------------------------------------------------------------
 
     def offsets(self, row: Index) -> list[Statement]:
-        """Return statements that define ``LABEL_from``, the offset at which an operand's row
-        begins.
-        """
+        """Return statements that define ``LABEL_from``, where a row of an operand begins."""
         axes = self.plan.axes[:-1]
         moving = {
             label: a.strides
@@ -170,9 +168,7 @@ class Scheduler:
         return Address(f"{label}_data", tuple(offsets))
 
     def point(self, label: str, first: str = "") -> list[Statement]:
-        """Return statements that define ``LABEL_row``, the pointer through which the inner loop
-        reads.
-        """
+        """Return statements that define ``LABEL_row``, the pointer that the inner loop reads by."""
         a = self.plan.accesses[label]
         found: list[Statement] = []
         if a.gathered and not self.is_indexed(label):

@@ -458,8 +458,9 @@ def conv_input_grad(
     dilation: Sequence[int],
     groups: int,
 ) -> Plan | None:
-    """Return the launch plan of a convolution's input gradient: transposed weights times
-    cotangents.
+    """Return the launch plan of a convolution's input gradient.
+
+    It multiplies the transposed weights by the cotangents.
     """
     y, w = types
     (out,) = results

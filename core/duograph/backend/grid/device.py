@@ -113,8 +113,9 @@ class GridDevice:
         raise NotImplementedError(f"{type(self).__name__}: has no launcher()")
 
     def matmul(self, problem: Matmul) -> Launch | None:
-        """Return the launch of a matmul kernel special to this device; None: use the common
-        kernels.
+        """Return the launch of a matmul kernel special to this device, or None.
+
+        None means that the common kernels are used.
 
         Convolutions call it too; their operands compute the offset of each element.
         """

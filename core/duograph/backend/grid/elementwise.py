@@ -75,7 +75,7 @@ def elementwise(
 
 
 class _Walk:
-    """Prints how an elementwise kernel reads one operand along the inner axis.
+    """Writes the C code by which an elementwise kernel reads an operand along the inner axis.
 
     Attributes:
         text: source of the element at position j.

@@ -67,9 +67,7 @@ class IndexRecord:
         clear(handle)
 
     def watching(self, run: Callable[..., None]) -> Callable[..., None]:
-        """Wrap a kernel's launcher, so that the host later checks whether an index was out of
-        range.
-        """
+        """Wrap a kernel's launcher so that the host later checks for an index out of range."""
 
         def watched(*handles: Handle) -> None:
             run(*handles)

@@ -121,8 +121,7 @@ class Kernel:
         )
 
     def elements(self, n: int, names: Sequence[str]) -> list[str]:
-        """Emit the start of the loop over a kernel's elements; return their positions on outer
-        axes.
+        """Emit the start of the loop over a kernel's elements; return their outer positions.
 
         `names` has the sizes of the axes; positions along all axes but the last are returned. On a
         grid a
@@ -204,8 +203,9 @@ class Kernel:
         )
 
     def launch_items(self, n: int) -> Launch:
-        """Return a launch of the kernel with at least n work items; the kernel must check ``i <
-        n``.
+        """Return a launch of the kernel with at least n work items.
+
+        The kernel must check ``i < n``.
         """
         size = 1 if self.device.serial else min(self.device.group, 256)
         return self.launch(ceil_div(n, size), size=(size,))

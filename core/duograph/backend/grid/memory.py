@@ -58,8 +58,7 @@ class Pool:
         self._lock = new_lock()
 
     def allocate(self, nbytes: int, what: str) -> Block:
-        """Return the handle of a buffer of at least `nbytes` bytes, reusing a freed one if
-        possible.
+        """Return the handle of a buffer of at least `nbytes` bytes, a freed one if possible.
 
         Raises:
             DeviceMemoryError: there is no memory even after the cache was emptied; it names op
@@ -117,8 +116,9 @@ class Pool:
             self.cached = 0
 
     def stats(self) -> dict[str, int]:
-        """Return the buffer pool's statistics: bytes in use, cached, peak and limit; request
-        counts.
+        """Return the buffer pool's statistics.
+
+        They are bytes in use, in the cache, at the peak and at most, and numbers of requests.
         """
         return {
             "in_use": self.in_use, "cached": self.cached, "peak": self.peak, "limit": self.limit,

@@ -230,9 +230,7 @@ def pad_constant(
     high: Sequence[int],
     value: Any,
 ) -> Plan:
-    """Return the launch plan of padding: fill the result with a value, then copy the operand
-    inside.
-    """
+    """Return the launch plan of padding: fill the result, then copy the operand inside."""
     (x,), (out,) = types, results
     steps = dense(out.shape)
     offset = sum(at * s for at, s in zip(low, steps))

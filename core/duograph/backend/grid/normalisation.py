@@ -155,8 +155,9 @@ def log_softmax_grad(device: GridDevice, types: Types, results: Types, *, axis: 
 def layer_norm_core(
     device: GridDevice, types: Types, results: Types, *, axis: int, eps: float
 ) -> Plan | None:
-    """Return the launch plan of layer_norm's three results: (x - mean) * rstd * gamma + beta, mean,
-    rstd.
+    """Return the launch plan of layer_norm's results: the normalised tensor, mean and rstd.
+
+    The first is (x - mean) * rstd * gamma + beta.
 
     rstd is 1 / sqrt(variance + eps).
     """

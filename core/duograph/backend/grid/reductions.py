@@ -231,9 +231,7 @@ class _Reduction:
         return value if self.target is self.combine.dtype else f"({SUFFIX[self.target]}){value}"
 
     def range_of(self, part: str) -> None:
-        """Emit definitions of `first` and `last`, the elements that belong to a part of a reduced
-        axis.
-        """
+        """Emit definitions of `first` and `last`, the elements of a part of a reduced axis."""
         self.k.line(
             f"const ix first = {part} * chunk;",
             "const ix last = first + chunk < n ? first + chunk : n;",
@@ -281,8 +279,9 @@ class _Reduction:
         return k.launch(ceil_div(size, grain))
 
     def item_column(self) -> Launch:
-        """Return the launch of a reduction pass in which each work item of a grid reduces one
-        column.
+        """Return the launch of a reduction pass in which each work item reduces one column.
+
+        For devices that run a grid of work items.
         """
         k, acc, combine = self.k, self.acc, self.combine
         k.line("const ix at = (ix)DG_ITEM(0);", "if (at >= count) return;")
@@ -299,8 +298,9 @@ class _Reduction:
         return k.launch_items(self.step.size)
 
     def block_of_columns(self) -> Launch:
-        """Return the launch of a reduction pass in which each processor thread reduces adjacent
-        columns.
+        """Return the launch of a reduction pass in which a work item reduces adjacent columns.
+
+        It suits processors, which run many work items in turn.
         """
         k, acc, combine = self.k, self.acc, self.combine
         blocks = ceil_div(self.step.inner, BLOCK)

@@ -55,7 +55,5 @@ def merged(
 
 
 def split_at(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
-    """Return the products of a shape's sizes before, at and after an axis: (outer, n,
-    inner).
-    """
+    """Return the products (outer, n, inner) of a shape's sizes before, at and after an axis."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])

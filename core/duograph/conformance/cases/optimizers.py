@@ -60,9 +60,7 @@ def steps(slots: int, rates: int, positive: tuple[int, ...] = (), **kwargs: Any)
 
 
 def in_numpy(formula: Callable[..., tuple[Array, ...]], slots: int) -> Oracle:
-    """Return a test oracle of an optimiser step: a formula in float64, cast to the operands'
-    dtypes.
-    """
+    """Return a test oracle of an optimiser step: a float64 formula, cast to operand dtypes."""
 
     def oracle(param: Array, *rest: Any, **options: Any) -> tuple[Array, ...]:
         held, (grad, *rates) = rest[:slots], rest[slots:]

@@ -17,12 +17,14 @@ from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
 from ..values.flow import Maybe
+from ..values.functions import Function
 
 
 def tensors_before(ev: Evaluation, value: Value, builder: StagedBuilder) -> list[Value]:
-    """Return [tensor] for a value that is a tensor from before a branch's graph, else [].
+    """Return [t] if a branch's value is a tensor t that existed before the branch, else [].
 
-    `builder` builds the graph of the branch.
+    Args:
+        builder: builds the graph of the branch.
     """
     found = ev.origins.get(id(value))
     if found is not None:
@@ -36,16 +38,16 @@ def tensors_before(ev: Evaluation, value: Value, builder: StagedBuilder) -> list
 
 
 def note_candidates(ev: Evaluation, made: Value, of: Sequence[Value]) -> None:
-    """Record that a graph tensor may be the same object as any of the tensors `of`."""
+    """Record that a graph tensor may turn out at run time to be any of the tensors `of`."""
     if of and isinstance(made, GraphTensor):
         ev.candidates[id(made)] = (made, [*ev.candidates.get(id(made), (made, []))[1], *of])
 
 
 def check_not_shared(ev: Evaluation, target: Value) -> None:
-    """Raise if changing a tensor in place could change another variable's tensor, too.
+    """Raise if an in-place change of a tensor could also change another visible tensor.
 
     Raises:
-        UnsupportedSyntaxError: it may be the same tensor as another one that is still visible.
+        UnsupportedSyntaxError: a graph condition decides whether the two are one tensor.
     """
     if not ev.candidates:
         return
@@ -82,7 +84,7 @@ def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]
     for frame in ev.calls.frames:
         yield from _in_frame(frame, done)
     yield from _in_values(ev.outside.values.values(), done)
-    yield from _in_values((made for _, made in ev.copies.copies()), done)
+    yield from _in_values(ev.copies.copies(), done)
 
 
 def _in_frame(frame: Frame | None, done: set[int]) -> Iterator[Value]:
@@ -107,7 +109,7 @@ def _in_values(values: Iterable[Value], done: set[int]) -> Iterator[Value]:
         elif isinstance(v, dict):
             done.add(id(v))
             yield from _in_values(v.values(), done)
-        elif hasattr(v, "kw_defaults"):  # a function
+        elif isinstance(v, Function):
             done.add(id(v))
             yield from _in_values(v.defaults, done)
             yield from _in_frame(v.parent, done)

@@ -180,7 +180,7 @@ def _read_and_capture(ev: Evaluation, owner: Value, name: str, value: Value, nod
 
 
 def _staged_property(owner: Value, name: str) -> bool:
-    """Return whether an object's attribute is a property defined by a user's class."""
+    """Return whether attribute `name` of an object is a property that a user's class defines."""
     found = getattr(type(owner), name, None)
     return isinstance(found, property) and not is_framework(type(owner).__module__)
 

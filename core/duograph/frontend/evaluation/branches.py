@@ -86,7 +86,14 @@ def run_and_undo(
 
 
 def _inside(ev: Evaluation, location: Location, before: Value, depth: int) -> bool:
-    """Return whether a changed variable or object was made at graph nesting `depth` or deeper."""
+    """Return whether a changed location belongs to an object made at depth `depth` or deeper.
+
+    The depth is that of nested graphs: such an object does not exist outside the branch.
+
+    Args:
+        location: the variable, attribute, container or tensor that was changed.
+        before: its earlier content.
+    """
     owner = location.owner
     if isinstance(owner, Scope):
         return owner.depth >= depth
@@ -98,7 +105,7 @@ def _inside(ev: Evaluation, location: Location, before: Value, depth: int) -> bo
 def value_at_end(
     ev: Evaluation, changes: Changes, value: Value, depth: int, deep: bool = False
 ) -> Value:
-    """Return a value as it is at the end of a branch that made the given changes.
+    """Return a value with the in-place changes that a branch made to it.
 
     A tensor that the branch wrote in place is replaced by its new value. Lists and dicts that
     existed before stay the same object unless `deep`: their content is a change of its own.
@@ -132,7 +139,7 @@ def value_at_end(
 
 
 def _note_origin(ev: Evaluation, now: Value, tensor: Tensor) -> Value:
-    """Record the eager tensor into which a branch wrote a graph value; return the value."""
+    """Record that a branch wrote a graph value into an eager tensor; return the graph value."""
     ev.origins[id(now)] = (now, tensor)
     return now
 
@@ -140,9 +147,13 @@ def _note_origin(ev: Evaluation, now: Value, tensor: Tensor) -> Value:
 def _items_at_end(
     ev: Evaluation, changes: Changes, content: Value, value: Value, depth: int, deep: bool
 ) -> Value:
-    """Return a container with its items as they are at the end of a branch.
+    """Return a list or dict with its tensors' values as they are at the end of a branch.
 
-    `value` itself is returned if `content` leaves it unchanged.
+    Returns `value` itself if its items are the same objects in the same order.
+
+    Args:
+        content: the items of the container at the end of the branch.
+        value: the container.
     """
     if isinstance(content, dict):
         made = {k: value_at_end(ev, changes, v, depth, deep) for k, v in content.items()}
@@ -159,7 +170,10 @@ def _items_at_end(
 def _content_at_end(
     ev: Evaluation, changes: Changes, location: Location, value: Value, child: StagedBuilder
 ) -> Value:
-    """Return the content of a location that a branch changed, as it is at the branch's end."""
+    """Return a changed location's content as it is at the end of the branch.
+
+    In-place changes of tensors in it by the branch are included.
+    """
     if location.kind in ("list", "dict"):
         return _items_at_end(ev, changes, value, value, child.depth, False)
     return value_at_end(ev, changes, value, child.depth)
@@ -206,7 +220,7 @@ def select(
 
 
 def _joined_result(join: Join, results: Sequence[Value], what: str) -> Value:
-    """Return the joined result of two branches; a branch that always raises has no result."""
+    """Return the joined result of two branches; of one only, if the other always raises."""
     dead = [isinstance(r, Flow) and r.dead for r in results]
     if all(dead):
         return results[0]
@@ -234,7 +248,11 @@ def _drops(result: Value, location: Location, own: Value) -> bool:
 def _joined_location(
     ev: Evaluation, join: Join, key: Key, location: Location, dropped: Sequence[bool]
 ) -> Value:
-    """Return the joined content of a location that one or both of two branches changed."""
+    """Return the content, after both branches, of a location that one or both of them changed.
+
+    Args:
+        dropped: per branch, whether its content is unused after the branch.
+    """
     before = location.read()
     values = [
         c[key][1] if key in c else value_at_end(ev, c, before, b.depth)

@@ -51,7 +51,7 @@ _CLASSES = {INT: int, FLOAT: float, BOOL: bool}
 
 
 def _number(kind: Value) -> Callable[..., Value]:
-    """Return a function that traces a call of `int`, `float` or `bool` in compiled code."""
+    """Return the replacement, in compiled code, of Python's `int`, `float` or `bool`."""
     python = _CLASSES[kind]
 
     def convert(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
@@ -119,7 +119,7 @@ def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
 
 
 def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
-    """Return a function that traces a call of `max` or `min` in compiled code."""
+    """Return the replacement, in compiled code, of Python's `max` or `min`."""
 
     def find(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if kwargs.get("key") is None and not (set(kwargs) - {"key", "default"}):
@@ -306,7 +306,7 @@ def _callable(ev: Evaluation, x: Value) -> bool:
 
 
 def _container(python: Value) -> Callable[..., Value]:
-    """Return a function that traces a call of list, tuple, set, frozenset or dict."""
+    """Return the replacement, in compiled code, of `list`, `tuple`, `set` or the like."""
 
     def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], GraphObject):
@@ -432,7 +432,7 @@ _TEXT_METHODS: dict[Value, tuple[str, ...]] = {
 
 
 def _text(python: Callable[..., Value]) -> Callable[..., Value]:
-    """Return a function that traces a call of `str`, `repr`, `format` or `ascii`."""
+    """Return the replacement, in compiled code, of `str`, `repr`, `format` or `ascii`."""
 
     def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
         if depends_on_graph(args) or depends_on_graph(kwargs):
@@ -522,9 +522,10 @@ _REFUSED = {
 
 
 def _python_only(name: str) -> Callable[..., Value]:
-    """Return a function that refuses a built-in call, or appends a node that runs it in Python.
+    """Return the replacement of a built-in function that the compiler cannot translate.
 
-    STRICT refuses all calls; LAX refuses those that need the caller's frame.
+    At STRICT it refuses the call; otherwise it appends a node that makes the call in Python. A
+    function that needs the caller's frame is always refused.
     """
     python = getattr(builtins, name)
 

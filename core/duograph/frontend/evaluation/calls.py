@@ -122,7 +122,7 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _apply(f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Return `f(*args, **kwargs)`; the host runs this when the graph runs."""
+    """Return `f(*args, **kwargs)`, for a host call whose function is a value of the graph."""
     return f(*args, **kwargs)
 
 
@@ -442,7 +442,7 @@ def is_pure(f: Value) -> bool:
 
 
 def _only_stores(f: Value) -> bool:
-    """Return whether a callable keeps its arguments without asking them anything."""
+    """Return whether a callable only keeps its arguments, without reading anything of them."""
     return isinstance(f, type) and f in _STORES
 
 

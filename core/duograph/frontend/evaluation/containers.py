@@ -33,6 +33,13 @@ MUTATORS = {
 }  # fmt: skip
 
 
+# Methods that return a new object: a copy, a view or an iterator.
+_MAKERS = {
+    "copy", "fromkeys", "keys", "values", "items", "__iter__", "__reversed__", "union",
+    "intersection", "difference", "symmetric_difference",
+}  # fmt: skip
+
+
 # Mutators whose effect does not depend on the present content.
 BLIND = {"append", "extend", "add", "update", "clear", "__setitem__"}
 
@@ -59,7 +66,8 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     if depends_on_graph(index):
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     found = owner[index]
-    if isinstance(found, np.ndarray) or (isinstance(index, slice) and type(found) is list):
+    viewed = isinstance(owner, np.ndarray) and isinstance(found, np.ndarray)
+    if viewed or (isinstance(index, slice) and type(found) is list):
         ev.owned.add(found, (owner,))
     return found
 
@@ -186,7 +194,7 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
 
 
 def _change_made_here(ev: Evaluation, function: Value, owner: Value, *args: Value) -> None:
-    """Change an object that evaluated code made, such as a `deque`, while compiling."""
+    """Run `function(owner, *args)`, which changes an object that evaluated code made, at once."""
     check_made_here(ev, owner, function.__name__)
     function(owner, *args)
 
@@ -282,7 +290,7 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
     if name not in MUTATORS:
         ev.copies.observe(owner)
         found = method(*args, **kwargs)
-        return ev.owned.add(found) if name in ("copy", "fromkeys") else found
+        return ev.owned.add(found) if name in _MAKERS else found
     check_changeable(ev, owner)
     if name == "sort" and kwargs.get("key") and id(owner) in ev.copies.originals:
         raise UnsupportedSyntaxError(

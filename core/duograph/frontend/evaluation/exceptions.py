@@ -247,7 +247,7 @@ def _cannot_leave() -> UnsupportedSyntaxError:
 
 
 def _has_effects(ev: Evaluation, run: Callable[[], Value]) -> tuple[Value, bool]:
-    """Trace the code that ends a `with` or `try` block and test it for side effects.
+    """Trace code that ends a `with` or `try` block, and tell whether it has side effects.
 
     Returns:
         the result, and whether the code has effects that a failing graph would not undo.

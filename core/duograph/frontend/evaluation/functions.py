@@ -25,7 +25,7 @@ from .spans import note_error_span
 
 
 def evaluated_function(ev: Evaluation, f: Value) -> Function:
-    """Return the `Function` (source, defaults, closure) to trace for a Python function.
+    """Return the value that represents a user's Python function in traced code: a `Function`.
 
     Raises:
         UnsupportedSyntaxError: the source of the function cannot be found.

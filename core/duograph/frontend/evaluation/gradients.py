@@ -10,9 +10,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...autodiff.custom import check_gradient_of
+from ...autodiff.custom import check_gradient_of, custom_gradient
 from ...autodiff.linearize import Linearized, linearize
 from ...autodiff.pytrees import mapped, tensors_of
+from ...autodiff.replay import replay
+from ...autodiff.rule_checks import check_function
+from ...context import settings
 from ...errors import ArgumentError, GradientError, UnsupportedSyntaxError
 from ...ir.control import custom_call
 from ...ir.graph import Graph
@@ -21,7 +24,7 @@ from ...nn.cell import Cell
 from ...ops.creation import fill, zeros_of
 from ...parameter import Parameter
 from ...tensor import Tensor
-from ...types import ValueType
+from ...types import TensorType, ValueType
 from ..state.builder import StagedBuilder
 from ..state.evaluation import Evaluation
 from ..state.journal import Location
@@ -35,7 +38,7 @@ from .join import Join, with_results
 def _run_and_undo_in(
     ev: Evaluation, child: StagedBuilder, run: Callable[[], Value]
 ) -> tuple[Value, list[tuple[Location, Value]]]:
-    """Trace code into the graph of a child builder, then undo the code's changes of variables.
+    """Trace code into a child builder's graph, then undo the code's changes of variables.
 
     Returns:
         the result with copies of its tensors, and pairs (written location, final content).
@@ -272,11 +275,35 @@ def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> 
         known = backward.outer.get(i)
         captured.append(backward._value(parent.types[i])._id if known is None else known)
     back = backward.renumbered([*own[:n], *captured, *own[n:]], [g._id for g in grads])
+    if settings.debug:
+        _check_bprop(cell, graph, back, n)
     operands = (*values, *(parent.tensor(i) for i in outer))
     made = parent.append(custom_call, operands, {"graph": graph, "backward": back, "n_args": n})
     for location, template in written:
         ev.journal.write(location, with_results(template, made))
     return with_results(shape, made)
+
+
+def _check_bprop(cell: Value, graph: Graph, backward: Graph, n_args: int) -> None:
+    """Compare a Cell's own `bprop` with finite differences, if both graphs are of plain ops."""
+    types = graph.types[: graph.n_params]
+    if any(node.op.graph_only for node in (*graph.nodes, *backward.nodes)) or not all(
+        isinstance(t, TensorType) for t in types
+    ):
+        return
+
+    def function(*values: Tensor) -> Value:
+        rest = values[n_args:]
+
+        def bprop(*args: Value) -> Value:
+            *inputs, out, dout = args
+            return replay(backward, [*inputs, *rest, *out, *dout])
+
+        return custom_gradient(
+            lambda *inputs: replay(graph, [*inputs, *rest]), bprop, values[:n_args], "bprop"
+        )
+
+    check_function(type(cell).__name__, type(cell).bprop, function, types, n_args)
 
 
 def _gradients(

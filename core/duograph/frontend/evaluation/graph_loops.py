@@ -35,34 +35,45 @@ _MAX_EVALUATIONS = 8
 
 
 class _Carried:
-    """Loop plan of a variable that the graph loop carries as a value of type `type`."""
+    """Plan of a loop variable that the `while_loop` node passes from iteration to iteration.
+
+    Attributes:
+        type: the type of the graph value.
+    """
 
     def __init__(self, type_: Value) -> None:
         self.type = type_
 
 
 class _BoundInside:
-    """Loop plan of a variable that is bound only inside the loop, with the plan of its value."""
+    """Plan of a loop variable that the loop binds first; it holds the plan of the bound value."""
 
     def __init__(self, plan: Value) -> None:
         self.plan = plan
 
 
 class _Dropped:
-    """Loop plan of a variable bound to a new object per iteration and unbound after the loop."""
+    """Plan of a loop variable that is a new object per iteration and unbound after the loop."""
 
 
 class _Constant:
-    """Loop plan of a variable whose value the loop does not change."""
+    """Plan of a loop variable whose value the loop does not change."""
 
     def __init__(self, value: Value) -> None:
         self.value = value
 
 
 def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
-    """Return the loop plan of a variable that is `old` before and `new` after an iteration.
+    """Return how a graph loop passes on a variable, given its values around an iteration.
 
-    A plan is one of the classes above, or a list, tuple or dict of plans.
+    Args:
+        old: the value before an iteration.
+        new: the value after it.
+        what: the name of the variable for messages.
+        late: whether the variable may be read after the loop, with a check that it is bound.
+
+    Returns:
+        a plan: one of the classes above, or a list, tuple or dict of plans.
 
     Raises:
         JoinError: the types differ.
@@ -119,9 +130,9 @@ def _changes_type(what: str, old: Value, new: Value) -> Exception:
 
 
 def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
-    """Return a variable's value at the start of an iteration, per its loop plan.
+    """Return a variable's value at the start of an iteration, as its loop plan says.
 
-    Adds a parameter to the loop body for each carried value.
+    Adds a parameter to the loop body for each value that iterations pass on.
     """
     if isinstance(plan, _Carried):
         return builder.parameter(plan.type)
@@ -141,7 +152,7 @@ def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
 
 
 def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]) -> None:
-    """Append to `out` the parts of a variable's value that its loop plan carries."""
+    """Append the parts of a variable's value that the next iteration receives to `out`."""
     if isinstance(plan, _Carried):
         if isinstance(plan.type, TensorType):
             known = not isinstance(value, (bool, GraphScalar))
@@ -162,7 +173,7 @@ def _at_exit(plan: Value, value: Value, builder: StagedBuilder, out: list[Value]
 
 
 def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None:
-    """Append arbitrary values of a loop plan's carried types to `out`, for unbound variables."""
+    """Append arbitrary values of the types in a loop plan to `out`, for an unbound variable."""
     if isinstance(plan, _Carried):
         out.append(placeholder_value(builder, plan.type))
     elif isinstance(plan, dict):
@@ -174,7 +185,14 @@ def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None
 
 
 def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Flag) -> Value:
-    """Return the value of a variable after a graph loop, taking carried parts from `results`."""
+    """Return a variable's value after a graph loop, taken from the `while_loop` results.
+
+    Args:
+        plan: the loop plan of the variable.
+        results: the results of the node that are not used yet.
+        name: the variable.
+        ran: whether the loop ran at all.
+    """
     if isinstance(plan, _Carried):
         return next(results)
     if isinstance(plan, _BoundInside):
@@ -343,14 +361,14 @@ def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value]) -> Value:
 
 
 def _holds_tensors(location: Location) -> bool:
-    """Return whether a journalled location is a variable, attribute, list or dict, not a tensor."""
+    """Return whether a written location is a variable, attribute, list or dict, not a tensor."""
     return location.kind in ("item", "attribute", "list", "dict")
 
 
 def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
-    """Record which tensors a variable may refer to after a graph loop, for alias checks.
+    """Record which older tensors a variable may be after a graph loop, for the alias checks.
 
-    The candidates are the tensor from before the loop and older tensors bound by an iteration.
+    These are the tensor from before the loop, and older tensors that an iteration assigns.
     """
     for made, old in pairs(after, body.before[key]):
         if isinstance(old, Tensor) and made is not old:
@@ -376,7 +394,7 @@ def _wider_plan(ev: Evaluation, location: Location, plan: Value, old: Value, new
 
 
 def _widened(plan: Value, old: Value, new: Value, what: str) -> Value:
-    """Return a variable's loop plan, widened to cover its value `new` after an iteration.
+    """Return a variable's loop plan, changed so that it also covers its value `new`.
 
     Raises JoinError if the types differ.
     """

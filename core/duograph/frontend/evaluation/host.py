@@ -28,7 +28,6 @@ from ..values.nested import depends_on_graph, sequence_like
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
 from .spans import call_spans
 
-
 # The name of a host call that raises StopIteration.
 END_OF_ITERATION = "raise StopIteration"
 
@@ -43,11 +42,13 @@ class Operand:
 
 
 def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: bool = False) -> Value:
-    """Replace graph values in nested arguments by `Operand`s; append the values to `found`.
+    """Return a host call's arguments with graph values replaced by `Operand` placeholders.
 
     A tensor from outside that the function has written is a graph value too.
 
     Args:
+        value: the arguments, nested in lists, tuples and dicts.
+        found: receives the graph values; `Operand(i)` stands for item i.
         objects: Python code will keep the arguments, so that a tensor must be the one object that
             represents it at run time (see `object_of`).
     """
@@ -180,7 +181,7 @@ def holds_graph_values(value: Value) -> bool:
 
 
 def object_of(ev: Evaluation, tensor: Value) -> Value:
-    """Return the graph value of the Tensor object that represents a tensor at run time.
+    """Return the graph value of the Python Tensor object that stands for a tensor at run time.
 
     All writes in place to the tensor must reach the same object, wherever Python code stored it.
     Returns None if `tensor` itself is that object.
@@ -341,7 +342,7 @@ def host_number(ev: Evaluation, x: Tensor, kind: HostType) -> Value:
 
 
 def take_writes(ev: Evaluation, found: list[Value]) -> list[tuple[Tensor | int, int]]:
-    """Return the in-place tensor changes that a host call must make before its Python code.
+    """Return the in-place tensor changes that Python code of a host call must see.
 
     Appends the values to `found`, the operands of the call.
 

@@ -71,7 +71,7 @@ _KEEPERS = {
 
 
 class Snapshot:
-    """A copy, for a host call, of an array that was made at compile time."""
+    """An array made at compile time; each run of a host call gets a new copy of it."""
 
     __slots__ = ("array",)
 

@@ -56,7 +56,7 @@ class Exports:
         self._same: dict[Value, int] = {}
 
     def add_row(self, values: list[Value]) -> Placeholder:
-        """Make one value per sub-graph an output, at the same position in each sub-graph.
+        """Make one value per sub-graph an output, all at one position; return a placeholder.
 
         Reuses the position if the same values are outputs already.
         """
@@ -146,11 +146,16 @@ class Join:
 
     @classmethod
     def of_one(cls, ev: Evaluation, builder: StagedBuilder) -> Join:
-        """Return a Join for one sub-graph, whose `from_branch` makes values its outputs."""
+        """Return a Join for one sub-graph only; its `from_branch` makes values outputs."""
         return cls(ev, False, [builder], ("", ""))
 
     def export(self, a: Value, b: Value) -> Value:
-        """Make a value of each branch an output and return the placeholder of the joined value."""
+        """Make one value of each branch an output; return the `switch` result's placeholder.
+
+        Args:
+            a: a graph value of the else branch.
+            b: one of the same type, of the then branch.
+        """
         return self.exports.add_row([a, b])
 
     def value(self, a: Value, b: Value, what: str) -> Value:
@@ -232,7 +237,7 @@ class Join:
         return value if found is None else found[1]
 
     def _tensors(self, a: Value, b: Value, what: str) -> Value:
-        """Join tensors of two branches into one output; raise a join error if types differ."""
+        """Make tensors of two branches one `switch` result; raise a join error if types differ."""
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
             return a
         if a._type.plain is not b._type.plain:
@@ -246,7 +251,7 @@ class Join:
         return found
 
     def _host(self, a: Value, b: Value) -> Value:
-        """Join Python numbers or objects of two branches as one host value output."""
+        """Make Python numbers or objects of two branches one `switch` result, a host value."""
         found = []
         for builder, v in zip(self.exports.builders, (a, b)):
             with builder.current():
@@ -268,7 +273,10 @@ class Join:
         return Undefined(what, where)
 
     def _maybe(self, a: Value, b: Value, what: str) -> Value:
-        """Join a variable that a branch may leave unbound; reads are checked at run time."""
+        """Return the value, after two branches, of a variable that a branch may leave unbound.
+
+        Reading it is checked at run time.
+        """
         if not _defined(a) and not _defined(b):
             return self._undefined(a, b, what)
         bound = [x.bound if isinstance(x, Maybe) else _defined(x) for x in (a, b)]
@@ -287,7 +295,7 @@ class Join:
         return [self.from_branch(v, k) for v in value]
 
     def content_from_branch(self, location: Location, value: Value, k: int) -> Value:
-        """Return a location's content after branch k, for when the other branch ends early."""
+        """Return a location's content at the end of branch k, where the other branch ends early."""
         return (
             self.items(value, k)
             if location.kind in ("list", "dict")
@@ -295,7 +303,7 @@ class Join:
         )
 
     def from_branch(self, value: Value, k: int) -> Value:
-        """Make a value of branch k an output; the other branch outputs an arbitrary value.
+        """Make a value of branch k a `switch` result; the other branch yields an arbitrary value.
 
         The result is never read if the other branch ran.
         """
@@ -360,15 +368,15 @@ def _hostable(value: Value) -> bool:
 
 
 class _Ambiguous:
-    """Mixin for a joined list or dict whose branches hold different objects."""
+    """Base class of a joined list or dict that is a different object in each branch."""
 
 
 class _AmbiguousList(_Ambiguous, list[Value]):
-    """A joined list; the branches of the condition hold different list objects."""
+    """A joined list: each branch of the condition ends with a different list object."""
 
 
 class _AmbiguousDict(_Ambiguous, dict[Value, Value]):
-    """A joined dict; the branches of the condition hold different dict objects."""
+    """A joined dict: each branch of the condition ends with a different dict object."""
 
 
 def _owned_container(template: Value, value: Value) -> Value:
@@ -381,7 +389,7 @@ def _owned_container(template: Value, value: Value) -> Value:
 
 
 def with_results(template: Value, results: Value) -> Value:
-    """Return a joined value with its `Placeholder`s replaced by the results of the node.
+    """Return a joined value with its `Placeholder`s replaced by the results of the `switch`.
 
     A container without placeholders is returned as it is.
     """

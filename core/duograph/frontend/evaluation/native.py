@@ -89,7 +89,7 @@ UNKNOWN_NUMBER = (
 
 
 def _needed_a_value(error: Exception) -> bool:
-    """Return whether an error means that a call needed a value known only at run time."""
+    """Return whether an error tells that a call needed a value known only at run time."""
     text = str(error)
     return isinstance(error, NeedsValue) or "GraphScalar" in text or "GraphObject" in text
 

@@ -77,7 +77,7 @@ _NOT_OVERLOADED = {
 
 
 def _formats_object(operands: tuple[Value, ...]) -> bool:
-    """Return whether operands of `%` are a format string and an argument known only at run time."""
+    """Return whether `%` formats a string with an argument that is known only at run time."""
     if not isinstance(operands[0], (str, bytes)) or len(operands) < 2:
         return False
     values = operands[1]
@@ -86,7 +86,7 @@ def _formats_object(operands: tuple[Value, ...]) -> bool:
 
 
 def apply(ev: Evaluation, function: Callable[..., Value], *operands: Value) -> Value:
-    """Apply an operator to values by a user's method, Python now, or a node that runs Python."""
+    """Apply an operator to values: by a user's method, by Python now, or when the graph runs."""
     if any(isinstance(x, GraphObject) for x in operands) or _formats_object(operands):
         return run_on_host(ev, function, operands, {}, function.__name__)
     found: Value = NotImplemented

@@ -1,4 +1,4 @@
-"""The door to objects that evaluated code did not make: lists, arrays, files, objects of the user.
+"""Operations on objects that evaluated code did not make: lists, arrays, files, user objects.
 
 Every question about such an object goes through this module, which decides when it is answered:
 now, as a constant that the guard asks again before each call (`ask`, `settle`), or by Python when
@@ -63,7 +63,8 @@ def is_outside(ev: Evaluation, value: Value) -> bool:
 def is_live(ev: Evaluation, value: Value) -> bool:
     """Return whether an outside object changes by being used, or is changed by the function.
 
-    Every operation on such an object is a host call at its position in the program.
+    Iterators change by being used. Every operation on such an object is a host call at its position
+    in the program.
     """
     if not is_outside(ev, value):
         return False
@@ -104,7 +105,7 @@ def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionTyp
 
 
 def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
-    """Return `function(*args)`, and let the guard ask again before each call.
+    """Return `function(*args)`; record the answer, for the guard to compare before each call.
 
     The function must change nothing. An answer that differs although nothing has changed cannot be
     compared later, so that the question becomes a host call.
@@ -129,7 +130,7 @@ def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
 
 
 def take_answer(ev: Evaluation, found: Value, again: Value, label: str) -> Value:
-    """Return an answer as a value of the evaluation: outside objects in it are imported.
+    """Return what an outside object answered, with its lists, dicts and sets copied.
 
     Args:
         found: the answer.
@@ -159,9 +160,10 @@ def _label(value: Value) -> str:
 
 
 def settle(ev: Evaluation, value: Value) -> bool:
-    """Capture all that Python code can read of a value; return False if nothing can compare it.
+    """Record for the guards all that Python code can read of a value; False if impossible.
 
-    After True, code that changes nothing may run on the value while compiling.
+    After True, code that changes nothing may run on the value while compiling. False means that
+    something in the value cannot be compared before later calls.
     """
     return _settle(ev, value, set())
 
@@ -322,7 +324,9 @@ def _attribute_names(value: Value) -> tuple[str, ...]:
 
 
 def defer(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -> Value:
-    """Append a host call that may change an outside object; so are later operations on it.
+    """Append a host call of a function that may change an outside object among its arguments.
+
+    Later operations on such an object become host calls, too.
 
     Raises:
         UnsupportedSyntaxError: at STRICT.
@@ -345,7 +349,7 @@ def defer(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) -
 
 
 def change(ev: Evaluation, targets: list[Value]) -> None:
-    """Record that the function changes outside objects when it runs.
+    """Record that the compiled function changes some outside objects when it runs.
 
     Raises:
         Restart: one of them was read as a constant before.
@@ -363,7 +367,9 @@ def change(ev: Evaluation, targets: list[Value]) -> None:
 
 
 def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
-    """Check that an object which evaluated code made may be changed where evaluation stands.
+    """Check that an object made by evaluated code may be changed at this point.
+
+    It must have been made in the same graph, not before the current branch or loop.
 
     Raises:
         UnsupportedSyntaxError: the change depends on a condition on a Tensor, or is in a loop.
@@ -379,7 +385,7 @@ def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
 
 
 def refuse_stream(ev: Evaluation, value: Value, what: str) -> None:
-    """Raise if a value is an outside iterator or an object that the function changes."""
+    """Raise NeedsValue if the items of a value are known only at run time, as an iterator's."""
     if is_live(ev, value):
         raise NeedsValue(
             f"{what}: got a {type(value).__name__} from outside whose items are known only when "

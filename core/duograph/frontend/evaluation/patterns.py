@@ -53,7 +53,7 @@ def _match(ev: Evaluation, frame: Frame, node: Value) -> Flow:
 
 
 def _cases(ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value]) -> Flow:
-    """Trace the body of the first `match` case whose pattern and guard fit the matched value."""
+    """Trace the body of the first `match` case that fits the value and whose `if` holds."""
     if not cases:
         return NORMAL
     case = cases[0]
@@ -89,9 +89,9 @@ def _bind(ev: Evaluation, frame: Frame, names: Names) -> None:
 
 
 def _guarded(ev: Evaluation, frame: Frame, found: Value, names: Names, guard: Value) -> Value:
-    """Return whether a `match` pattern fits and its case's guard holds: a Python or graph bool.
+    """Return whether a `match` pattern fits and its case's `if` holds: a Python or graph bool.
 
-    Binds the names of the pattern and evaluates the guard only if the pattern fits.
+    Binds the names of the pattern and evaluates the `if` only if the pattern fits.
     """
 
     def test() -> Value:

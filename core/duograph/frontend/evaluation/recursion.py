@@ -77,7 +77,11 @@ class OpenCall:
 
 
 def _signature(value: Value, loose: bool = False) -> Value:
-    """Return a hashable signature of call arguments; `loose` omits the values of numbers."""
+    """Return what identifies call arguments: types of graph values, other values themselves.
+
+    Args:
+        loose: whether to leave out the values of numbers.
+    """
     if isinstance(value, (GraphTensor, HostValue)):
         return value._type
     if isinstance(value, (tuple, list)):
@@ -280,7 +284,7 @@ def _evaluate_named(
 
 
 def _may_be_parameter(graph: Value, i: int) -> bool:
-    """Return whether value `i` of a graph may be identical to a parameter of the graph."""
+    """Return whether value `i` of a graph may be the unchanged value of a graph parameter."""
     if i < graph.n_params:
         return True
     node = next(n for n in graph.nodes if i in n.results)
@@ -291,7 +295,7 @@ def _may_be_parameter(graph: Value, i: int) -> bool:
 
 
 def _bring_host_values(child: StagedBuilder, value: Value) -> Value:
-    """Replace host values of enclosing graphs in a function's result by values of `child`."""
+    """Replace Python values of enclosing graphs in a function's result by values of `child`."""
     if isinstance(value, HostValue):
         return child.bring(value)
     if isinstance(value, tuple) and not hasattr(value, "_fields"):

@@ -130,7 +130,7 @@ class StagedBuilder(GraphBuilder):
     # ---- state: called by Tensor and Parameter ------------------------------------------------
 
     def rebind(self, target: GraphTensor, value: GraphTensor) -> None:
-        """Change a graph tensor in place: make it refer to another value, with undo log entry."""
+        """Change a graph tensor in place, by referring to another value; a branch can undo it."""
         evaluation = self.evaluation
         evaluation.before_write(target)
         evaluation.journal.touch("tensor", target)
@@ -146,7 +146,7 @@ class StagedBuilder(GraphBuilder):
             self.evaluation.write_slot(target, found)
 
     def look_at(self, value: Tensor) -> None:
-        """Record an eager tensor's data for the guards, because code reads them while compiling."""
+        """Record an eager tensor's data for the guards, as code reads them while compiling."""
         self.evaluation.require_data(value)
 
     def made(self, value: Tensor) -> None:

@@ -34,7 +34,7 @@ _PLAIN = {bool, int, float, complex, str, bytes, type(None)}
 
 
 class Raised:
-    """The error with which a question was answered, such as the KeyError of a missing key."""
+    """Wraps an error that a question about an outside object raised, in place of an answer."""
 
     __slots__ = ("error",)
 
@@ -43,7 +43,7 @@ class Raised:
 
 
 def answer(function: Callable[..., Value], args: tuple[Value, ...]) -> Value:
-    """Return `function(*args)`, or the error that it raises as a `Raised`."""
+    """Return `function(*args)`; if the call raises an error, return it wrapped in `Raised`."""
     try:
         return function(*args)
     except Exception as error:  # noqa: BLE001  (of the user's object: the answer to the question)
@@ -125,7 +125,11 @@ class Capture:
         return compare(self.value if was is MISSING else was, now)
 
     def concerns(self, changed: Mapping[int, Value]) -> bool:
-        """Return whether the capture reads one of the objects `changed`, given by id."""
+        """Return whether a capture depends on one of some objects that have changed.
+
+        Args:
+            changed: the objects by id.
+        """
         if self.kind == "answer":
             return any(id(x) in changed for x in self.name)
         return id(self.owner) in changed
@@ -192,7 +196,7 @@ def same(old: Value, new: Value) -> bool:
 
 
 def same_answer(old: Value, new: Value) -> bool:
-    """Return whether two answers to one question agree; new lists, dicts and sets by content."""
+    """Return whether two results of one function agree; new lists, dicts and sets by content."""
     kind = type(old)
     if kind is type(new):
         if kind in (list, tuple):

@@ -72,7 +72,10 @@ class GraphInputs:
         self._parameters: dict[Hashable, GraphValue] = {}
 
     def slot(self, tensor: Tensor) -> Slot:
-        """Return the slot of an eager tensor; its first use adds a graph input or constant."""
+        """Return the record of an eager tensor's graph values; create it at first use.
+
+        Creating it adds a graph input, or a constant for a tensor made while compiling.
+        """
         found = self.slots.get(id(tensor))
         if found is None:
             root = self._root
@@ -112,12 +115,18 @@ class GraphInputs:
         return self.held[key]
 
     def object(self, kind: str, owner: Value, name: Value) -> GraphValue:
-        """Return a graph parameter for the Tensor object, not its value, in an outside location."""
+        """Return a graph parameter for the Tensor object that an outside location holds.
+
+        The parameter is the Python object itself, not the value of the tensor.
+        """
         source = ("held", (kind, owner, name))
         return self._parameter(("held", kind, id(owner), name), OBJECT, source)
 
     def argument_object(self, index: int) -> GraphValue:
-        """Return a graph parameter for the Tensor object, not its value, of argument `index`."""
+        """Return a graph parameter for the Tensor object that is passed as argument `index`.
+
+        The parameter is the Python object itself, not the value of the tensor.
+        """
         return self._parameter(("argument", index, None), OBJECT, ("argument", index))
 
     def number(self, kind: str, owner: Value, name: Value, value: Value) -> GraphValue:
@@ -130,7 +139,13 @@ class GraphInputs:
         return self._parameter((kind, id(owner), name), type_, (kind, (owner, name)))
 
     def _parameter(self, key: Hashable, type_: Value, source: tuple[str, Value]) -> Value:
-        """Return the root graph's parameter for `key`, appended at the first request."""
+        """Return the root graph's parameter for a source of values; append it at first request.
+
+        Args:
+            key: identifies the source.
+            type_: the type of the parameter.
+            source: how a call obtains the value; see `entries`.
+        """
         found = self._parameters.get(key)
         if found is None:
             found = self._parameters[key] = self._root.parameter(type_)

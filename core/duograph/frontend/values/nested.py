@@ -29,7 +29,7 @@ def depends_on_graph(value: Value) -> bool:
 
 
 def pairs(a: Value, b: Value) -> Iterator[tuple[Value, Value]]:
-    """Yield the pairs of leaves of two nested structures, as far as the structures agree."""
+    """Yield the corresponding innermost values of two nested structures, as far as both agree."""
     if isinstance(a, dict) and isinstance(b, dict):
         for k in a.keys() & b.keys():
             yield from pairs(a[k], b[k])

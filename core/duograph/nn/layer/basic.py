@@ -13,7 +13,7 @@ from ... import ops
 from ...common.initializer import HeUniform, Uniform, initializer
 from ...dtype import as_dtype, float32
 from ...errors import ArgumentError, ShapeError
-from ...option_table import check_options
+from ...option_checks import check_options, warn_unused
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
@@ -310,6 +310,8 @@ class Dropout(Cell):
         self.p = p
         self.keep_prob = keep_prob
         if p is not None:
+            if keep_prob != 0.5:
+                warn_unused("nn.Dropout", "keep_prob")
             self._drop = _check.in_range("Dropout", "p", p, 0, 1, open_high=True)
         else:
             self._drop = 1.0 - _check.in_range(

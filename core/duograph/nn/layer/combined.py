@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ... import ops
 from ...errors import ArgumentError, ShapeError
-from ...option_table import check_options
+from ...option_checks import check_options
 from ...tensor import Tensor
 from .. import _check
 from .._types import Activation, Init, Ints

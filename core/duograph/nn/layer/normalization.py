@@ -13,7 +13,7 @@ from ... import ops
 from ...common.initializer import initializer
 from ...dtype import float32
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
-from ...option_table import check_options
+from ...option_checks import check_options
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check

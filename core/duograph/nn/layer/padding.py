@@ -33,8 +33,9 @@ PadMode: TypeAlias = Literal["reflect", "symmetric", "edge"]  # those of numpy.p
 
 
 def pad_axis(owner: str, x: Tensor, axis: int, low: int, high: int, mode: PadMode) -> Tensor:
-    """Pad one axis of a tensor by `low` and `high` elements in a NumPy pad mode; negative widths
-    crop.
+    """Pad one axis of a tensor by `low` and `high` elements in a NumPy pad mode.
+
+    Negative widths crop.
     """
     n = x.shape[axis]
     if low < 0 or high < 0:

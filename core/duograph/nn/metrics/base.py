@@ -110,8 +110,9 @@ def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class EvaluationBase(Metric):
-    """Base class of classification metrics; `eval_type` is ``"classification"`` or
-    ``"multilabel"``.
+    """Base class of classification metrics.
+
+    `eval_type` is ``"classification"`` or ``"multilabel"``.
 
     Raises:
         ValueError: another `eval_type`.

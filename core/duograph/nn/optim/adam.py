@@ -6,7 +6,7 @@ from typing import Any
 
 from ... import ops
 from ...errors import ArgumentError
-from ...option_table import check_options
+from ...option_checks import check_options
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check

@@ -271,9 +271,7 @@ class Optimizer(Cell):
         return rate(self.global_step).reshape(()) if isinstance(rate, Cell) else rate
 
     def get_lr_parameter(self, param: Parameter | Sequence[Parameter]) -> Any:
-        """Return the Parameter or schedule that holds the rate of a Parameter, or of each of a
-        list.
-        """
+        """Return the Parameter or schedule that holds a Parameter's rate; for a list, a list."""
         if isinstance(param, (list, tuple)):
             return [self.get_lr_parameter(p) for p in param]
         if not isinstance(param, Parameter):

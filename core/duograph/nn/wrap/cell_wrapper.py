@@ -12,7 +12,7 @@ from ... import ops
 from ...autodiff.transforms import GradOperation, value_and_grad
 from ...dtype import float16, float32
 from ...errors import ArgumentError
-from ...option_table import check_options
+from ...option_checks import check_options
 from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
 from ..cell import Cell

@@ -142,15 +142,11 @@ class Callback:
         self.begin(run_context)
 
     def on_eval_epoch_begin(self, run_context: RunContext) -> None:
-        """Callback hook that `Model` runs before the epoch of evaluation; calls `epoch_begin` by
-        default.
-        """
+        """Hook that `Model` calls before an epoch of evaluation; calls `epoch_begin` by default."""
         self.epoch_begin(run_context)
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        """Callback hook that `Model` runs after the epoch of evaluation; calls `epoch_end` by
-        default.
-        """
+        """Hook that `Model` calls after an epoch of evaluation; calls `epoch_end` by default."""
         self.epoch_end(run_context)
 
     def on_eval_step_begin(self, run_context: RunContext) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from ...errors import ArgumentError, ArgumentValueError
 from ...nn import _check
 from ...nn.cell import Cell
-from ...option_table import check_options
+from ...option_checks import check_options, warn_unused
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _background_saves
@@ -27,9 +27,10 @@ class CheckpointConfig:
 
     Args:
         save_checkpoint_steps: number of steps between saves; 0 for none.
-        save_checkpoint_seconds: seconds between saves; ignored if steps are set.
+        save_checkpoint_seconds: seconds between saves, with `save_checkpoint_steps=0`.
         keep_checkpoint_max: number of files to keep; the oldest are removed first. 0 keeps all.
-        keep_checkpoint_per_n_minutes: minutes between the files to keep.
+        keep_checkpoint_per_n_minutes: minutes between the files to keep, with
+            `keep_checkpoint_max=0`.
         async_save, enc_key, enc_mode, crc_check, format: as for `save_checkpoint`.
         saved_network: Cell to save instead of the trained one.
         append_info: list of ``"epoch_num"``, ``"step_num"`` and dictionaries: more entries.
@@ -83,6 +84,10 @@ class CheckpointConfig:
                 f"CheckpointConfig: got saved_network of {type(saved_network).__name__}; wanted a "
                 "Cell"
             )
+        if save_checkpoint_steps and save_checkpoint_seconds:
+            warn_unused("CheckpointConfig", "save_checkpoint_seconds")
+        if keep_checkpoint_max and keep_checkpoint_per_n_minutes:
+            warn_unused("CheckpointConfig", "keep_checkpoint_per_n_minutes")
         self.save_checkpoint_steps = save_checkpoint_steps or 0
         self.save_checkpoint_seconds = (
             0 if save_checkpoint_steps else (save_checkpoint_seconds or 0)

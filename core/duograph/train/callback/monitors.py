@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import ArgumentError, ArgumentValueError, DuographError
 from ...nn import _check
 from ...nn.optim.optimizer import Optimizer
-from ...option_table import warn_moot
+from ...option_checks import warn_moot
 from ...parameter import Parameter
 from ...tensor import Tensor
 from ._callback import Callback, RunContext, RunParameters
@@ -425,8 +425,9 @@ class LambdaCallback(Callback):
 
 
 class SummaryCollector(Callback):
-    """Accepted for scripts that write summaries; writes nothing, and one warning says so
-    (`mindspore.train.SummaryCollector`).
+    """Accepted for scripts that write summaries (`mindspore.train.SummaryCollector`).
+
+    Writes nothing; one warning says so.
     """
 
     def __init__(self, summary_dir: str, *args: Any, **kwargs: Any) -> None:

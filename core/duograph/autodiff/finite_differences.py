@@ -1,0 +1,221 @@
+"""Compares gradients with finite differences, element by element.
+
+The function and its gradient are given as functions of NumPy arrays: nothing here knows tensors.
+Complex numbers count as pairs of reals; a gradient g stands for the derivative Re(sum(conj(g) d))
+in the direction d.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+__all__ = ["SINGLE", "Comparison", "Precision", "compare", "precision_of", "random_like"]
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Function: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
+
+# Elements of one array that are compared; of a larger array, as many are chosen at random.
+MOST_ELEMENTS = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Precision:
+    """The step of a central difference, and the error that is allowed.
+
+    Attributes:
+        step: of elements of magnitude 1 and less; in proportion for larger ones.
+        relative, absolute: a gradient may differ by `absolute + relative * scale`; the scale is the
+            greater of the two values, and at least a hundredth of the largest in the array.
+    """
+
+    step: float
+    relative: float
+    absolute: float
+
+
+# The error of a difference is about step**2 + epsilon / step.
+_DOUBLE = Precision(1e-5, 1e-5, 1e-7)
+SINGLE = Precision(1e-2, 2e-2, 2e-3)
+_HALF = Precision(6e-2, 2e-1, 5e-2)
+
+
+def precision_of(arrays: Sequence[Array]) -> Precision:
+    """Return the step and tolerance for functions of arrays of given dtypes."""
+    widest = {8: _DOUBLE, 16: _DOUBLE, 4: SINGLE, 2: _HALF}
+    found = [
+        SINGLE if a.dtype == np.complex64 else widest[a.dtype.itemsize] for a in arrays if a.size
+    ]
+    return max(found, key=lambda p: p.step, default=_DOUBLE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """The element of a gradient that differs most from a finite difference.
+
+    Attributes:
+        operand: position of the array.
+        index: of the element.
+        got: the gradient there.
+        wanted: the finite difference.
+        error: how many times the allowed error the two differ; above 1 the gradient is wrong.
+    """
+
+    operand: int
+    index: tuple[int, ...]
+    got: complex
+    wanted: complex
+    error: float
+
+    def __str__(self) -> str:
+        where = f" at {list(self.index)}" if self.index else ""
+        return f"{_number(self.got)}{where}; by finite differences {_number(self.wanted)}"
+
+
+def _number(value: complex) -> str:
+    value = complex(value)
+    return f"{value:.6g}" if value.imag else f"{value.real:.6g}"
+
+
+def random_like(rng: np.random.Generator, array: Array) -> Array:
+    """Return random numbers between -1 and 1 in the shape and dtype of an array."""
+    if array.dtype.kind == "c":
+        real, imag = rng.uniform(-1, 1, (2, *array.shape))
+        return np.asarray(real + 1j * imag).astype(array.dtype)
+    return np.asarray(rng.uniform(-1, 1, array.shape)).astype(array.dtype)
+
+
+def compare(
+    function: Function,
+    gradients: Sequence[Array | None],
+    weights: Sequence[Array],
+    inputs: Sequence[Array],
+    precision: Precision,
+) -> Comparison | None:
+    """Return the worst element of the gradients of sum(weights * function(inputs)).
+
+    Args:
+        function: from arrays to arrays.
+        gradients: per input; None is not compared.
+        weights: per result.
+        inputs: where the gradients were computed.
+        precision: step and tolerance.
+
+    Returns:
+        The comparison with the largest error, right or wrong; None without an element to compare.
+        A function that rounds to fewer digits inside is compared with a larger step.
+    """
+    found = _compare(function, gradients, weights, inputs, precision)
+    if found is None or found.error <= 1 or precision.step >= SINGLE.step:
+        return found
+    if _Slopes(function, weights, inputs, precision.step).is_rough():
+        return _compare(function, gradients, weights, inputs, SINGLE)
+    return found
+
+
+def _compare(
+    function: Function,
+    gradients: Sequence[Array | None],
+    weights: Sequence[Array],
+    inputs: Sequence[Array],
+    precision: Precision,
+) -> Comparison | None:
+    """Return the worst element for one step and tolerance; see `compare`."""
+    rng = np.random.default_rng(11)
+    slopes = _Slopes(function, weights, inputs, precision.step)
+    worst: Comparison | None = None
+    for k, gradient in enumerate(gradients):
+        if gradient is None:
+            continue
+        largest = float(np.max(np.abs(gradient.astype(np.complex128)), initial=0.0))
+        for index in _chosen(rng, inputs[k].shape):
+            got = complex(gradient[index])
+            want, far = slopes.at(k, index, got)
+            scale = max(abs(got), abs(want), largest / 100)
+            error = far / (precision.absolute + precision.relative * scale)
+            if not np.isfinite(got) or not np.isfinite(want):
+                error = 0.0 if not np.isfinite(got) and not np.isfinite(want) else float("inf")
+            if worst is None or error > worst.error:
+                worst = Comparison(k, index, got, want, error)
+    return worst
+
+
+def _chosen(rng: np.random.Generator, shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield the indices of the array elements whose gradient is compared: all, or a random part."""
+    size = int(np.prod(shape))
+    if size <= MOST_ELEMENTS:
+        yield from np.ndindex(shape)
+        return
+    for flat in rng.choice(size, MOST_ELEMENTS, replace=False):
+        yield tuple(int(i) for i in np.unravel_index(flat, shape))
+
+
+class _Slopes:
+    """Finite differences of sum(weights * function(inputs)) at one point.
+
+    A gradient is accepted between the left and the right one-sided difference: where the function
+    has a kink, any slope in between is a choice.
+    """
+
+    def __init__(
+        self, function: Function, weights: Sequence[Array], inputs: Sequence[Array], step: float
+    ) -> None:
+        self.function = function
+        self.weights = [np.conj(w.astype(np.complex128)) for w in weights]
+        self.inputs = inputs
+        self.step = step
+        self.here = self._total(inputs)
+
+    def _total(self, inputs: Sequence[Array]) -> float:
+        found = self.function(inputs)
+        return float(
+            sum(np.sum((w * np.asarray(r)).real) for w, r in zip(self.weights, found, strict=True))
+        )
+
+    def is_rough(self) -> bool:
+        """Return whether the function rounds to fewer digits than float64 has.
+
+        Steps as small as the precision of float32 then give jumps instead of a straight line.
+        """
+        rng = np.random.default_rng(17)
+        by = [1e-7 * random_like(rng, a) for a in self.inputs]
+        line = [
+            self._total([a + n * d if a.dtype.kind in "fc" else a for a, d in zip(self.inputs, by)])
+            for n in range(8)
+        ]
+        bends = np.abs(np.diff(line, 2))
+        return bool(np.max(bends) > 1e-11 * max(1.0, abs(self.here)))
+
+    def at(self, k: int, index: tuple[int, ...], got: complex) -> tuple[complex, float]:
+        """Return the finite difference for one input element, and the error of a gradient there.
+
+        Args:
+            k: number of the input.
+            index: of the element in the input.
+            got: the gradient to judge, by how far it is from the one-sided and central slopes.
+        """
+        real, far = self._along(k, index, 1.0, got.real)
+        if self.inputs[k].dtype.kind != "c":
+            return complex(real), far
+        imaginary, far_imaginary = self._along(k, index, 1j, got.imag)
+        return complex(real, imaginary), max(far, far_imaginary)
+
+    def _along(
+        self, k: int, index: tuple[int, ...], direction: complex, got: float
+    ) -> tuple[float, float]:
+        start = self.inputs[k]
+        by = self.step * max(1.0, abs(complex(start[index])))
+
+        def slope(shift: complex) -> tuple[float, float]:
+            moved = list(self.inputs)
+            moved[k] = start.copy()
+            moved[k][index] += np.asarray(shift).astype(start.dtype)
+            return self._total(moved), abs(complex(moved[k][index]) - complex(start[index]))
+
+        (ahead, up), (behind, down) = slope(by * direction), slope(-by * direction)
+        right, left = (ahead - self.here) / up, (self.here - behind) / down
+        low, high = min(left, right), max(left, right)
+        return (ahead - behind) / (up + down), max(low - got, got - high, 0.0)

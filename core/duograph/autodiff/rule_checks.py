@@ -1,0 +1,224 @@
+"""Checks of gradient rules that users and plugins register, in debug mode.
+
+The first use of a rule with new operand types compares it with finite differences, at random values
+of small operands. Rules of the framework's own ops are compared by the conformance suite instead.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..backend import registry
+from ..dtype import DType, complex128, float64
+from ..errors import GradientError
+from ..op import Op, dispatch
+from ..placement import commit
+from ..random_state import get_rng_state, set_rng_state
+from ..runtime_state import runtime_state, thread_state
+from ..tensor import Tensor
+from ..types import Device, HostType, TensorType, ValueType
+from .finite_differences import Comparison, compare, precision_of, random_like
+
+__all__ = ["check_function", "check_op", "install_vjp"]
+
+Array: TypeAlias = np.ndarray[Any, Any]
+# vjp(function, *tensors) -> (value, pullback)
+Vjp: TypeAlias = Callable[..., tuple[Any, ...]]
+
+# Elements of all operands up to which a rule is checked; an element costs two evaluations.
+MOST_ELEMENTS = 1000
+# Random values are drawn from these ranges, until the function is finite at some.
+_RANGES = ((0.2, 0.8), (1.2, 1.8), (-0.8, -0.2))
+
+_checked: set[Hashable] = set()
+_vjp: Vjp | None = None
+
+
+def install_vjp(vjp: Vjp) -> None:
+    """Set the function that differentiates eagerly."""
+    global _vjp
+    _vjp = vjp
+
+
+def check_op(op: Op, operands: Sequence[ValueType | None], attributes: Mapping[str, Any]) -> None:
+    """Compare the registered rule of an op with finite differences, once per operand types.
+
+    Raises:
+        GradientError: the rule is wrong.
+    """
+    types = [t for t in operands if not isinstance(t, HostType)]
+    key = (op, op.bprop_rule, runtime_state.rules_version, op.key(types, attributes))
+    if key in _checked or sum(t.size for t in types if t is not None) > MOST_ELEMENTS:
+        return
+
+    def function(*operands: Tensor | None) -> Any:
+        return dispatch(op, operands, dict(attributes))
+
+    found = _at_samples(key, function, types)
+    if found is None or found.error <= 1:
+        return
+    names = [p.name for p in op.parameters if p.kind != "attribute"]
+    name = names[min(found.operand, len(names) - 1)]
+    which = f"{name}[{found.operand}]" if op.variadic else name
+    raise GradientError(
+        f"{op.name}: its gradient rule is wrong for the operand {which!r}: it gave {found} "
+        f"(set_context(debug=True) compares registered rules)"
+    )
+
+
+def check_function(
+    name: str,
+    rule: object,
+    function: Callable[..., Any],
+    inputs: Sequence[object],
+    n_checked: int | None = None,
+) -> None:
+    """Compare a user's `bprop` with finite differences of the function, once per input types.
+
+    A wrong one is reported by a warning: some rules are meant to differ from the derivative.
+
+    Args:
+        name: for the message.
+        rule: the `bprop`; identifies what was checked.
+        function: the function with that `bprop`.
+        inputs: the arguments of a call, Tensors and others; or their types, for random values.
+        n_checked: how many of the inputs the `bprop` is for; None is all.
+    """
+    given = [x if isinstance(x, TensorType) else getattr(x, "_type", None) for x in inputs]
+    types = [None if t is None else t.plain for t in given]
+    key = (rule, tuple(types))
+    if key in _checked or sum(t.size for t in types if t is not None) > MOST_ELEMENTS:
+        return
+
+    def with_others(*tensors: Tensor | None) -> Any:
+        return function(*[x if t is None else t for t, x in zip(tensors, inputs, strict=True)])
+
+    at = None
+    if not any(isinstance(x, TensorType) for x in inputs):
+        at = [np.array(x._values()) if isinstance(x, Tensor) else None for x in inputs]
+    found = _at_samples(key, with_others, types, at, n_checked)
+    if found is not None and found.error > 1:
+        warnings.warn(
+            f"{name}: its bprop differs from the derivative by input {found.operand}: it gave "
+            f"{found} (set_context(debug=True) compares them; ignore this if it is meant)",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _at_samples(
+    key: Hashable,
+    function: Callable[..., Any],
+    types: Sequence[TensorType | None],
+    at: Sequence[Array | None] | None = None,
+    n_checked: int | None = None,
+) -> Comparison | None:
+    """Compare a function's gradient with finite differences at given or random values.
+
+    Float64 is used where the function takes it and the device has it. Returns None if the function
+    is not finite at any of the values, or raises there.
+    """
+    device = registry.current_device()
+    before = thread_state.builder, get_rng_state()
+    thread_state.builder = None
+    _checked.add(key)  # the check itself uses the rule
+    right = False
+    try:
+        for wide in (True, False):
+            for low, high in _RANGES:
+                inputs = _drawn(types, low, high) if at is None else list(at)
+                if wide:
+                    inputs = [_widened(a, device) for a in inputs]
+                try:
+                    found = _compared(function, inputs, device, before[1], n_checked)
+                except GradientError:
+                    raise
+                except Exception:  # noqa: BLE001 (code of the user's)
+                    continue  # not a value, or a dtype, that the function takes
+                if found is not None:
+                    right = found.error <= 1
+                    return found
+        right = True  # or no values are known to tell
+    finally:
+        if not right:
+            _checked.discard(key)
+        thread_state.builder = before[0]
+        set_rng_state(before[1])
+    return None
+
+
+def _drawn(types: Sequence[TensorType | None], low: float, high: float) -> list[Array | None]:
+    """Return random arrays of given types: floats in a range, integers 0 and bools True."""
+    rng = np.random.default_rng(5)
+    found: list[Array | None] = []
+    for t in types:
+        if t is None:
+            found.append(None)
+        elif t.dtype.kind in "fc":
+            found.append(rng.uniform(low, high, t.shape).astype(t.dtype.np))
+        else:
+            found.append(np.full(t.shape, t.dtype.kind == "b", t.dtype.np))
+    return found
+
+
+def _widened(array: Array | None, device: Device) -> Array | None:
+    """Return an array in the widest dtype of its kind that the device has."""
+    if array is None or array.dtype.kind in "biu":
+        return array
+    wide: DType = complex128 if array.dtype.kind == "c" else float64
+    if wide not in registry.backend(device.name).dtypes:
+        return array
+    return array.astype(wide.np)
+
+
+def _compared(
+    function: Callable[..., Any],
+    inputs: Sequence[Array | None],
+    device: Device,
+    state: Tensor,
+    n_checked: int | None,
+) -> Comparison | None:
+    """Compare gradient and differences at some values; None if the results are not finite."""
+    inexact = [i for i, a in enumerate(inputs) if a is not None and a.dtype.kind not in "biu"]
+    wrt = [i for i in inexact if n_checked is None or i < n_checked]
+    arrays = [inputs[i] for i in wrt]
+
+    def call(*tensors: Tensor) -> list[Tensor]:
+        given: list[Tensor | None] = [None if a is None else _tensor(a, device) for a in inputs]
+        for i, t in zip(wrt, tensors, strict=True):
+            given[i] = t
+        set_rng_state(state)
+        found = function(*given)
+        several = found if isinstance(found, (tuple, list)) else (found,)
+        return [t for t in several if t.dtype.kind in "fc"]
+
+    def results(moved: Sequence[Array]) -> list[Array]:
+        return [t._values() for t in call(*[_tensor(a, device) for a in moved])]
+
+    known = [a for a in arrays if a is not None]
+    outs = results(known)
+    if not outs or not all(np.isfinite(np.asarray(o, np.complex128)).all() for o in outs):
+        return None
+    again = results(known)
+    if not all(np.array_equal(a, b) for a, b in zip(outs, again, strict=True)):
+        return None  # not a function of its inputs alone
+    rng = np.random.default_rng(3)
+    weights = [random_like(rng, o) for o in outs]
+    assert _vjp is not None
+    _, pull = _vjp(call, *[_tensor(a, device) for a in known])
+    found = pull(*[_tensor(w, device) for w in weights])
+    gradients = [t._values() for t in (found if isinstance(found, tuple) else (found,))]
+    worst = compare(results, gradients, weights, known, precision_of([*known, *outs]))
+    if worst is None:
+        return None
+    return Comparison(wrt[worst.operand], worst.index, worst.got, worst.wanted, worst.error)
+
+
+def _tensor(array: Array, device: Device) -> Tensor:
+    made = Tensor(array)
+    commit(made, device)
+    return made

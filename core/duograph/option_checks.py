@@ -1,0 +1,97 @@
+"""Checks of options: warnings for those without a meaning here, errors for those that are refused.
+
+A public function passes the options that it does not use to `check_options`, which does what the
+table of options says. Every warning comes once in a process. The module is a leaf: anything may
+import it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+from .errors import ArgumentError, ArgumentValueError, OptionWarning
+from .option_table import OPTIONS, REFUSED, WORKS, Option, options_of
+
+__all__ = ["check_options", "forget_warnings", "warn_moot", "warn_unused"]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+_said: set[tuple[str, str]] = set()  # the options that this process has warned of
+
+
+def check_options(owner: str, **given: object) -> None:
+    """Warn of given options that have no meaning here, and refuse those that are not offered.
+
+    Each option is warned of once in a process, and only if its value differs from its default.
+
+    Args:
+        owner: the callable, as the table names it.
+        given: values by name.
+
+    Raises:
+        ArgumentError: an option that the table does not list.
+        ArgumentValueError: a refused option with another value than its default.
+    """
+    asked: list[Option] = []
+    for name, value in given.items():
+        option = OPTIONS.get((owner, name))
+        if option is None:
+            known = ", ".join(o.name for o in options_of(owner))
+            raise ArgumentError(
+                f"{owner}: got the unknown option {name!r}; the other options are {known}"
+            )
+        if option.status == WORKS or _asks_nothing(value, option.default):
+            continue
+        if option.status == REFUSED:
+            raise ArgumentValueError(f"{owner}: got {name}, which is not offered; {option.about}")
+        asked.append(option)
+    _warn(asked)
+
+
+def warn_moot(owner: str) -> None:
+    """Warn, once in a process, that a callable as a whole has no meaning here."""
+    _warn([OPTIONS[owner, ""]])
+
+
+def _asks_nothing(value: object, default: object) -> bool:
+    """Return whether an option was left at its default."""
+    if value is default:
+        return True
+    return isinstance(value, (bool, int, float, str)) and value == default
+
+
+def _warn(options: list[Option]) -> None:
+    """Warn of the options that were not warned of before; one warning for each reason."""
+    names: dict[str, list[str]] = {}
+    for option in options:
+        if (option.owner, option.name) not in _said:
+            _said.add((option.owner, option.name))
+            names.setdefault(option.about, []).append(option.name)
+    for about, found in names.items():
+        owner, listed = options[0].owner, ", ".join(found)
+        subject = f"{owner}: {listed}" if listed else owner
+        verb = "have" if len(found) > 1 else "has"
+        _warn_user(f"{subject} {verb} no meaning here: {about}")
+
+
+def warn_unused(owner: str, name: str) -> None:
+    """Warn, once in a process, that an option that works has no effect beside the others given."""
+    if (owner, name) not in _said:
+        _said.add((owner, name))
+        _warn_user(f"{owner}: {name} has no effect here: {OPTIONS[owner, name].about}")
+
+
+def _warn_user(text: str) -> None:
+    """Warn at the innermost line outside duograph."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, OptionWarning, stacklevel=level)
+
+
+def forget_warnings() -> None:
+    """Warn of every option again at its next use; for tests."""
+    _said.clear()
