@@ -98,7 +98,7 @@ def join_side(value: Value) -> Value:
 
 
 def or_line_by_line(error: JoinError, *values: Value) -> Exception:
-    """Return a join error, or an UnsupportedSyntaxError if Python made a value or both are functions.
+    """Return a join error, or an UnsupportedSyntaxError for functions and objects of Python.
 
     In LAX mode, the UnsupportedSyntaxError makes the function run line by line.
     """
