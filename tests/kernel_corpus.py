@@ -63,7 +63,7 @@ KEPT = frozenset(
 
 
 def canonical(text: str) -> str:
-    """The text without comments, one statement a line, identifiers numbered by first use."""
+    """Return source without comments, one statement a line, names numbered by first use."""
     names: dict[str, str] = {}
 
     def name_of(match: re.Match[str]) -> str:
@@ -80,7 +80,7 @@ def canonical(text: str) -> str:
 
 
 def kernels_in(source: str) -> Iterator[str]:
-    """The kernels of a source, each with the functions before it."""
+    """Return the kernels of a source, each with the functions before it."""
     parts = KERNEL.split(source)
     head = parts.pop(0) if len(parts) > 1 else ""
     for k, part in enumerate(parts):
@@ -97,7 +97,7 @@ class Collection:
         folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, source: str) -> None:
-        """Keep the kernels of a source."""
+        """Add the kernels of a source to the collection."""
         found = self.index.setdefault(self.program, [])
         for text in kernels_in(source):
             key = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -154,7 +154,7 @@ def _recording_cuda(kept: Collection) -> Any:
 
 
 def _module(kept: Collection, device: Any, name: str, text: str) -> object:
-    """Keep a source that `GridBackend.module` would build."""
+    """Add a source that `GridBackend.module` would build to the collection; build nothing."""
     kept.add(text)
     return object()
 
@@ -213,7 +213,7 @@ def _recording_opencl(kept: Collection, form: str) -> Any:
 
 
 def _prebuilt(kept: Collection) -> None:
-    """The elementwise kernels that are compiled when the CPU backend is built."""
+    """Return the elementwise kernels that are compiled when the CPU backend is built."""
     from duograph_cpu.generate import generate
 
     with tempfile.TemporaryDirectory() as folder:
@@ -226,7 +226,7 @@ def _prebuilt(kept: Collection) -> None:
 
 
 def workloads(level: str) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The benchmarks' workloads, each as a call of one step."""
+    """Yield the benchmarks' workloads, each as a call of one step."""
     sys.path.insert(0, str(ROOT / "benchmarks"))
     from workloads import mindspore_api
 
@@ -245,7 +245,7 @@ FEW = {"depth4", "batch1", "batch256"}
 
 
 def conformance() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Every case of the conformance suite, all samples of a dtype as one program."""
+    """Yield every case of the conformance suite, all samples of a dtype as one program."""
     import duograph as ms
     from duograph.backend import registry
     from duograph.conformance.cases import all_cases
@@ -281,7 +281,7 @@ def conformance() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def functions() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Functions for what the rest of the corpus has little of."""
+    """Yield functions for what the rest of the corpus has little of."""
     import duograph as ms
     import numpy as np
     from duograph import ops
@@ -336,7 +336,7 @@ def functions() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def programs(only: list[str]) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The whole corpus, or the groups or programs named."""
+    """Yield (name, call) of the whole corpus, or of the groups or programs in `only`."""
     groups = {
         "functions": functions,
         "conformance": conformance,
@@ -425,7 +425,7 @@ def collect(out: Path, targets: list[str], only: list[str], verbose: bool) -> No
 
 
 def compare(old: Path, new: Path, shown: int) -> int:
-    """Print which kernels differ; 1 when some do."""
+    """Print which kernels differ between two collected corpora; return 1 if some do."""
     before, after = (json.loads((f / "index.json").read_text()) for f in (old, new))
     wrong = 0
     for target in after:

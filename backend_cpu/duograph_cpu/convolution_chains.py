@@ -97,7 +97,7 @@ def _call(stages: tuple[Stage, ...]) -> NativeCall:
             count += k != stage.linked
     parts = []
     for of, stage in zip(positions, stages):
-        own = [-1, *(of[k] for k in stage.reads), -1]  # the result overwrites the convolution's
+        own = [-1, *(of[k] for k in stage.reads), -1]  # in place of the convolution's result
         function = ffi.cast("dg_generated", stage.address)
         affine = stage.affine is not None, stage.affine or ()
         parts.append(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 B = TypeVar("B", bound="Builder")
 
 KERNELS: dict[str, Builder] = {}
-# In the place of an axis: the indices are labels, of which no negative ones count from the end.
+# Stands for the axis of an index that is a label; negative labels do not count from the end.
 LABELS = -1
 # Ops whose kernels run an element-wise epilogue on each part of the result that is complete.
 EPILOGUE_OPS = frozenset({"matmul", "conv", "conv_channels_last"})

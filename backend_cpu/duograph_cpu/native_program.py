@@ -452,7 +452,7 @@ def _runner(
         if donated:
             made: list[CData | None] = [None] * len(makers)
             for (k, p, owned), give in zip(donors, donated):
-                if give and typeof(handles[p]) is owned:  # not the user's array
+                if give and typeof(handles[p]) is owned:  # not memory of a user's NumPy array
                     made[k] = handles[p]
             results = [make() if h is None else h for make, h in zip(makers, made)]
         else:

@@ -59,7 +59,9 @@ def _normalise(
     if any(t is None or t.dtype.kind != "f" for t in types) or n == 0:
         return None
     x, gamma = types[:2]
-    if len(types) == 3 and types[2].dtype is not gamma.dtype:  # beta is read as gamma is
+    if (
+        len(types) == 3 and types[2].dtype is not gamma.dtype
+    ):  # the kernel reads beta in gamma's dtype
         return None
     constants = plan(
         "dg_normalisation",

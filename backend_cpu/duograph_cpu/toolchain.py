@@ -85,7 +85,7 @@ __attribute__((visibility("default"))) int probe(void **args, long begin, long e
 }
 """
 
-# A compiler that hung on so many sources is not used again by this process.
+# After this many sources at which it hung, a compiler is not used again by this process.
 PATIENCE = 2
 
 
@@ -442,7 +442,7 @@ def build_all(sources: Iterable[str | Source]) -> list[Library | BuildFailure]:
     work()
     for thread in threads:
         thread.join()
-    if errors:  # a warning turned into an error, or an interrupt
+    if errors:  # such as an interrupt, or a warning turned into an error
         raise errors[0]
     return [results[source] for source in sources]
 

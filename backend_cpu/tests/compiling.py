@@ -17,7 +17,7 @@ EXPORT = '__attribute__((visibility("default"))) '
 
 
 def source(expression, operands=1, results=1):
-    """A function f that computes one expression of x0, x1 ... for each float."""
+    """Return C source of a function f that computes an expression of x0, x1 ... for each float."""
     lines = [f"const float *restrict x{i} = args[{i}];" for i in range(operands)]
     lines += [f"float *restrict y{i} = args[{operands + i}];" for i in range(results)]
     stores = "".join(f"y{i}[i] = ({expression}) * {i + 1};" for i in range(results))
@@ -32,7 +32,7 @@ DOUBLE = source("x0[i] * 2")
 
 
 def forget(monkeypatch):
-    """What a new process would know."""
+    """Make the process forget all that it has found out about compilers and libraries."""
     monkeypatch.setattr(toolchain, "_found", {})
     monkeypatch.setattr(toolchain, "_built", {})
 
@@ -42,14 +42,14 @@ def floats(n):
 
 
 def run(call, *arrays):
-    """Results of a call as arrays."""
+    """Call a prepared kernel on arrays; return its results as arrays."""
     found = call(*[CPU_BACKEND.copy_in(a, 0) for a in arrays])
     several = found if isinstance(found, tuple) else (found,)
     return [CPU_BACKEND.copy_out(h, arrays[0].shape, np.dtype(np.float32), 0) for h in several]
 
 
 def doubles(library):
-    """Whether the library of DOUBLE works."""
+    """Return whether a library built from the source DOUBLE computes right results."""
     assert isinstance(library, Library), library
     call = region_calls.make_call(library.address("f"), 3, 1000, 1, [floats(3)], "double")
     (found,) = run(call, np.array([1, -2, np.inf], np.float32))

@@ -9,7 +9,7 @@ from duograph.backend import disk_cache
 
 @pytest.fixture
 def fresh(tmp_path, monkeypatch):
-    """A cache of this test's own, and nothing known about compilers."""
+    """Fixture: an empty disk cache for this test alone, and nothing known about compilers."""
     monkeypatch.setenv("DUOGRAPH_CACHE_DIR", str(tmp_path / "cache"))
     for name in ("DUOGRAPH_CACHE_LIMIT", "DUOGRAPH_CC_TIMEOUT", "CC"):
         monkeypatch.delenv(name, raising=False)
@@ -19,7 +19,7 @@ def fresh(tmp_path, monkeypatch):
 
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
-    """Make a compiler of these lines of shell, which logs its calls, and let CC name it."""
+    """Make a shell script that stands for the C compiler and logs its calls; set CC to it."""
 
     def make(lines, name="fake cc"):
         path = tmp_path / name

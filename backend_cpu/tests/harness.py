@@ -14,10 +14,7 @@ def type_of(array):
 
 
 def run(name, arrays, like, **attributes):
-    """The results of kernel `name`.
-
-    `like` are arrays (or one) with the wanted shapes and dtypes.
-    """
+    """Run the kernel of op `name` on arrays; return its results as arrays."""
     single = not isinstance(like, tuple)
     like = (like,) if single else like
     arrays = [np.asarray(a, order="C") for a in arrays]
@@ -32,7 +29,10 @@ def run(name, arrays, like, **attributes):
 
 
 def check(name, arrays, expected, tol=0, **attributes):
-    """The kernel's results are the expected arrays, to within tol (absolute and relative)."""
+    """Check that a kernel's results are the expected arrays, to within `tol`.
+
+    `tol` is both the absolute and the relative tolerance.
+    """
     found = run(name, arrays, expected, **attributes)
     single = not isinstance(expected, tuple)
     for f, e in zip((found,) if single else found, (expected,) if single else expected):

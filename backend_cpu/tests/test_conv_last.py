@@ -14,7 +14,10 @@ RNG = np.random.default_rng(7)
 
 
 def expected(x, w, stride, padding, dilation, groups):
-    """By definition, in float64; x (N, spatial..., C), w (O, C / groups, kernel...)."""
+    """Compute a channels-last convolution by its definition, in float64.
+
+    x is (N, spatial..., C), w is (O, C / groups, kernel...).
+    """
     x = np.pad(x.astype(np.float64), ((0, 0), *padding, (0, 0)))
     w = w.astype(np.float64)
     kernel, n = w.shape[2:], len(w.shape) - 2

@@ -23,7 +23,7 @@ def windows(shape, kernel, stride, padding, dilation, out):
 
 
 def max_pool_reference(x, kernel, stride, padding, dilation):
-    """The maximum of each window, and its index in the flattened plane."""
+    """Return the maximum of each window, and its index in the flattened plane."""
     spatial = x.shape[2:]
     out = tuple(
         (n + sum(p) - d * (k - 1) - 1) // s + 1

@@ -95,8 +95,9 @@ for name in sys.argv[2:]:
 
 @functools.cache
 def prebuilt(limit, data):
-    """Function -> the bytes of its prebuilt kernel for an instruction set, which a process chooses
-    once.
+    """Return, by function, the bytes that its prebuilt kernel computes from `data`.
+
+    A new process runs them, because the instruction set is chosen once in a process.
     """
     line = [sys.executable, "-c", PREBUILT, str(limit), *FUNCTIONS]
     said = subprocess.run(line, input=data, capture_output=True, check=True).stdout

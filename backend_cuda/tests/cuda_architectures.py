@@ -19,8 +19,9 @@ assert OPTIONS
 
 
 def batches(sources: Iterable[str]) -> list[tuple[list[str], str]]:
-    """Groups of sources, and a translation unit for each, in which every source has a namespace of
-    its own.
+    """Group sources; return each group with one translation unit that holds all its sources.
+
+    Every source is in a namespace of its own.
     """
     found = []
     ordered = sorted(sources)
@@ -34,7 +35,7 @@ def batches(sources: Iterable[str]) -> list[tuple[list[str], str]]:
 
 
 def refused(sources: Iterable[str], capability: tuple[int, int]) -> list[str]:
-    """The sources that do not compile for a compute capability, each with what NVRTC says."""
+    """Return the sources that do not compile for a compute capability, after NVRTC's messages."""
     compiler = Nvrtc(capability)
     found = []
     for group, text in batches(sources):
@@ -50,7 +51,7 @@ def refused(sources: Iterable[str], capability: tuple[int, int]) -> list[str]:
 
 
 def main() -> int:
-    """Compile what a folder holds; the number of refused sources."""
+    """Compile the sources in a folder; return 1 if any architecture refuses one, else 0."""
     sources = [path.read_text() for path in sorted(pathlib.Path(sys.argv[1]).glob("*.cu"))]
     wrong = 0
     for capability in CAPABILITIES:

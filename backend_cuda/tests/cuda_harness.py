@@ -15,13 +15,16 @@ __all__ = ["Launch", "device", "run", "text"]
 
 
 def device(limit=1 << 30, seed=1):
-    """A new emulated device."""
+    """Return a new emulated device."""
     driver = Driver(EmulatedDriver(HostCompiler(), limit, seed))
     return CudaDevice(driver, 0, lambda _: HostCompiler(), CudaEmulated.find_library)
 
 
 def run(source, *arrays, out, scalars=(), groups=(1, 1, 1), size=(32, 1, 1), on=None):
-    """Launch kernel `k` of a source: arrays in, then the result, then (dtype, value) numbers."""
+    """Launch kernel `k` of a source; return its result as an array.
+
+    The kernel's arguments are arrays, then the result, then numbers as (dtype, value).
+    """
     on = on or device()
     module = on.build(on.dialect.prelude_for(source) + source)
     handles = [on.copy_in(a) for a in (*arrays, out)]

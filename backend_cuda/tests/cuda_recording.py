@@ -15,7 +15,7 @@ _OK = CUresult.CUDA_SUCCESS
 
 
 class RecordingDriver(EmulatedDriver):
-    """Launches nothing; memory is zeros."""
+    """A CUDA driver that launches nothing; its memory reads as zeros."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -36,7 +36,7 @@ class RecordingDriver(EmulatedDriver):
 
 
 class Recorder(Compiler):
-    """Compiles nothing."""
+    """A CUDA compiler that only collects sources, in `seen`."""
 
     def __init__(self, seen: set[str]) -> None:
         self.seen = seen
@@ -50,7 +50,7 @@ class Recorder(Compiler):
 
 
 class Recording(Cuda):
-    """The CUDA backend, whose sources go to `seen`."""
+    """The CUDA backend with a compiler that only collects sources, in `seen`."""
 
     name = NAME
     find_library = staticmethod(lambda: "nothing is computed")

@@ -27,7 +27,7 @@ FULL = os.environ.get("DUOGRAPH_CUDA_FULL") == "1"
 
 
 class EveryOpFuses(Recording):
-    """Records also the regions of a single op."""
+    """A recording backend for which regions of a single op are compiled, too."""
 
     def costs(self, device_id):
         return Costs(fusion=FusionLimits(min_ops=1))
@@ -35,7 +35,7 @@ class EveryOpFuses(Recording):
 
 @pytest.fixture(scope="module")
 def sources():
-    """What the cases make the backend emit."""
+    """Fixture: the CUDA sources that the backend emits for the conformance cases."""
     pytest.importorskip("cuda.bindings.nvrtc", reason="needs the packages of duograph[cuda]")
     made = []
     registry.register(
@@ -65,7 +65,10 @@ def _emit(case, dtype):
 
 
 def _quietly(call):
-    """What ops say about zeros where they expect other values is nobody's finding here."""
+    """Call a function; ignore its errors, since the emulated memory holds zeros only.
+
+    A DeviceError is raised again.
+    """
     try:
         call()
     except DeviceError:
@@ -75,7 +78,7 @@ def _quietly(call):
 
 
 def _chosen(sources, capability):
-    """What to compile for an architecture."""
+    """Return the sources to compile for an architecture: all, or its share of them."""
     oldest, *others = CAPABILITIES
     if FULL or capability == oldest:
         return sources

@@ -33,7 +33,7 @@ NEAR = {"float64": 1e-13, "float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}
 
 
 class WithLibrary(CudaEmulated):
-    """The emulated device, with the library that DUOGRAPH_CUDA_CUBLASLT names."""
+    """The emulated CUDA backend with the library that DUOGRAPH_CUDA_CUBLASLT names."""
 
     name = NAME
     find_library = staticmethod(cublaslt.find)
@@ -278,9 +278,7 @@ def test_declarations_equal_the_headers(wheel):
 
 
 def _width(argument):
-    """How a C argument is passed: a pointer, 8 bytes, 4 bytes (an int or an enumeration), or
-    nothing.
-    """
+    """Return how a C argument is passed: "pointer", "8" or "4" (bytes), or "" for void."""
     if argument.strip() in ("void", ""):
         return ""
     handles = r"cublasLt(Handle|MatmulDesc|MatrixLayout|MatmulPreference)_t|cudaStream_t"

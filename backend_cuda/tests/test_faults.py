@@ -93,7 +93,7 @@ def test_forked_process_raises():
 
 @pytest.fixture
 def small():
-    """The backend over a device of its own with a megabyte of memory, by the name of CUDA-small."""
+    """Fixture: the device of an emulated backend CUDA-small, which has one megabyte of memory."""
 
     class Small(CudaEmulated):
         name = "CUDA-small"

@@ -16,8 +16,9 @@ DEVICE = os.environ.get("DUOGRAPH_CUDA_DEVICE", "CUDA-emulated")  # `make test-g
 
 
 def _mixed(dtype, device, level, first_scale):
-    """Losses, overflows, scales and weights of a small convolutional net that trains on a scaled
-    loss.
+    """Train a small convolutional net on a scaled loss.
+
+    Returns losses, overflows, scales and weights.
     """
     ms.set_context(device_target=device)
     ms.set_seed(3)

@@ -93,14 +93,17 @@ def _tiles_key(device: Device) -> str:
 def stored_tiles(device: Device) -> Tiles | GroupTiles | None:
     """Return the matmul tile sizes that `duograph tune` stored for a device, or None."""
     data = disk_cache.read(_tiles_key(device), ".json")
-    stored = None if data is None else tuple(json.loads(data))
-    return next((t for t in choices_of(device) if dataclasses.astuple(t) == stored), None)
+    return next((t for t in choices_of(device) if _record(t) == data), None)
 
 
 def store_tiles(device: Device, tiles: Tiles | GroupTiles) -> pathlib.Path:
     """Store an OpenCL device's matmul tile sizes on disk; return the file's path."""
-    data = json.dumps(dataclasses.astuple(tiles)).encode()
-    return disk_cache.store(_tiles_key(device), ".json", data)
+    return disk_cache.store(_tiles_key(device), ".json", _record(tiles))
+
+
+def _record(tiles: Tiles | GroupTiles) -> bytes:
+    """Return what is stored of tile sizes; records are compared as bytes and never parsed."""
+    return json.dumps(dataclasses.astuple(tiles)).encode()
 
 
 def _report(device: Device, source: str, error: cl.Error) -> str:

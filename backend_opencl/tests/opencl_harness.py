@@ -15,7 +15,10 @@ FORMS = ("serial", "grid")
 
 
 def missing():
-    """None when there is a device; else why not, or a failure when the environment requires one."""
+    """Return None if an OpenCL device works, else the reason why not.
+
+    The test fails instead if DUOGRAPH_REQUIRE names opencl.
+    """
     problem = registry.problem_of(registry.entries()["OpenCL"])
     required = [w.strip().lower() for w in os.environ.get("DUOGRAPH_REQUIRE", "").split(",")]
     if problem is not None and "opencl" in required:
@@ -28,9 +31,7 @@ _backends = {}
 
 
 def backend(form="serial"):
-    """A backend of its own, whose device cuts work as a processor ("serial") or as a GPU ("grid")
-    does.
-    """
+    """Return an OpenCL backend that schedules for a processor ("serial") or a GPU ("grid")."""
     if form not in _backends:
         from duograph_opencl.backend import OpenCL
         from duograph_opencl.device import FORM_VARIABLE
@@ -48,7 +49,7 @@ def type_of(array):
 
 
 def run(form, name, arrays, **attributes):
-    """The op's results on the device."""
+    """Run an op on the OpenCL device; return its results as arrays."""
     b, op = backend(form), OPS[name]
     types = tuple(type_of(a) for a in arrays)
     results = op.infer_types(types, attributes)
@@ -60,7 +61,10 @@ def run(form, name, arrays, **attributes):
 
 
 def check(form, name, arrays, tol=0.0, **attributes):
-    """The results are those of the op's reference, to within `tol` of the largest element."""
+    """Check an op's results on the device against its reference.
+
+    `tol` is relative to the largest element.
+    """
     with np.errstate(all="ignore"):
         wanted = OPS[name].reference_rule(*OPS[name].arguments(arrays), **attributes)
     wanted = wanted if isinstance(wanted, tuple) else (wanted,)

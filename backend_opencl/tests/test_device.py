@@ -20,7 +20,7 @@ pytestmark = needs_device
 
 
 def python(code, *arguments, **environment):
-    """What a program of its own prints."""
+    """Run a program in a new process; return what it prints."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
@@ -293,7 +293,7 @@ def test_a_training_step_copies_nothing(compiled):
 
 
 def no_memory(routine):
-    """What pyopencl raises when a driver has no memory."""
+    """Return the exception that pyopencl raises when a driver has no memory."""
     record = cl._cl._ErrorRecord(
         msg="", code=cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, routine=routine
     )
@@ -301,8 +301,9 @@ def no_memory(routine):
 
 
 def failing(function, times):
-    """`function`, but for its first calls, which find no memory; and a list that grows with each
-    call.
+    """Return a function whose first `times` calls fail for lack of memory, and a list of calls.
+
+    The other calls go to `function`.
     """
     calls = []
 

@@ -217,7 +217,7 @@ def _check(key: str, value: Any) -> Any:
                 f"set_context: got max_call_depth={value!r}; wanted an int from 1 to {MOST_CALLS}"
             )
         if value > MOST_CALLS:
-            warn_unused("set_context", key)
+            warn_unused("set_context", key, f"is {MOST_CALLS} at most, which is used")
         return min(value, MOST_CALLS)
     if key == "save_graphs_path":
         if not isinstance(value, str) or not value:

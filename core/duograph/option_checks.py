@@ -76,11 +76,17 @@ def _warn(options: list[Option]) -> None:
         _warn_user(f"{subject} {verb} no meaning here: {about}")
 
 
-def warn_unused(owner: str, name: str) -> None:
-    """Warn, once in a process, that an option that works has no effect beside the others given."""
+def warn_unused(owner: str, name: str, instead: str = "") -> None:
+    """Warn, once in a process, that an option that works has no effect beside the others given.
+
+    Args:
+        owner, name: a row of the table.
+        instead: what is done where the value itself is the reason; by default the row says it.
+    """
     if (owner, name) not in _said:
         _said.add((owner, name))
-        _warn_user(f"{owner}: {name} has no effect here: {OPTIONS[owner, name].about}")
+        text = instead or f"has no effect here: it {OPTIONS[owner, name].about}"
+        _warn_user(f"{owner}: {name} {text}")
 
 
 def _warn_user(text: str) -> None:

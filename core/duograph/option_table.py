@@ -335,7 +335,7 @@ _LAYERS = (
     ),
     *_rows(MOOT, "nn.Dropout", ("dtype", "the result has the dtype of the input", "ms.float16",
                                 "float32")),
-    *_rows(WORKS, "nn.Dropout", ("keep_prob", "counts without p", "0.9", 0.5)),
+    *_rows(WORKS, "nn.Dropout", ("keep_prob", "takes effect only without p", "0.9", 0.5)),
     *_rows(MOOT, "nn.SyncBatchNorm", ("process_groups", _ONE, "[[0]]")),
     *_rows(MOOT, "nn.DistributedGradReducer", ("degree", _ONE, "4")),
     *_rows(
@@ -436,17 +436,17 @@ _TRAINING = (
     *_rows(WORKS, "CheckpointConfig", *_ENCRYPTION, *_CHECKPOINTS),
     *_rows(
         WORKS, "CheckpointConfig",
-        ("save_checkpoint_seconds", "counts with save_checkpoint_steps=0", "30", 0),
-        ("keep_checkpoint_per_n_minutes", "counts with keep_checkpoint_max=0", "5", 0),
+        ("save_checkpoint_seconds", "takes effect only with save_checkpoint_steps=0", "30", 0),
+        ("keep_checkpoint_per_n_minutes", "takes effect only with keep_checkpoint_max=0", "5", 0),
     ),
     *_rows(
         REFUSED, "CheckpointConfig",
         ("incremental", "every file holds all values", "True", False),
     ),
-    *_rows(WORKS, "load_checkpoint", ("strict_load", "counts with net", "True", False)),
+    *_rows(WORKS, "load_checkpoint", ("strict_load", "takes effect only with net", "True", False)),
     *_rows(
         WORKS, "data_sink",
-        ("input_signature", "counts with jit_config",
+        ("input_signature", "takes effect only with jit_config",
          "(ms.Tensor(shape=[None], dtype=ms.int64),)"),
     ),
     *_rows(
@@ -476,7 +476,7 @@ _TRAINING = (
         ("loss_scale_manager", "scales the loss", "ms.FixedLossScaleManager()"),
         ("keep_batchnorm_fp32", "overrides the setting of the level", "True"),
     ),
-    *_rows(WORKS, "Model", ("eval_indexes", "counts with eval_network", "[0, 1, 2]")),
+    *_rows(WORKS, "Model", ("eval_indexes", "takes effect only with eval_network", "[0, 1, 2]")),
     *_rows(MOOT, "build_train_network", ("boost_level", _BOOST, "'O1'", "O0")),
     *_rows(
         WORKS, "build_train_network",
@@ -484,13 +484,19 @@ _TRAINING = (
         ("keep_batchnorm_fp32", "overrides the setting of the level", "True"),
     ),
     *_rows(MOOT, "Model.train", ("dataset_sink_mode", _SINK, "True", False)),
-    *_rows(WORKS, "Model.train", ("sink_size", "counts with dataset_sink_mode=True", "1", -1)),
+    *_rows(
+        WORKS, "Model.train",
+        ("sink_size", "takes effect only with dataset_sink_mode=True", "1", -1),
+    ),
     *_rows(
         WORKS, "Model.build",
         ("sink_size", "one batch tells the shapes of all", "1", -1),
         ("sink_mode", "one batch tells the shapes of all", "False", True),
     ),
-    *_rows(WORKS, "Model.fit", ("sink_size", "counts with dataset_sink_mode=True", "1", -1)),
+    *_rows(
+        WORKS, "Model.fit",
+        ("sink_size", "takes effect only with dataset_sink_mode=True", "1", -1),
+    ),
     *_rows(
         MOOT, "Model.fit",
         ("dataset_sink_mode", _SINK, "True", False),

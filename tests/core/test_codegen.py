@@ -99,7 +99,7 @@ LEVELS = {"baseline": [], "fma": ["-mavx2", "-mfma", "-DDG_HAS_FMA"]}
 
 @pytest.fixture(scope="module", params=LEVELS)
 def library(request, tmp_path_factory):
-    """The float32 functions, compiled as the CPU backend compiles them."""
+    """Fixture: the library of float32 functions, compiled as the CPU backend compiles kernels."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")
@@ -136,7 +136,7 @@ def _cpu_flags():
 
 
 def samples():
-    """Bit patterns over all of float32, and all of them near zero, one and the infinities."""
+    """Return bit patterns spread over float32, and all those near zero, one and infinity."""
     step = np.arange(0, 2**32, 20011, dtype=np.uint64).astype(np.uint32)
     near = [np.arange(a, a + 1500) for a in (0, 0x007FFE00, 0x3F7FFD00, 0x7F7FFD00)]
     close = np.concatenate(near).astype(np.uint32)
@@ -152,7 +152,7 @@ def call(function, *arrays):
 
 
 def ulps(got, want):
-    """Distance in units in the last place of float32; special values must be the same."""
+    """Return the distances in units in the last place of float32; special values must be equal."""
     rounded = want.astype(np.float32)
     finite = np.isfinite(rounded) & np.isfinite(got)
     size = np.minimum(np.abs(want), float(np.finfo(np.float32).max))

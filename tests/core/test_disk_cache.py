@@ -27,7 +27,7 @@ ROOT = hasattr(os, "getuid") and os.getuid() == 0
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """An empty cache of this test's own."""
+    """Fixture: an empty cache directory for this test alone."""
     monkeypatch.setenv("DUOGRAPH_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("DUOGRAPH_CACHE_LIMIT", raising=False)
     monkeypatch.setattr(disk_cache, "_places", {})
@@ -36,7 +36,7 @@ def place(tmp_path, monkeypatch):
 
 
 def python(code, **environment):
-    """What a fresh process prints; warnings are not errors there."""
+    """Run a program in a new process, where warnings are no errors; return (output, errors)."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,
@@ -310,7 +310,7 @@ def test_checked_path_survives_an_exchange_of_folders(place, tmp_path):
 
 
 def refused(reason):
-    """Store twice: one warning, and both are found again outside the directory."""
+    """Store two values; check that one warning comes and both are found outside the directory."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         paths = [disk_cache.store(disk_cache.key_of(i), ".so", b"code") for i in range(2)]

@@ -23,7 +23,7 @@ A, B = (np.array(v, np.float32) for v in ([1.0, -2.0, 3.0], [3.0, 4.0, 5.0]))
 
 
 class Ruled(nn.Cell):
-    """x * x, with the gradient of a function."""
+    """A Cell that computes x * x and whose gradient is what a given function returns."""
 
     def __init__(self, rule: Callable[[Tensor, Tensor], Tensor]) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ def test_check_gradient_refuses(arguments: Any, error: type[Exception], message:
 
 @pytest.fixture
 def debug() -> Iterator[None]:
-    """Debug mode; afterwards the rules of `mul` and `gather` are what they were."""
+    """Fixture: turns debug mode on; restores the gradient rules of three ops afterwards."""
     before = {name: (OPS[name].bprop_rule, OPS[name].own_rule) for name in ("mul", "select", "sin")}
     ms.set_context(debug=True)
     try:

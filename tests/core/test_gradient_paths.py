@@ -173,7 +173,7 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
 
 
 def quietly(function: Callable[[], Any]) -> Any:
-    """Call a function, with the warnings that it runs line by line turned off."""
+    """Call a function without the warnings that it runs line by line; return its result."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).*runs line by line")
         return function()
@@ -259,7 +259,7 @@ def test_writes_of_parameters_carry_the_gradient(mode: Any) -> None:
 
 
 class Ruled(nn.Cell):
-    """A square whose gradient is what a function returns."""
+    """A Cell that computes x * x and whose gradient is what a given function returns."""
 
     def __init__(self, rule: Callable[[Tensor, Tensor], object]) -> None:
         super().__init__()

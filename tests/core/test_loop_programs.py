@@ -59,7 +59,7 @@ def plan(text):
 
 
 def loops(statements):
-    """All loops among statements, outermost first."""
+    """Return all loops among statements, outermost first."""
     for s in statements:
         if isinstance(s, For):
             yield s

@@ -20,7 +20,7 @@ ms.set_context(mode=ms.PYNATIVE_MODE)
 
 
 def run(program: str, *, code: int = 0) -> str:
-    """What a program prints in a process of its own."""
+    """Run a program in a new process; return what it prints."""
     done = subprocess.run(
         [sys.executable, "-c", HEAD + textwrap.dedent(program)],
         capture_output=True,

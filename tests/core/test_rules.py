@@ -18,7 +18,7 @@ def rand(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def differences(f, arrays: list[np.ndarray], i: int, step: float = 1e-6) -> np.ndarray:
-    """Derivative of the sum of f with respect to array i, by central differences."""
+    """Return the derivative of the sum of f with respect to array i, by central differences."""
     out = np.zeros_like(arrays[i])
     for at in np.ndindex(*arrays[i].shape):
         values = []

@@ -25,7 +25,7 @@ DTYPES = (ms.float32, ms.int32, ms.bool_, ms.complex64)
 
 
 class Node(NamedTuple):
-    """A call of an op: operand types, None for an absent operand, and attributes."""
+    """One call of an op: its operand types (None for an absent operand) and attributes."""
 
     op: Op
     types: tuple[TensorType | None, ...]

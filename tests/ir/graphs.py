@@ -23,12 +23,12 @@ from duograph.types import BOOL, FLOAT, INT
 
 
 def here() -> Any:
-    """The builder of the graph that is being written."""
+    """Return the builder of the graph that is being written."""
     return thread_state.builder
 
 
 def write(types: Sequence[Any], function: Callable[..., Any]) -> Graph:
-    """The graph of a function of graph values; it returns a tuple."""
+    """Return the graph of a function of graph values, which returns a tuple."""
     builder = GraphBuilder()
     values = [builder.parameter(t) for t in types]
     with builder.current():
@@ -41,7 +41,7 @@ def _types(values: Sequence[Any]) -> list[Any]:
 
 
 def branch(index: Any, values: Sequence[Any], *functions: Callable[..., Any]) -> Any:
-    """A switch on `index` over functions of the values."""
+    """Append a switch that chooses by `index` among functions of the values."""
     branches = tuple(write(_types(values), f) for f in functions)
     return here().append(switch, (index, *values), {"branches": branches})
 
@@ -49,7 +49,7 @@ def branch(index: Any, values: Sequence[Any], *functions: Callable[..., Any]) ->
 def loop(
     predicate: Any, carries: Sequence[Any], invariants: Sequence[Any], body: Callable[..., Any]
 ) -> Any:
-    """A loop; the body returns (predicate, *carries)."""
+    """Append a loop whose body returns (predicate, *loop variables)."""
     graph = write(_types([*carries, *invariants]), body)
     return here().append(
         while_loop, (predicate, *carries, *invariants), {"body": graph, "n_carry": len(carries)}
@@ -69,8 +69,9 @@ def number(value: Any, dtype: Any) -> Any:
 
 
 def run(graph: Graph, values: Sequence[Any]) -> tuple[Any, ...]:
-    """Run a graph on eager tensors and host values. Under `grad` this is what the tape sees of the
-    program.
+    """Run a graph op by op on eager tensors and host values.
+
+    Under `grad` this is what the tape sees of the program.
     """
     assert len(values) == graph.n_params
     env: dict[int | None, Any] = {None: None, **dict(enumerate(values))}
@@ -128,8 +129,9 @@ def _node(node: Any, graph: Graph, operands: list[Any]) -> Any:
 
 
 def show(graph: Graph) -> str:
-    """The graph, and those inside it, as indented text; values are numbered in the order of their
-    definition.
+    """Return a graph, and the graphs inside it, as indented text.
+
+    Values are numbered in the order of their definition.
     """
     return "\n".join(_lines(graph, "graph"))
 

@@ -16,9 +16,7 @@ from ir.graphs import here
 
 
 def execute(graph: Graph, values: Sequence[Any], name: str = "Reference") -> tuple[Any, ...]:
-    """Arrays in and out, host values as they are; the graph is verified, and read back from its
-    text.
-    """
+    """Verify, lower and run a graph on NumPy arrays and host values; return its results so."""
     verify(graph)
     device, backend = Device(name, 0), registry.backend(name)
     given = [
@@ -38,7 +36,7 @@ def execute(graph: Graph, values: Sequence[Any], name: str = "Reference") -> tup
 
 
 def again(graph: Graph) -> Graph:
-    """The graph after a round trip through text, which must not change it."""
+    """Return the graph after a round trip through text, and check that it did not change."""
     text = to_text(graph)
     found = verify(parse(text))
     assert to_text(found) == text
@@ -59,6 +57,6 @@ def append(op: Any, values: Sequence[Any] = (), **attributes: Any) -> Any:
 
 
 class Span:
-    """A source location."""
+    """A source location in a test."""
 
     file, line, text = "/home/user/model.py", 12, "y = net(x)  # ! {"

@@ -33,7 +33,7 @@ def names(graph: Any) -> list[str]:
 
 
 def levels_agree(function: Any, arrays: list[Any]) -> None:
-    """The value and the gradients of its sum have the same bits line by line and at every level."""
+    """Check that all levels compute the bits of the line-by-line run: value and gradients."""
 
     def step(*given: Any) -> Any:
         def total(*given: Any) -> Any:
@@ -61,7 +61,7 @@ def part(x: Any, begin: int, end: int, step: int = 1) -> Any:
 
 
 def attend(x: Any, heads: int, own: int, layout: str) -> Any:
-    """Causal attention of a projection with so many heads of query and of key."""
+    """Return causal attention of a projection, with `heads` query heads and `own` key heads."""
     a, b = heads * D, (heads + own) * D
     parts = part(x, 0, a), part(x, a, b), part(x, b, x.shape[2])
     return ops.flash_attention_score(
@@ -82,7 +82,7 @@ JOINED = {
 
 
 def gradients(x: Any, out: Any, log_sum: Any, dout: Any, order: tuple[int, ...] = (0, 1, 2)) -> Any:
-    """The gradients of the parts of x, put together again."""
+    """Return attention's gradients of the three parts of x, concatenated in a given order."""
     query, key, value = (reshape_to(part(x, i, i + 8), (2, 3, 2, D)) for i in (0, 8, 16))
     made = attention_grad(query, key, value, None, out, log_sum, dout, 0.5, -3, 0, "BSND")
     return concat_by([reshape_to(made[i], (2, 3, 8)) for i in order], 2)

@@ -51,7 +51,7 @@ def pick(c: Any, x: Any) -> Any:
 
 
 def powers(n: Any) -> Any:
-    """2 ** n by doubling, on tensors."""
+    """Return 2 ** n, computed by a graph loop that doubles a tensor."""
     start = [number(0, int32), number(1, int32)]
     return loop(
         less(start[0], n),
@@ -71,7 +71,7 @@ def host_powers(n: Any) -> Any:
 
 
 def reverse(x: Any) -> Any:
-    """Push two frames and read the last; then the first, from the stack that was left."""
+    """Push two frames to a stack and pop both; return the values, and what the stacks hold."""
     one = append(stack_push, [append(stack_new), x])
     two = append(stack_push, [one, add(x, 1.0)])
     rest, more, last = append(stack_pop, [two], types=(V,))
@@ -236,7 +236,7 @@ def test_errors_of_host_arithmetic_name_the_source_line() -> None:
 
 
 def countdown() -> NamedGraph:
-    """Calls itself n times."""
+    """A named graph that calls itself n times."""
     made = NamedGraph("countdown", (N,))
     made.graph = write(
         [N],

@@ -32,7 +32,7 @@ def graph_of(head: str, body: str) -> Any:
 
 
 def shape_of(graph: Any) -> list[str]:
-    """Names of the nodes in order, those of a region in brackets; literals are left out."""
+    """Return the names of the ops in order, those of a region in brackets, without literals."""
     found = []
     for node in graph.nodes:
         if node.op.name == "region":

@@ -35,7 +35,7 @@ FLAG = TensorType.of((), bool_)
 
 
 def clean(step: Callable[[Graph], Graph]) -> Callable[[Graph], Graph]:
-    """The pass, then without what is left unused."""
+    """Return a pass that runs `step` and then removes dead code."""
     return lambda graph: remove_dead_code(step(graph))
 
 

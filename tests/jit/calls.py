@@ -15,7 +15,7 @@ Program = Callable[..., Any]
 
 
 def table() -> tuple[dict[str, Program], Callable[[Program], Program]]:
-    """An empty table of programs, and the decorator that enters a function under its name."""
+    """Return an empty table of programs and a decorator that adds a function to it by name."""
     programs: dict[str, Program] = {}
 
     def case(function: Program) -> Program:
@@ -27,24 +27,25 @@ def table() -> tuple[dict[str, Program], Callable[[Program], Program]]:
 
 
 def T(*values: Any) -> Tensor:
-    """A float32 tensor of one axis."""
+    """Return a float32 tensor of one axis."""
     return Tensor(list(values), ms.float32)
 
 
 def same(a: Any, b: Any) -> None:
-    """Equal in every element."""
+    """Check that two arrays or Tensors are equal in every element."""
     a, b = (x.asnumpy() if isinstance(x, Tensor) else x for x in (a, b))
     assert np.array_equal(a, b), (a, b)
 
 
 def eq(a: Any, b: Any) -> None:
-    """Printed alike."""
+    """Check that two values print the same text."""
     assert str(a) == str(b), (str(a), str(b))
 
 
 def current(want: str, f: Callable[..., Any], *args: Any) -> None:
-    """A call after something that the function reads was changed: the new result, or a warning that
-    it may be old.
+    """Call a function after a value that it reads was changed, and check the result.
+
+    Right is the text `want`, or any result after a warning that it may be old.
     """
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -53,7 +54,7 @@ def current(want: str, f: Callable[..., Any], *args: Any) -> None:
 
 
 def described(value: Any) -> Any:
-    """A result with every Tensor's and array's data."""
+    """Return a result as nested tuples that show the data of every Tensor and array."""
     if isinstance(value, Tensor):
         return "Tensor", str(value.dtype), value.shape, value.asnumpy().tolist()
     if isinstance(value, np.ndarray):
@@ -66,7 +67,10 @@ def described(value: Any) -> Any:
 
 
 def as_line_by_line(function: Program, warned: list[warnings.WarningMessage]) -> None:
-    """The same values compiled as line by line, call by call, and told when it ran line by line."""
+    """Check that four calls give the same values compiled as line by line.
+
+    Also checks that there was a warning exactly if the compiled function ran line by line.
+    """
     compiled = ms.jit(function)
     for values in ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [-1.0, 2.0, 3.0], [1.0, 2.0, 3.0]):
         want = described(function(Tensor(values)))

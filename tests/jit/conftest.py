@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(autouse=True)
 def _settings():
-    """Every test leaves the settings as it found them."""
+    """Fixture: restores the settings after every test."""
     before = {
         k: ms.get_context(k)
         for k in ("mode", "stale_captures", "jit", "jit_level", "jit_syntax_level")
@@ -44,7 +44,7 @@ def load():
 
 @pytest.fixture
 def warned():
-    """The warnings raised so far, all of them recorded rather than turned into errors."""
+    """Fixture: the list of warnings raised so far; none becomes an error."""
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         yield found
@@ -52,11 +52,9 @@ def warned():
 
 @pytest.fixture
 def agree():
-    """Run a program line by line and compiled; fail where they differ, return what the eager run
-    did.
+    """Run a program line by line and compiled; return what the eager run did.
 
-    The program defines `f`; see `duograph.conformance.program_runs`. A Cell `f` is also run in
-    GRAPH_MODE.
+    The test fails if the two differ.
     """
 
     def run(source: str, *inputs, grad=(), weights="", modes=("jit",), calls=2):

@@ -21,7 +21,7 @@ class Scale(nn.Cell):
 
 
 class Sums(Scale):
-    """Two kernels, so that it becomes a native program to which the state is bound."""
+    """A network of two kernels: it becomes a native program to which the state is bound."""
 
     def construct(self, x):
         return ops.cumsum(x * self.w, 0)

@@ -37,7 +37,7 @@ class Net(nn.Cell):
 
 
 def numpy_of(net, x=X):
-    """The result in NumPy, from copies that share no memory."""
+    """Return the network's result computed in NumPy, from copies that share no memory."""
     w, gamma, variance = (
         np.array(p.value().copy().asnumpy()) for p in (net.w, net.gamma, net.variance)
     )
@@ -49,7 +49,7 @@ def compiled(net, level="O2"):
 
 
 def kept(function):
-    """How many values the programs of a compiled function keep."""
+    """Return how many values the programs of a compiled function have in their caches."""
     watches = [p._cached._watch for p in function.programs() if p._cached is not None]
     return sum(len(w.values) for w in watches if w is not None and w.values is not None)
 

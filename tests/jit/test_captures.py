@@ -121,9 +121,9 @@ LIVE = {
 
 @pytest.fixture
 def program(load):
-    """Compile code that reads `read`.
+    """Fixture: a function that compiles code with the expression `read` in it.
 
-    Returns it as a call, and a function that executes a change.
+    That returns the compiled call, and a function that executes a change.
     """
 
     def make(form: str, read: str):

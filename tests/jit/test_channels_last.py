@@ -24,7 +24,7 @@ LEVELS = ["O1", "O2"]
 
 
 def replace_pass(monkeypatch, make):
-    """Let the pipeline run `make(function)` in place of the function of the channels-last pass."""
+    """Make the pipeline run `make(function)` in place of the channels-last pass `function`."""
     pipeline = [
         dataclasses.replace(step, function=make(step.function))
         if step.name == "channels_last"
@@ -35,7 +35,7 @@ def replace_pass(monkeypatch, make):
 
 
 def claiming(wanted):
-    """The pass with a backend that has kernels for all, or no, ops of channels last."""
+    """Return a variant of the pass for a backend with all, or no, channels-last kernels."""
 
     def make(function):
         return lambda graph, context: function(
@@ -47,7 +47,7 @@ def claiming(wanted):
 
 @pytest.fixture
 def always(monkeypatch):
-    """Whatever can be converted to channels last is."""
+    """Fixture: converts to channels last whatever can be converted."""
     monkeypatch.setattr(channels_last, "pays", lambda *_: True)
     monkeypatch.setattr(channels_last, "suits", lambda *_: True)
     replace_pass(monkeypatch, claiming(True))
@@ -55,7 +55,7 @@ def always(monkeypatch):
 
 @pytest.fixture
 def graphs(monkeypatch):
-    """The graphs after the channels-last pass, verified."""
+    """Fixture: the list of verified graphs that the channels-last pass has returned."""
     found: list[Graph] = []
 
     def make(function):
@@ -74,7 +74,7 @@ def array(*shape, seed=0):
 
 
 def conv(inputs, outputs, size=3, stride=1, groups=1, bias=False):
-    """A convolution with random weights."""
+    """Return a convolution layer with random weights."""
     return nn.Conv2d(
         inputs,
         outputs,
@@ -324,7 +324,7 @@ def check(want, got):
 
 
 def count(graph, name):
-    """How many nodes have an op, those of graphs inside included."""
+    """Return how many nodes call an op, in a graph and all its sub-graphs."""
     inside = sum(
         count(g, name) for node in graph.nodes if node.op in SUBGRAPH_OPS for g in node.graphs
     )

@@ -17,7 +17,7 @@ BOTH = ("jit", "graph mode")
 
 
 def value(observation):
-    """The numbers of an observed Tensor."""
+    """Return the numbers of an observed Tensor as nested lists."""
     return observation[1].tolist()
 
 

@@ -192,9 +192,7 @@ PRODUCTS |= LAST
 
 
 def _channel(shape):
-    """The shape of what has one element for each channel, or column. Channels that come last are as
-    many as rows.
-    """
+    """Return the shape of an operand with one element for each channel, or column."""
     return (shape[1], 1, 1) if len(shape) == 4 and shape[-1] != shape[1] else shape[-1:]
 
 
@@ -254,7 +252,10 @@ def parts(found):
 
 
 def compare(function, xs, level, near=0.0):
-    """The bits of O0, or what is near to them, and what was compiled at `level`."""
+    """Check a function's results at `level` against those at O0; return its report of kernels.
+
+    `near` is the tolerance; at 0 the bits must be equal.
+    """
     want = parts(ms.jit(function, jit_level="O0")(*xs))
     compiled = ms.jit(function, jit_level=level)
     got = parts(compiled(*xs))

@@ -276,6 +276,37 @@ PROGRAMS = {
             x = g(x)
         return g(x)
     """,
+    "one tensor under two names, rebound by a branch that returns": """
+        a, b = x, x
+        if (a > 100).any():
+            a = a - 1
+            return a
+        elif (b > 50).any():
+            a[1:] = 3.0
+        b[0] = 7.0
+        return b - a + y
+    """,
+    "a tensor gets a second name in the branch that goes on": """
+        a = y
+        if (x > 100).any():
+            return x
+        else:
+            a = x
+            if (x > 0).any():
+                x[1:] = 3.0
+        x[0] = 7.0
+        return x - a * 2
+    """,
+    "a list gets a tensor in the branch that goes on": """
+        c = [y]
+        if (x > 100).any():
+            return x
+        else:
+            c = [y, x]
+            x[1:] = 3.0
+        x[0] = 7.0
+        return x - c[1] * 2
+    """,
 }
 
 

@@ -110,7 +110,7 @@ MODELS = {
 
 
 def _trained(make, shape, level):
-    """Outputs and weights after three steps, at one level; None is line by line."""
+    """Return outputs and weights after three training steps at a level (None: line by line)."""
     ms.set_seed(5)
     rng = np.random.default_rng(1)
     net = make()

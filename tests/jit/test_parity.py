@@ -12,7 +12,7 @@ X = np.array([1.0, -2.0, 3.0], np.float32)
 
 
 def compiling() -> bool:
-    """Whether this is evaluated by the compiler: what an outright bug of it would look like."""
+    """Return whether the compiler is evaluating this call; tests use it to fake a compiler bug."""
     return staged_builder() is not None
 
 

@@ -180,7 +180,10 @@ TABLE = {
 
 
 def run(function, x, level, monkeypatch, join):
-    """What the third call gives, when all is packed, and the kernels of the program that it ran."""
+    """Return the third call's results, and the fused kernels of the program that it ran.
+
+    By the third call all constant operands are packed.
+    """
     programs = []
 
     def recorded(instructions, outputs):

@@ -61,7 +61,7 @@ def test_activations(name):
 
 
 def conv_numpy(x, w, stride, pairs, dilation, groups):
-    """Direct convolution of (N, C, H, W)."""
+    """Compute the convolution of (N, C, H, W) by its definition in NumPy."""
     x = np.pad(x, [(0, 0), (0, 0), *pairs])
     n, _, h, wd = x.shape
     o, i, kh, kw = w.shape

@@ -38,7 +38,7 @@ NAMES = sorted(
 
 
 def sensible(name: str) -> Any:
-    """A value for a required argument of that name, when it is not its turn."""
+    """Return a valid value for a required argument, while another argument gets a wrong one."""
     if "dtype" in name:
         return ms.float32
     if name in ("axis", "dim"):
@@ -51,7 +51,7 @@ def sensible(name: str) -> Any:
 
 
 def ours(error: Exception) -> bool:
-    """Whether it is an error of duograph; that of `dtype` is below the tree of errors."""
+    """Return whether duograph raised the error on purpose, or `dtype` did."""
     return isinstance(error, DuographError) or str(error).startswith("dtype: got")
 
 

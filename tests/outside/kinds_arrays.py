@@ -191,7 +191,7 @@ KINDS = (
         own={"field": "k = float({o}['v'][0])", "sum": "k = 1.0 + float({o}['v'].sum())"},
         changes=(Change("field", "{o}['v'][0] = {n}"), Change("item", "{o}[0] = ({n}, 2)")),
     ),
-    Kind("NumPy scalar", "np.float64(n)", ("number", "truth", "identity", "type", "hash", "str")),
+    Kind("NumPy scalar", "np.float64(n)", ("number", "truth", "type", "hash", "str")),
     Kind(
         "Tensor",
         "Tensor([n, 1.0, 2.0])",

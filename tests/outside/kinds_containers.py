@@ -66,7 +66,7 @@ SET_CHANGES = (
     Change("or in place", "{o} |= {{3.0, {n}}}", rebinds=True),
 )
 SET = ("truth", "len", "iterate", "member", "compare", "identity", "type", "copy", "returned")
-FROZEN = tuple(g for g in SEQUENCE if g != "order")
+FROZEN = tuple(g for g in SEQUENCE if g not in ("order", "identity"))
 DEQUE = (*(g for g in SEQUENCE if g != "index"), "position")
 DEQUE_CHANGES = (
     Change("item", "{o}[0] = {n}"),
@@ -194,7 +194,7 @@ KINDS = (
         roots=("BACK",),
     ),
     Kind("set", "{n, 4.0}", SET, SET_CHANGES),
-    Kind("frozenset", "frozenset({n, 4.0})", (*SET, "hash")),
+    Kind("frozenset", "frozenset({n, 4.0})", (*SET[:5], *SET[6:], "hash")),
     Kind("deque", "collections.deque([n, n + 1.0, 4.0])", DEQUE, DEQUE_CHANGES),
     Kind("bounded deque", "collections.deque([n, n + 1.0, 4.0], 3)", DEQUE[:6], DEQUE_CHANGES[:4]),
     Kind(
@@ -265,7 +265,7 @@ KINDS = (
     Kind(
         "str",
         'f"a{n}b"',
-        ("truth", "len", "identity", "compare", "order", "type", "str", "hash", "returned"),
+        ("truth", "len", "compare", "order", "type", "str", "hash", "returned"),
         own={
             "upper": "k = 1.0 + sum(map(ord, {o}.upper()))",
             "in": 'k = 3.0 if "7" in {o} else 2.0',

@@ -481,12 +481,13 @@ class Made(metaclass=Meta):
     Kind(
         "None or a number",
         "n",
-        ("number", "truth", "identity", "type", "hash", "str", "returned"),
+        ("number", "truth", "type", "hash", "str", "returned"),
         (
             Change("None", "{o} = None if {o} else {n}", rebinds=True, only="outside"),
             Change("another type", "{o} = int({n})", rebinds=True),
             Change("in place", "{o} += 1.0", rebinds=True),
         ),
+        own={"is None": "k = 3.0 if {o} is None else 2.0"},
     ),
     Kind(
         "Exception",

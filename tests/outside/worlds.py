@@ -15,7 +15,8 @@ from typing import Any
 
 import duograph as ms
 from duograph import Tensor
-from duograph.errors import CaptureError, JoinError, UnsupportedSyntaxError
+from duograph.errors import CaptureError, JoinError, RefusedError, UnsupportedSyntaxError
+from duograph.ir.values import NeedsValue
 
 from .parts import Cell, Config
 from .places import BETWEEN, source
@@ -216,13 +217,12 @@ def _judge_error(cell: Cell, label: str, number: int, w: Call, g: Call) -> Verdi
     text = f"{label}: {type(error).__name__}: {error}"
     if w.error is not None:
         text = f"wanted {w.error!r}\n{text}"
-    stale = isinstance(error, CaptureError)
-    documented = (
-        (cell.config.policy == "error" and number > 0 and cell.where in BETWEEN)
-        if stale
-        else cell.config.syntax == "STRICT"
-        and isinstance(error, (UnsupportedSyntaxError, JoinError))
-    )
+    if isinstance(error, CaptureError):
+        documented = cell.config.policy == "error" and number > 0 and cell.where in BETWEEN
+    elif cell.config.syntax == "STRICT":
+        documented = isinstance(error, (UnsupportedSyntaxError, JoinError, NeedsValue))
+    else:
+        documented = isinstance(error, RefusedError)
     if not documented:
         return Verdict("crash", text)
     if g.after[:-1] != w.before:

@@ -68,7 +68,7 @@ class Site:
         self.folder = folder
 
     def install(self, module: str, source: str, version: str = "1.0") -> None:
-        """A distribution `dist-<module>` with one module and one duograph entry point."""
+        """Install a distribution `dist-<module>` with one module and one duograph entry point."""
         (self.folder / f"{module}.py").write_text(textwrap.dedent(source))
         info = self.folder / f"dist_{module}-{version}.dist-info"
         info.mkdir()

@@ -22,7 +22,7 @@ Reference = pytest.importorskip("duograph_reference.backend").Reference
 
 
 def toy(name="Toy", **members):
-    """A copy of the reference backend with another name, and with `members` in place of its own."""
+    """Return a subclass of the reference backend with another name and some replaced members."""
     return type(name, (Reference,), {"name": name, **members})
 
 
@@ -47,7 +47,7 @@ class Point:
 
 
 def module_of(**hooks):
-    """A function that makes a plugin module of hooks."""
+    """Return a function that makes a plugin module of the given hooks."""
 
     def make():
         made = types.ModuleType("broken_plugin")
@@ -80,7 +80,7 @@ class Unshown:
 
 
 def new_op(name):
-    """An op of the plugin, entered into the op table as `op.op` does."""
+    """Return an op of the plugin, entered into the op table as `op.op` does."""
 
     def function(input: ms.Tensor):
         return input + input
@@ -153,7 +153,7 @@ TAKEN["twice"] = backend_hook(lambda: [spec_with()(), spec_with(name="TOY")()])
 
 @pytest.fixture
 def load(monkeypatch):
-    """A function that loads plugins into an empty registry beside those of duograph."""
+    """Fixture: a function that loads plugins into an empty registry beside those of duograph."""
 
     def load(*points):
         real = [
@@ -251,7 +251,7 @@ def test_unreadable_metadata_of_a_package_disables_nothing_else(site, device):
 
 
 def without(*names):
-    """A backend that lacks methods which every backend must have."""
+    """Return a backend class that lacks methods which every backend must have."""
     members = {n: getattr(Reference, n) for n in ("devices", "copy_in", "copy_out", "prepare")}
     return type(
         "Toy", (Backend,), {"name": "Toy", **{n: m for n, m in members.items() if n not in names}}
@@ -335,7 +335,10 @@ def test_register_refuses_a_name_in_another_case(name):
 
 @pytest.fixture
 def on(monkeypatch):
-    """A function that registers a broken copy of the reference backend and returns its name."""
+    """Fixture: a function that registers a broken copy of the reference backend.
+
+    It returns the copy's name.
+    """
     made = []
     monkeypatch.setattr(optional_methods, "_warned", set())
 
@@ -351,7 +354,7 @@ def on(monkeypatch):
 
 
 def with_kernel(name, broken):
-    """A `prepare` whose kernel of one op is `broken(sound kernel, *handles)`."""
+    """Return a `prepare` whose kernel of one op is `broken(sound kernel, *handles)`."""
 
     def prepare(self, op, types, attributes, device_id):
         sound = Reference.prepare(self, op, types, attributes, device_id)

@@ -38,7 +38,7 @@ def plugin(passes: str) -> str:
 
 
 def run(site, program, **environment):
-    """A program in a file: code of `-c` has no source to compile."""
+    """Run a program from a file, because the code of `-c` has no source to compile."""
     (site.folder / "program.py").write_text(program)
     return site.command([sys.executable, "-W", "always", "program.py"], **environment)
 

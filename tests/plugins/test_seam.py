@@ -12,7 +12,7 @@ GOOD = "import duograph as ms; print((ms.Tensor([1.0, 2.0], device='Good') + 1).
 
 @pytest.fixture
 def with_good(site, device):
-    """A site with one sound plugin, Good, which has to go on working."""
+    """Fixture: a site with one sound plugin, Good, which has to go on working."""
     site.install("good", device("Good"))
     return site
 

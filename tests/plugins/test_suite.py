@@ -26,8 +26,9 @@ WHOLE, OPS = "duograph.conformance", "duograph.conformance.test_ops"
 
 
 def suite(site, *options, of=OPS):
-    """Exit code and words of a run: of one module, where no more is asked for, since collecting all
-    takes its time.
+    """Run the conformance suite on the backend Toy; return the exit code and the output.
+
+    By default only one module is run, since collecting all takes its time.
     """
     done = site.command([*SUITE, of, "--device", "Toy", *options])
     return done.returncode, done.stdout + done.stderr

@@ -176,7 +176,7 @@ def test_option_without_the_one_it_counts_with_warns(
     owner: str, name: str, tmp_path: pathlib.Path
 ) -> None:
     (said,), error = outcome(call_text(owner, name), tmp_path)
-    assert said == f"{owner}: {name} has no effect here: {OPTIONS[owner, name].about}"
+    assert said == f"{owner}: {name} has no effect here: it {OPTIONS[owner, name].about}"
     assert error is None
     option_checks.forget_warnings()
     both = f"{name}={OPTIONS[owner, name].value}, {ALONE[owner, name]}"

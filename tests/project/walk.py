@@ -30,7 +30,7 @@ class Walk:
 
     @property
     def files(self) -> int:
-        """Number of different files."""
+        """The number of different files."""
         return len(set(self.path))
 
     @property

@@ -5,6 +5,7 @@ F18, K08: the graph with its weights in a file, run without source
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ import duograph as ms
 import numpy as np
 import pytest
 from duograph import nn, ops
-from duograph.errors import CheckpointError, GraphError
+from duograph.errors import CheckpointError
 from duograph.train import _checkpoint_file
 
 
@@ -204,6 +205,65 @@ def test_export_refuses_side_effects(make, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_results_that_are_inputs(tmp_path):
+    path, x, y = str(tmp_path / "net.mindir"), tensor(2), tensor(3)
+    ms.export(lambda x, y: (y, {"x": x}, x * 2), x, y, file_name=path, file_format="MINDIR")
+    again = nn.GraphCell(ms.load(path))
+    for run in (again, ms.jit(lambda *xs: again(*xs))):
+        first, second, third = run(x, y)
+        np.testing.assert_array_equal(first.asnumpy(), y.asnumpy())
+        np.testing.assert_array_equal(second["x"].asnumpy(), x.asnumpy())
+        np.testing.assert_array_equal(third.asnumpy(), 2 * x.asnumpy())
+
+
+FORMS = {
+    "no JSON": lambda form: "{",
+    "deep": lambda form: "[" * 100_000,
+    "a list": lambda form: [],
+    "no order": lambda form: {k: v for k, v in form.items() if k != "order"},
+    "too few arguments": lambda form: form | {"order": form["order"][:-1]},
+    "an argument twice": lambda form: form | {"order": [form["order"][0]] * len(form["order"])},
+    "an unknown weight": lambda form: form | {"order": [["weight", 9], *form["order"][1:]]},
+    "a kind": lambda form: form | {"order": [["file", 0], *form["order"][1:]]},
+    "a weight of another type": lambda form: form | {"order": form["order"][::-1]},
+    "weights that are not there": lambda form: form | {"weights": [["x", True]]},
+    "weights that are texts": lambda form: form | {"weights": [["%none", True], ["bias", True]]},
+    "a write of no result": lambda form: form | {"writes": [[0, 5]]},
+    "a write of another type": lambda form: form | {"writes": [[0, 0]]},
+    "a result that is none": lambda form: form | {"results": {"result": 7}},
+    "a result from the end": lambda form: form | {"results": {"result": -1}},
+    "an unknown container": lambda form: form | {"results": {"set": []}},
+    "two containers": lambda form: form | {"results": {"tuple": [], "list": []}},
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_load_refuses_damaged_forms(tmp_path, name):
+    path = str(tmp_path / "net.mindir")
+    ms.export(nn.Dense(3, 2), tensor(4, 3), file_name=path, file_format="MINDIR")
+    found = _checkpoint_file.read(path, False)
+    form = FORMS[name](json.loads(found["%form"]))
+    text = form if isinstance(form, str) else json.dumps(form)
+    _checkpoint_file.write(path, {**found, "%form": text}, False)
+    with pytest.raises(CheckpointError, match=r"net\.mindir' cannot be read"):
+        ms.load(path)
+
+
+@pytest.mark.parametrize("op", ["region", "host_call"])
+def test_load_refuses_nodes_that_export_never_writes(tmp_path, op):
+    path = str(tmp_path / "net.mindir")
+    ms.export(lambda x: x * 2, tensor(2), file_name=path, file_format="MINDIR")
+    found = _checkpoint_file.read(path, False)
+    nodes = {
+        "region": "%1 = region(%0) {\nbody = graph(%0: float32[2]) {\nreturn %0\n}\n} : float32[2]",
+        "host_call": "%1 = host_call(%0, run=host.f, types=(float32[2],)) : float32[2]",
+    }
+    text = f"graph(%0: float32[2]) {{\n{nodes[op]}\nreturn %1,\n}}"
+    _checkpoint_file.write(path, {**found, "%graph": text}, False)
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        ms.load(path)
+
+
 def test_inputs_of_graph_cell_are_checked(tmp_path):
     net, x = nn.Dense(3, 2), tensor(4, 3)
     with pytest.raises(ValueError, match="file_format='ONNX'"):
@@ -227,9 +287,12 @@ def test_load_refuses_damaged_files(tmp_path):
         {"%graph": "graph() { import os }"},
         {"%graph": found["%graph"].replace("dense", "no_such_op")},
         {"%graph": found["%graph"].replace("float32[4, 2]", "float32[4, 9]")},
+        {"%graph": "graph(" * 5000},
+        {"%graph": "graph() {\n%0 = fill(shape=" + "(" * 5000 + ")\n  return %0\n}"},
+        {"%graph": "graph() {\n" + "%0 = switch() {\nbranches[0] = graph() {\n" * 3000},
     ):
         _checkpoint_file.write(path, {**found, **change}, False)
-        with pytest.raises(GraphError):
+        with pytest.raises(CheckpointError, match=r"net\.mindir' cannot be read: (graph|dense)"):
             ms.load(path)
     _checkpoint_file.write(path, {**found, "%form": '{"version": 9}'}, False)
     with pytest.raises(CheckpointError, match="version 9"):

@@ -14,7 +14,7 @@ from duograph import Tensor, dataset, nn, ops, train
 
 
 def quadrants(n=64, seed=0):
-    """Noisy 8x8 images, one bright quadrant each, and which one it is."""
+    """Return noisy 8x8 images with one bright quadrant each, and the number of that quadrant."""
     random = np.random.RandomState(seed)
     labels = random.randint(0, 4, n).astype(np.int32)
     images = random.rand(n, 1, 8, 8).astype(np.float32)

@@ -157,7 +157,7 @@ class CallPlan:
         for k, value in zip(pair.wanted_params, found):
             i = self.operands[k]
             made = Cotangent(value, GARBAGE, flags[k]) if k in flags else Cotangent(value)
-            if first[i] == k:  # the function added to the cotangent that was passed to it
+            if first[i] == k:  # the backward function has added the cotangent so far to its own
                 sweep.cotangents[i] = made
             else:
                 sweep.accumulate(i, made)

@@ -173,7 +173,7 @@ class _Backward:
         seeds = [ABSENT] * len(operands)
         for k in self.summed:
             seeds[k] = sweep.status(operands[k]) or NEUTRAL
-        for k in self.seeded:  # absent in all iterations but the first
+        for k in self.seeded:  # later iterations start without a cotangent
             seeds[k] = max(sweep.status(operands[k]), NEUTRAL)
         while True:
             worse = {
@@ -364,7 +364,7 @@ def _merged_pattern(plan: WhilePlan, start: Pattern) -> Pattern:
 def _if_ran(ran: GraphScalar, idle: Cotangent, new: Cotangent) -> Cotangent:
     """Append a run-time choice: cotangent `new` if the loop ran at least once, else `idle`."""
     value = select(ran, (idle.value, new.value), lambda a, b: a, lambda a, b: b)
-    if idle.status == PRESENT:  # then `new`, to which the first iteration added it, exists as well
+    if idle.status == PRESENT:  # `new` contains `idle`, so it exists as well
         return Cotangent(value)
     flag = select(ran, (flag_of(idle), flag_of(new)), lambda a, b: a, lambda a, b: b)
     assert isinstance(flag, GraphScalar)

@@ -138,11 +138,11 @@ def _at_samples(
                 except GradientError:
                     raise
                 except Exception:  # noqa: BLE001 (code of the user's)
-                    continue  # not a value, or a dtype, that the function takes
+                    continue  # the function does not take these values, or this dtype
                 if found is not None:
                     right = found.error <= 1
                     return found
-        right = True  # or no values are known to tell
+        right = True  # the rule passed, or no values were found to check it at
     finally:
         if not right:
             _checked.discard(key)

@@ -117,7 +117,7 @@ class _Store:
                 root = opened.enter_context(Folder(self.root))
                 shard = opened.enter_context(root.folder(key[:2]))
                 names = shard.names()
-            except OSError:  # there is none, or others can change it
+            except OSError:  # there is no such folder, or others can change it
                 names = []
             for name in names:
                 checksum = name[len(key) + 1 : -len(suffix)]
@@ -260,7 +260,9 @@ class _Store:
                 with ignored, root.folder(os.path.basename(folder)) as shard:
                     os.unlink(name, dir_fd=shard.descriptor)
             for name in filter(re.compile(_SHARD).fullmatch, root.names()):
-                with contextlib.suppress(OSError):  # not ours alone, or filled again meanwhile
+                with contextlib.suppress(
+                    OSError
+                ):  # another user may change it, or it was filled again meanwhile
                     os.rmdir(name, dir_fd=root.descriptor)
             self.sweep(time.time() - ABANDONED)
             root.remove(_USAGE)
@@ -316,7 +318,7 @@ class _Place:
     def __init__(self, directory: str | None, limit: int) -> None:
         self.directory = directory
         self.limit = limit
-        self.disk: _Store | None = None  # None: there is nothing to read there either
+        self.disk: _Store | None = None  # None: nothing can be stored or read
         self.problem: str | None = None
 
     def open(self) -> None:
@@ -394,7 +396,7 @@ def _place() -> _Place:
             found = _places.get(key)
             if found is None:
                 size, complaint = _limit(key[3])
-                # entered before it may warn, which may raise: what is wrong is said once either way
+                # stored first: a warning may raise, and must not be repeated at the next call
                 found = _places[key] = _Place(_directory(key[0], key[1]), size)
                 found.open()
                 if complaint:

@@ -187,7 +187,7 @@ def _check_hooks(module: object) -> None:
     for name, hook in hooks.items():
         if not callable(hook):
             raise BackendError(f"{name} is {shown_value(hook)}; wanted a function")
-    passes = hooks.get("duograph_passes")  # the only hook that pluggy calls
+    passes = hooks.get("duograph_passes")  # the only hook called by pluggy, which needs the mark
     if passes is not None and not hasattr(passes, f"{hookspecs.PROJECT}_impl"):
         raise BackendError("duograph_passes is not marked with hookimpl, so it would not be called")
 
@@ -229,7 +229,7 @@ def _add(spec: BackendSpec, source: importlib.metadata.EntryPoint | str) -> Entr
         _entries[_free(f"{spec.name} ({entry.origin})", entry)] = entry
         _reports.append(f"the backend {spec.name} of {entry.origin} is disabled: {entry.problem}")
         return entry
-    before = _entries.pop(spec.name, None)  # of a plugin that cannot use the name
+    before = _entries.pop(spec.name, None)  # the entry of a disabled plugin
     _entries[spec.name] = entry
     if before is not None:
         _entries[_free(spec.name, before)] = before

@@ -88,7 +88,7 @@ class JitFunction:
         self._target = target  # a Cell, or a callable object, that is called instead
         self._own = ProgramCache()
         self._fast = self._own.fast
-        # caches of receivers too
+        # all caches, those of the receivers of a method included
         self._caches: weakref.WeakSet[ProgramCache] = weakref.WeakSet((self._own,))
         self._reasons = History()
         self._name: str = getattr(function, "__qualname__", type(function).__name__)
@@ -244,7 +244,7 @@ class JitFunction:
 
     def _line_by_line(self, args: Args, kwargs: Kwargs) -> Value:
         if isinstance(self._target, Cell):
-            return NotImplemented  # the call of the Cell goes on without
+            return NotImplemented  # the Cell then runs its own construct
         run = self.function if self._target is None else self._target
         device = self._device()
         if device is None:
@@ -271,7 +271,7 @@ class JitFunction:
             held = getattr(args[0], "__dict__", None)
             if held is not None and not isinstance(args[0], type):
                 caches: ReceiverCaches | None = held.get("_jit_caches")
-                # a copy has those of the original
+                # a shallow copy of the receiver still has the original's caches
                 if caches is None or caches.owner() is not args[0]:
                     caches = held["_jit_caches"] = ReceiverCaches(args[0])
                 found = caches.get(self)

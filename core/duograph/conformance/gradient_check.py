@@ -92,7 +92,7 @@ def check_gradient(
     Examples:
         >>> import duograph as ms
         >>> print(ms.check_gradient(lambda x: ms.ops.sin(x) * x, ms.Tensor([0.5, 1.0])))
-        4 gradients agree with finite differences
+        8 gradients agree with finite differences
         >>> class Twice(ms.nn.Cell):
         ...     def construct(self, x):
         ...         return x * 2

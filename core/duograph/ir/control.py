@@ -98,6 +98,8 @@ def while_loop(operands: Sequence[Tensor], body: Graph, n_carry: int):
 @while_loop.infer
 def _(types, body, n_carry):
     predicate, *rest = types
+    if not 0 <= n_carry <= len(rest):
+        raise GraphError(f"while_loop: got n_carry={n_carry} of {len(rest)} operands")
     is_bool = predicate is BOOL or predicate is TensorType.of((), bool_)
     if not is_bool:
         raise GraphError(
@@ -135,6 +137,8 @@ def custom_call(operands: Sequence[Tensor], graph: Graph, backward: Graph, n_arg
 def _(types, graph, backward, n_args):
     _check_parameters("custom_call", graph, types)
     results = _results(graph)
+    if not 0 <= n_args <= len(types):
+        raise GraphError(f"custom_call: got n_args={n_args} of {len(types)} operands")
     _check_parameters("custom_call, backward", backward, [*types, *results, *results])
     if len(backward.outputs) != n_args:
         raise GraphError(

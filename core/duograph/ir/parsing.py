@@ -34,6 +34,10 @@ _BLOCK = re.compile(r"(\w+)(?:\[(\d+)\])? = (graph\(.*)")
 _NAMED = re.compile(r"(@[\w.]+) = (.*)")
 _NODE = re.compile(r"(?:(%.*?) = )?(\w+)\((.*)\)")
 _TYPE = re.compile(r"(\w+)\[([\d, ]*)\]")
+# Brackets inside each other in a line, and graphs inside each other; both are read recursively.
+_DEPTH = 100
+# Characters of a Python object that is printed as a literal; `ir.text` prints no longer ones.
+_LONGEST = 1000
 
 
 class _Shown:
@@ -65,6 +69,8 @@ def _outside(text: str) -> Iterator[tuple[int, str, int]]:
             yield i, c, depth
             if c in "([{":
                 depth += 1
+                if depth > _DEPTH:
+                    raise ValueError(f"more than {_DEPTH} brackets inside each other")
             elif c in ")]}":
                 depth -= 1
 
@@ -138,6 +144,7 @@ class _Reader:
         self.lines = [found for found in self.lines if found[1]]
         self.at = 0
         self.last = (0, "")
+        self.depth = 0
         self.named: dict[str, NamedGraph] = {}
         self.defined: set[str] = set()
 
@@ -186,6 +193,9 @@ class _Reader:
 
         Returns it with the types and effects it declares.
         """
+        self.depth += 1
+        if self.depth > _DEPTH:
+            raise ValueError(f"more than {_DEPTH} graphs inside each other")
         head = _HEAD.fullmatch(line.removesuffix("{").strip())
         if head is None or not line.endswith("{"):
             raise ValueError("wanted `graph(%0: type, ...) {`")
@@ -208,6 +218,7 @@ class _Reader:
         single = len(outputs) == 1 and not listed.endswith(",")
         if self.next("the closing brace") != "}":
             raise ValueError("wanted the closing brace after `return`")
+        self.depth -= 1
         return Graph(n_params, scope.types, nodes, outputs, single), tail
 
 
@@ -253,6 +264,8 @@ class _Scope:
                 operands.append(self.use(item))
             else:
                 key, _, value = item.partition("=")
+                if key in given:
+                    raise ValueError(f"got two values for {key}")
                 given[key] = self.value(value, key in _TYPE_ATTRIBUTES and op.graph_only)
         result_types, _ = _tail(tail)
         left = left or ""
@@ -281,9 +294,8 @@ class _Scope:
                 made[name], _ = self.reader.graph(rest)
             else:
                 several = made.setdefault(name, ())
-                assert isinstance(several, tuple)
-                if int(index) != len(several):
-                    raise ValueError(f"got {name}[{index}]; wanted {name}[{len(several)}]")
+                if not isinstance(several, tuple) or index != str(len(several)):
+                    raise ValueError(f"got {name}[{index}]; wanted {name}[0], {name}[1], ...")
                 made[name] = (*several, self.reader.graph(rest)[0])
 
     def value(self, text: str, is_type: bool = False) -> Any:
@@ -304,7 +316,7 @@ class _Scope:
                 raise ValueError("the elements of an array were left out; wanted to_text(graph)")
             dtype = as_dtype(name)
             data = np.array(self.value(values), dtype.np)
-            return FrozenArray(data.reshape(ast.literal_eval(shape)))
+            return FrozenArray(data.reshape(self.value(shape)))
         if text.startswith("@"):
             return self.reader.target(text)
         if text.startswith("host("):
@@ -313,16 +325,34 @@ class _Scope:
             return _unknown_call(text[len("host.") :])
         if text.isidentifier():
             return as_dtype(text)
+        return _literal(text)
+
+
+def _literal(text: str) -> Any:
+    """Parse a string literal or a number."""
+    if text[:1] in ("'", '"'):
+        return ast.literal_eval(text)
+    for kind in (int, float):
         try:
-            return ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            return complex(text)
+            return kind(text)
+        except ValueError:
+            continue
+    return complex(text)
 
 
 def _host_value(text: str) -> Any:
     if text in _NUMBERS:
         return _NUMBERS[text]
-    return _Shown(text) if text.startswith("<of ") else ast.literal_eval(text)
+    if text in _NAMES:
+        return _NAMES[text]
+    if text.startswith("<of "):
+        return _Shown(text)
+    if len(text) > _LONGEST:
+        raise ValueError(f"a literal of {len(text)} characters; wanted at most {_LONGEST}")
+    try:
+        return ast.literal_eval(text)
+    except (MemoryError, RecursionError):
+        raise ValueError("a literal is nested too deeply") from None
 
 
 def _unknown_call(name: str) -> HostCall:
@@ -341,11 +371,21 @@ def parse(text: str) -> Graph:
     Raises:
         GraphError: the text describes no graph; the message names the line.
     """
-    reader = _Reader(text)
+    try:
+        reader = _Reader(text)
+    except ValueError as error:
+        raise GraphError(f"graph text: {error}") from None
     if len(reader.lines) < 3:
         raise GraphError("graph text: got less than a head, a return and a brace")
     try:
         return reader.program()
-    except (ValueError, TypeError, KeyError, SyntaxError) as error:
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        OverflowError,
+        SyntaxError,
+    ) as error:
         number, line = reader.last
         raise GraphError(f"graph text, line {number}: {error}\n  {line.strip()}") from None

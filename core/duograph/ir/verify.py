@@ -112,6 +112,10 @@ def _line(graph: Graph, node: GraphNode) -> str:
     return node_text(graph, node) if known else f"{node.results} = {node.op.name}{node.operands}"
 
 
+# Ops that take any number of operands, none included; all other variadic ops join tensors.
+_WITHOUT_OPERANDS = {"host_call", "call", "region", "custom_call"}
+
+
 def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
     op = node.op
     for i in node.operands:
@@ -129,7 +133,8 @@ def _problem(graph: Graph, node: GraphNode, defined: set[int]) -> str | None:
     types = tuple(None if i is None else graph.types[i] for i in node.operands)
     required = [p.kind != "optional" for p in op.parameters if p.kind != "attribute"]
     if op.variadic:
-        required = [True] * max(1, len(types))
+        least = 0 if op.name in _WITHOUT_OPERANDS else 1
+        required = [True] * max(least, len(types))
     if len(required) != len(types) or any(r and t is None for r, t in zip(required, types)):
         return f"got the operands {list(types)}, one of which is missing"
     if not op.graph_only:

@@ -102,6 +102,12 @@ def mul_no_nan(x: Tensor, y: Tensor):
     return select(y == 0, 0, x * y)
 
 
+@mul_no_nan.bprop
+def _(x, y, out, dout):
+    by_x = mul_no_nan(dout, conjugate(y))
+    return unbroadcast(by_x, x), unbroadcast(mul_no_nan(conjugate(x), dout), y)
+
+
 @op(
     method="addcmul",
     dtypes=INEXACT,

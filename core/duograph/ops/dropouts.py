@@ -57,7 +57,8 @@ def _(
     seed: int | None = None,
     inplace: bool = False,
 ):
-    check_options("ops.dropout", inplace=inplace)
+    if inplace:
+        check_options("ops.dropout", inplace=inplace)
     p = probability_of("dropout", p)
     if not training:
         return input

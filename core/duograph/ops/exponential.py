@@ -12,9 +12,10 @@ import numpy as np
 from ..dtype import FLOATING, INEXACT
 from ..op import op
 from ..tensor import Tensor
-from .elementwise import mul, true_divide
+from .elementwise import mul, neg, true_divide
 from .logic import logical_and, logical_or, select
 from .pointwise import conjugate
+from .shape_primitives import unbroadcast
 
 __all__ = [
     "exp", "exp2", "expm1", "ldexp", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2",
@@ -351,6 +352,18 @@ def logaddexp(input: Tensor, other: Tensor):
     return high + log1p(exp(gap))
 
 
+@logaddexp.bprop
+def _(x, y, out, dout):
+    by_x, by_y = _shares(x - y)
+    return unbroadcast(dout * by_x, x), unbroadcast(dout * by_y, y)
+
+
+def _shares(d: Tensor) -> tuple[Tensor, Tensor]:
+    """Return 1 / (1 + exp(-d)) and 1 / (1 + exp(d)): 1/2 each for NaN, from equal infinities."""
+    d = select(d == d, d, 0)
+    return true_divide(1, 1 + exp(neg(d))), true_divide(1, 1 + exp(d))
+
+
 @op(method="logaddexp2", dtypes=FLOATING, promote="float")
 def logaddexp2(input: Tensor, other: Tensor):
     """``log2(2**input + 2**other)`` without overflow (`mindspore.ops.logaddexp2`).
@@ -374,6 +387,12 @@ def logaddexp2(input: Tensor, other: Tensor):
     low = select(input >= other, other, input)
     gap = select(low == high, 0, low - high)
     return high + log1p(exp(gap * _LN2)) * (1 / _LN2)
+
+
+@logaddexp2.bprop
+def _(x, y, out, dout):
+    by_x, by_y = _shares((x - y) * _LN2)
+    return unbroadcast(dout * by_x, x), unbroadcast(dout * by_y, y)
 
 
 @logaddexp2.scalar

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..autodiff.custom import custom_gradient
-from ..errors import ArgumentValueError, ShapeError
+from ..errors import ArgumentValueError, MissingRuleError, ShapeError
 from ..tensor import Tensor
 from .comparison import less
 from .creation import fill
@@ -61,7 +61,7 @@ def singular_values(x: Tensor) -> Tensor:
 def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> Any:
     """Singular value decomposition, computed on the host (`mindspore.ops.svd`).
 
-    Only the singular values have a gradient.
+    Only the singular values have a gradient; one by `u` or `v` is refused.
 
     Returns:
         (s, u, v) with input = u diag(s) v^T, or s.
@@ -74,8 +74,16 @@ def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> 
     """
     if not compute_uv:
         return singular_values(input)
-    u, _, vh = _svd_on_host("svd", input, full_matrices=full_matrices)
-    return singular_values(input), Tensor(u), Tensor(np.ascontiguousarray(np.swapaxes(vh, -1, -2)))
+
+    def vectors(x: Tensor) -> tuple[Tensor, Tensor]:
+        u, _, vh = _svd_on_host("svd", x, full_matrices=full_matrices)
+        return Tensor(u), Tensor(np.ascontiguousarray(np.swapaxes(vh, -1, -2)))
+
+    def bprop(x: Tensor, out: object, dout: object) -> tuple[Tensor]:
+        raise MissingRuleError("svd with u and v")
+
+    u, v = custom_gradient(vectors, bprop, (input,), "svd")
+    return singular_values(input), u, v
 
 
 def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:

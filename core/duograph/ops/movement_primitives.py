@@ -331,7 +331,7 @@ _form(
 )
 _form("DynamicShape", lambda x, dtype: tensor_types.dyn_shape(x), dtype=9)
 _form("ScalarCast", _cast_scalar)
-_form("TensorToTuple", lambda x: tuple(x.tolist()))
+_form("TensorToTuple", lambda x: tuple(movement.stop_gradient(x).tolist()))
 _form("DiagPart", lambda x: diagonals.diagonal(x))
 _form("SparseGatherV2", _gather_v2, "gather")
 _form("EmbeddingLookup", _embedding_lookup)

@@ -416,7 +416,8 @@ def randperm(
         >>> print(ms.ops.sort(ms.ops.randperm(4))[0])
         [0 1 2 3]
     """
-    check_options("ops.randperm", offset=offset)
+    if offset:
+        check_options("ops.randperm", offset=offset)
     (count,) = shape_of("randperm", n.item() if isinstance(n, Tensor) else n)
     return permutation(take_state(seed or None), count, as_dtype(dtype))
 

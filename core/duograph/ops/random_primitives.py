@@ -16,7 +16,7 @@ from ..errors import ArgumentError, ArgumentValueError
 from ..tensor import Tensor
 from . import distributions, dropouts, random
 from .creation import cast_to, fill
-from .movement import concat_by
+from .movement import concat_by, stop_gradient
 from .primitive import Primitive
 from .shape_primitives import broadcast_to
 
@@ -222,7 +222,7 @@ class RandomChoiceWithMask(Primitive):
 
     def __call__(self, input_x: Tensor) -> tuple[Tensor, Tensor]:
         """Return (coordinates of random true elements, mask of the rows in use)."""
-        found = np.argwhere(input_x.asnumpy())
+        found = np.argwhere(stop_gradient(input_x).asnumpy())
         words = random_state.philox(
             random_state.next_state(_seed(self.seed, self.seed2)), len(found)
         )

@@ -277,7 +277,6 @@ def _(x, y):
     method="heaviside",
     dtypes=REAL,
     promote="common",
-    differentiable=False,
     elementwise=True,
 )
 def heaviside(input: Tensor, values: Tensor):

@@ -17,7 +17,7 @@ from ..tensor import Tensor
 from .elementwise import abs, mul, true_divide
 from .error_functions import erf
 from .exponential import exp, log
-from .logic import logical_and, select
+from .logic import logical_and, logical_or, select
 from .powers import sqrt
 from .rounding import floor
 from .trigonometry import sin, tan
@@ -125,7 +125,8 @@ def digamma(input: Tensor):
         - below
     )
     pole = logical_and(input <= 0, floor(input) == input)
-    part = select(pole, 0.25, input - floor(input))  # tan has period 1 in this argument
+    # tan has period 1 in this argument; where it is not used, it has a finite gradient
+    part = select(logical_or(positive, pole), 0.25, input - floor(input))
     reflected = value - true_divide(math.pi, tan(part * math.pi))
     return select(positive, value, select(pole, float("nan"), reflected))
 

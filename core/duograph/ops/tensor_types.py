@@ -302,7 +302,7 @@ def _tensor_clone(self: Tensor) -> Tensor:
 @tensor_method("data_sync")
 def _tensor_data_sync(self: Tensor, blocking: bool = True) -> None:
     """Wait until the tensor's values are computed, as `asnumpy` also does."""
-    self.asnumpy()
+    self._values()
 
 
 @tensor_method("stride")

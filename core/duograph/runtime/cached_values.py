@@ -99,7 +99,7 @@ class CachedValues:
         self._notes = notes
         self._computing = new_lock()
         self._own = weakref.ref(self)
-        # one object, so that what a thread computes after another one dropped it is lost
+        # replaced as a whole: values computed by another thread for an old watch are lost
         self._watch: _Watch | None = None
 
     def values(self) -> tuple[Handle, ...] | None:
@@ -183,7 +183,7 @@ class CachedValues:
     def _exclusive(self) -> bool:
         """Return whether nothing unknown could write the state's buffers or their host memory."""
         exclusive, index = registry.backend(self._device.name).exclusive, self._device.index
-        lists = self._borrowed()  # kept here, so that what is counted stays held
+        lists = self._borrowed()  # keeps the lists alive while their references are counted
         known = collections.Counter([id(h) for handles in lists for h in handles])
         return all(
             owns_buffer(t, known[id(t._buf)]) and exclusive(t._buf, index) for t in self._tensors

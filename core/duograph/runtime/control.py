@@ -318,7 +318,7 @@ def _to_tensor(node: ControlNode) -> HandleFunction:
     def run(value: complex) -> object:
         if value.__class__ is kind and low <= value <= high:
             array = np.array(value, np_dtype)
-        elif dtype.is_integer and isinstance(value, int):  # wraps, as a Python number in an op does
+        elif dtype.is_integer and isinstance(value, int):  # wraps, as in ops
             array = np.array(int(value) & bits, np.uint64).astype(np_dtype)
         else:
             with np.errstate(all="ignore"):

@@ -118,7 +118,7 @@ class _GraphLowering:
     def executable(self, updates: Mapping[int, int], state: Collection[int]) -> Executable:
         """Link the lowered graph; split off steps that depend on state alone if that pays."""
         whole = self._linked(self.work.steps, (), self.notes, updates)
-        if whole is None:  # loops and branches, and no native program for them
+        if whole is None:  # there are loops or branches, which only a native program runs
             lower_level = _GraphLowering(self.graph, self.device, self.regions, "O1", self.notes)
             return lower_level.executable(updates, state)
         found = self._partition(state) if state else None
@@ -140,7 +140,9 @@ class _GraphLowering:
 
     def _partition(self, state: Collection[int]) -> Partition | None:
         work = self.work
-        if type(work.backend).exclusive is Backend.exclusive:  # it never knows
+        if (
+            type(work.backend).exclusive is Backend.exclusive
+        ):  # the default of the base class: always False
             return None
         if any(not isinstance(e, Random) for e in self.graph.effects):
             return None  # Python could change the state during the call

@@ -161,7 +161,7 @@ class _Lifetimes:
             self.write(slot)
         self.walk(each.body)
         self.now += 1
-        self.last_failure = self.now  # an interrupt
+        self.last_failure = self.now  # an interrupt can end a loop
         for slot in (*ring, each.predicate):
             self.read(slot)
         for slot, last in enumerate(self.last):
@@ -327,7 +327,7 @@ def _offsets(spans: Sequence[tuple[int, int, int, int]]) -> tuple[dict[int, int]
             offset, room = free.pop(best)
             if room > size:
                 free.insert(best, (offset + size, room - size))
-        elif free and sum(free[-1]) == top:  # the last gap, made longer
+        elif free and sum(free[-1]) == top:  # extend the gap at the end of the arena
             offset, _ = free.pop()
             top = offset + size
         else:

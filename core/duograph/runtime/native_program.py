@@ -62,7 +62,7 @@ def native_program(
             draws.append(each)
         else:
             steps.append(each)
-    # to run again from the start would draw again
+    # a program that gives up on a number is run again, which would draw random numbers twice
     if draws and any(isinstance(s, HostStep) for s in steps_in(instructions)):
         notes.append("runs step by step: random ops beside Python numbers")
         return None

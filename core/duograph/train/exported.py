@@ -19,7 +19,13 @@ from ..compiler.function import JitFunction
 from ..compiler.interpret import interpret
 from ..compiler.options import JitConfig
 from ..compiler.results import Argument, Out
-from ..errors import ArgumentError, ArgumentValueError, CheckpointError, UnsupportedSyntaxError
+from ..errors import (
+    ArgumentError,
+    ArgumentValueError,
+    CheckpointError,
+    GraphError,
+    UnsupportedSyntaxError,
+)
 from ..frontend.state.captures import has_hooks
 from ..ir.control import HostCall
 from ..ir.graph import Graph, GraphNode, NamedGraph
@@ -33,11 +39,11 @@ from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from . import _checkpoint_file
 from ._encryption import secret_of
+from ._exported_form import VERSION, decoded, read_form
 
 __all__ = ["export", "load", "ExportedGraph"]
 
 _GRAPH, _FORM = "%graph", "%form"
-_VERSION = 1
 
 
 class ExportedGraph:
@@ -97,7 +103,7 @@ class ExportedGraph:
             found = [env[i] for i in self.graph.outputs]
         for k, i in self._form["writes"]:
             weights[k].set_data(found[i])
-        return _decoded(self._form["results"], found)
+        return decoded(self._form["results"], found, inputs)
 
     def __repr__(self) -> str:
         return f"<exported graph of {self._form['name']}, {len(self.weights)} weights>"
@@ -206,20 +212,27 @@ def load(
             f"load: {path!r} holds no graph; wanted a file of duograph.export (load_checkpoint "
             "reads weights alone)"
         )
-    form = json.loads(about)
-    if form.get("version") != _VERSION:
-        raise CheckpointError(
-            f"load: {path!r} has version {form.get('version')!r} of the format; this duograph "
-            f"reads {_VERSION}"
-        )
-    graph = verify(parse(text))
-    if [k for _, k in form["order"]] and len(form["order"]) != graph.n_params:
-        raise CheckpointError(f"load: {path!r} is damaged: its graph does not fit its arguments")
-    weights = {
-        name: Parameter(Tensor(found[name]), name=name, requires_grad=trained)
-        for name, trained in form["weights"]
-    }
+    try:
+        graph = parse(text)
+        _refuse_foreign_ops(graph)
+        form = read_form(about, verify(graph), found)
+        weights = {
+            name: Parameter(Tensor(found[name]), name=name, requires_grad=trained)
+            for name, trained in form["weights"]
+        }
+    except ValueError as error:
+        raise CheckpointError(f"load: {path!r} cannot be read: {error}") from None
     return ExportedGraph(graph, form, weights)
+
+
+def _refuse_foreign_ops(graph: Graph) -> None:
+    """Raise GraphError if a graph holds nodes that `export` never writes.
+
+    Passes make regions, which are not checked like other nodes; the others run Python.
+    """
+    for node in _nodes(graph, set(), calls=True):
+        if node.op.name in ("region", "host_call", "random_state"):
+            raise GraphError(f"{node.op.name}: got a node that no exported graph has")
 
 
 def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -252,7 +265,7 @@ def _form_of(name: str, program: CompiledProgram) -> tuple[dict[str, Any], dict[
             )
         writes.append((index[id(v)], i))
     form = {
-        "version": _VERSION, "name": name, "order": order, "weights": trained, "writes": writes,
+        "version": VERSION, "name": name, "order": order, "weights": trained, "writes": writes,
         "results": _encoded(program.template),
     }  # fmt: skip
     return form, weights
@@ -275,22 +288,8 @@ def _encoded(template: Any) -> dict[str, Any]:
     )
 
 
-def _decoded(encoded: dict[str, Any], results: Sequence[Any]) -> Any:
-    """Rebuild nested result containers from the JSON description of their structure."""
-    ((kind, inner),) = encoded.items()
-    if kind == "result":
-        return results[inner]
-    if kind == "tuple":
-        return tuple(_decoded(v, results) for v in inner)
-    if kind == "list":
-        return [_decoded(v, results) for v in inner]
-    if kind == "dict":
-        return {k: _decoded(v, results) for k, v in inner.items()}
-    return inner
-
-
-def _nodes(graph: Graph, seen: set[int]) -> Iterator[GraphNode]:
-    """Yield the nodes of a graph and its subgraphs, without the nodes that only call subgraphs."""
+def _nodes(graph: Graph, seen: set[int], calls: bool = False) -> Iterator[GraphNode]:
+    """Yield the nodes of a graph and its subgraphs; those that call subgraphs only with `calls`."""
     if id(graph) in seen:
         return
     seen.add(id(graph))
@@ -299,10 +298,10 @@ def _nodes(graph: Graph, seen: set[int]) -> Iterator[GraphNode]:
         inner += [
             v.graph for v in node.attributes.values() if isinstance(v, NamedGraph) and v.graph
         ]
-        if not inner:
+        if calls or not inner:
             yield node
         for g in inner:
-            yield from _nodes(g, seen)
+            yield from _nodes(g, seen, calls)
 
 
 def _location(node: GraphNode) -> str:

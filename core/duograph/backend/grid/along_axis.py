@@ -118,7 +118,7 @@ def _extreme(device: GridDevice, types: Types, axis: int, sign: str, running: bo
     """Return the launch plan of cummax, cummin, argmax or argmin, in which NaN beats any number."""
     (x,) = types
     if not x.size:
-        return Plan(())  # the kernel reads the first element of a line
+        return Plan(())  # a line may be empty, and the kernel reads its first element
     lines = Lines(device, "extreme", x.shape, axis, x.size)
     if not lines.suits:
         return None

@@ -22,11 +22,11 @@ from ..protocol import Handle
 
 __all__ = ["LABELS", "RECORD", "SIZE", "IndexRecord", "number_of"]
 
-# In the place of an axis: the indices are labels, of which no negative ones count from the end.
+# Stands for the axis of an index that is a label; negative labels do not count from the end.
 LABELS = -1
 # The number of the record among the buffers of a launch.
 RECORD = -1
-# Its int64 words.
+# The number of int64 words of the record.
 SIZE = 3
 
 # The end of a message that is raised later than the call.

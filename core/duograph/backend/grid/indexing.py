@@ -207,7 +207,7 @@ def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) 
         return None
     outer, n, inner = split_at(x.shape, axis)
     copied = _copied(device, x)
-    exact = x.dtype in (int32, uint32)  # in any order
+    exact = x.dtype in (int32, uint32)  # sums do not depend on the order
     many = outer * inner >= MANY_COLUMNS or (indices.size > MANY_INDICES and not exact)
     if device.serial or many or not updates.size or n >= 1 << 31:
         text = f"out[to] = {added(device, x.dtype, 'out[to]', 'updates[from]')};"

@@ -53,7 +53,11 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
             ev.captures.add("attribute", owner, name, found, f"{owner.name}.{name}", exact)
         return found
     if isinstance(owner, types.ModuleType):
-        value = _native(owner, name)
+        try:
+            value = _native(owner, name)
+        except AttributeError:
+            read_missing(ev, "item", vars(owner), name, _label(name, node))
+            raise
         if is_framework(owner.__name__) or (is_host(owner.__name__) and callable(value)):
             return value
         if name == "__dict__":
@@ -76,8 +80,10 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         return read_outside(ev, "cell", owner, None, owner.cell_contents, name)
     if isinstance(owner, type):
         value = _native(owner, name)
-        if name in owner.__dict__ and not callable(value) and not is_framework(owner.__module__):
-            return _read_and_capture(ev, owner, name, value, node)
+        if not is_framework(owner.__module__) and not is_host(owner.__module__):
+            if name in owner.__dict__ and not callable(value):
+                return _read_and_capture(ev, owner, name, value, node)
+            ev.captures.class_attribute(owner, name)
         return value
     return _of_outside_object(ev, owner, name, node)
 

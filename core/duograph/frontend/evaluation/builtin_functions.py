@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import operator
 import pdb
 import sys
 import traceback
@@ -22,6 +23,7 @@ from ...errors import ArgumentError, ArgumentValueError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import to_tensor
 from ...ir.values import EXAMPLES, GraphObject, GraphScalar, HostValue, NeedsValue, number_of
+from ...nn.cell import Cell
 from ...ops import print_ as _ops_print
 from ...ops.joining import stack_by
 from ...ops.rounding import round_half_even
@@ -38,13 +40,19 @@ from .dispatch import call, replaces
 from .host import append_effect, host_number, run_on_host
 from .iteration import iterate, pairs_of
 from .laziness import lazily
-from .native import evaluable, native
+from .native import native
+from .operators import apply
 from .outside import ask, check_made_here, defer, is_live, is_outside, settle, special_method
 from .printing import print_values
 from .truth import as_python_bool, either, negated, truth
 from .variables import read_missing
 
 _CLASSES = {INT: int, FLOAT: float, BOOL: bool}
+
+
+_CONVERSIONS: dict[Value, tuple[str, ...]] = {
+    INT: ("__int__", "__index__", "__trunc__"), FLOAT: ("__float__", "__index__"), BOOL: ()
+}  # fmt: skip
 
 
 # ---- numbers ------------------------------------------------------------------------------------
@@ -75,6 +83,12 @@ def _number(kind: Value) -> Callable[..., Value]:
                 return host_number(ev, x, kind)
             if kind is BOOL and not isinstance(x, (int, float, str)):
                 return truth(ev, x)
+            for name in _CONVERSIONS[kind]:
+                method = special_method(ev, x, name)
+                if method is not None:
+                    return convert(ev, call(ev, method, (x,), {}))
+        if not settle(ev, args):
+            return run_on_host(ev, python, args, kwargs, python.__name__, (kind,))
         return python(*args, **kwargs)
 
     return convert
@@ -93,6 +107,9 @@ replaces(bool)(_number(BOOL))
 def _range(ev: Evaluation, *args: Value) -> Value:
     values = []
     for a in args:
+        method = special_method(ev, a, "__index__")
+        if method is not None:
+            a = call(ev, method, (a,), {})
         if isinstance(a, Tensor) and not isinstance(a, GraphTensor) and id(a) in ev.owned.tensors:
             a = int(a)
         if isinstance(a, Tensor):
@@ -112,6 +129,11 @@ def _range(ev: Evaluation, *args: Value) -> Value:
 def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
     if isinstance(x, Tensor):
         return round_half_even(x) if ndigits is None else round_half_even(x, decimals=ndigits)
+    method = special_method(ev, x, "__round__")
+    if method is not None:
+        return call(ev, method, (x,) if ndigits is None else (x, ndigits), {})
+    if not settle(ev, x):
+        return run_on_host(ev, round, (x, ndigits), {}, "round")
     return native(ev, round, (x,) if ndigits is None else (x, ndigits), {})
 
 
@@ -122,16 +144,23 @@ def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
     """Return the replacement, in compiled code, of Python's `max` or `min`."""
 
     def find(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
-        if kwargs.get("key") is None and not (set(kwargs) - {"key", "default"}):
-            items = list(iterate(ev, args[0])) if len(args) == 1 else list(args)
-            if any(isinstance(x, (Tensor, HostValue)) for x in items) and items:
-                best = items[0]
-                for x in items[1:]:
-                    first = (x > best) if python is max else (x < best)
-                    best = _chosen(ev, first, x, best, name)
-                return best
-            args = (items,) if len(args) == 1 else args
-        return native(ev, python, args, {k: evaluable(ev, v) for k, v in kwargs.items()})
+        key = kwargs.get("key")
+        if set(kwargs) - {"key", "default"} or not args:
+            return native(ev, python, args, kwargs)
+        items = list(iterate(ev, args[0])) if len(args) == 1 else list(args)
+        if key is None and all(isinstance(x, (int, float, str)) for x in items):
+            return native(ev, python, (items,), kwargs)
+        if not items:
+            return native(ev, python, args[:0] or ([],), kwargs)
+        ranks = items if key is None else [call(ev, key, (x,), {}) for x in items]
+        order = operator.gt if python is max else operator.lt
+        best, rank = items[0], ranks[0]
+        for x, r in zip(items[1:], ranks[1:], strict=True):
+            first = apply(ev, order, r, rank)
+            best, rank = (
+                _chosen(ev, first, x, best, name), _chosen(ev, first, r, rank, name)
+            )  # fmt: skip
+        return best
 
     return find
 
@@ -202,8 +231,12 @@ def _add(x: Value, y: Value) -> Value:
 @replaces(sorted)
 def _sorted(ev: Evaluation, items: Value, **kwargs: Value) -> Value:
     listed = list(iterate(ev, items))
-    kwargs = {k: evaluable(ev, v) for k, v in kwargs.items()}
     if depends_on_graph(listed) and "key" not in kwargs:
+        return run_on_host(ev, sorted, (listed,), kwargs, "sorted")
+    key = kwargs.get("key")
+    if key is not None:
+        kwargs = {**kwargs, "key": lambda x: call(ev, key, (x,), {})}
+    elif not settle(ev, listed):
         return run_on_host(ev, sorted, (listed,), kwargs, "sorted")
     return ev.owned.add(native(ev, sorted, (listed,), kwargs))
 
@@ -286,6 +319,8 @@ def _delattr(ev: Evaluation, owner: Value, name: str) -> None:
 def _len(ev: Evaluation, x: Value) -> Value:
     if isinstance(x, GraphObject):
         return run_on_host(ev, len, (x,), {}, "len", (INT,))
+    if isinstance(x, Cell):
+        ev.captures.members(x)
     ev.copies.observe(x)
     if isinstance(x, Tensor):
         return x.__len__()

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import operator
 import types
 import weakref
 
@@ -32,12 +33,12 @@ from ..source import source_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Choice, Function
-from ..values.kinds import COPIED
+from ..values.kinds import COPIED, WINDOWS
 from ..values.nested import depends_on_graph
-from .attributes import HOST_METHODS
+from .attributes import HOST_METHODS, get_attribute
 from .branches import select
 from .cells import capture_attributes, make_cell, no_hooks
-from .containers import check_array_changeable, check_changeable, container_method
+from .containers import check_array_changeable, check_changeable, container_method, get_item
 from .dispatch import call, calls
 from .exceptions import make_exception
 from .functions import enter, evaluated_function
@@ -89,6 +90,43 @@ def _call_partial(ev: Evaluation, f: functools.partial[Value], args: Args, kwarg
     return call(ev, f.func, (*first, *args), {**named, **kwargs})
 
 
+@calls(operator.attrgetter)
+def _call_attrgetter(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    (owner,) = args
+    found = []
+    for path in f.__reduce__()[1]:
+        value = owner
+        for name in path.split("."):
+            value = get_attribute(ev, value, name)
+        found.append(value)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@calls(operator.itemgetter)
+def _call_itemgetter(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    (owner,) = args
+    found = [get_item(ev, owner, index) for index in f.__reduce__()[1]]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@calls(operator.methodcaller)
+def _call_methodcaller(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    make, given = f.__reduce__()
+    named = make.keywords if isinstance(make, functools.partial) else {}
+    name, *rest = (*make.args, *given) if isinstance(make, functools.partial) else given
+    return call(ev, get_attribute(ev, args[0], name), tuple(rest), named)
+
+
+@calls(functools._lru_cache_wrapper)
+def _call_cached(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Call a function with a cache when the graph runs; what it does depends on earlier calls."""
+    if id(f) in ev.owned.objects:
+        return native(ev, f, args, kwargs)
+    if ev.strict:
+        raise _refused_at_strict(f, "its cache changes with each call")
+    return run_on_host(ev, f, args, kwargs, callable_name(f), objects=True)
+
+
 @calls(GraphObject)
 def _call_graph_object(ev: Evaluation, f: GraphObject, args: Args, kwargs: Kwargs) -> Value:
     return run_on_host(ev, _apply, (f, args, kwargs), {}, "call")
@@ -113,12 +151,19 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
             raise no_hooks("HookBackward")
         if interpreted(kind.__module__) and isinstance(method, types.FunctionType):
             return call_function(ev, method, (f, *args), kwargs)
-        return native(ev, f, args, kwargs)
+        return _framework_result(ev, native(ev, f, args, kwargs))
     if isinstance(method, types.FunctionType):
         return call_function(ev, method, (f, *args), kwargs)
     if method is None or not callable(f):
         raise TypeError(f"{kind.__name__!r} object is not callable")
     return call_foreign(ev, f, args, kwargs)
+
+
+def _framework_result(ev: Evaluation, found: Value) -> Value:
+    """Return a result of framework code; a view or an iterator in it was made for this call."""
+    if hasattr(type(found), "__next__") or isinstance(found, WINDOWS):
+        ev.owned.add(found)
+    return found
 
 
 def _apply(f: Value, args: Args, kwargs: Kwargs) -> Value:
@@ -131,7 +176,7 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
     """Trace a call of a Python function of the user, the framework or another library."""
     module = f.__module__
     if is_framework(module) and not interpreted(module):
-        return native(ev, f, args, kwargs)
+        return _framework_result(ev, native(ev, f, args, kwargs))
     if is_host(module):
         return call_foreign(ev, f, args, kwargs)
     if getattr(f, "is_constexpr", False):

@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar, NeedsValue, number_of
+from ...nn.cell import Cell
 from ...tensor import Tensor
 from ...types import INT
 from ..state.evaluation import Evaluation
@@ -50,6 +51,8 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
         return run_on_host(ev, operator.getitem, (owner, index), {}, "getitem")
     if isinstance(owner, Tensor):
         return native(ev, operator.getitem, (owner, _tensor_index(ev, index)), {})
+    if isinstance(owner, Cell):
+        ev.captures.members(owner)
     ev.copies.observe(owner)
     if isinstance(owner, (list, tuple, str)) and isinstance(index, (Tensor, GraphScalar)):
         return _select_item(ev, owner, index)
@@ -297,7 +300,7 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
             "sort: got a list from outside and a key inside jit; use sorted()", construct="sort"
         )
     outside: Value = ev.copies.originals.get(id(owner))
-    if hasattr(outside, "value"):  # one of the arguments
+    if hasattr(outside, "value"):  # a list or dict argument of the call
         append_effect(
             ev,
             lambda o, a, k: getattr(o, name)(*a, **k),

@@ -96,7 +96,7 @@ def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
             raise _changes_type(what, old, new)
         return _Carried(old._type.plain)
     a, b = kind_of(old), kind_of(new)
-    if a is not None and b is not None:
+    if a is not None and b is not None and not _is_subclassed(old) and not _is_subclassed(new):
         if a is not b:
             raise _changes_type(what, old, new)
         known = not isinstance(old, GraphScalar) and not isinstance(new, GraphScalar)
@@ -115,6 +115,11 @@ def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
     if same(old, new) or same_function(old, new):
         return _Constant(old)
     raise _changes_type(what, old, new)
+
+
+def _is_subclassed(value: Value) -> bool:
+    """Return whether a number is of a subclass of Python's numbers, such as an `IntEnum`."""
+    return not isinstance(value, GraphScalar) and type(value) not in (bool, int, float)
 
 
 def _unbound(value: Value) -> bool:

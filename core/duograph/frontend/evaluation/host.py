@@ -56,7 +56,7 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
     if outside is not None and isinstance(value, (list, dict, set, tuple)):
         if not hasattr(outside, "value"):
             return Held(outside)
-        value = outside.value()  # an argument
+        value = outside.value()  # a list or dict argument of the call
     if objects and isinstance(value, Tensor):
         made = object_of(ev, value)
         if made is None:

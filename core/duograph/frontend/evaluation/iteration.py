@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 
+from ...nn.cell import Cell
 from ..diagnostics import unsupported
 from ..state.evaluation import Evaluation
 from ..types import Value
@@ -21,6 +22,8 @@ from .outside import ask, is_outside, refuse_stream, special_method
 
 def iterate(ev: Evaluation, items: Value) -> Value:
     """Return a compile-time iterator over a value; trace a user's `__iter__` into the graph."""
+    if isinstance(items, Cell):
+        ev.captures.members(items)
     ev.copies.observe(items)
     kind = type(items)
     if kind is set:

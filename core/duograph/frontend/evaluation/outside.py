@@ -116,7 +116,7 @@ def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
     """
     known: dict[int, Value] = {}
     _collect(args, known)
-    if any(is_live(ev, x) or ev.outside.writes_to(x) for x in known.values()):
+    if any(_changes_inside(ev, x) for x in known.values()):
         return run_on_host(ev, function, args, {}, _name(function))
     found = answer(function, args)
     again = answer(function, args)
@@ -127,6 +127,12 @@ def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
     if isinstance(found, Raised):
         raise found.error
     return take_answer(ev, found, again, label)
+
+
+def _changes_inside(ev: Evaluation, value: Value) -> bool:
+    """Return whether the function changes an outside object before this point of the program."""
+    changed = id(value) in ev.outside.changed_containers
+    return changed or is_live(ev, value) or ev.outside.writes_to(value)
 
 
 def take_answer(ev: Evaluation, found: Value, again: Value, label: str) -> Value:
@@ -278,6 +284,9 @@ def _collect(value: Value, known: dict[int, Value]) -> None:
             _collect(v, known)
     elif isinstance(value, (types.BuiltinFunctionType, types.MethodType)):
         _collect(value.__self__, known)
+    elif not isinstance(value, (*IMMUTABLE, Cell)) and hasattr(value, "__dict__"):
+        for v in vars(value).values():
+            _collect(v, known)
 
 
 def _settle_array(ev: Evaluation, value: np.ndarray) -> bool:
@@ -296,10 +305,14 @@ def _settle_object(ev: Evaluation, value: Value, seen: set[int]) -> bool:
     if is_host(kind.__module__) and kind is not types.SimpleNamespace:
         return False
     for cls in kind.__mro__[:-1]:
-        for name in vars(cls):
+        for name, found in vars(cls).items():
             special = name.startswith("__") and name not in ("__init__", "__new__", "__post_init__")
             if special and user_method(value, name) is not None:
                 return False
+            if isinstance(found, property) or user_method(found, "__get__") is not None:
+                return False
+            if not special and not callable(found):
+                ev.captures.class_attribute(kind, name)
     ev.captures.class_of(value)
     names = list(getattr(value, "__dict__", ()))
     ev.captures.add("answer", _attribute_names, (value,), _attribute_names(value),

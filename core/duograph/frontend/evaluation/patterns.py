@@ -63,7 +63,7 @@ def _cases(ev: Evaluation, frame: Frame, subject: Value, cases: Sequence[Value])
         found = _guarded(ev, frame, found, names, case.guard)
 
     def body() -> Flow:
-        if case.guard is None:  # a guard needs the names before, and may rebind them
+        if case.guard is None:  # a guard has bound the names already
             _bind(ev, frame, names)
         return run_block(ev, frame, case.body)
 
@@ -221,6 +221,14 @@ def _class(ev: Evaluation, frame: Frame, subject: Value, pattern: Value, names: 
             return False
         return matches(ev, frame, subject, pattern.patterns[0], names)
     pairs = [*zip(attributes, pattern.patterns), *zip(pattern.kwd_attrs, pattern.kwd_patterns)]
-    if not all(hasattr(subject, n) for n, _ in pairs):
-        return False
-    return _all(ev, frame, ((get_attribute(ev, subject, n), p) for n, p in pairs), names)
+    found = True
+    for name, inner in pairs:
+        try:
+            with ev.journal.catching():
+                value = get_attribute(ev, subject, name)
+        except AttributeError:
+            return False
+        found = both(found, matches(ev, frame, value, inner, names))
+        if found is False:
+            break
+    return found

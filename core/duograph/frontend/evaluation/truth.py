@@ -11,6 +11,7 @@ from ...errors import ArgumentValueError
 from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call, to_tensor
 from ...ir.values import GraphObject, GraphScalar, number_of
+from ...nn.cell import Cell
 from ...ops.comparison import not_equal
 from ...ops.logic import logical_and, logical_not, logical_or
 from ...ops.shape_primitives import reshape_to
@@ -46,6 +47,8 @@ def truth(ev: Evaluation, value: Value) -> Value:
             method = special_method(ev, value, name)
             if method is not None:
                 return truth(ev, call(ev, method, (value,), {}))
+    if isinstance(value, Cell):
+        ev.captures.members(value)
     ev.copies.observe(value)
     if is_outside(ev, value):
         return truth(ev, ask(ev, bool, value))

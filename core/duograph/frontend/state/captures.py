@@ -77,7 +77,7 @@ QUESTIONS: dict[str, Callable[[Value, Value], Value]] = {
     "cell": _cell,
     "function": lambda owner, name: definition_of(owner),
     "method": lambda owner, name: vars(owner).get(name, MISSING),
-    "class": lambda owner, name: type(owner),
+    "class": lambda owner, name: (type(owner), type(owner).__mro__),
     "entries": lambda owner, name: entries_of(owner),
     "contents": lambda owner, name: owner._buf if isinstance(owner, Tensor) else owner,
     "type": _type_at,
@@ -258,7 +258,8 @@ class Captures:
     ) -> None:
         """Record that the function read a value from outside; repeated reads are recorded once.
 
-        With `exact`, a change of the value always recompiles.
+        With `exact`, a change of the value always recompiles; iterators always do, because they
+        change by being used.
         """
         key: Hashable = (kind, id(owner), name)
         if kind == "type":
@@ -267,6 +268,8 @@ class Captures:
             key = (kind, owner, *map(id, name))
         found = self.items.get(key)
         if found is None:
+            held = value if isinstance(value, tuple) else (value,)
+            exact = exact or any(hasattr(type(v), "__next__") for v in held)
             self.items[key] = Capture(kind, owner, name, value, label, exact)
         elif exact:
             found.exact = True
@@ -308,7 +311,8 @@ class Captures:
         """Record the class of an object for the guards, because `__class__` can be assigned."""
         kind = type(owner)
         if kind.__flags__ & _HEAP_TYPE:
-            self.add("class", owner, None, kind, f"the class of a {kind.__name__}", exact=True)
+            now = (kind, kind.__mro__)
+            self.add("class", owner, None, now, f"the class of a {kind.__name__}", exact=True)
 
     def contents(self, owner: Value, label: str = "") -> None:
         """Record for the guards the data of an array or tensor that were read while compiling."""

@@ -1,0 +1,117 @@
+"""The form of an exported graph: what its parameters and results stand for, as JSON in the file.
+
+`exported` writes it from a compiled program and reads it. Reading checks every entry against the
+graph and the weights of the file, since both may come from strangers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtype import as_dtype
+from ..ir.graph import Graph
+from ..types import TensorType
+
+__all__ = ["decoded", "read_form"]
+
+VERSION = 1
+# Containers inside containers of a result; deeper ones would end in a RecursionError.
+_DEPTH = 100
+
+
+def read_form(text: str, graph: Graph, entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the form of a graph, checked against the graph and the weights in `entries`.
+
+    Raises:
+        ValueError: it is no JSON, of another version, or does not fit.
+    """
+    try:
+        form = json.loads(text)
+    except RecursionError:
+        raise ValueError("its form is nested too deeply") from None
+    if not isinstance(form, dict) or form.get("version") != VERSION:
+        version = form.get("version") if isinstance(form, dict) else None
+        raise ValueError(f"it has version {version!r} of the format; this duograph reads {VERSION}")
+    weights = _pairs(form, "weights")
+    if any(not isinstance(n, str) or not isinstance(t, bool) for n, t in weights):
+        raise ValueError("its weights are no names with flags")
+    names = [n for n, _ in weights]
+    if len(set(names)) != len(names) or any(not _is_array(entries.get(n)) for n in names):
+        raise ValueError("its weights are not those of the file")
+    order = _pairs(form, "order")
+    if len(order) != graph.n_params:
+        raise ValueError(f"it has {len(order)} arguments, and its graph takes {graph.n_params}")
+    types = [_type(entries[n]) for n in names]
+    n_inputs = sum(kind == "arg" for kind, _ in order)
+    for i, (kind, k) in enumerate(order):
+        known = {"arg": n_inputs, "weight": len(names)}.get(str(kind), 0)
+        wanted = types[k] if kind == "weight" and _below(k, known) else graph.types[i]
+        if not _below(k, known) or graph.types[i] != wanted or not isinstance(wanted, TensorType):
+            raise ValueError(
+                f"its argument {i} is {kind!r} {k!r}; the graph takes {graph.types[i]}"
+            )
+    if sorted(k for kind, k in order if kind == "arg") != list(range(n_inputs)):
+        raise ValueError("its arguments are no permutation of the inputs")
+    for k, i in _pairs(form, "writes"):
+        if not _below(k, len(names)) or not _below(i, len(graph.outputs)):
+            raise ValueError(f"it writes result {i!r} to weight {k!r}")
+        if graph.types[graph.outputs[i]] != types[k]:
+            raise ValueError(f"it writes {graph.types[graph.outputs[i]]} to {names[k]}")
+    _check_results(form.get("results"), len(graph.outputs), n_inputs, _DEPTH)
+    return {**form, "name": str(form.get("name"))}
+
+
+def _pairs(form: Mapping[str, Any], key: str) -> list[list[Any]]:
+    found = form.get(key)
+    if not isinstance(found, list) or any(type(p) is not list or len(p) != 2 for p in found):
+        raise ValueError(f"its {key} are no list of pairs")
+    return found
+
+
+def _below(value: object, count: int) -> bool:
+    return type(value) is int and 0 <= value < count
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def _type(array: np.ndarray[Any, Any]) -> TensorType:
+    return TensorType.of(array.shape, as_dtype(array.dtype))
+
+
+def _check_results(encoded: Any, n_results: int, n_inputs: int, depth: int) -> None:
+    """Raise ValueError unless a structure of results names only what exists."""
+    if not isinstance(encoded, dict) or len(encoded) != 1 or not depth:
+        raise ValueError("the structure of its results is damaged, or too deep")
+    ((kind, inner),) = encoded.items()
+    if kind in ("result", "input"):
+        good = _below(inner, n_results if kind == "result" else n_inputs)
+    elif kind in ("tuple", "list", "dict"):
+        good = isinstance(inner, dict if kind == "dict" else list)
+        for part in (inner.values() if kind == "dict" else inner) if good else ():
+            _check_results(part, n_results, n_inputs, depth - 1)
+    else:
+        good = kind == "value" and (inner is None or isinstance(inner, (bool, int, float, str)))
+    if not good:
+        raise ValueError(f"its results have {kind} {inner!r:.80}")
+
+
+def decoded(encoded: Mapping[str, Any], results: Sequence[Any], inputs: Sequence[Any]) -> Any:
+    """Rebuild nested result containers from the JSON description of their structure."""
+    ((kind, inner),) = encoded.items()
+    if kind == "result":
+        return results[inner]
+    if kind == "input":
+        return inputs[inner]
+    if kind == "tuple":
+        return tuple(decoded(v, results, inputs) for v in inner)
+    if kind == "list":
+        return [decoded(v, results, inputs) for v in inner]
+    if kind == "dict":
+        return {k: decoded(v, results, inputs) for k, v in inner.items()}
+    return inner

@@ -1,0 +1,292 @@
+"""Every file format that duograph reads: valid samples, and how to read bytes as such a file.
+
+`FORMATS` has one entry for each format. A reader returns, or raises the one error class of its
+format with the name of the file in the message; everything else is a finding of `test_formats`.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import io
+import os
+import pathlib
+import pickle
+import struct
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import duograph as ms
+import numpy as np
+from duograph import dataset as ds
+from duograph import nn, ops
+from duograph.backend import disk_cache
+from duograph.compiler.interpret import interpret
+from duograph.dataset import vision
+from duograph.dataset.rows import DatasetError
+from duograph.errors import CheckpointError, DuographError, GraphError
+from duograph.ir.text import parse
+from duograph.ir.verify import verify
+from duograph.placement import device_of
+from duograph.train import _checkpoint_file
+from duograph.types import TensorType
+
+# Graphs with larger values are read and not run.
+LARGEST = 1 << 16
+
+
+class Format(NamedTuple):
+    """A file format.
+
+    Attributes:
+        samples: makes the bytes of valid files.
+        file: name of the file that the bytes are written to, relative to a folder of its own.
+        read: reads it, given the path.
+        error: the class that a damaged file leads to.
+        share: part of all inputs that this format gets; formats that take long get fewer.
+    """
+
+    samples: Callable[[], list[bytes]]
+    file: str
+    read: Callable[[pathlib.Path], object]
+    error: type[DuographError]
+    share: float = 1.0
+
+
+@contextmanager
+def folder() -> Iterator[pathlib.Path]:
+    """Make a folder in memory where the platform has one: a million files are written."""
+    memory = "/dev/shm"
+    with tempfile.TemporaryDirectory(dir=memory if os.path.isdir(memory) else None) as made:
+        yield pathlib.Path(made)
+
+
+def _written(write: Callable[[str], object], name: str = "file.ckpt") -> bytes:
+    with folder() as at:
+        write(str(at / name))
+        return (at / name).read_bytes()
+
+
+def _checkpoints() -> list[bytes]:
+    entries = {
+        "a": ms.Tensor(np.arange(6, dtype=np.float32).reshape(2, 3)),
+        "b": ms.Tensor([True, False, True]),
+        "c": ms.Tensor([1 + 2j], ms.complex64),
+        "d": ms.Tensor(3),
+        "text": "words",
+        "empty": ms.Tensor(np.zeros((0, 2), np.int8)),
+    }
+    return [
+        _written(lambda path: ms.save_checkpoint(entries, path)),
+        _written(lambda path: ms.save_checkpoint({"x": ms.Tensor([1.0])}, path, crc_check=True)),
+        _written(lambda path: ms.save_checkpoint(nn.Dense(2, 1), path)),
+    ]
+
+
+_SECRET = b"0123456789abcdef"
+
+
+def _encrypted() -> list[bytes]:
+    x = {"x": ms.Tensor([1.0])}
+    return [_written(lambda path: ms.save_checkpoint(x, path, enc_key=_SECRET))]
+
+
+def _mindspore_checkpoints() -> list[bytes]:
+    def entry(name: bytes, dims: bytes, dtype: bytes, data: bytes) -> bytes:
+        tensor = dims + b"\x12" + bytes([len(dtype)]) + dtype + b"\x1a" + bytes([len(data)]) + data
+        inside = b"\n" + bytes([len(name)]) + name + b"\x12" + bytes([len(tensor)]) + tensor
+        return b"\n" + bytes([len(inside)]) + inside
+
+    weight = entry(b"w", b"\x08\x03\x08\x02", b"Float32", np.arange(6, dtype=np.float32).tobytes())
+    flags = entry(b"f", b"\n\x01\x02", b"Bool", b"\0\1")
+    text = entry(b"t", b"\x08\x01", b"str", "ab".encode("utf-32-le"))
+    return [weight + flags + text, flags]
+
+
+class _Steps(nn.Cell):
+    """Control flow, a constant, and nested results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = nn.Dense(2, 2)
+
+    def construct(self, x: Any) -> Any:
+        while x.sum() < 9:
+            x = x * x + 1.5
+        if x.sum() > 20:
+            x = self.dense(x)
+        return {"x": x, "parts": (ops.concat((x, x), 1), x.sum(1), [x.argmax(1), 3, None])}
+
+
+class _Layers(nn.Cell):
+    """Ops whose kernels index with attributes."""
+
+    def construct(self, x: Any) -> Any:
+        rows = ops.flip(ops.transpose(x, (1, 0)), (0,))
+        top, at = ops.topk(rows, 2)
+        return (
+            ops.cumsum(rows, 1),
+            top,
+            ops.gather(rows, at[:, 0], 0),
+            ops.softmax(ops.pad(x, (1, 1))),
+        )
+
+
+@functools.cache
+def _exported() -> list[bytes]:
+    x = ms.Tensor(np.ones((2, 2), np.float32))
+
+    def of(net: Any) -> bytes:
+        def write(path: str) -> None:
+            ms.export(net, x, file_name=path, file_format="MINDIR")
+
+        return _written(write, "net.mindir")
+
+    return [of(_Steps()), of(_Layers()), of(nn.Dense(2, 3))]
+
+
+def _graph_texts() -> list[bytes]:
+    found = []
+    for data in _exported():
+        with folder() as at:
+            (at / "net").write_bytes(data)
+            found.append(str(_checkpoint_file.read(str(at / "net"), False)["%graph"]).encode())
+    return found
+
+
+def _read_exported(path: pathlib.Path) -> None:
+    graph = ms.load(str(path)).graph
+    run(graph)
+
+
+def _read_text(path: pathlib.Path) -> None:
+    run(verify(parse(path.read_text("utf-8", "surrogateescape"))))
+
+
+def run(graph: Any) -> None:
+    """Run a graph without loops and calls, which might not end, on zeros; op errors are fine."""
+    small = all(isinstance(t, TensorType) and t.nbytes <= LARGEST for t in graph.types)
+    if not small or any(node.op.graph_only or node.op.host for node in graph.nodes):
+        return
+    device = device_of("CPU")
+    inputs = [
+        ms.Tensor(np.zeros(t.shape, t.dtype.np)).move_to("CPU")
+        for t in graph.types[: graph.n_params]
+    ]
+    try:
+        for value in interpret(graph, inputs, device):
+            value.asnumpy()
+    except DuographError:
+        return
+
+
+def _cifar_pickles() -> list[bytes]:
+    value = {b"data": np.zeros((2, 3072), np.uint8), b"labels": [1, 2]}
+    arrays = {b"data": np.ones((1, 3072), np.uint8), b"labels": np.array([1], ">i4")}
+    return [pickle.dumps(v, p) for p in (1, 2, 4, 5) for v in (value, arrays)]
+
+
+def _cifar_rows() -> list[bytes]:
+    return [bytes(3073), bytes(6146)]
+
+
+def _idx(array: np.ndarray[Any, Any]) -> bytes:
+    sizes = struct.pack(f">{array.ndim}I", *array.shape)
+    return b"\0\0\x08" + bytes([array.ndim]) + sizes + array.tobytes()
+
+
+def _mnist_images() -> list[bytes]:
+    return [_idx(np.arange(18, dtype=np.uint8).reshape(2, 3, 3))]
+
+
+def _read_mnist(path: pathlib.Path) -> None:
+    labels = path.with_name("train-labels-idx1-ubyte")
+    if not labels.exists():
+        labels.write_bytes(_idx(np.zeros(2, np.uint8)))
+    ds.MnistDataset(str(path.parent), "train")
+
+
+def _images() -> list[bytes]:
+    from PIL import Image
+
+    found = []
+    for kind in ("PNG", "BMP", "PPM", "GIF", "JPEG"):
+        out = io.BytesIO()
+        Image.fromarray(np.arange(75, dtype=np.uint8).reshape(5, 5, 3)).save(out, kind)
+        found.append(out.getvalue())
+    return found
+
+
+def _read_image(path: pathlib.Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Pillow, about damaged metadata
+        vision.Decode()(np.frombuffer(path.read_bytes(), np.uint8))
+
+
+_KEY = disk_cache.key_of("fuzz")
+
+
+def _read_entry(path: pathlib.Path) -> None:
+    """Read a cache entry whose name has the checksum of other bytes."""
+    store = disk_cache._Store(str(path.parent), None)
+    good = store.store(_KEY, ".so", b"code", None)
+    data = path.read_bytes()
+    pathlib.Path(good).write_bytes(data)
+    with store.find(_KEY, ".so") as found:
+        if found is not None and found.data != b"code":
+            raise AssertionError("a damaged entry was read")
+
+
+FORMATS = {
+    "safetensors": Format(
+        _checkpoints, "net.ckpt", lambda p: ms.load_checkpoint(str(p)), CheckpointError, 4
+    ),
+    "safetensors with checksum": Format(
+        _checkpoints,
+        "net.safetensors",
+        lambda p: ms.load_checkpoint(str(p), crc_check=True),
+        CheckpointError,
+        2,
+    ),
+    "encrypted": Format(
+        _encrypted,
+        "net.ckpt",
+        lambda p: ms.load_checkpoint(str(p), dec_key=_SECRET),
+        CheckpointError,
+        1,
+    ),
+    "MindSpore's checkpoint": Format(
+        _mindspore_checkpoints, "net.ckpt", lambda p: ms.load_checkpoint(str(p)), CheckpointError, 4
+    ),
+    "exported graph": Format(_exported, "net.mindir", _read_exported, CheckpointError, 1),
+    "graph text": Format(_graph_texts, "graph.txt", _read_text, GraphError, 1),
+    "CIFAR pickle": Format(
+        _cifar_pickles,
+        "test_batch",
+        lambda p: ds.Cifar10Dataset(str(p.parent), "test"),
+        DatasetError,
+        4,
+    ),
+    "CIFAR": Format(
+        _cifar_rows,
+        "test_batch.bin",
+        lambda p: ds.Cifar10Dataset(str(p.parent), "test"),
+        DatasetError,
+        1,
+    ),
+    "MNIST": Format(
+        _mnist_images, "train-images-idx3-ubyte", _read_mnist, DatasetError, 2
+    ),
+    "MNIST, gzip": Format(
+        lambda: [gzip.compress(x) for x in _mnist_images()],
+        "train-images-idx3-ubyte.gz",
+        _read_mnist,
+        DatasetError,
+        2,
+    ),
+    "image": Format(_images, "x.png", _read_image, DatasetError, 1),
+    "cache entry": Format(lambda: [b"code", bytes(100)], "bytes", _read_entry, GraphError, 1),
+}  # fmt: skip

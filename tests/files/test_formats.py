@@ -1,0 +1,72 @@
+"""Damaged files of every format: a result, or the one error class of the format with its name.
+
+`make fuzz-files` reads a million of them, under AddressSanitizer; here a few thousand are read.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import zlib
+
+import pytest
+from files.formats import FORMATS, folder
+from files.mutated_bytes import mutated
+
+# Inputs of all formats together, and the parts into which those of a format are divided.
+COUNT = int(os.environ.get("DUOGRAPH_FUZZ_FILES", "3000"))
+PARTS = 1 if COUNT <= 10_000 else 8
+SEED = int(os.environ.get("DUOGRAPH_FUZZ_SEED", "0"))
+# No input may take longer, in seconds.
+PATIENCE = 20.0
+
+
+# Packages that reading a format needs, and that duograph does not install.
+NEEDS = {"image": "PIL", "encrypted": "cryptography"}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NumPy, in graphs that are run
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", FORMATS)
+def test_damaged_files(name, part):
+    format_ = FORMATS[name]
+    pytest.importorskip(NEEDS.get(name, "numpy"))
+    samples = format_.samples()
+    total = sum(f.share for f in FORMATS.values())
+    rng = random.Random(zlib.crc32(f"{name}/{part}/{SEED}".encode()))
+    found, read = [], 0
+    with folder() as at:
+        path = at / format_.file
+        for _ in range(max(1, int(COUNT * format_.share / total / PARTS))):
+            data = mutated(rng, samples)
+            path.write_bytes(data)
+            began = time.perf_counter()
+            try:
+                format_.read(path)
+                read += 1
+            except format_.error as error:
+                if name != "graph text" and name != "image" and format_.file not in str(error):
+                    found.append(f"{data!r:.300}\n  does not name the file: {error}")
+            except Exception as error:  # noqa: BLE001 (what escapes is the finding)
+                found.append(f"{data!r:.300}\n  {type(error).__name__}: {error!s:.200}")
+            if time.perf_counter() - began > PATIENCE:
+                found.append(f"{data!r:.300}\n  took {time.perf_counter() - began:.0f} s")
+    assert not found, f"{len(found)} findings\n" + "\n".join(found[:20])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_samples_are_valid(name):
+    """Without this, the mutations of `test_damaged_files` would all fail at the first byte."""
+    format_ = FORMATS[name]
+    pytest.importorskip(NEEDS.get(name, "numpy"))
+    accepted = 0
+    with folder() as at:
+        for data in format_.samples():
+            (at / format_.file).write_bytes(data)
+            try:
+                format_.read(at / format_.file)
+                accepted += 1
+            except format_.error as error:
+                assert name == "safetensors with checksum", error  # some have none
+    assert accepted
