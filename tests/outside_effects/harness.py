@@ -136,7 +136,9 @@ def observe(source: str, wrap: Callable[[Any], Any], inputs: Any = INPUTS) -> Ob
 
 def _raised(error: Exception) -> Any:
     """Return what is compared of an error: all but the lines that say where it was raised."""
-    args = tuple(a.split("\n  <")[0] if isinstance(a, str) else a for a in error.args)
+    args = tuple(
+        re.split(r"\n  \S+:\d+ in ", a)[0] if isinstance(a, str) else a for a in error.args
+    )
     cause = error.__cause__ and describe(error.__cause__)
     return "raised", type(error).__name__, describe(args), cause, _attributes(error, ())
 

@@ -117,6 +117,8 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         return _read_and_capture(ev, owner, name, held[name], node)
     if isinstance(found, functools.cached_property) and not is_framework(type(owner).__module__):
         ev.captures.method(owner, name, None)
+        absent = f"{type(owner).__name__}.{name}"
+        ev.captures.add("item", vars(owner), name, MISSING, absent, exact=True)
         made = call(ev, found.func, (owner,), {})
         write_outside(ev, "attribute", owner, name, made, f"{type(owner).__name__}.{name}")
         return made
