@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from duograph.backend.prepared import Packing
-from duograph.errors import IndexRangeError, LabelRangeError
+from duograph.errors import ArgumentValueError, IndexRangeError, LabelRangeError
 
 from . import memory
 from ._native import ffi, lib
@@ -70,7 +70,11 @@ def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
 
 def plan(struct: str, **fields: object) -> CData:
     """Allocate a C struct with the constants of a kernel; return the pointer that owns it."""
-    return ffi.new(f"{struct} *", fields)
+    try:
+        return ffi.new(f"{struct} *", fields)
+    except OverflowError:
+        shown = ", ".join(f"{name}={value}" for name, value in fields.items())
+        raise ArgumentValueError(f"got {shown}; wanted numbers of 64 bits at most") from None
 
 
 def call(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, TypeAlias
 
 import numpy as _np
@@ -31,7 +32,8 @@ from .dtype import (
     uint32,
     uint64,
 )  # fmt: skip
-from .errors import ArgumentValueError
+from .errors import ArgumentError, ArgumentValueError
+from .ops.refusals import refusing as _refusing
 from .tensor import Tensor
 
 __all__ = [
@@ -429,7 +431,7 @@ def _reduction(name: str) -> Callable[..., Tensor]:
     ) -> Tensor:
         return function(_tensor(a), axis, keepdims, **kwargs)
 
-    reduce.__name__ = name
+    reduce.__name__ = reduce.__qualname__ = name
     reduce.__doc__ = f"`ops.{name}` over `axis` (all axes for None)."
     return reduce
 
@@ -497,6 +499,8 @@ def _elementwise(name: str, own: str | None = None) -> Callable[..., Tensor]:
     function = getattr(_ops, own or name)
 
     def call(*xs: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
+        if not xs:
+            raise ArgumentError(f"numpy.{name}: got no operand; wanted a Tensor, number or list")
         operands = (
             xs if builtins.any(isinstance(x, Tensor) for x in xs) else (_tensor(xs[0]), *xs[1:])
         )
@@ -574,3 +578,8 @@ def tril(m: TensorLike, k: int = 0) -> Tensor:
 def diag(v: TensorLike, k: int = 0) -> Tensor:
     """Return a matrix with `v` on its k-th diagonal or, of a matrix, that diagonal."""
     return _tensor(v).diag(k)
+
+
+for _name in __all__:
+    if isinstance(globals()[_name], FunctionType):
+        globals()[_name] = _refusing(globals()[_name], __name__)

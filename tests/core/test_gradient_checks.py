@@ -15,8 +15,9 @@ import pytest
 from duograph import Tensor, nn, ops
 from duograph.autodiff.bprop_registry import binop_grad_common
 from duograph.errors import GradientError
-from duograph.op import OPS, rules_changed
+from duograph.op import OPS, op, rules_changed
 from duograph.ops import bprop_getters
+from duograph.ops.extensions import withdraw
 
 MODES: dict[str, Callable[[Any], Any]] = {"eager": lambda f: f, "compiled": ms.jit}
 A, B = (np.array(v, np.float32) for v in ([1.0, -2.0, 3.0], [3.0, 4.0, 5.0]))
@@ -199,6 +200,31 @@ def test_rules_of_other_operands_are_not_accused() -> None:
     np.testing.assert_allclose(got.asnumpy(), [np.cos(1.0), -4.0, np.cos(3.0)], rtol=1e-5)
     got = ms.grad(lambda x: ops.log(x).sum() + ops.gather(x, Tensor([1]), 0).sum())(Tensor(B))
     np.testing.assert_allclose(got.asnumpy(), 1 / B + [0, 1, 0], rtol=1e-5)
+
+
+@pytest.mark.usefixtures("debug")
+@pytest.mark.parametrize("mode", MODES)
+def test_ops_of_others_are_checked(mode: str) -> None:
+    """An op that a user or a plugin defines, with attributes and an optional operand."""
+    try:
+
+        @op(name=f"scaled_{mode}")
+        def scaled(x: Tensor, shift: Tensor | None, by: float):
+            out = ops.exp(x) * by
+            return out if shift is None else out + shift
+
+        @scaled.bprop
+        def _(x, shift, out, dout, by):
+            return dout * out, None if shift is None else dout * by
+
+        x, y = Tensor(A), Tensor(B)
+        for by, gradient in ((x, lambda a: scaled(a, y, 2.0)), (y, lambda a: scaled(x, a, 2.0))):
+            with pytest.raises(GradientError, match=r"scaled_\w+: .* operand 'shift'"):
+                MODES[mode](ms.grad(lambda a, f=gradient: f(a).sum()))(by)
+        got = MODES[mode](ms.grad(lambda x: scaled(x, None, 2.0).sum()))(x)
+        np.testing.assert_allclose(got.asnumpy(), 2 * np.exp(A), rtol=1e-5)
+    finally:
+        withdraw(__name__)
 
 
 def test_rules_are_not_checked_without_debug_mode() -> None:

@@ -58,6 +58,7 @@ def test_a_new_backend_works_at_once(site, tmp_path):
 INSTALLED = {
     "Null": "duograph_null",
     "InnerRing": "duograph_inner_ring",
+    "WideRing": "duograph_inner_ring",
     "Template": "duograph_template",
 }
 

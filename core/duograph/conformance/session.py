@@ -29,6 +29,11 @@ QUICK = (bool_, int32, float32, complex64)
 class Session:
     """State of one conformance run: the device under test, its declared gaps, and the results.
 
+    Args:
+        name: the device; None: the current one.
+        quick: see `pytest_load_initial_conftests` for this option.
+        chosen: the dtypes to test; empty: all of the device, or those of a quick run.
+
     Attributes:
         unsupported: pattern of test addresses -> reason why the device will never pass them. These
             tests must raise UnsupportedOpError or DTypeError; a wrong result is a failure.
@@ -38,7 +43,7 @@ class Session:
         figures: the figures of all tests.
     """
 
-    def __init__(self, name: str | None, quick: bool) -> None:
+    def __init__(self, name: str | None, quick: bool, chosen: Sequence[DType] = ()) -> None:
         self.device = device_of(name) if name else registry.current_device()
         self.name = self.device.name
         self.quick = quick
@@ -48,6 +53,7 @@ class Session:
         oracle.install()
         self.backend = registry.backend(self.name)
         self.dtypes: tuple[DType, ...] = tuple(self.backend.dtypes)
+        self.chosen = tuple(chosen)
         self.unsupported = _gaps(self.backend, "conformance_unsupported")
         self.expected = _gaps(self.backend, "conformance_expected_failures")
         self.refused: set[str] = set()
@@ -80,8 +86,8 @@ class Session:
 
     def dtypes_of(self, case: OpCase) -> list[DType]:
         """Return the dtypes of a conformance test case that the device supports."""
-        takes = [d for d in case.takes if d in self.dtypes]
-        if self.quick:
+        takes = [d for d in case.takes if d in (self.chosen or self.dtypes)]
+        if self.quick and not self.chosen:
             return [d for d in takes if d in QUICK] or takes[:1]
         return takes
 
@@ -89,7 +95,7 @@ class Session:
         """Return the floating and complex dtypes in which a case's gradients are tested."""
         if not case.differentiable:
             return []
-        takes = [d for d in case.takes if d in self.dtypes and d.kind in "fc"]
+        takes = [d for d in case.takes if d in (self.chosen or self.dtypes) and d.kind in "fc"]
         return _first(takes) if self.quick else takes
 
     def forward(self) -> tuple[str, Sequence[Any]]:

@@ -13,12 +13,14 @@ from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
 
 __all__ = [
-    "positive_int", "non_negative_int", "boolean", "real", "in_range", "one_of", "ints", "rank",
-    "instance",
+    "positive_int", "layer_count", "non_negative_int", "boolean", "real", "in_range", "one_of",
+    "ints", "rank", "instance",
 ]  # fmt: skip
 
 
 T = TypeVar("T")
+# Building more layers than this one by one takes hours, so it is a mistake.
+MOST_LAYERS = 1 << 16
 
 
 def _got(owner: str, name: str, value: object, wanted: str) -> str:
@@ -32,6 +34,14 @@ def positive_int(owner: str, name: str, value: object) -> int:
     if value <= 0:
         raise ArgumentValueError(_got(owner, name, value, "an int above 0"))
     return value
+
+
+def layer_count(owner: str, name: str, value: object) -> int:
+    """Return a constructor argument if it is a number of layers that can be built."""
+    count = positive_int(owner, name, value)
+    if count > MOST_LAYERS:
+        raise ArgumentValueError(_got(owner, name, value, f"at most {MOST_LAYERS} layers"))
+    return count
 
 
 def non_negative_int(owner: str, name: str, value: object) -> int:

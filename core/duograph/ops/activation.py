@@ -12,6 +12,7 @@ from ..dtype import FLOATING, INEXACT
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
 from ..tensor import Tensor
+from .axes import axis_of
 from .elementwise import abs, maximum, neg, true_divide
 from .error_functions import erf
 from .exponential import exp, expm1, log1p
@@ -566,14 +567,12 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
         >>> ms.ops.glu(ms.Tensor([1.0, 2.0, 3.0, 4.0]))
         Tensor(shape=[2], dtype=Float32, value= [ 9.52574134e-01,  1.96402752e+00])
     """
-    if not -x.ndim <= axis < x.ndim:
-        raise ArgumentValueError(
-            f"glu: got axis={axis} for shape {x.shape}; wanted one of its axes"
-        )
+    axis = axis_of("glu", axis, x.ndim)
+    if not x.ndim:
+        raise ShapeError("glu: got a 0-d tensor; wanted at least one axis")
     n = x.shape[axis]
     if n % 2:
         raise ShapeError(f"glu: x has shape {x.shape}; wanted an even size along axis {axis}")
-    axis %= x.ndim
 
     def half(begin: int) -> Tensor:
         low, high = [0] * x.ndim, list(x.shape)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dtype import FLOATING
-from ..errors import ArgumentValueError
+from ..errors import ArgumentValueError, DeviceMemoryError
 from ..host_arrays import Array
 from ..op import op
 from ..tensor import Tensor
@@ -31,7 +31,10 @@ __all__ = [
 
 def _bins(n: int, out: int) -> tuple[Array, Array, Array]:
     """Return (input indices, mask, count) of each output cell's pooling window."""
-    begin = np.arange(out) * n // out
+    try:
+        begin = np.arange(out) * n // out
+    except MemoryError as error:
+        raise DeviceMemoryError(f"adaptive pooling: output size {out}: {error}") from error
     end = -(-(np.arange(1, out + 1) * n) // out)
     most = int((end - begin).max(initial=1))
     index = begin[:, None] + np.arange(most)[None, :]

@@ -5,10 +5,15 @@ Every family may use these ops. Integers divided by 0 must yield 0, on every bac
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
-from ..dtype import BOOL, REAL, bool_, float32
+from ..dtype import BOOL, REAL, bool_, float32, float64, int32
 from ..errors import ArgumentValueError
+from ..ir.builder import GraphBuilder
+from ..ir.control import while_loop
 from ..op import op
 from ..tensor import Tensor
 from .creation import cast
@@ -16,7 +21,7 @@ from .elementwise import abs, mul, neg, true_divide
 from .logic import logical_and, select
 from .methods import tensor_method
 from .rounding import floor, trunc
-from .shape_primitives import unbroadcast
+from .shape_primitives import reduce_sum, unbroadcast
 
 __all__ = [
     "div", "divide", "floor_div", "floor_divide", "floor_mod", "fmod", "mod", "remainder",
@@ -50,6 +55,94 @@ def _whole_quotient(x: Tensor, y: Tensor) -> Tensor:
         small = select(rest > 0, neg(rest), rest) > select(d > 0, neg(d), d)
         q = select(wrong_side, q - one, select(small, q, q + one))
     return select(zero, 0, q)
+
+
+class _FloatFormat(NamedTuple):
+    """Numbers of the long division of one floating dtype.
+
+    Attributes:
+        digits: bits of the quotient that one step finds.
+        half: bits of the lower half of a significand, and one.
+        large: from here on, operands of a step are scaled, since the split would overflow.
+        scale: a power of two.
+    """
+
+    digits: int
+    half: int
+    large: float
+    scale: float
+
+
+_FORMATS = {
+    float32: _FloatFormat(11, 12, 2.0**96, 2.0**-30),
+    float64: _FloatFormat(25, 27, 2.0**900, 2.0**-60),
+}
+
+
+def _long_division(rest: Tensor, divisor: Tensor) -> Tensor:
+    """Return the exact remainder of a finite number >= 0 by a finite number > 0.
+
+    Schoolbook division in floats: the divisor is first multiplied by 2^digits until the quotient
+    has one digit left, then each step subtracts a multiple of it and divides it by 2^digits. The
+    loops end when no element needs another step; most operands need none.
+    """
+    power = 2.0 ** _FORMATS[rest.dtype].digits
+
+    def lift(d: Tensor, r: Tensor) -> tuple[Tensor, ...]:
+        d = select(d * power <= r, d * power, d)
+        return _any(d * power <= r), d
+
+    def lower(r: Tensor, d: Tensor, low: Tensor) -> tuple[Tensor, ...]:
+        d = select(d > low, d * (1 / power), d)
+        return _any(d > low), _one_digit(r, d), d
+
+    (lifted,) = _while(lift, _any(divisor * power <= rest), (divisor,), (rest,))
+    first = _one_digit(rest, lifted)
+    rest, _ = _while(lower, _any(lifted > divisor), (first, lifted), (divisor,))
+    return rest
+
+
+def _one_digit(r: Tensor, d: Tensor) -> Tensor:
+    """Return the remainder of r by d, exact for a quotient of one digit.
+
+    The quotient is rounded to the nearest whole number, so that the difference fits a significand;
+    its product with each half of `d` is exact.
+    """
+    digits = _FORMATS[r.dtype]
+    scale = select(d > digits.large, digits.scale, 1)
+    a, b = r * scale, d * scale
+    split = b * (2.0**digits.half + 1)
+    high = split - (split - b)
+    q = floor(true_divide(a, b) + 0.5)
+    rest = (a - q * high) - q * (b - high)
+    rest = select(rest < 0, rest + b, rest)
+    return select(q == 0, r, true_divide(rest, scale))
+
+
+def _any(condition: Tensor) -> Tensor:
+    """Return whether any element of a bool tensor is True, as a 0-d tensor."""
+    return reduce_sum(cast(condition, int32), tuple(range(len(condition.shape))), False) > 0
+
+
+def _while(
+    body: Callable[..., tuple[Tensor, ...]],
+    predicate: Tensor,
+    carries: tuple[Tensor, ...],
+    invariants: tuple[Tensor, ...],
+) -> tuple[Tensor, ...]:
+    """Append a `while_loop` to the graph that is being built; return its carries.
+
+    Args:
+        body: from carries and invariants to the next predicate and carries.
+    """
+    builder = GraphBuilder()
+    given = [builder.parameter(x._type) for x in (*carries, *invariants)]
+    with builder.current():
+        graph = builder.finish(body(*given))
+    found: tuple[Tensor, ...] = while_loop(
+        [predicate, *carries, *invariants], body=graph, n_carry=len(carries)
+    )
+    return found
 
 
 @op(
@@ -243,11 +336,13 @@ def _(x, y, out, dout):
 def _(x, y):
     if x.dtype is bool_:
         return logical_and(logical_and(x, y), x != x)
-    rest = x - truncate_div(x, y) * y
     if not x.dtype.is_floating:
-        return select(y == 0, 0, rest)
-    unchanged = logical_and(abs(y) == float("inf"), abs(x) < float("inf"))
-    return select(unchanged, x, rest)
+        return select(y == 0, 0, x - truncate_div(x, y) * y)
+    finite = abs(x) < float("inf")
+    usual = logical_and(finite, logical_and(y != 0, abs(y) < float("inf")))
+    rest = _long_division(select(usual, abs(x), 0), select(usual, abs(y), 1))
+    rest = select(x < 0, neg(rest), rest)
+    return select(usual, rest, select(logical_and(finite, abs(y) == float("inf")), x, float("nan")))
 
 
 floor_div, floor_mod, mod, truncate_mod = floor_divide, remainder, remainder, fmod

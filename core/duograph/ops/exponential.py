@@ -126,10 +126,8 @@ def _(x, out, dout):
 @expm1.decompose
 def _(x):
     u = exp(x)
-    if x.dtype.is_complex:
-        return u - 1
     least = u - 1
-    middle = true_divide(mul(least, x), log(u))  # Kahan's method: the error of u cancels
+    middle = mul(least, true_divide(x, log(u)))  # Kahan's method: the error of u cancels
     return select(u == 1, x, select(logical_or(least == -1, u == float("inf")), least, middle))
 
 
@@ -196,9 +194,9 @@ def _(x, out, dout):
 @log1p.decompose
 def _(x):
     u = x + 1
-    if x.dtype.is_complex:
-        return log(u)
-    return select(u == 1, x, select(u == float("inf"), u, true_divide(mul(log(u), x), u - 1)))
+    # log(u) with a factor for the rounding of u; infinite only with x
+    nearly = mul(log(u), true_divide(x, select(u == float("inf"), 1, u - 1)))
+    return select(u == 1, x, select(u == float("inf"), u, nearly))
 
 
 @op(method="log2", dtypes=INEXACT, promote="float")
@@ -419,7 +417,14 @@ def logit(input: Tensor):
         >>> ms.ops.logit(ms.Tensor([0.1, 0.5]))
         Tensor(shape=[2], dtype=Float32, value= [-2.19722462e+00,  0.00000000e+00])
     """
-    return log(input / (1 - input))
+    # log1p of a quotient whose numerator is exact keeps the digits around the root, 1/2
+    rest = 1 - input
+    return select(input > 0.25, log1p((2 * input - 1) / rest), log(input / rest))
+
+
+@logit.bprop
+def _(x, out, dout):
+    return (true_divide(dout, x * (1 - x)),)
 
 
 @logit.normaliser

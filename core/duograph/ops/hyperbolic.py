@@ -56,8 +56,6 @@ def _(x, out, dout):
 
 @sinh.decompose
 def _(x):
-    if x.dtype.is_complex:
-        return (exp(x) - exp(-x)) * 0.5
     a = abs(x)
     t = expm1(select(a > 80, 80, a))
     near = (t + true_divide(t, t + 1)) * 0.5
@@ -97,8 +95,6 @@ def _(x, out, dout):
 
 @cosh.decompose
 def _(x):
-    if x.dtype.is_complex:
-        return (exp(x) + exp(-x)) * 0.5
     half = exp(abs(x) - 0.6931471805599453)
     return half + true_divide(0.25, half)
 
@@ -135,8 +131,6 @@ def _(x, out, dout):
 
 @tanh.decompose
 def _(x):
-    if x.dtype.is_complex:
-        return true_divide(sinh(x), cosh(x))
     a = abs(x)
     t = expm1(-2 * a)
     return signed(x, neg(true_divide(t, t + 2)))
@@ -183,8 +177,6 @@ def _(x, out, dout):
 
 @asinh.decompose
 def _(x):
-    if x.dtype.is_complex:
-        return log(x + sqrt(x * x + 1))
     a = abs(x)
     large = a > 1e9
     b = select(large, 1, a)
@@ -265,8 +257,6 @@ def _(x, out, dout):
 
 @atanh.decompose
 def _(x):
-    if x.dtype.is_complex:
-        return log(true_divide(1 + x, 1 - x)) * 0.5
     a = abs(x)
     return signed(x, log1p(true_divide(2 * a, 1 - a)) * 0.5)
 

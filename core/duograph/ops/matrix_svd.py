@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..autodiff.custom import custom_gradient
-from ..errors import ArgumentValueError, MissingRuleError, ShapeError
+from ..dtype import bfloat16, float16
+from ..errors import ArgumentValueError, DTypeError, MissingRuleError, ShapeError
 from ..tensor import Tensor
 from .comparison import less
 from .creation import fill
@@ -26,9 +27,16 @@ __all__ = ["svd", "singular_values", "pinv"]
 def _svd_on_host(name: str, x: Tensor, **options: bool) -> Any:
     if x.ndim < 2:
         raise ShapeError(f"{name}: got shape {x.shape}; wanted matrices (..., M, N)")
+    if x.dtype is float16 or x.dtype is bfloat16:
+        raise DTypeError(f"{name}: got {x.dtype.name}; wanted float32 or more: cast the tensor")
+    values = x.asnumpy()
+    if not np.isfinite(values).all():  # some LAPACKs never return then
+        raise ArgumentValueError(
+            f"{name}: got infinities or NaN in the tensor of shape {x.shape}; wanted finite values"
+        )
     svd: Any = np.linalg.svd  # the type of the result depends on the options
     try:
-        return svd(x.asnumpy(), **options)
+        return svd(values, **options)
     except np.linalg.LinAlgError as error:
         raise ArgumentValueError(
             f"{name}: {error}; wanted finite values in the tensor of shape {x.shape}"
@@ -48,7 +56,7 @@ def singular_values(x: Tensor) -> Tensor:
         return Tensor(_svd_on_host("singular_values", t, compute_uv=False))
 
     def bprop(t: Tensor, out: Tensor, dout: Tensor) -> tuple[Tensor]:
-        u, _, vh = np.linalg.svd(t.asnumpy(), full_matrices=False)
+        u, _, vh = _svd_on_host("singular_values", t, full_matrices=False)
         return (
             matmul_of(
                 Tensor(u) * reshape_to(dout, (*dout.shape[:-1], 1, dout.shape[-1])), Tensor(vh)
@@ -65,6 +73,10 @@ def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> 
 
     Returns:
         (s, u, v) with input = u diag(s) v^T, or s.
+
+    Raises:
+        TypeError: 16-bit floats.
+        ValueError: fewer than two axes, or elements that are not finite.
 
     Examples:
         >>> import duograph as ms
@@ -89,11 +101,17 @@ def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> 
 def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
     """Pseudo-inverse of matrices, by their singular values.
 
+    Raises:
+        TypeError: integers, or 16-bit floats.
+        ValueError: fewer than two axes, or elements that are not finite.
+
     Examples:
         >>> import duograph as ms
         >>> print(ms.ops.pinv(ms.Tensor([[2.0], [0.0]])).round(decimals=3))
         [[0.5 0. ]]
     """
+    if not x.dtype.is_floating:
+        raise DTypeError(f"pinv: got {x.dtype.name}; wanted a floating dtype: cast the tensor")
     s, u, v = svd(x)
     limit = (
         max(x.shape[-2:]) * float(np.finfo(x.dtype.np).eps) if rtol is None else rtol

@@ -212,8 +212,9 @@ def _(x, y):
     low = select(a > b, b, a)
     scale = select(logical_or(high == 0, high == float("inf")), 1, high)
     ratio = true_divide(low, scale)
-    out = select(high == float("inf"), high, high * sqrt(ratio * ratio + 1))
-    return select(a + b == a + b, out, select(high == float("inf"), high, a + b))
+    out = select(a + b == a + b, high * sqrt(ratio * ratio + 1), a + b)
+    infinite = logical_or(a == float("inf"), b == float("inf"))  # also beside NaN
+    return select(infinite, float("inf"), out)
 
 
 @tensor_method("float_power")

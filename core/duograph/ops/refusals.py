@@ -1,20 +1,27 @@
-"""Explains errors caused by arguments of the wrong kind, after a call has failed.
+"""Explains errors caused by arguments of the wrong kind or size, after a call has failed.
 
-`ops/__init__.py` wraps the public functions with `refusing`. A check on every call would cost more
-than many ops, so arguments are compared with the annotations only after a call has failed. A
-successful call must not pay for it.
+`ops/__init__.py`, `ops/methods.py` and `numpy.py` wrap public functions with `refusing`. A check on
+every call would cost more than many ops, so arguments are compared with the annotations only after
+a call has failed. A successful call must not pay for it.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, DuographError
+from ..errors import (
+    ArgumentError,
+    ArgumentValueError,
+    DeviceMemoryError,
+    DuographError,
+    IndexRangeError,
+)
 from ..tensor import Tensor
 
 __all__ = ["refusing"]
@@ -30,8 +37,14 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 }
 
 
-def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a public function: after a failed call, name its first argument of a wrong type."""
+def refusing(
+    function: Callable[..., Any], module: str = __package__, public_name: str = ""
+) -> Callable[..., Any]:
+    """Wrap a public function of a module: explain what was wrong after a failed call.
+
+    The first argument of a wrong type is named. Any other error of Python or NumPy below the
+    function becomes an error of duograph that shows the arguments.
+    """
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
@@ -41,12 +54,64 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
             raise
         except Exception as error:
             text = _unfit(function, args, kwargs)
-            if text is None:
+            if text is not None:
+                raise ArgumentError(text) from error
+            if not _is_ours_to_explain(error):
                 raise
-            raise ArgumentError(text) from error
+            name = public_name or f"{module}.{function.__name__}"
+            raise _explained(name, args, kwargs, error) from error
 
-    call.__module__ = __package__  # pickle looks functions up in duograph.ops
+    call.__module__ = module  # pickle looks functions up there
     return call
+
+
+def _is_ours_to_explain(error: Exception) -> bool:
+    """Return whether code of duograph and NumPy alone raised an exception of Python or NumPy.
+
+    Errors of functions that the user passed go to the user as they are, and so does Python's error
+    for a wrong number of arguments, which no frame below the wrapper raised.
+    """
+    if type(error).__module__.partition(".")[0] not in ("builtins", "numpy"):
+        return False
+    frame = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    if frame is None or not isinstance(error, _EXPLAINED):
+        return False
+    while frame is not None:
+        name = str(frame.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        if name not in ("duograph", "numpy") and name not in sys.stdlib_module_names:
+            return False
+        frame = frame.tb_next
+    return True
+
+
+_EXPLAINED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError)
+
+
+def _explained(
+    name: str, args: tuple[object, ...], kwargs: dict[str, object], error: Exception
+) -> DuographError:
+    """Return the error of duograph for a call that failed with an error of Python or NumPy."""
+    short = name.rpartition(".")[2]
+    if isinstance(error, MemoryError):
+        return DeviceMemoryError(
+            f"{short}: the host has no memory for the result: {error or 'it is too large'}; "
+            f"wanted a smaller size"
+        )
+    shown = [_shown(a) for a in args] + [f"{k}={_shown(a)}" for k, a in kwargs.items()]
+    text = f"{short}: got {', '.join(shown)}: {error}; help({name}) says what it takes"
+    if isinstance(error, IndexError):
+        return IndexRangeError(text)
+    return (
+        ArgumentValueError if isinstance(error, (ValueError, OverflowError)) else ArgumentError
+    )(text)
+
+
+def _shown(value: object) -> str:
+    """Return an argument for an error message: the type of a tensor, or a short repr."""
+    if isinstance(value, Tensor):
+        return repr(value._type.plain)
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _unfit(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..dtype import BOOL, FLOATING, NUMERIC, REAL, DTypeLike, as_dtype, int32, int64
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ShapeError
 from ..host_arrays import Array
 from ..op import op
 from ..op_signature import Axis
@@ -454,6 +454,8 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1)
         4.0
     """
     axis = axis_of("trapz", dim, y.ndim)
+    if not y.ndim:
+        raise ShapeError("trapz: got y of shape (); wanted at least one axis")
     n = y.shape[axis]
 
     def part(t: Tensor, begin: int, end: int, along: int) -> Tensor:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..op import op
 from ..op_signature import Number
 from ..tensor import Tensor
@@ -74,7 +74,9 @@ def segments_by(input: Tensor, segment_ids: Tensor, count: int, mode: str, start
     return slice_axis(out, 0, 0, count)
 
 
-def _lowest(x: Tensor, lowest: bool) -> int | float:
+def _lowest(name: str, x: Tensor, lowest: bool) -> int | float:
+    if x.dtype.kind not in "iuf":
+        raise DTypeError(f"{name}: got {x.dtype.name}; wanted integers or floats")
     if x.dtype.is_floating:
         top = (
             3.3895313892515355e38 if x.dtype.name == "bfloat16" else float(np.finfo(x.dtype.np).max)
@@ -121,7 +123,8 @@ def unsorted_segment_max(
         >>> ms.ops.unsorted_segment_max(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2)
         Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  2.00000000e+00])
     """
-    return _segments("unsorted_segment_max", x, segment_ids, num_segments, "max", _lowest(x, True))
+    name = "unsorted_segment_max"
+    return _segments(name, x, segment_ids, num_segments, "max", _lowest(name, x, True))
 
 
 def unsorted_segment_min(
@@ -135,7 +138,8 @@ def unsorted_segment_min(
         >>> ms.ops.unsorted_segment_min(ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor([0, 1, 0]), 2)
         Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  2.00000000e+00])
     """
-    return _segments("unsorted_segment_min", x, segment_ids, num_segments, "min", _lowest(x, False))
+    name = "unsorted_segment_min"
+    return _segments(name, x, segment_ids, num_segments, "min", _lowest(name, x, False))
 
 
 def unsorted_segment_prod(

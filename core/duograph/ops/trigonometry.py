@@ -6,17 +6,18 @@ Every family may use these element-wise ops. Angles are in radians, except in de
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from ..dtype import FLOATING, INEXACT
+from ..dtype import FLOATING, INEXACT, float64
 from ..op import op
 from ..tensor import Tensor
 from .elementwise import abs, mul, neg, reciprocal, square, true_divide
-from .exponential import log
 from .logic import logical_and, logical_or, select
 from .pointwise import conjugate
 from .powers import rsqrt, sqrt
+from .rounding import floor, rint
 from .shape_primitives import unbroadcast
 
 __all__ = [
@@ -37,6 +38,11 @@ __all__ = [
 ]
 
 _HALF_PI = math.pi / 2
+# pi/2 as the nearest float32 (False) or float64 (True), and the rest.
+_HALF_PI_PARTS = {
+    False: (1.5707963705062866, -4.3711390001862426e-08),
+    True: (1.5707963267948966, 6.123233995736766e-17),
+}
 
 
 def signed(x: Tensor, size: Tensor) -> Tensor:
@@ -106,7 +112,13 @@ def _(x, out, dout):
 
 @cos.decompose
 def _(x):
-    return 1 - 2 * square(sin(x * 0.5))
+    if x.dtype.is_complex:
+        return 1 - 2 * square(sin(x * 0.5))
+    # sin(pi/2 - x), whose first difference is exact around the roots at +-pi/2
+    a = abs(x)
+    high, low = _HALF_PI_PARTS[x.dtype is float64]
+    near = sin((high - select(a < 4, a, 0)) + low)
+    return select(a < 4, near, 1 - 2 * square(sin(x * 0.5)))
 
 
 @op(method="tan", primitive="Tan", dtypes=INEXACT, promote="float")
@@ -176,9 +188,7 @@ def _(x, out, dout):
 
 @asin.decompose
 def _(x):
-    if x.dtype.is_complex:
-        return _times_i(log(_times_i(x) + sqrt(1 - x * x)), -1)
-    return 2 * atan(true_divide(x, 1 + sqrt(1 - x * x)))
+    return 2 * atan(true_divide(x, 1 + sqrt((1 - x) * (1 + x))))
 
 
 @op(method=["acos", "arccos"], dtypes=INEXACT, promote="float", primitive=["Acos", "ACos"])
@@ -215,7 +225,7 @@ def _(x, out, dout):
 def _(x):
     if x.dtype.is_complex:
         return _HALF_PI - asin(x)
-    return select(x == -1, math.pi, 2 * atan(true_divide(sqrt(1 - x * x), 1 + x)))
+    return select(x == -1, math.pi, 2 * atan(sqrt(true_divide(1 - x, 1 + x))))
 
 
 @op(method=["atan", "arctan"], primitive="Atan", dtypes=INEXACT, promote="float")
@@ -250,15 +260,16 @@ def _(x, out, dout):
 
 @atan.decompose
 def _(x):
-    if x.dtype.is_complex:
-        half = _times_i(log(true_divide(_times_i(x) + 1, 1 - _times_i(x))), -1)
-        return half * 0.5
     a = abs(x)
-    t = select(a > 1, reciprocal(select(a > 1, a, 1)), a)
+    t: Any = select(a > 1, reciprocal(select(a > 1, a, 1)), a)
     for _ in range(2):  # halve the angle twice: at most pi/16 remains
         t = true_divide(t, 1 + sqrt(1 + t * t))
     z = t * t
-    series = t * (1 - z * (1 / 3 - z * (1 / 5 - z * (1 / 7 - z * (1 / 9 - z * (1 / 11 - z / 13))))))
+    last = 21 if x.dtype is float64 else 13  # t is at most 0.2
+    series: Any = 1 / last
+    for k in range(last - 2, 0, -2):
+        series = 1 / k - z * series
+    series = t * series
     return signed(x, select(a > 1, _HALF_PI - 4 * series, 4 * series))
 
 
@@ -315,7 +326,7 @@ def _(x, y):
     return select(x + y == x + y, angle, select(both, angle, x + y))
 
 
-@op(method="sinc", primitive="Sinc", dtypes=FLOATING, promote="float")
+@op(method="sinc", primitive="Sinc", dtypes=FLOATING, promote="float", elementwise=True)
 def sinc(input: Tensor):
     """``sin(pi x) / (pi x)``, 1 at zero (`mindspore.ops.sinc`).
 
@@ -330,15 +341,13 @@ def sinc(input: Tensor):
         >>> ms.ops.sinc(ms.Tensor([0.0, 0.5]))
         Tensor(shape=[2], dtype=Float32, value= [ 1.00000000e+00,  6.36619747e-01])
     """
+    # the sine of the exact distance to the nearest whole number: sinc is 0 there
     zero = input == 0
-    angle = select(zero, 1, input) * math.pi
-    return select(zero, 1, sin(angle) / angle)
-
-
-@sinc.scalar
-def _(s, x):
-    angle = x * math.pi
-    return s.where(x == 0, 1, s.sin(angle) / angle)
+    x = select(zero, 1, input)
+    whole = rint(x)
+    odd = whole - 2 * floor(whole * 0.5)
+    sine = sin((x - whole) * math.pi) * (1 - 2 * odd)
+    return select(zero, 1, sine / (x * math.pi))
 
 
 @op(method="deg2rad", dtypes=FLOATING, promote="float", elementwise=True)

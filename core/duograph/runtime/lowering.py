@@ -24,6 +24,7 @@ from ..ir.optimizer import optimizer
 from ..types import BOOL, FLOAT, INT, STACK, Device, HostType, TensorType, ValueType
 from .control import CONTROL_OPS, ControlNode, control_call, may_raise, with_source_span
 from .executable import link_steps
+from .half_precision import float32_body
 from .kernel_checks import checked_step
 from .kernel_choice import fallback, kernel
 
@@ -197,7 +198,9 @@ class Lowering:
         call = kernel(self.backend, op, types, node.attributes, self.device)
         pure = call is not None and not op.effects
         if call is None and (op.body is not None or op.decompose_rule is not None):
-            inner = optimizer().body_of(op, types, node.attributes)
+            inner = float32_body(op, types, node.attributes)
+            if inner is None:
+                inner = optimizer().body_of(op, types, node.attributes)
             found = tuple(inner.types[i] for i in inner.outputs)
             # a handle of another size than its type says would be read past its end
             assert found == results, f"{op.name}: its body gives {found}, its infer rule {results}"

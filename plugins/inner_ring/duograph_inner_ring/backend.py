@@ -22,6 +22,8 @@ BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "logical_not", "shift_left",
 SUMMING = ("reduce_sum", "reduce_max", "matmul")
 INDEXING = ("gather", "scatter_set", "scatter_add")
 INNER_RING = frozenset(MAKING + ARITHMETIC + CHOOSING + BITS + SUMMING + INDEXING)
+# With complex dtypes, one more is required: no other op separates NaN and infinities of the parts.
+COMPLEX_RING = INNER_RING | {"imag"}
 
 
 class InnerRing(Backend):
@@ -51,7 +53,8 @@ class InnerRing(Backend):
         attributes: Mapping[str, Any],
         device_id: int,
     ) -> Callable[..., Any] | None:
-        if op.name not in INNER_RING or op.reference_rule is None:
+        required = COMPLEX_RING if types and types[0].dtype.is_complex else INNER_RING
+        if op.name not in required or op.reference_rule is None:
             return None
         (result,) = op.infer_types(types, attributes)
         if any(t.dtype not in self.dtypes for t in (*types, result)):

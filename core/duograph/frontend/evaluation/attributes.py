@@ -79,11 +79,13 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
     if isinstance(owner, types.CellType) and name == "cell_contents":
         return read_outside(ev, "cell", owner, None, owner.cell_contents, name)
     if isinstance(owner, type):
-        value = _native(owner, name)
-        if not is_framework(owner.__module__) and not is_host(owner.__module__):
-            if name in owner.__dict__ and not callable(value):
-                return _read_and_capture(ev, owner, name, value, node)
+        users = not is_framework(owner.__module__) and not is_host(owner.__module__)
+        if users:
             ev.captures.class_attribute(owner, name)
+            ev.captures.class_attribute(type(owner), name)
+        value = _native(owner, name)
+        if users and name in owner.__dict__ and not callable(value):
+            return _read_and_capture(ev, owner, name, value, node)
         return value
     return _of_outside_object(ev, owner, name, node)
 
@@ -117,8 +119,9 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         return _read_and_capture(ev, owner, name, held[name], node)
     if isinstance(found, functools.cached_property) and not is_framework(type(owner).__module__):
         ev.captures.method(owner, name, None)
-        absent = f"{type(owner).__name__}.{name}"
-        ev.captures.add("item", vars(owner), name, MISSING, absent, exact=True)
+        if held is not None:
+            label = f"{type(owner).__name__}.{name}"
+            ev.captures.add("item", held, name, MISSING, label, exact=True)
         made = call(ev, found.func, (owner,), {})
         write_outside(ev, "attribute", owner, name, made, f"{type(owner).__name__}.{name}")
         return made

@@ -24,7 +24,7 @@ from .branches import select
 from .dispatch import call
 from .host import append_effect, run_on_host, with_item
 from .native import evaluable, native
-from .outside import ask, check_made_here, defer, is_live, is_outside, special_method
+from .outside import as_key, ask, check_made_here, defer, is_live, is_outside, special_method
 
 MUTATORS = {
     "append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update",
@@ -64,6 +64,8 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     method = special_method(ev, owner, "__getitem__")
     if method is not None:
         return call(ev, method, (owner, index), {})
+    if isinstance(owner, dict):
+        as_key(ev, index)
     if is_outside(ev, owner):
         return _get_outside_item(ev, owner, index)
     if depends_on_graph(index):
@@ -177,6 +179,8 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
         if isinstance(index, (Tensor, GraphScalar)) and isinstance(owner, list):
             _set_selected_item(ev, owner, index, value)
             return
+        if type(owner) is dict:
+            as_key(ev, index)
         container_method(ev, owner, "__setitem__", (index, value), {})
     elif special_method(ev, owner, "__setitem__") is not None:
         call(ev, type(owner).__setitem__, (owner, index, value), {})

@@ -24,6 +24,7 @@ from .host import run_on_host
 from .iteration import is_iterable, iterate, pairs_of
 from .laziness import lazily
 from .operators import condition
+from .outside import as_key
 from .spans import begin_node
 from .targets import assign, mangled
 from .variables import store
@@ -84,7 +85,7 @@ def _list(ev: Evaluation, frame: Frame, node: ast.List) -> Value:
 
 @syntax(ast.Set)
 def _set(ev: Evaluation, frame: Frame, node: ast.Set) -> Value:
-    return ev.owned.add(set(evaluate_items(ev, frame, node.elts)))
+    return ev.owned.add({as_key(ev, v) for v in evaluate_items(ev, frame, node.elts)})
 
 
 @syntax(ast.Dict)
@@ -94,7 +95,7 @@ def _dict(ev: Evaluation, frame: Frame, node: ast.Dict) -> Value:
         if k is None:
             made.update(pairs_of(ev, evaluate(ev, frame, v)))
         else:
-            key = evaluate(ev, frame, k)
+            key = as_key(ev, evaluate(ev, frame, k))
             made[key] = evaluate(ev, frame, v)
     return ev.owned.add(made)
 
@@ -157,7 +158,7 @@ def _list_comprehension(ev: Evaluation, frame: Frame, node: Value) -> Value:
 @syntax(ast.SetComp)
 def _set_comprehension(ev: Evaluation, frame: Frame, node: ast.SetComp) -> Value:
     found: set[Value] = set()
-    _comprehend(ev, frame, node, lambda inner: found.add(evaluate(ev, inner, node.elt)))
+    _comprehend(ev, frame, node, lambda inner: found.add(as_key(ev, evaluate(ev, inner, node.elt))))
     return ev.owned.add(found)
 
 
@@ -166,7 +167,7 @@ def _dict_comprehension(ev: Evaluation, frame: Frame, node: ast.DictComp) -> Val
     found: dict[Value, Value] = {}
 
     def add(inner: Frame) -> None:
-        key = evaluate(ev, inner, node.key)
+        key = as_key(ev, evaluate(ev, inner, node.key))
         found[key] = evaluate(ev, inner, node.value)
 
     _comprehend(ev, frame, node, add)

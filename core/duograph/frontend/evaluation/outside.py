@@ -96,7 +96,7 @@ def is_pure_method(f: types.FunctionType, owner: Value) -> bool:
 def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionType | None:
     """Return a method such as `__len__` that the user's class of `value` defines, else None."""
     found = user_method(value, name)
-    if found is not None and is_outside(ev, value):
+    if found is not None and (isinstance(value, type) or is_outside(ev, value)):
         ev.captures.method(value, name, None)
     return found
 
@@ -114,9 +114,7 @@ def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
         function: a function of the `operator` module, a built-in function, or a method's function.
         args: the outside object, and constants.
     """
-    known: dict[int, Value] = {}
-    _collect(args, known)
-    if any(_changes_inside(ev, x) for x in known.values()):
+    if any(_changes_inside(ev, x) for x in reachable(args).values()):
         return run_on_host(ev, function, args, {}, _name(function))
     found = answer(function, args)
     again = answer(function, args)
@@ -245,8 +243,7 @@ def owned_result(ev: Evaluation, found: Value, given: Value) -> Value:
     """
     if isinstance(found, (int, float, str, bool, type(None))):
         return found
-    known: dict[int, Value] = {}
-    _collect(given, known)
+    known = reachable(given)
     if id(found) in known:
         return _imported(ev, found, known)
     ev.owned.add(found, [x for x in known.values() if isinstance(x, np.ndarray)])
@@ -267,6 +264,13 @@ def _imported(ev: Evaluation, value: Value, known: dict[int, Value]) -> Value:
     if id(value) in ev.copies.originals or id(value) in ev.owned.objects:
         return value
     return ev.copies.imported(value, f"a {type(value).__name__}")
+
+
+def reachable(value: Value) -> dict[int, Value]:
+    """Return an object and all that containers and attributes in it hold, by id."""
+    known: dict[int, Value] = {}
+    _collect(value, known)
+    return known
 
 
 def _collect(value: Value, known: dict[int, Value]) -> None:
@@ -395,6 +399,23 @@ def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
             construct=name,
             remedy="Use a list or a dict, or move it out of the condition",
         )
+
+
+def as_key(ev: Evaluation, key: Value) -> Value:
+    """Return a key of a dict or item of a set after asking an outside object for its hash.
+
+    Raises:
+        NeedsValue: code of the user computes the hash or decides which keys are equal.
+    """
+    if is_outside(ev, key):
+        if special_method(ev, key, "__hash__") or special_method(ev, key, "__eq__"):
+            raise NeedsValue(
+                f"dict: got a key of {type(key).__name__}, whose own methods decide which keys are "
+                "equal; wanted a key of Python's classes"
+            )
+        if not isinstance(key, tuple):
+            ask(ev, hash, key)
+    return key
 
 
 def refuse_stream(ev: Evaluation, value: Value, what: str) -> None:

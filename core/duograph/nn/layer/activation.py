@@ -499,6 +499,9 @@ class Threshold(Cell):
 class GLU(Cell):
     """First half of an axis times the sigmoid of the second (`mindspore.nn.GLU`).
 
+    Raises:
+        ValueError: the axis does not exist, or its size is odd.
+
     Examples:
         >>> import duograph as ms
         >>> print(ms.nn.GLU()(ms.Tensor([1.0, 0.0])))
@@ -510,8 +513,7 @@ class GLU(Cell):
         self.axis = axis
 
     def construct(self, x: Tensor) -> Tensor:
-        left, right = ops.split(x, x.shape[self.axis] // 2, self.axis)
-        return left * ops.sigmoid(right)
+        return ops.glu(x, self.axis)
 
 
 _ACTIVATIONS: dict[str, type[Cell]] = {

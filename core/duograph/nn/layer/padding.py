@@ -85,9 +85,10 @@ class Pad(Cell):
     def __init__(self, paddings: Sequence[Sequence[int]], mode: str = "CONSTANT") -> None:
         super().__init__()
         if not isinstance(paddings, (tuple, list)) or not all(
-            isinstance(p, (tuple, list)) and len(p) == 2 for p in paddings
+            isinstance(p, (tuple, list)) and len(p) == 2 and all(type(n) is int for n in p)
+            for p in paddings
         ):
-            raise ArgumentError(f"Pad: got paddings={paddings!r}; wanted a tuple of pairs")
+            raise ArgumentError(f"Pad: got paddings={paddings!r}; wanted a tuple of pairs of ints")
         self.paddings = tuple((int(a), int(b)) for a, b in paddings)
         self.mode = _check.one_of("Pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
 
@@ -127,6 +128,10 @@ class _SpatialPad(Cell):
             raise ArgumentValueError(
                 f"{owner}: got padding={padding!r}; wanted an int or {2 * self._axes} ints"
             )
+        if any(isinstance(p, bool) or not isinstance(p, int) for p in several):
+            raise ArgumentError(f"{owner}: got padding={padding!r}; wanted ints")
+        if any(abs(p) >= 2**31 for p in several):
+            raise ArgumentValueError(f"{owner}: got padding={padding!r}; wanted less than 2**31")
         if self._mode != "constant" and any(p < 0 for p in several):
             raise ArgumentValueError(f"{owner}: got padding={padding!r}; wanted 0 or more")
         self.padding = tuple(several)

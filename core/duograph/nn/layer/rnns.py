@@ -53,7 +53,7 @@ class _Recurrent(Cell):
         owner = type(self).__name__
         self.input_size = _check.positive_int(owner, "input_size", input_size)
         self.hidden_size = _check.positive_int(owner, "hidden_size", hidden_size)
-        self.num_layers = _check.positive_int(owner, "num_layers", num_layers)
+        self.num_layers = _check.layer_count(owner, "num_layers", num_layers)
         self.has_bias = _check.boolean(owner, "has_bias", has_bias)
         self.batch_first = _check.boolean(owner, "batch_first", batch_first)
         self.dropout = _check.in_range(owner, "dropout", dropout, 0, 1, open_high=True)

@@ -442,7 +442,7 @@ class TransformerEncoder(Cell):
 
     def __init__(self, encoder_layer: Cell, num_layers: int, norm: Cell | None = None) -> None:
         super().__init__()
-        self.num_layers = _check.positive_int("TransformerEncoder", "num_layers", num_layers)
+        self.num_layers = _check.layer_count("TransformerEncoder", "num_layers", num_layers)
         self.layers = _copies(encoder_layer, num_layers)
         self.norm = norm
 
@@ -472,7 +472,7 @@ class TransformerDecoder(Cell):
 
     def __init__(self, decoder_layer: Cell, num_layers: int, norm: Cell | None = None) -> None:
         super().__init__()
-        self.num_layers = _check.positive_int("TransformerDecoder", "num_layers", num_layers)
+        self.num_layers = _check.layer_count("TransformerDecoder", "num_layers", num_layers)
         self.layers = _copies(decoder_layer, num_layers)
         self.norm = norm
 

@@ -1,0 +1,43 @@
+"""Computes element-wise ops of half-precision floats in float32, on backends without a kernel.
+
+`runtime.lowering` asks here before it decomposes an op. The ops of a decomposition would otherwise
+each round to 8 or 11 bits, and constants of float32 polynomials, thresholds and products leave the
+range of float16. With one rounding at the end, the result is that of kernels, which also compute in
+float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..dtype import bfloat16, float16, float32
+from ..ir.basic_ops import cast_to
+from ..ir.builder import GraphBuilder
+from ..ir.graph import Graph
+from ..op import Op
+from ..types import TensorType
+
+__all__ = ["float32_body"]
+
+_HALF = (float16, bfloat16)
+
+
+def float32_body(
+    op: Op, types: tuple[TensorType | None, ...], attributes: Mapping[str, Any]
+) -> Graph | None:
+    """Return a graph that casts half-precision operands to float32, and the op's result back.
+
+    None for an op that is not element-wise, or has no such operand.
+    """
+    if not op.elementwise or not any(t is not None and t.dtype in _HALF for t in types):
+        return None
+    builder = GraphBuilder()
+    values = [None if t is None else builder.parameter(t) for t in types]
+    with builder.current():
+        wide = [v if v is None or v.dtype not in _HALF else cast_to(v, float32) for v in values]
+        result = builder.apply(op, tuple(wide), dict(attributes))
+        (wanted,) = op.infer_types(types, attributes)
+        if result.dtype is not wanted.dtype:
+            result = cast_to(result, wanted.dtype)
+        return builder.finish(result)

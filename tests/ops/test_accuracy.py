@@ -1,0 +1,56 @@
+"""The element-wise functions keep the error bounds of docs/accuracy.md."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import sys
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph import ops
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import accuracy_rows as accuracy
+
+COUNT = 20_000 if os.environ.get("DUOGRAPH_FULL") else 120
+
+
+@pytest.mark.parametrize("dtype", accuracy.DTYPES)
+@pytest.mark.parametrize("row", accuracy.ROWS, ids=lambda row: row.name)
+def test_error(row: accuracy.Row, dtype: str) -> None:
+    bound = row.bounds[list(accuracy.DTYPES).index(dtype)]
+    error, at = accuracy.measured(row, dtype, COUNT)
+    assert error <= bound, f"{error:g} ulp at {at}; bound {bound}"
+
+
+def test_document_has_the_bounds() -> None:
+    """The document is written by `python tests/accuracy_rows.py`."""
+    found = {}
+    for line in accuracy.DOCUMENT.read_text().splitlines():
+        cells = [c.strip() for c in line.strip("|").split("|")]
+        if len(cells) == 6 and re.fullmatch(r"[\d.e+]+", cells[1]):
+            found[cells[0]] = (float(cells[2]), float(cells[4]))
+    assert found == {row.name: row.bounds for row in accuracy.ROWS}
+
+
+@pytest.mark.parametrize("dtype", [ms.float32, ms.float64])
+def test_compiled_code_has_the_bits_of_eager_calls(dtype: ms.dtype.DType) -> None:
+    x = ms.Tensor(np.linspace(-6.3, 6.3, 1001), dtype)
+    for function in (ops.digamma, ops.sinc, ops.lgamma, lambda x: ops.erfinv(x / 6.5)):
+        np.testing.assert_array_equal(ms.jit(function)(x).asnumpy(), function(x).asnumpy())
+
+
+def test_derivatives_of_digamma_at_whole_numbers() -> None:
+    x = ms.Tensor([1.0, 2.0, 3.0])
+    first = ms.grad(ops.digamma)(x).asnumpy()
+    np.testing.assert_allclose(first, [np.pi**2 / 6 - s for s in (0, 1, 1.25)], 1e-6)
+    second = ms.grad(ms.grad(ops.digamma))(x).asnumpy()
+    np.testing.assert_allclose(second, [-2.4041138, -0.4041138, -0.1541138], 1e-5)
+
+
+def test_gradient_of_logit_at_its_ends() -> None:
+    slope = ms.grad(ops.logit)(ms.Tensor([0.0, 0.5, 1.0])).asnumpy()
+    assert slope.tolist() == [np.inf, 4.0, np.inf]
