@@ -8,6 +8,7 @@
 #   make test-gpu  the CUDA backend on a GPU            make bench-gpu  its speed, with PyTorch and JAX
 #   make sanitize  the CPU backend's C under AddressSanitizer (gcc)
 #   make fuzz N=2000 DEVICE=CPU SEED=1 LEVEL=O2    random programs, compiled and eager
+#   make fuzz-files FILES=1000000 SEED=1           damaged files of every format, under AddressSanitizer
 
 PYTHON ?= python3
 # How much of the conformance suite `make test` runs on each device; `make test-all` runs all of it.
@@ -40,7 +41,7 @@ TESTS := backend_cuda/tests backend_opencl/tests backend_cpu/tests tests
 CLEAN_COPY = rm -rf build/clean && mkdir -p build/clean && tar -cf - --exclude=__pycache__ --exclude='*.so' \
   core backend_cpu backend_opencl backend_cuda pyproject.toml setup.py LICENSE README.md | tar -xf - -C build/clean
 
-.PHONY: setup demo test test-all fuzz sanitize bench docs lint unit wheel-test test-gpu bench-gpu clean clean-bench
+.PHONY: setup demo test test-all fuzz fuzz-files sanitize bench docs lint unit wheel-test test-gpu bench-gpu clean clean-bench
 .DELETE_ON_ERROR:
 
 setup: .venv/.plugins
@@ -57,7 +58,7 @@ test: lint unit $(FULL:%=full-%) $(QUICK:%=quick-%)
 test-all: export DUOGRAPH_CUDA_FULL = 1
 test-all: export DUOGRAPH_OUTSIDE = full
 test-all: export DUOGRAPH_GRADIENTS = full
-test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) wheel-test
+test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) wheel-test fuzz-files
 
 lint: setup
 	$(BIN)/ruff check .
@@ -101,16 +102,32 @@ fuzz: setup
 	$(BIN)/pytest --pyargs duograph.conformance --device $(DEVICE) -k test_parity -s --fuzz $(N) --fuzz-seed $(SEED) \
 	  --fuzz-level $(LEVEL)
 
-# In this build, memory blocks have exactly the requested size and are never reused. Child processes inherit the sanitizer, so
-# tests that crash a compiler or throw C++ exceptions are left out.
+# A build with AddressSanitizer, in which memory blocks have exactly the requested size and are never reused. Child processes
+# inherit the sanitizer.
+define SANITIZED_BUILD
+$(CLEAN_COPY)
+cd build/clean && CFLAGS=-fsanitize=address LDFLAGS=-fsanitize=address $(abspath $(BIN))/python setup.py --quiet build_ext --inplace
+endef
+SANITIZED = cd build/clean && export PYTHONPATH=core:backend_cpu LD_PRELOAD=$$($${CC:-gcc} -print-file-name=libasan.so) \
+  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 && $(abspath $(BIN))/pytest $(SIDE_BY_SIDE)
+
+# Tests that crash a compiler or throw C++ exceptions are left out.
 sanitize: setup
-	$(CLEAN_COPY)
-	cd build/clean && CFLAGS=-fsanitize=address LDFLAGS=-fsanitize=address $(abspath $(BIN))/python setup.py --quiet build_ext --inplace
-	cd build/clean && export PYTHONPATH=core:backend_cpu LD_PRELOAD=$$($${CC:-gcc} -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 && \
-	  $(abspath $(BIN))/pytest $(SIDE_BY_SIDE) backend_cpu/tests --ignore backend_cpu/tests/test_toolchain.py \
-	    --deselect backend_cpu/tests/test_runtime.py::test_freed_blocks_are_reused \
-	    --deselect backend_cpu/tests/test_runtime.py::test_small_blocks_release_their_memory && \
-	  $(abspath $(BIN))/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device CPU --quick
+	$(SANITIZED_BUILD)
+	$(SANITIZED) backend_cpu/tests --ignore backend_cpu/tests/test_toolchain.py \
+	  --deselect backend_cpu/tests/test_runtime.py::test_freed_blocks_are_reused \
+	  --deselect backend_cpu/tests/test_runtime.py::test_small_blocks_release_their_memory
+	$(SANITIZED) --pyargs duograph.conformance --device CPU --quick
+
+FILES ?= 1000000
+
+# Every mutated node of every op, and FILES damaged files of all formats together.
+fuzz-files: export DUOGRAPH_FUZZ_NODES = 0
+fuzz-files: export DUOGRAPH_FUZZ_FILES = $(FILES)
+fuzz-files: export DUOGRAPH_FUZZ_SEED = $(SEED)
+fuzz-files: setup
+	$(SANITIZED_BUILD)
+	$(SANITIZED) $(CURDIR)/tests/files
 
 # ---- on a machine with an NVIDIA GPU ---------------------------------------------------------------
 

@@ -102,13 +102,13 @@ class CPU(Backend):
             n *= size
         if n == 0:
             return np.empty(shape, dtype)
-        nbytes = n * dtype.itemsize
-        if nbytes > ffi.sizeof(handle):
+        try:
+            return np.frombuffer(ffi.buffer(handle), dtype, n).reshape(shape)
+        except ValueError:
             raise BackendError(
                 f"CPU: got a handle of {ffi.sizeof(handle)} bytes for {dtype}{list(shape)}, which "
-                f"has {nbytes}"
-            )
-        return np.frombuffer(ffi.buffer(handle, nbytes), dtype).reshape(shape)
+                f"has {n * dtype.itemsize}"
+            ) from None
 
     def nbytes(self, handle: CData, device_id: int) -> int:
         """Return the bytes of the memory behind a handle, one for an empty tensor."""

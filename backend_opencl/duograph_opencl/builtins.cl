@@ -1,4 +1,5 @@
-/* The built-in functions that kernels call, as clang's opencl-c.h declares them: all overloads that could fit. */
+/* Declarations of the built-in functions that kernels call, with every overload that a call may mean, as in clang's
+ * opencl-c.h. */
 
 #define DG_DECLARE_CONST __attribute__((overloadable, const))
 #define DG_DECLARE(type, qualifiers) type __attribute__((overloadable, qualifiers))

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ._locks import new_lock
-from .errors import ArgumentValueError
+from .errors import ArgumentValueError, UnsupportedSyntaxError
 from .option_checks import check_options, warn_unused
 from .option_table import MOOT, REFUSED, defaults_of
-from .runtime_state import runtime_state
+from .runtime_state import runtime_state, staged_builder
 
 __all__ = [
     "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "ParallelMode", "set_context",
@@ -145,6 +145,12 @@ def set_context(**kwargs: Any) -> None:
         >>> ms.get_context("device_target")
         'CPU'
     """
+    if staged_builder() is not None:
+        raise UnsupportedSyntaxError(
+            "set_context: got a change of settings inside jit, which would happen while compiling",
+            construct="set_context",
+            remedy="Change them outside the compiled function",
+        )
     checked: dict[str, object] = {}
     for key, value in kwargs.items():
         if key in _FIELDS:

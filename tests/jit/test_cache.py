@@ -153,6 +153,7 @@ def test_set_train_specialises_once_each():
     assert compiles(f) == 2
 
 
+@pytest.mark.filterwarnings("ignore:.* is compiled for the 9th time:RuntimeWarning")
 def test_the_cache_is_bounded():
     @ms.jit
     def f(x, n):

@@ -569,6 +569,7 @@ def test_adding_or_removing_a_subcell_is_seen(name):
             same(net(T(-3, 2)), plain(net, T(-3, 2)))
 
 
+@pytest.mark.filterwarnings("ignore:.* is compiled for the 9th time:RuntimeWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_call_context(name):
     CASES[name]()

@@ -196,6 +196,24 @@ def test_backend_of_methods_cells_and_inner_functions() -> None:
     assert ms.jit(inner, backend="CPU")(Tensor(VALUES)).device == "CPU:0"
 
 
+def test_the_current_device_may_change_inside_a_function() -> None:
+    def function(x: Tensor) -> Tensor:
+        ms.set_context(device_target=OTHER)
+        made = ops.ones(3)
+        ms.set_context(device_target="CPU")
+        return made
+
+    compiled = ms.jit(function)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        devices = [compiled(on("CPU")).device for _ in range(2)]
+    assert devices == ["Reference:0"] * 2
+    (said,) = {str(w.message) for w in found}
+    assert "set_context: got a change of settings inside jit" in said
+    with pytest.raises(UnsupportedSyntaxError, match="Change them outside"):
+        ms.jit(function, fullgraph=True)(on("CPU"))
+
+
 def test_the_current_device_may_change_inside_a_derivative() -> None:
     def function(x: Tensor) -> Tensor:
         y = x * x

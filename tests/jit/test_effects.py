@@ -675,6 +675,7 @@ def through_arguments(a, b, c):
 PARAMETERS = [ms.Parameter(ms.Tensor([1.0, 2.0, 3.0, 4.0]), name=name) for name in "pr"]
 
 
+@pytest.mark.filterwarnings("ignore:.* is compiled for the 9th time:RuntimeWarning")
 @pytest.mark.parametrize("level", ["O0", "O1", "O2"])
 def test_aliased_arguments_and_state(level):
     """D47: what is written in place to one argument is seen in all that are the same object."""

@@ -75,6 +75,30 @@ def test_warning_past_a_few_programs(case: str, how: str) -> None:
     assert re.search(remedy, message)
 
 
+def summed(*xs):
+    return sum(xs)
+
+
+def written(x, y, z, u):
+    for i, a in enumerate((x, y, z, u)):
+        a[0] = float(i)
+    return x + y + z + u
+
+
+def test_what_is_no_argument_is_named_too() -> None:
+    f = ms.jit(summed, jit_level="O0")
+    for n in range(1, FEW + 1):
+        f(*[ms.Tensor([1.0])] * n)
+    with pytest.warns(RuntimeWarning, match="the number of arguments varies; .*keep it the same"):
+        f(*[ms.Tensor([1.0])] * (FEW + 1))
+    g = ms.jit(written, jit_level="O0")
+    patterns = ("xyzu", "xxzu", "xyxu", "xyzx", "xyyu", "xyzy", "xyzz", "xxxu", "xyyy")
+    with pytest.warns(RuntimeWarning, match="which arguments are one object varies"):
+        for pattern in patterns:
+            tensors = {k: ms.Tensor([1.0, 2.0]) for k in "xyzu"}
+            g(*[tensors[k] for k in pattern])
+
+
 def test_remedies_work() -> None:
     f = ms.jit(by, jit_level="O0")
     for i in range(2 * FEW):

@@ -555,7 +555,6 @@ HOST = {
     "a list": lambda self, handle, shape, dtype, d: handle.tolist(),
     "too few": lambda self, handle, shape, dtype, d: handle.reshape(-1)[:2],
     "another dtype": lambda self, handle, shape, dtype, d: handle.astype(np.float64),
-    "not dense": lambda self, handle, shape, dtype, d: np.repeat(handle, 2, 0)[::2],
 }
 
 

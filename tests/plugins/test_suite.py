@@ -202,3 +202,15 @@ def test_other_runs_of_pytest_do_not_import_duograph(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_chosen_dtypes(site, device):
+    site.install("toy", device("Toy"))
+    code, said = suite(
+        site, "--quick", "--dtypes", "float16,complex64", "-k", "test_forward and [exp-"
+    )
+    assert code == 0, said
+    assert "2 passed" in said
+    code, said = suite(site, "--dtypes", "float17")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "--dtypes: " in said and "float17" in said

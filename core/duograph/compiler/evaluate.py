@@ -13,6 +13,7 @@ from ..errors import UnsupportedSyntaxError
 from ..frontend.diagnostics import located
 from ..frontend.evaluation.dispatch import Dead
 from ..frontend.evaluation.evaluator import Evaluator
+from ..frontend.evaluation.outside import reachable
 from ..frontend.evaluation.spans import error_spans
 from ..frontend.state.journal import Key
 from ..frontend.state.outside import Restart
@@ -146,10 +147,12 @@ class _Tracing:
         """Finish the graph of the evaluated call; return the compiled program, ready to run."""
         ev = self.ev
         writes = self._writes()
-        for owner in ev.outside.changed_containers.values():
-            for capture in ev.captures.items.values():
-                if capture.owner is owner:
-                    capture.exact = True
+        changed = ev.outside.changed_containers
+        for capture in ev.captures.items.values() if changed else ():
+            if capture.concerns(changed) or (
+                capture.kind == "answer" and not changed.keys().isdisjoint(reachable(capture.name))
+            ):
+                capture.exact = True
         graph = ev.root.whole(self.outputs)
         entries = ev.inputs.entries
         written = {id(v) for kind, v, _ in writes if kind == "state"}

@@ -89,6 +89,8 @@ class Guard:
                 return self._apply_policy()
         if self.cells and runtime_state.cells_version != self.cells_version:
             return self._apply_policy()
+        if self.reported:
+            self.reported.clear()
         return True
 
     def _apply_policy(self) -> bool:
@@ -103,6 +105,8 @@ class Guard:
                 if c.exact:
                     return RECOMPILE
                 changed.append((c, now))
+            elif id(c) in self.reported:  # as it was again: the next change is news
+                del self.reported[id(c)]
         policy = context.settings.stale_captures
         if changed and policy == "recompile":
             return RECOMPILE

@@ -51,6 +51,9 @@ def advice(name: str, keys: Sequence[JitKey], parameters: Sequence[str]) -> str:
         parameters: names of the positional arguments; there may be fewer than arguments.
     """
     what, values = _varying(keys, parameters)
+    if not what.startswith("argument"):
+        head = f"{name} is compiled for the {len(keys)}th time: {what} varies"
+        return f"{head}; each is compiled on its own: keep it the same"
     shown = [_shown(v) for v in dict.fromkeys(values)]
     listed = ", ".join([*shown[:3], "..."] if len(shown) > 4 else shown)
     head = f"{name} is compiled for the {len(keys)}th time: {what} varies ({listed})"
@@ -78,6 +81,8 @@ def _varying(keys: Sequence[JitKey], parameters: Sequence[str]) -> tuple[str, li
         given = [dict(k.keywords).get(word) for k in keys]
         columns.append(_inside(f"argument {word}", given))
     columns.append(("the device", [k.device for k in keys]))
+    columns.append(("which arguments are one object", [k.sharing for k in keys]))
+    columns.append(("the gradient rules", [k.rules_version for k in keys]))
     for field in keys[0].context._fields:
         columns.append((f"the setting {field}", [getattr(k.context, field) for k in keys]))
     return max(columns, key=lambda column: len(set(column[1])))

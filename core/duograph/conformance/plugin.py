@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from ..backend import registry
+from ..dtype import DType, as_dtype
 from ..errors import DeviceError, DTypeError, UnsupportedOpError
 from . import report
 from .cases import all_cases
@@ -90,21 +91,23 @@ def session_of(config: pytest.Config) -> Session:
         try:
             for required in filter(None, os.environ.get("DUOGRAPH_REQUIRE", "").split(",")):
                 registry.check_target(required.strip())
-            chosen = _option(config, "--dtypes")
-            found = Session(
-                _option(config, "--device"),
-                bool(_option(config, "--quick")),
-                chosen.split(",") if chosen else (),
-            )
+            chosen = _dtypes(_option(config, "--dtypes") or "")
+            found = Session(_option(config, "--device"), bool(_option(config, "--quick")), chosen)
             found.fuzz = _option(config, "--fuzz") or 0
             found.fuzz_seed = _option(config, "--fuzz-seed") or 0
             found.fuzz_level = _option(config, "--fuzz-level") or "O0"
         except DeviceError as error:
             raise pytest.UsageError(f"--device: {error}") from None
-        except DTypeError as error:
-            raise pytest.UsageError(f"--dtypes: {error}") from None
         config.stash[SESSION] = found
     return found
+
+
+def _dtypes(names: str) -> list[DType]:
+    """Return the dtypes of the option --dtypes."""
+    try:
+        return [as_dtype(name.strip()) for name in names.split(",") if name.strip()]
+    except TypeError as error:
+        raise pytest.UsageError(f"--dtypes: {error}") from None
 
 
 def worker_of(config: pytest.Config) -> str | None:

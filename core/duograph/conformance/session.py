@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import __version__, context
 from ..backend import registry
-from ..dtype import DType, as_dtype, bool_, complex64, float32, float64, int32
+from ..dtype import DType, bool_, complex64, float32, float64, int32
 from ..placement import device_of
 from ..runtime.kernel_choice import fallback_counts
 from . import oracle
@@ -32,7 +32,7 @@ class Session:
     Args:
         name: the device; None: the current one.
         quick: see `pytest_load_initial_conftests` for this option.
-        chosen: names of the dtypes to test; empty: all of the device, or those of a quick run.
+        chosen: the dtypes to test; empty: all of the device, or those of a quick run.
 
     Attributes:
         unsupported: pattern of test addresses -> reason why the device will never pass them. These
@@ -43,7 +43,7 @@ class Session:
         figures: the figures of all tests.
     """
 
-    def __init__(self, name: str | None, quick: bool, chosen: Sequence[str] = ()) -> None:
+    def __init__(self, name: str | None, quick: bool, chosen: Sequence[DType] = ()) -> None:
         self.device = device_of(name) if name else registry.current_device()
         self.name = self.device.name
         self.quick = quick
@@ -53,7 +53,7 @@ class Session:
         oracle.install()
         self.backend = registry.backend(self.name)
         self.dtypes: tuple[DType, ...] = tuple(self.backend.dtypes)
-        self.chosen = tuple(as_dtype(dtype) for dtype in chosen)
+        self.chosen = tuple(chosen)
         self.unsupported = _gaps(self.backend, "conformance_unsupported")
         self.expected = _gaps(self.backend, "conformance_expected_failures")
         self.refused: set[str] = set()

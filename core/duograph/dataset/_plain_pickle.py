@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import pickletools
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -54,9 +55,11 @@ def read_plain_pickle(data: bytes) -> Any:
     machine = _Machine()
     at = 0
     try:
-        for opcode, argument, position in pickletools.genops(data):
-            at = position or 0
-            machine.run(opcode.name, argument)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of escapes in damaged texts
+            for opcode, argument, position in pickletools.genops(data):
+                at = position or 0
+                machine.run(opcode.name, argument)
         return _finished(machine.stack[-1])
     except (ValueError, TypeError, IndexError, KeyError, OverflowError) as error:
         raise ValueError(f"at byte {at}: {error}") from None

@@ -82,7 +82,11 @@ def _lock(handle: int) -> None:
 def _sweep(folder: str) -> None:
     """Remove the temporary files in a folder whose processes died."""
     flags = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    for name in os.listdir(folder):
+    try:
+        names = os.listdir(folder)
+    except OSError:  # files can be written in a folder that cannot be listed
+        return
+    for name in names:
         if not _TEMPORARY.fullmatch(name):
             continue
         path = os.path.join(folder, name)

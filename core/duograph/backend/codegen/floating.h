@@ -43,23 +43,23 @@ DG_FN f32 dg_exp_near_f32(f32 r) {
     return dg_fma_f32(q, r, 1.0f);
 }
 
-/* A number added to x rounds it to a whole n, and n + 127 is in the low bits of the sum: 1.5 * 2^23 + 127. */
+/* x + DG_ROUND_F32 rounds x to an integer n and has n + 127 in its low bits. The constant is 1.5 * 2^23 + 127. */
 #define DG_ROUND_F32 12583039.0f
 DG_FN f32 dg_power_of_two_f32(f32 rounded) { return dg_from_bits_f32(dg_bits_f32(rounded) << 23); }
 
-/* The smaller of x and a positive number; positive NaN gives the number. As integers these are one instruction. */
+/* The smaller of x and a positive number; a positive NaN gives the number. Compared as integers: one instruction. */
 DG_FN f32 dg_at_most_f32(f32 x, f32 most) {
     i32 bits = (i32)dg_bits_f32(x), limit = (i32)dg_bits_f32(most);
-    i32 smaller = bits < limit ? bits : limit; /* on a line of its own, else gcc compares floats */
+    i32 smaller = bits < limit ? bits : limit; /* its own statement: otherwise gcc compares floats */
     return dg_from_bits_f32((u32)smaller);
 }
 
-/* e^x = 4^n e^r; 2^n is applied twice: subnormal results round once, and 2^128 is not needed. Above the range n stays
- * what it is at 89 while r grows, so the result is infinite; NaN comes through r. Below it is replaced at the end. */
+/* e^x = 4^n e^r. Multiplying by 2^n twice rounds subnormal results only once, and avoids 2^128. For x > 89, n is that of
+ * 89 and r grows, so that the result is infinite. NaN passes through r. For x < -104 the result is set to 0 at the end. */
 DG_FN f32 dg_exp_f32(f32 x) {
     f32 rounded = dg_fma_f32(dg_at_most_f32(x, 89.0f), 0.72134752f, DG_ROUND_F32);
     f32 n = rounded - DG_ROUND_F32;
-    f32 r = dg_fma_f32(n, -1.386291504f, x); /* 15 bits: exact for these n */
+    f32 r = dg_fma_f32(n, -1.386291504f, x); /* the constant has 15 bits, so the product is exact */
     r = dg_fma_f32(n, -2.85721354e-6f, r);
     f32 y = dg_exp_near_f32(r) * dg_power_of_two_f32(rounded) * dg_power_of_two_f32(rounded);
     return x < -104.0f ? 0.0f : y;
@@ -73,7 +73,7 @@ DG_FN f32 dg_exp2_f32(f32 x) {
     return x < -151.0f ? 0.0f : y;
 }
 
-/* e^x - 1 = 2 (p 2^(n-1) + (2^(n-1) - 1/2)), p = e^r - 1; the factor 2 outside keeps n = 128 finite. */
+/* e^x - 1 = 2 (p 2^(n-1) + (2^(n-1) - 1/2)) with p = e^r - 1; the outer factor 2 avoids an infinite 2^128. */
 DG_FN f32 dg_expm1_f32(f32 x) {
     f32 y = x < -18.0f ? -18.0f : x;
     y = y > 89.0f ? 89.0f : y;
@@ -111,7 +111,7 @@ DG_FN f32 dg_log_tail_f32(f32 f) {
     return dg_fma_f32(f2 * f, p, -0.5f * f2);
 }
 
-/* What log gives outside (0, inf), else y. */
+/* The logarithm of x if x is not in (0, inf), else y. */
 DG_FN f32 dg_log_edges_f32(f32 x, f32 y) {
     y = x == DG_INF_F32 ? x : y;
     y = x == 0.0f ? -DG_INF_F32 : y;
@@ -119,11 +119,11 @@ DG_FN f32 dg_log_edges_f32(f32 x, f32 y) {
     return x != x ? x : y;
 }
 
-/* x = 2^e (1 + f): e as a float in *e, f returned. Subnormals are scaled up first. */
+/* Splits x = 2^e (1 + f): returns f, and stores e as a float. Subnormal numbers are scaled up first. */
 DG_FN f32 dg_split_f32(f32 x, f32 *e) {
     i32 tiny = x < 1.17549435e-38f;
     f32 scaled = tiny ? x * 8388608.0f : x;
-    i32 bits = (i32)dg_bits_f32(scaled) - 0x3f2aaaab; /* 2/3 */
+    i32 bits = (i32)dg_bits_f32(scaled) - 0x3f2aaaab; /* the bits of 2/3 */
     *e = (f32)((bits >> 23) - (tiny ? 23 : 0));
     return dg_from_bits_f32((u32)((bits & 0x7fffff) + 0x3f2aaaab)) - 1.0f;
 }
@@ -135,7 +135,7 @@ DG_FN f32 dg_log_f32(f32 x) {
     return dg_log_edges_f32(x, dg_fma_f32(e, 0.693145752f, y));
 }
 
-/* u = 1 + x is rounded; what it lost, c, goes back in after scaling to [2/3, 4/3). */
+/* u = 1 + x is rounded; the rounding error c is added again after scaling to [2/3, 4/3). */
 DG_FN f32 dg_log1p_f32(f32 x) {
     f32 u = 1.0f + x;
     f32 c = x < 1.0f ? x - (u - 1.0f) : 1.0f - (u - x);
@@ -169,7 +169,7 @@ DG_FN f32 dg_log10_f32(f32 x) {
 
 /* ---- float64 inside float32 functions ---------------------------------------------------------------- */
 
-/* 2^-45; x in [-745, 709] without checks */
+/* e^x with relative error 2^-45, for x in [-745, 709]; the range is not checked. */
 DG_FN f64 dg_exp_wide(f64 x) {
     f64 shifted = x * 1.4426950408889634 + 6755399441055744.0; /* 1.5 * 2^52 */
     f64 n = shifted - 6755399441055744.0;
@@ -188,9 +188,9 @@ DG_FN f64 dg_exp_wide(f64 x) {
     return p * dg_from_bits_f64((u64)(k + 1023) << 52);
 }
 
-/* Relative error 2^-48, also next to 1; x positive, normal, finite. */
+/* log(x) with relative error 2^-48, also next to 1, for x positive, normal and finite. */
 DG_FN f64 dg_log_wide(f64 x) {
-    u64 bits = dg_bits_f64(x) - 0x3fe6a09e00000000ull; /* sqrt(1/2) */
+    u64 bits = dg_bits_f64(x) - 0x3fe6a09e00000000ull; /* the bits of sqrt(1/2) */
     /* the exponent without a conversion from a 64-bit integer, which AVX2 lacks */
     f64 e = dg_from_bits_f64((((bits >> 52) + 2048) & 4095) | 0x4330000000000000ull) - 4503599627372544.0;
     f64 m = dg_from_bits_f64((bits & 0x000fffffffffffffull) + 0x3fe6a09e00000000ull);
@@ -219,18 +219,18 @@ DG_FN f32 dg_cbrt_f32(f32 x) {
 DG_FN f32 dg_pow_f32(f32 x, f32 y) {
     f32 a = dg_abs_f32(x);
     f64 l = dg_log_wide(a);
-    l = a == 0.0f ? -1e6 : l; /* -inf and inf would give NaN times 0, and y = 0 is decided below */
+    l = a == 0.0f ? -1e6 : l; /* finite, as an infinity times 0 is NaN; the result for y = 0 is set below */
     l = a == DG_INF_F32 ? 1e6 : l;
     f64 power = y;
     power = power < -1e38 ? -1e38 : power;
     power = power > 1e38 ? 1e38 : power;
     f64 t = l * power;
-    f64 far = t < 0.0 ? -150.0 : 150.0; /* a subnormal power of 0 or inf still gives 0 or inf */
+    f64 far = t < 0.0 ? -150.0 : 150.0; /* a power of 0 or inf is 0 or inf, however small y is */
     t = (a == 0.0f) | (a == DG_INF_F32) ? far : t;
     t = t < -150.0 ? -150.0 : t;
     t = t > 150.0 ? 150.0 : t;
     f32 r = (f32)dg_exp_wide(t);
-    /* whether y is whole, and odd, from its bits: `places` of its 24-bit mantissa lie behind the point */
+    /* Tests by its bits whether y is an integer, and odd: `places` of its 24 mantissa bits are fractional. */
     u32 bits = dg_bits_f32(y) & 0x7fffffffu;
     u32 m = (bits & 0x7fffffu) | 0x800000u;
     i32 places = 150 - (i32)(bits >> 23);
@@ -252,9 +252,9 @@ DG_FN f32 dg_hypot_f32(f32 x, f32 y) {
 
 /* ---- trigonometric ----------------------------------------------------------------------------------- */
 
-/* x in quarter turns: the quadrant (mod 4) is returned, *r is the rest in [-pi/4, pi/4] for |x| in radians.
- * x = m 2^(E-150); 96 bits of 2/pi, from the place where bits still matter modulo 4, times m.
- * The words of 2/pi are moved by masks, as the same instructions serve every lane of a vector. */
+/* Reduces |x|, in radians, to quarter turns: returns their number modulo 4, and stores the rest in [-pi/4, pi/4] in *r.
+ * With x = m 2^(E-150), it multiplies m by the 96 bits of 2/pi that matter modulo 4. It selects their words by masks rather
+ * than by branches, so that all lanes of a vector run the same instructions. */
 DG_FN u32 dg_quarter_turns_f32(f32 x, f64 *r) {
     u32 bits = dg_bits_f32(x) & 0x7fffffffu;
     u32 m = (bits & 0x7fffffu) | 0x800000u;
@@ -262,7 +262,7 @@ DG_FN u32 dg_quarter_turns_f32(f32 x, f64 *r) {
     offset = offset < 0 ? 0 : offset;
     i32 j = offset >> 5;
     u32 s = (u32)offset & 31u;
-    /* a shift by words of 0, 2/pi = 0.A2F9836E 4E441529 FC2757D1 F534DDC0 DB629599 3C439041 FE5163AB */
+    /* shifts, by whole words, 0 and 2/pi = 0.A2F9836E 4E441529 FC2757D1 F534DDC0 DB629599 3C439041 FE5163AB */
     u32 four = 0u - (u32)(j >> 2), two = 0u - (u32)((j >> 1) & 1), one = 0u - (u32)(j & 1);
     u32 b0 = 0u ^ (four & (0u ^ 0xF534DDC0u));
     u32 b1 = 0xA2F9836Eu ^ (four & (0xA2F9836Eu ^ 0xDB629599u));
@@ -288,11 +288,11 @@ DG_FN u32 dg_quarter_turns_f32(f32 x, f64 *r) {
     u32 lo = (u32)low;
     u32 q = (hi + 0x20000000u) >> 30;
     i32 f = (i32)(hi - (q << 30));
-    i32 sign = f >> 31; /* magnitude by complement: the one in the last place does not matter */
+    i32 sign = f >> 31; /* the complement serves as magnitude: an error of one in the last place does not matter */
     f64 turns = (f64)(f ^ sign) * 9.3132257461547852e-10 +
                 (f64)(i32)((lo ^ (u32)sign) >> 1) * 4.3368086899420177e-19;
     turns = sign ? -turns : turns;
-    i32 small = bits < 0x3f000000u; /* 1/2: nothing to reduce, and nothing may be lost */
+    i32 small = bits < 0x3f000000u; /* |x| < 1/2 needs no reduction, which would lose bits */
     *r = small ? (f64)dg_abs_f32(x) : turns * 1.5707963267948966;
     return small ? 0u : q;
 }
@@ -386,7 +386,7 @@ DG_FN f32 dg_atan2_f32(f32 y, f32 x) {
     return x != x || y != y ? DG_NAN_F32 : dg_copysign_f32((f32)p, y);
 }
 
-/* asin(s) - s over s, with z = s^2 <= 1/4 */
+/* (asin(s) - s) / s, for z = s^2 <= 1/4 */
 DG_FN f64 dg_asin_tail(f64 z) {
     f64 p = 0.03295127634155911;
     p = dg_fma_f64(p, z, 0.0019398311832902167);
@@ -419,9 +419,9 @@ DG_FN f32 dg_acos_f32(f32 x) {
 
 /* ---- hyperbolic -------------------------------------------------------------------------------------- */
 
-/* a = |x| = h + n log(2)/2, t = tanh(h), s = 2^(n-1) and e = (s - 1/2) + (s + 1/2) t give tanh(a) = e / (e + 1 - t):
- * what rounding takes from e it takes above and below the line, and for n = 0 that is t / 1, right to half an ulp.
- * n turns from 0 to 1 at 0.27: the greatest errors of n = 1 are at its least results, and there 1/4 has been passed. */
+/* With a = |x| = h + n log(2)/2, t = tanh(h), s = 2^(n-1) and e = (s - 1/2) + (s + 1/2) t, tanh(a) = e / (e + 1 - t). The
+ * rounding error of e is in numerator and denominator, so it nearly cancels. For n = 0 the quotient is t / 1, right to half
+ * an ulp. n becomes 1 at a = 0.27: errors for n = 1 are greatest for small results, which are above 1/4 there. */
 DG_FN f32 dg_tanh_f32(f32 x) {
     f32 a = dg_abs_f32(x);
     f32 rounded = dg_fma_f32(a - 0.0936f, 2.885390082f, DG_ROUND_F32 - 1.0f);
@@ -538,13 +538,13 @@ DG_FN f32 dg_erfc_f32(f32 x) {
     DG_FN T dg_trunc_##S(T x) { return LIBM(trunc)(x); }                                                     \
     DG_FN T dg_round_##S(T x) { return LIBM(rint)(x); } /* halves to even */                                 \
     DG_FN T dg_fmod_##S(T x, T y) { return LIBM(fmod)(x, y); }                                               \
-    /* the sign of y, as Python; NaN where y is 0 */                                                         \
+    /* has the sign of y, as in Python; NaN if y is 0 */                                                     \
     DG_FN T dg_remainder_##S(T x, T y) {                                                                     \
         T r = LIBM(fmod)(x, y);                                                                              \
         T wrapped = (r < 0) != (y < 0) ? r + y : r;                                                          \
         return r == 0 ? dg_copysign_##S(0, y) : wrapped;                                                     \
     }                                                                                                        \
-    /* (x - remainder) / y, which is whole but for rounding; x / y where y is 0 */                           \
+    /* (x - remainder) / y, an integer but for rounding; x / y if y is 0 */                                  \
     DG_FN T dg_floor_divide_##S(T x, T y) {                                                                  \
         T r = LIBM(fmod)(x, y);                                                                              \
         T q = (x - r) / y;                                                                                   \
@@ -580,7 +580,7 @@ DG_FN bf16 dg_to_bf16(f32 x) {
     return (bf16)((b & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
 
-/* The exponent is moved by a multiplication, which also makes subnormals right. */
+/* A multiplication changes the exponent's bias, and normalises subnormal numbers as well. */
 DG_FN f32 dg_from_f16(f16 x) {
     u32 magnitude = (u32)(x & 0x7fffu) << 13;
     f32 scaled = dg_from_bits_f32(magnitude) * 5.192296858534828e33f; /* 2^112 */

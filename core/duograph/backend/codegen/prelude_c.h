@@ -22,7 +22,7 @@ typedef double f64;
 #define DG_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Writes past the caches what nobody reads soon. */
+/* Copies a block to memory that is not read soon, past the caches. */
 typedef i64 dg_pair __attribute__((vector_size(16), aligned(16), may_alias));
 DG_FN void dg_stream(void *out, const void *block, i64 bytes) {
     i64 i = 0;
@@ -41,7 +41,7 @@ DG_FN void dg_stream(void *out, const void *block, i64 bytes) {
     __builtin_memcpy((char *)out + i, (const char *)block + i, (__SIZE_TYPE__)(bytes - i));
 }
 
-/* Asks for what is read soon. The processor's own prefetching stops at every page and lags behind long loops. */
+/* Prefetches memory that is read soon: the processor's own prefetching stops at every page and lags in long loops. */
 DG_FN void dg_fetch(const void *from, i64 bytes) {
     for (i64 i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)from + i, 0, 2);
 }
@@ -64,5 +64,5 @@ DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { return a * b + c; }
 /* the library's function of that name, for float32 (rounding, fmod) and for float64 */
 #define DG_LIBM_F32(name) __builtin_##name##f
 #define DG_LIBM_F64(name) __builtin_##name
-/* complex functions beyond arithmetic, by the library */
+/* the C library has complex functions such as exp */
 #define DG_COMPLEX_LIBM 1

@@ -14,13 +14,13 @@ typedef float f32;
 typedef double f64;
 
 #define DG_FN static __device__ __forceinline__
-#ifndef DG_KERNEL /* whoever puts many kernels into one translation unit leaves the linkage out */
+#ifndef DG_KERNEL /* defined by tools that put many kernels into one translation unit, without C linkage */
 #define DG_KERNEL extern "C" __global__
 #endif
 #define DG_GLOBAL
 #define DG_SHARED __shared__
 #define DG_RESTRICT __restrict__
-/* along axis d of the grid: the work item, its place in its group, the group, and how many there are of each */
+/* Along axis d of the grid: ids of the work item, of the item within its group (PLACE), and of the group; their numbers. */
 #define DG_AXIS_0 x
 #define DG_AXIS_1 y
 #define DG_AXIS_2 z
@@ -31,12 +31,12 @@ typedef double f64;
 #define DG_GROUPS(d) ((i64)DG_ALONG(gridDim, DG_AXIS_##d))
 #define DG_ITEM(d) (DG_GROUP(d) * DG_ALONG(blockDim, DG_AXIS_##d) + DG_PLACE(d))
 #define DG_ITEMS(d) (DG_GROUPS(d) * DG_ALONG(blockDim, DG_AXIS_##d))
-#ifndef DG_DYNAMIC_SHARED /* group memory of which the launch says how much */
+#ifndef DG_DYNAMIC_SHARED /* shared memory whose size is an argument of the launch */
 #define DG_DYNAMIC_SHARED(T, name)                                                                           \
     extern __shared__ __align__(128) unsigned char dg_dynamic_shared[];                                      \
     T *const name = (T *)dg_dynamic_shared
 #endif
-#define DG_METHOD __device__ __forceinline__ /* of a struct */
+#define DG_METHOD __device__ __forceinline__ /* qualifiers of a struct's member function */
 #define DG_BARRIER() __syncthreads()
 
 #define DG_INDEPENDENT
@@ -65,5 +65,5 @@ DG_FN void dg_atomic_add_u64(volatile u64 *p, u64 x) { atomicAdd((u64 *)p, x); }
 DG_FN void dg_atomic_add_f32(volatile f32 *p, f32 x) { atomicAdd((f32 *)p, x); }
 DG_FN void dg_atomic_add_f64(volatile f64 *p, f64 x) { atomicAdd((f64 *)p, x); }
 DG_FN void dg_atomic_max_i32(volatile i32 *p, i32 x) { atomicMax((i32 *)p, x); }
-/* whether this thread is the one that replaces 0 by x */
+/* replaces 0 by x; returns whether it did, which happens for one thread only */
 DG_FN i32 dg_atomic_claim_i32(volatile i32 *p, i32 x) { return atomicCAS((i32 *)p, 0, x) == 0; }

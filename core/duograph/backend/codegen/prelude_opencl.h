@@ -21,7 +21,7 @@ typedef double f64;
 #define DG_GLOBAL __global
 #define DG_SHARED __local
 #define DG_RESTRICT restrict
-/* along axis d of the grid: the work item, its place in its group, the group, and how many there are of each */
+/* Along axis d of the grid: ids of the work item, of the item within its group (PLACE), and of the group; their numbers. */
 #define DG_ITEM(d) ((i64)get_global_id(d))
 #define DG_ITEMS(d) ((i64)get_global_size(d))
 #define DG_PLACE(d) ((i32)get_local_id(d))
@@ -30,9 +30,9 @@ typedef double f64;
 #define DG_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 
 #ifdef __clang__
-/* the iterations of the next loop are independent; the next loop adds to variables, in any order */
+/* DG_INDEPENDENT: the iterations of the next loop are independent. DG_ANY_ORDER: it sums, in any order. */
 #define DG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-/* the same for loops of fused regions, where 32 elements in flight were 1.7 times as fast as what LLVM chose */
+/* The same for loops of fused regions; with 32 elements per iteration they were 1.7 times as fast as by LLVM's choice. */
 #define DG_REGION_LOOP                                                                                       \
     _Pragma("clang loop vectorize(assume_safety) vectorize_width(16) interleave_count(2)")
 #define DG_ANY_ORDER _Pragma("clang loop vectorize(enable)")
@@ -69,7 +69,7 @@ DG_FN f64 dg_from_bits_f64(u64 x) { return as_double(x); }
 DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { DG_FUSE return DG_FMA_F64(a, b, c); }
 #endif
 
-/* sixteen values side by side, for matrix products on processors */
+/* vectors of sixteen elements, for matrix products on processors */
 #define DG_SIXTEEN(T, V, FMA)                                                                                \
     typedef V T##x16;                                                                                        \
     DG_FN V dg_load_##T##x16(const __global T *p) { return vload16(0, p); }                                  \
@@ -93,5 +93,5 @@ DG_SIXTEEN(f64, double16, DG_FMA_F64)
 DG_FN void dg_atomic_add_i32(volatile __global i32 *p, i32 x) { atomic_add(p, x); }
 DG_FN void dg_atomic_add_u32(volatile __global u32 *p, u32 x) { atomic_add(p, x); }
 DG_FN void dg_atomic_max_i32(volatile __global i32 *p, i32 x) { atomic_max(p, x); }
-/* whether this item is the one that replaces 0 by x */
+/* replaces 0 by x; returns whether it did, which happens for one work item only */
 DG_FN i32 dg_atomic_claim_i32(volatile __global i32 *p, i32 x) { return atomic_cmpxchg(p, 0, x) == 0; }

@@ -76,14 +76,18 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         return value
     if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
         return _of_made_object(ev, owner, name)
+    if isinstance(owner, super):
+        return _of_super(ev, owner, name)
     if isinstance(owner, types.CellType) and name == "cell_contents":
         return read_outside(ev, "cell", owner, None, owner.cell_contents, name)
     if isinstance(owner, type):
-        value = _native(owner, name)
-        if not is_framework(owner.__module__) and not is_host(owner.__module__):
-            if name in owner.__dict__ and not callable(value):
-                return _read_and_capture(ev, owner, name, value, node)
+        users = not is_framework(owner.__module__) and not is_host(owner.__module__)
+        if users:
             ev.captures.class_attribute(owner, name)
+            ev.captures.class_attribute(type(owner), name)
+        value = _native(owner, name)
+        if users and name in owner.__dict__ and not callable(value):
+            return _read_and_capture(ev, owner, name, value, node)
         return value
     return _of_outside_object(ev, owner, name, node)
 
@@ -96,6 +100,16 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
             return _property(ev, owner, name)
         return ev.copies.imported(_native(owner, name), f"{type(owner).__name__}.{name}")
     return _native(owner, name)
+
+
+def _of_super(ev: Evaluation, owner: super, name: str) -> Value:
+    """Return an attribute of `super()`; a method of a user's base class is captured."""
+    value = _native(owner, name)
+    function = getattr(value, "__func__", None)
+    if function is not None and not is_framework(getattr(function, "__module__", None) or ""):
+        ev.keep.append(owner)
+        ev.captures.add("attribute", owner, name, value, f"super().{name}")
+    return value
 
 
 def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
@@ -117,6 +131,9 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         return _read_and_capture(ev, owner, name, held[name], node)
     if isinstance(found, functools.cached_property) and not is_framework(type(owner).__module__):
         ev.captures.method(owner, name, None)
+        if held is not None:
+            label = f"{type(owner).__name__}.{name}"
+            ev.captures.add("item", held, name, MISSING, label, exact=True)
         made = call(ev, found.func, (owner,), {})
         write_outside(ev, "attribute", owner, name, made, f"{type(owner).__name__}.{name}")
         return made
@@ -285,6 +302,8 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
             construct="setattr",
             remedy="Make Parameters and Cells in __init__",
         )
+    if isinstance(owner, super):
+        return _of_super(ev, owner, name)
     if isinstance(owner, types.CellType) and name == "cell_contents":
         write_outside(ev, "cell", owner, None, value, name)
         return

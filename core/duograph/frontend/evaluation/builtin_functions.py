@@ -328,7 +328,9 @@ def _len(ev: Evaluation, x: Value) -> Value:
 
 
 @replaces(callable)
-def _callable(ev: Evaluation, x: Value) -> bool:
+def _callable(ev: Evaluation, x: Value) -> Value:
+    if isinstance(x, GraphObject):
+        return run_on_host(ev, callable, (x,), {}, "callable", (BOOL,))
     return callable(x)
 
 

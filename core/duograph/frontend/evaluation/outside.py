@@ -91,7 +91,7 @@ def is_query(f: Value) -> bool:
 def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionType | None:
     """Return a method such as `__len__` that the user's class of `value` defines, else None."""
     found = user_method(value, name)
-    if found is not None and is_outside(ev, value):
+    if found is not None and (isinstance(value, type) or is_outside(ev, value)):
         ev.captures.method(value, name, None)
     return found
 
@@ -109,9 +109,7 @@ def ask(ev: Evaluation, function: Callable[..., Value], *args: Value) -> Value:
         function: a function of the `operator` module, a built-in function, or a method's function.
         args: the outside object, and constants.
     """
-    known: dict[int, Value] = {}
-    _collect(args, known)
-    if any(_changes_inside(ev, x) for x in known.values()):
+    if any(_changes_inside(ev, x) for x in reachable(args).values()):
         return run_on_host(ev, function, args, {}, _name(function))
     found = answer(function, args)
     again = answer(function, args)
@@ -240,8 +238,7 @@ def owned_result(ev: Evaluation, found: Value, given: Value) -> Value:
     """
     if isinstance(found, (int, float, str, bool, type(None))):
         return found
-    known: dict[int, Value] = {}
-    _collect(given, known)
+    known = reachable(given)
     if id(found) in known:
         return _imported(ev, found, known)
     ev.owned.add(found, [x for x in known.values() if isinstance(x, np.ndarray)])
@@ -262,6 +259,13 @@ def _imported(ev: Evaluation, value: Value, known: dict[int, Value]) -> Value:
     if id(value) in ev.copies.originals or id(value) in ev.owned.objects:
         return value
     return ev.copies.imported(value, f"a {type(value).__name__}")
+
+
+def reachable(value: Value) -> dict[int, Value]:
+    """Return an object and all that containers and attributes in it hold, by id."""
+    known: dict[int, Value] = {}
+    _collect(value, known)
+    return known
 
 
 def _collect(value: Value, known: dict[int, Value]) -> None:
