@@ -153,6 +153,7 @@ def _call_object(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
             return call_function(ev, method, (f, *args), kwargs)
         return _framework_result(ev, native(ev, f, args, kwargs))
     if isinstance(method, types.FunctionType):
+        ev.captures.method(f, "__call__", None)
         return call_function(ev, method, (f, *args), kwargs)
     if method is None or not callable(f):
         raise TypeError(f"{kind.__name__!r} object is not callable")
