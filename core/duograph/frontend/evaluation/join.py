@@ -19,6 +19,7 @@ from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ...types import BOOL, FLOAT, INT, OBJECT, HostType
 from ..diagnostics import join_error
+from ..libraries import is_framework, is_host
 from ..state.builder import StagedBuilder
 from ..state.captures import same
 from ..state.evaluation import Evaluation
@@ -102,11 +103,19 @@ def or_line_by_line(error: JoinError, *values: Value) -> Exception:
 
     In LAX mode, the UnsupportedSyntaxError makes the function run line by line.
     """
-    if any(isinstance(v, HostValue) and v._type is OBJECT for v in values) or all(
-        isinstance(v, Function) for v in values
+    if (
+        any(isinstance(v, HostValue) and v._type is OBJECT for v in values)
+        or any(_is_user_object(v) for v in values)
+        or all(isinstance(v, Function) for v in values)
     ):
         return line_by_line(error)
     return error
+
+
+def _is_user_object(value: Value) -> bool:
+    """Return whether a value is an object of a class that the user defined."""
+    module = type(value).__module__
+    return not (module == "builtins" or is_framework(module) or is_host(module))
 
 
 def line_by_line(error: JoinError) -> UnsupportedSyntaxError:
