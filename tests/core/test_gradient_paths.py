@@ -294,6 +294,58 @@ def test_gradients_that_a_user_returns_are_checked(mode: Any) -> None:
             quietly(lambda rule=rule: mode(ms.grad(Ruled(rule)))(x_on()))
 
 
+class Weighted(nn.Cell):
+    """x * w, whose `bprop` has a gradient for x alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w: Any = Parameter(Tensor(VALUES), name="w")
+
+    def construct(self, x: Tensor) -> Tensor:
+        return x * self.w
+
+    def bprop(self, x: Tensor, out: Tensor, dout: Tensor) -> tuple[Tensor]:
+        return (dout * self.w,)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_bprop_that_leaves_out_a_weight_is_refused(mode: str) -> None:
+    cell = Weighted()
+    x = x_on()
+    np.testing.assert_array_equal(
+        MODES[mode](lambda t: cell(t).sum())(x).asnumpy(), VALUES
+    )  # the weight is not asked for
+    both = {
+        "eager": lambda f: ms.grad(f, 0, cell.w),
+        "inside jit": lambda f: ms.jit(ms.grad(f, 0, cell.w)),
+        "of a jit function": lambda f: ms.grad(ms.jit(f), 0, cell.w),
+    }
+    with pytest.raises(GradientError, match="is not an input, so that its bprop has no gradient"):
+        both[mode](lambda t: cell(t).sum())(x)
+
+    def held(t: Tensor) -> Tensor:
+        cell.w = t * t
+        return cell(t).sum()
+
+    cell = Weighted()
+    del cell._params["w"]
+    with pytest.raises(GradientError, match="is not an input, so that its bprop has no gradient"):
+        quietly(lambda: MODES[mode](held)(x))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_bprop_is_not_asked_where_its_inputs_are_constants(mode: str) -> None:
+    cell = Weighted()
+    x = x_on()
+    by_weight = {
+        "eager": lambda f: ms.grad(f, None, cell.w),
+        "inside jit": lambda f: ms.jit(ms.grad(f, None, cell.w)),
+        "of a jit function": lambda f: ms.grad(ms.jit(f), None, cell.w),
+    }
+    got = by_weight[mode](lambda t: (cell(t) * 2).sum())(x)
+    np.testing.assert_array_equal(got.asnumpy(), 2 * VALUES)
+
+
 def test_cotangents_are_on_the_device_of_the_value() -> None:
     _, pull = ms.vjp(lambda t: t * t, x_on())
     with pytest.raises(DeviceError, match=r'on Reference:0 for a value on CPU:0.*move_to\("CPU:0"'):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import collections
 import dataclasses
 import enum
+import types
 import warnings
+import weakref
 
 import duograph as ms
 import numpy as np
@@ -437,3 +439,46 @@ def float_nan():
 @pytest.mark.parametrize("name", CASES)
 def test_program(name):
     CASES[name]()
+
+
+class _Number:
+    """An object with a number, equal to every other; without a hash in the subclass."""
+
+    def __init__(self, v):
+        self.v = v
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+
+class _Unhashable(_Number):
+    __hash__ = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Holder:
+    v: list
+
+
+@pytest.mark.parametrize(
+    "make, ask",
+    [
+        (lambda n: memoryview(bytearray([n])), lambda x, o: x * float(o[0])),
+        (lambda n: _Holder([n]), lambda x, o: x * o.v[0]),
+        (lambda n: types.MappingProxyType({"v": n}), lambda x, o: x * o["v"]),
+        (lambda n: weakref.ref(KEPT[n]), lambda x, o: x * o().v),
+        (lambda n: weakref.ref(KEPT[-n]), lambda x, o: x * o().v),
+    ],
+    ids=["memoryview", "frozen dataclass", "mapping proxy", "weakref", "weakref without a hash"],
+)
+def test_an_argument_without_a_usable_hash_is_compared_by_identity(make, ask):
+    f = ms.jit(ask)
+    three, five = make(3), make(5)
+    assert [str(f(T(1), o)) for o in (three, five, three)] == ["[3.]", "[5.]", "[3.]"]
+    assert f.cache_info().misses == 2
+
+
+KEPT = {3: _Number(3), 5: _Number(5), -3: _Unhashable(3), -5: _Unhashable(5)}

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..errors import GradientError
 from ..ir.builder import expand
 from ..ir.graph import Graph, GraphNode, NamedGraph
 from ..op import Op
 from ..types import FLOAT, STACK, TensorType, ValueType
 
-__all__ = ["Activity", "has_cotangent", "expandable", "passes_on", "STACK_OPS"]
+__all__ = [
+    "Activity", "forward_uses", "has_cotangent", "expandable", "lost_in_bprop", "passes_on",
+    "STACK_OPS",
+]  # fmt: skip
 
 # Ops of residual stacks that have a derivative, needed to differentiate the derivative of a loop.
 STACK_OPS = frozenset({"stack_push", "stack_pop"})
@@ -44,6 +48,21 @@ def operand_types(graph: Graph, node: GraphNode) -> tuple[TensorType | None, ...
         assert type_ is None or isinstance(type_, TensorType), node
         found.append(type_)
     return tuple(found)
+
+
+def lost_in_bprop(name: str) -> GradientError:
+    """Return the error for a function whose `bprop` leaves out a value that it depends on."""
+    return GradientError(
+        f"{name}: the function uses a Tensor or Parameter that is being differentiated and is not "
+        f"an input, so that its bprop has no gradient for it; wanted it as an input, or "
+        f"ops.stop_gradient"
+    )
+
+
+def forward_uses(graph: Graph) -> set[int]:
+    """Return the positions of the parameters that a graph uses."""
+    used = {i for node in graph.nodes for i in node.operands if i is not None}
+    return {i for i in range(graph.n_params) if i in used or i in graph.outputs}
 
 
 class Activity:
@@ -128,7 +147,8 @@ class Activity:
         if name == "call":
             return self.called(attributes["target"], operands)
         if name == "custom_call":
-            return [any(operands[: attributes["n_args"]])] * len(node.results)
+            used = forward_uses(attributes["graph"])
+            return [any(operands[i] for i in used)] * len(node.results)
         if expandable(node.op):
             inner = expand(node.op, operand_types(graph, node), attributes)
             given = [a for a, i in zip(operands, node.operands) if i is not None]

@@ -16,7 +16,7 @@ from ..ir.builder import GraphBuilder
 from ..ir.control import call, stack_new, stack_pop, stack_push
 from ..ir.graph import Graph, GraphNode, NamedGraph, SourceSpan
 from ..types import BOOL, STACK
-from .activity import has_cotangent
+from .activity import forward_uses, has_cotangent, lost_in_bprop
 from .host_rules import additive_identity
 from .optional_cotangents import ABSENT, GARBAGE, PRESENT, Cotangent
 from .subgraphs import Ids, backward_inputs, by_parameter, reopened, spliced
@@ -226,6 +226,10 @@ class CustomPlan:
 
     def backward(self, sweep: Sweep, node: GraphNode) -> None:
         """Append the backward graph that the user wrote, and add up the gradients it returns."""
+        n_args = node.attributes["n_args"]
+        used = forward_uses(node.attributes["graph"])
+        if any(i in sweep.active for k, i in enumerate(node.operands) if k >= n_args and k in used):
+            raise lost_in_bprop("bprop")
         douts = sweep.filled_cotangents(node.results)
         operands = [i for i in node.operands if i is not None]
         values = [sweep.value(i) for i in (*operands, *node.results)]
@@ -243,9 +247,12 @@ def plan_custom(
 
     Returns the ids of the results, or None if nothing in the call is differentiated.
     """
-    if not any(i in joint.active for i in operands[: node.attributes["n_args"]]):
-        return None
     graph: Graph = node.attributes["graph"]
+    if not any(i in joint.active for i in operands[: node.attributes["n_args"]]):
+        if not any(operands[k] in joint.active for k in forward_uses(graph)):
+            return None
+        given = [i for i in operands if i is not None]
+        return joint.inline(graph, given, span)  # as in eager mode: an ordinary function
     types = [graph.types[i] for i in graph.outputs]
     joint.plans[len(joint.builder.nodes)] = CustomPlan()
     results = joint.add(node.op, operands, node.attributes, types, node.single, span)

@@ -17,8 +17,9 @@ from ..dtype import DType
 from ..errors import ArgumentError, GradientError, RefusedError
 from ..placement import commit
 from ..runtime_state import runtime_state, staged_builder
-from ..tensor import Tensor
+from ..tensor import Tensor, is_recorded
 from ..types import TensorType
+from .activity import lost_in_bprop
 from .node_plans import PythonPlan
 from .pytrees import mapped, tensors_of
 from .recording import detached, ones_of, with_present_edge
@@ -45,7 +46,8 @@ def custom_gradient(
         bprop: returns one gradient per argument, or one per argument that is a Tensor.
         args: arguments; tensors among them that are recorded get the gradients.
         name: name of the function, for messages.
-        rule: what the user wrote, if debug mode is to compare it with finite differences.
+        rule: what the user wrote, which debug mode compares with finite differences; None for a
+            rule of the framework.
 
     Raises:
         GradientError: `bprop` returned another number of gradients, or other shapes, than the
@@ -58,7 +60,10 @@ def custom_gradient(
         check_function(name, rule, lambda *xs: custom_gradient(forward, bprop, xs, name), args)
     level = max(x._type.level for x in recorded.values())
     plain = [detached(x) if isinstance(x, Tensor) else x for x in args]
-    out = mapped(forward(*plain), detached)
+    found = forward(*plain)
+    # whether what the user wrote uses more than its inputs
+    lost = rule is not None and any(is_recorded(t) for t in tensors_of(found))
+    out = mapped(found, detached)
     several = isinstance(out, (tuple, list))
     outs = list(tensors_of(out))
     for t in outs:
@@ -67,6 +72,8 @@ def custom_gradient(
     kept = tuple(with_present_edge(x) if isinstance(x, Tensor) else x for x in args)
 
     def backward(create_graph: bool, *douts: Tensor) -> list[Tensor | None]:
+        if lost:
+            raise lost_in_bprop(name)
         given = kept if create_graph else plain
         return _per_argument(name, args, bprop(*given, out, douts if several else douts[0]))
 

@@ -123,8 +123,10 @@ def _at_samples(
     is not finite at any of the values, or raises there.
     """
     device = registry.current_device()
-    before = thread_state.builder, get_rng_state()
-    thread_state.builder = None
+    state = get_rng_state()
+    before = thread_state.builder, thread_state.derivative_depth, thread_state.recorded_writes
+    # the check is no part of the derivative, or the graph, that is being made
+    thread_state.builder, thread_state.derivative_depth, thread_state.recorded_writes = None, 0, {}
     _checked.add(key)  # the check itself uses the rule
     right = False
     try:
@@ -134,7 +136,7 @@ def _at_samples(
                 if wide:
                     inputs = [_widened(a, device) for a in inputs]
                 try:
-                    found = _compared(function, inputs, device, before[1], n_checked)
+                    found = _compared(function, inputs, device, state, n_checked)
                 except GradientError:
                     raise
                 except Exception:  # noqa: BLE001 (code of the user's)
@@ -146,8 +148,8 @@ def _at_samples(
     finally:
         if not right:
             _checked.discard(key)
-        thread_state.builder = before[0]
-        set_rng_state(before[1])
+        thread_state.builder, thread_state.derivative_depth, thread_state.recorded_writes = before
+        set_rng_state(state)
     return None
 
 

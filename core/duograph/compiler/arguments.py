@@ -12,6 +12,7 @@ import collections
 import enum
 import functools
 import sys
+import weakref
 from collections.abc import Callable, Hashable
 
 import numpy as np
@@ -99,7 +100,16 @@ def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
             (k, Identity(v) if isinstance(v, Tensor) else signature(v, Slots())) for k, v in held
         ]
         return (kind, Identity(value), *parts)
-    return (kind, value if _by_value(kind) else Identity(value))
+    return (kind, value if _by_value(kind) and _is_hashable(value) else Identity(value))
+
+
+def _is_hashable(value: Value) -> bool:
+    """Return whether an object has a hash; a memoryview or a frozen dataclass may lack one."""
+    try:
+        hash(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 @functools.cache
@@ -109,7 +119,7 @@ def _by_value(kind: type) -> bool:
     True for frozen dataclasses, enums, classes without an `__eq__` and library classes. A user's
     `==` is not trusted: it may ignore an attribute that the compiled program reads.
     """
-    if kind.__hash__ is None:
+    if kind.__hash__ is None or issubclass(kind, weakref.ref):  # they compare what they refer to
         return False
     parameters = getattr(kind, "__dataclass_params__", None)
     if parameters is not None and "__dataclass_params__" in vars(kind):

@@ -76,6 +76,8 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         return value
     if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
         return _of_made_object(ev, owner, name)
+    if isinstance(owner, super):
+        return _of_super(ev, owner, name)
     if isinstance(owner, types.CellType) and name == "cell_contents":
         return read_outside(ev, "cell", owner, None, owner.cell_contents, name)
     if isinstance(owner, type):
@@ -98,6 +100,16 @@ def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
             return _property(ev, owner, name)
         return ev.copies.imported(_native(owner, name), f"{type(owner).__name__}.{name}")
     return _native(owner, name)
+
+
+def _of_super(ev: Evaluation, owner: super, name: str) -> Value:
+    """Return an attribute of `super()`; a method of a user's base class is captured."""
+    value = _native(owner, name)
+    function = getattr(value, "__func__", None)
+    if function is not None and not is_framework(getattr(function, "__module__", None) or ""):
+        ev.keep.append(owner)
+        ev.captures.add("attribute", owner, name, value, f"super().{name}")
+    return value
 
 
 def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> Value:
@@ -216,6 +228,8 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
         if not hasattr(kind, name):
             raise AttributeError(f"{owner._type.name!r} object has no attribute {name!r}")
         return run_on_host(ev, getattr, (owner, name), {}, "getattr")
+    if name == "__class__":
+        return Tensor
     if name in HOST_METHODS and ev.strict:
         raise StrictAttributeError(
             f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the "
@@ -290,6 +304,8 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
             construct="setattr",
             remedy="Make Parameters and Cells in __init__",
         )
+    if isinstance(owner, super):
+        return _of_super(ev, owner, name)
     if isinstance(owner, types.CellType) and name == "cell_contents":
         write_outside(ev, "cell", owner, None, value, name)
         return

@@ -8,11 +8,10 @@ can evaluate an expression or a call without importing the handlers.
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-from ...ir.values import HostValue
-from ...tensor import Tensor
 from ..diagnostics import unsupported
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
@@ -42,6 +41,7 @@ SYNTAX: dict[type[ast.AST], Handler] = {}
 CALLABLES: dict[type, CallHandler] = {}
 # Function -> what runs instead of it: function(ev, *args, **kwargs).
 REPLACEMENTS: dict[Value, Callable[..., Value]] = {}
+_REPLACED_KINDS = {types.FunctionType, types.BuiltinFunctionType, type}
 
 
 class Dead(Exception):
@@ -117,7 +117,7 @@ def evaluate(ev: Evaluation, frame: Frame, node: ast.expr) -> Value:
 def call(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of any object by its registered replacement or the call handler of its class."""
     kind = type(f)
-    if kind.__hash__ is not None and not isinstance(f, (HostValue, Tensor)):
+    if kind in _REPLACED_KINDS:  # the hash of any other object may be code of the user
         replaced = REPLACEMENTS.get(f)
         if replaced is not None:
             return replaced(ev, *args, **kwargs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...ir.values import NeedsValue
+from ...nn.cell import Cell
 from ..types import Value
 from .captures import Captures, entries_of
 from .inputs import GraphInputs
@@ -80,6 +81,8 @@ class ContainerCopies:
             return made
         if label is None:
             return value
+        if isinstance(value, Cell):
+            self._captures.members(value)
         if isinstance(value, np.ndarray):
             self._keep.append(value)
             if value.nbytes > ARRAY_LIMIT and value.dtype.kind in "biuf":
