@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from duograph.backend.hookspecs import hookimpl
+from duograph.backend.locks import importing
 
 if TYPE_CHECKING:
     from duograph.backend.protocol import Backend, BackendSpec
@@ -22,6 +23,6 @@ def duograph_backend() -> BackendSpec:
 
 
 def _make() -> Backend:
-    from .backend import CPU
-
+    with importing:
+        from .backend import CPU
     return CPU()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from duograph.backend.costs import Costs, FusionLimits, LayoutCosts
+from duograph.backend.locks import importing
 from duograph.backend.protocol import Backend, DeviceInfo
 from duograph.errors import BackendError
 
@@ -138,7 +139,8 @@ class CPU(Backend):
 
     def compiles(self, device_id: int) -> str | None:
         """Return None if the machine's C compiler works as far as is known, else the problem."""
-        from . import toolchain  # loads the disk cache, which only compilation needs
+        with importing:
+            from . import toolchain  # loads the disk cache, which only compilation needs
 
         return toolchain.problem()
 
@@ -147,8 +149,8 @@ class CPU(Backend):
 
         Returns for each a prepared call or the reason of the failure.
         """
-        from .fused_regions import compile_regions
-
+        with importing:
+            from .fused_regions import compile_regions
         return compile_regions(regions)
 
     def costs(self, device_id: int) -> Costs:
@@ -157,7 +159,8 @@ class CPU(Backend):
 
     def compiler(self, device_id: int) -> str | None:
         """Describe the machine's C compiler in one line; this may run that compiler."""
-        from . import toolchain
+        with importing:
+            from . import toolchain
 
         return toolchain.describe()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from . import compat as _compat
 from . import context, dtype, ops
+from ._locks import importing as _importing
 from .autodiff.transforms import grad, jvp, value_and_grad, vjp
 from .context import *  # noqa: F403  (the names of context.__all__)
 from .dtype import *  # noqa: F403  (the names of dtype.__all__)
@@ -36,14 +37,20 @@ __version__ = "0.1.0"
 _compat.install(__name__)
 
 
+def _import(name: str) -> Any:
+    """Import a submodule; a fork of another thread waits until that has ended."""
+    with _importing:
+        return importlib.import_module(f"{__name__}.{name}")
+
+
 @functools.cache
 def _load_compiler() -> Any:
-    return importlib.import_module(f"{__name__}.compiler")
+    return _import("compiler")
 
 
 @functools.cache
 def _load_passes() -> _Optimizer:
-    installed: _Optimizer = importlib.import_module(f"{__name__}.passes").INSTALLED
+    installed: _Optimizer = _import("passes").INSTALLED
     return installed
 
 
@@ -110,7 +117,7 @@ _NAMES = {
 def __getattr__(name: str) -> Any:
     """Import a submodule of duograph, or a name from one, when it is first used."""
     if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+        return _import(name)
     home = _NAMES.get(name)
     if home is None:
         module = importlib.import_module(__name__)
@@ -120,7 +127,7 @@ def __getattr__(name: str) -> Any:
         home = _train_name(name)
     if home is not None:
         try:
-            module = importlib.import_module(f"{__name__}.{home}")
+            module = _import(home)
         except ModuleNotFoundError as error:
             if error.name != f"{__name__}.{home}":
                 raise

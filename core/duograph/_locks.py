@@ -4,17 +4,20 @@ A fork copies the locks that other threads hold at that moment, and no thread of
 ever
 release them. The state that these locks guard is consistent between any two statements, so the
 child
-may start with free ones. The module must not import any other part of the package.
+may start with free ones. Python's locks of modules cannot be freed so: a fork waits until imports
+that other threads run inside `importing` have ended. The module must not import any other part of
+the package.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from typing import Any
 
-__all__ = ["new_lock"]
+__all__ = ["importing", "new_lock"]
 
 _made: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -33,5 +36,43 @@ def _free_all() -> None:
             lock._at_fork_reinit()
 
 
+class _Importing:
+    """Context manager for imports that run late, by whatever thread needs the module first."""
+
+    def __init__(self) -> None:
+        self._depths: dict[int, int] = {}  # by thread
+
+    def __enter__(self) -> None:
+        me = threading.get_ident()
+        self._depths[me] = self._depths.get(me, 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        me = threading.get_ident()
+        self._depths[me] -= 1
+        if not self._depths[me]:
+            del self._depths[me]
+
+    def wait(self) -> None:
+        """Wait until no other thread imports; give up after some seconds, as an import may hang."""
+        me = threading.get_ident()
+        end = time.monotonic() + _LONGEST_IMPORT
+        while any(t != me for t in list(self._depths)) and time.monotonic() < end:
+            time.sleep(0.0005)
+
+    def forget_others(self) -> None:
+        """Forget the imports of threads that do not exist in a forked child."""
+        me = threading.get_ident()
+        self._depths = {t: n for t, n in self._depths.items() if t == me}
+
+
+_LONGEST_IMPORT = 10.0  # seconds
+importing = _Importing()
+
+
+def _after_fork() -> None:
+    _free_all()
+    importing.forget_others()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_free_all)
+    os.register_at_fork(before=importing.wait, after_in_child=_after_fork)

@@ -16,7 +16,7 @@ import duograph as ms
 import ml_dtypes
 import numpy as np
 import pytest
-from duograph import placement
+from duograph import _locks, placement
 from duograph.common.initializer import Initializer, One
 from duograph.compiler import function as compiler_function
 from duograph.errors import OptionWarning
@@ -372,3 +372,25 @@ def test_types_that_nothing_uses_are_dropped() -> None:
     gc.collect()
     assert len(TensorType._plain) <= before + 1
     assert TensorType.of((4999, 13, 11), ms.float32) is kept.plain
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_waits_for_the_imports_of_other_threads() -> None:
+    """Python's lock of a module that another thread imports would stay locked in the child."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def load() -> None:
+        with _locks.importing:
+            begun.set()
+            ended.wait(0.3)
+        ended.set()
+
+    loader = threading.Thread(target=load)
+    loader.start()
+    begun.wait(20)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if ended.is_set() else 1)
+    loader.join()
+    assert os.waitpid(child, 0)[1] == 0

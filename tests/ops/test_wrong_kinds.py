@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 import duograph as ms
+import duograph.numpy as mnp
 import numpy as np
 import pytest
 from duograph import Tensor, ops
@@ -57,7 +58,28 @@ def ours(error: Exception) -> bool:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_arguments_of_wrong_kinds(name: str) -> None:
-    function = getattr(ops, name)
+    check(getattr(ops, name), name)
+
+
+@pytest.mark.parametrize("name", [n for n in mnp.__all__ if inspect.isfunction(getattr(mnp, n))])
+def test_arguments_of_wrong_kinds_of_numpy(name: str) -> None:
+    check(getattr(mnp, name), f"numpy.{name}")
+
+
+METHODS = sorted(
+    name
+    for name, value in ops.installed_methods.items()
+    if inspect.isfunction(value) and value.__code__ is ops.gather_nd.__code__
+)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_arguments_of_wrong_kinds_of_methods(name: str) -> None:
+    check(getattr(X, name), f"Tensor.{name}")
+
+
+def check(function: Any, name: str) -> None:
+    """Call a function with one wrong argument at a time; each error must be ours."""
     parameters = [
         p
         for p in inspect.signature(function).parameters.values()

@@ -19,7 +19,7 @@ from typing import Any
 import pluggy
 
 from .. import context
-from .._locks import new_lock
+from .._locks import importing, new_lock
 from ..errors import BackendError, BackendUnavailable, DeviceError
 from ..runtime_state import runtime_state, thread_state
 from ..types import Device
@@ -98,7 +98,7 @@ def _load() -> pluggy.PluginManager:
     global _manager, _loading
     if _manager is not None:
         return _manager
-    with _lock:
+    with _lock, importing:
         found = _manager or _loading  # the latter when a plugin asks for devices while it is loaded
         if found is not None:
             return found
@@ -309,7 +309,7 @@ def problem_of(entry: Entry) -> str | None:
     if entry.problem is not None:
         return entry.problem
     if entry.backend is None:
-        with entry.lock:
+        with entry.lock, importing:
             if entry.backend is None and entry.problem is None:
                 assert entry.spec is not None
                 try:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from ..errors import UnsupportedSyntaxError
+from ..errors import DuographError, JoinError, UnsupportedSyntaxError
 from ..frontend.diagnostics import located
 from ..frontend.evaluation.dispatch import Dead
 from ..frontend.evaluation.evaluator import Evaluator
 from ..frontend.evaluation.outside import reachable
 from ..frontend.evaluation.spans import error_spans
+from ..frontend.state.evaluation import Evaluation
 from ..frontend.state.journal import Key
 from ..frontend.state.outside import Restart
 from ..frontend.types import Args, GraphValue, Kwargs, Value
+from ..ir.values import NeedsValue
 from ..nn.cell import Cell
 from ..placement import commit
 from ..runtime_state import runtime_state, thread_state
@@ -81,6 +83,11 @@ def compile_program(
             raise _too_deep(error) from None
         except Exception as error:
             located(error, error_spans(error))
+            if not strict and _must_act_first(ev, error):
+                raise UnsupportedSyntaxError(
+                    f"{type(error).__name__}: {error}; what precedes the error must happen first",
+                    construct="effect",
+                ) from None
             raise
         finally:
             thread_state.builder = before
@@ -90,6 +97,19 @@ def compile_program(
         construct="setattr",
         remedy="Write fewer attributes of different objects",
     )
+
+
+def _must_act_first(ev: Evaluation, error: Exception) -> bool:
+    """Return whether an error of the user's code follows effects, or is under a condition.
+
+    Such an error is raised where the function runs, after the effects and only if it is reached.
+    """
+    if isinstance(error, (UnsupportedSyntaxError, NeedsValue, JoinError, NameError)):
+        return False
+    if ev.has_effects():
+        return True
+    conditional: bool = getattr(error, "_duograph_conditions", 0) > 0
+    return conditional and not isinstance(error, DuographError)
 
 
 def _too_deep(error: RecursionError) -> RecursionError:

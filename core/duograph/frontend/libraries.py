@@ -14,7 +14,7 @@ import types
 from ..tensor import Tensor
 from .types import Value
 
-__all__ = ["interpreted", "is_framework", "is_host", "is_impure", "user_method"]
+__all__ = ["interpreted", "is_framework", "is_host", "is_impure", "is_user_function", "user_method"]
 
 # Libraries whose functions accept host data only.
 _HOST = {
@@ -125,6 +125,11 @@ def user_method(value: Value, name: str) -> types.FunctionType | None:
     if isinstance(value, Tensor) or is_framework(kind.__module__) or is_host(kind.__module__):
         return None
     found = getattr(kind, name, None)
-    if not isinstance(found, types.FunctionType) or found.__code__.co_filename in _GENERATED_IN:
-        return None
-    return None if is_framework(found.__module__) or is_host(found.__module__) else found
+    return found if is_user_function(found) else None
+
+
+def is_user_function(f: Value) -> bool:
+    """Return whether the user wrote a function in Python, with a source to evaluate."""
+    if not isinstance(f, types.FunctionType) or f.__code__.co_filename in _GENERATED_IN:
+        return False
+    return not is_framework(f.__module__) and not is_host(f.__module__)

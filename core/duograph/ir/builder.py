@@ -58,6 +58,8 @@ class GraphTensor(Tensor):
         builder.rebind(self, value)
 
     def __repr__(self) -> str:
+        if getattr(thread_state.builder, "staged", False):
+            raise NeedsValue("str: got a Tensor whose text is known only when the function runs")
         return f"GraphTensor(%{self._id}: {self._type})"
 
     __str__ = __repr__

@@ -63,6 +63,8 @@ class HostValue:
     __iter__ = __array__ = __format__ = _unknown
 
     def __repr__(self) -> str:
+        if getattr(thread_state.builder, "staged", False):
+            self._unknown()
         return f"{type(self).__name__}(%{self._id}: {self._type})"
 
 

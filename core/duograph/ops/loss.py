@@ -6,7 +6,7 @@ compiled code share one gradient. `reduction` is ``"mean"``, ``"sum"`` or ``"non
 
 from __future__ import annotations
 
-from ..dtype import FLOATING, int32
+from ..dtype import FLOATING, int32, int64
 from ..errors import ArgumentValueError, DTypeError, ProbabilityError, ShapeError
 from ..ir.builder import GraphTensor
 from ..op import NO_GRAD, op
@@ -91,6 +91,8 @@ def nll_rows(
 ):
     """Negative log likelihood of classes (M,) under rows of log probabilities (M, C)."""
     classes = input.shape[1]
+    if target.dtype not in (int32, int64):
+        target = cast_to(target, int64)  # `ignore_index` need not be a number of a narrow dtype
     valid = not_equal(target, ignore_index)
     # an ignored target may be out of range, so it reads class 0 with weight 0
     safe = select_by(valid, target, cast_to(fill((), 0, int32), target.dtype))

@@ -184,7 +184,7 @@ CASES = [
         without={"zero_d": "there is no axis to halve"},
         errors=[
             Bad((ROWS,), ValueError, "glu: x has shape .*even"),
-            Bad((ROWS, 5), ValueError, "glu: got axis=5"),
+            Bad((ROWS, 5), ValueError, "glu: .*5"),
         ],
     ),
 ]

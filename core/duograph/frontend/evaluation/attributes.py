@@ -228,6 +228,8 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
         if not hasattr(kind, name):
             raise AttributeError(f"{owner._type.name!r} object has no attribute {name!r}")
         return run_on_host(ev, getattr, (owner, name), {}, "getattr")
+    if name == "__class__":
+        return Tensor
     if name in HOST_METHODS and ev.strict:
         raise StrictAttributeError(
             f"In JIT strict mode a Tensor has no {name!r}: its data are known only when the "

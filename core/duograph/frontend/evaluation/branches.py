@@ -22,7 +22,7 @@ from ..values.flow import Flow, Maybe, Unjoined
 from ..values.nested import tuple_like
 from .aliasing import note_candidates
 from .dispatch import Dead
-from .join import Join, with_results
+from .join import Join, line_by_line, with_results
 
 Branch: TypeAlias = tuple[StagedBuilder, Value, Changes]
 
@@ -267,9 +267,17 @@ def _joined_location(
     except JoinError as error:
         frames = ev.calls.frames
         local = location.kind == "item" and any(location.owner is f.vars for f in frames)
-        if not local or not _same_kind_of_object(ev, values[0], values[1]):
-            raise
-        return Unjoined(label, error)
+        if local and _same_kind_of_object(ev, values[0], values[1]):
+            return Unjoined(label, error)
+        if is_outside_location(ev, location):
+            raise line_by_line(error) from None
+        raise
+
+
+def is_outside_location(ev: Evaluation, location: Location) -> bool:
+    """Return whether a location belongs to an object that existed before the function ran."""
+    owner = location.owner
+    return owner is ev.outside.values or id(owner) in ev.copies.originals
 
 
 def _same_kind_of_object(ev: Evaluation, a: Value, b: Value) -> bool:

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import operator
+import pdb
+import sys
+import traceback
 import types
 from collections.abc import Callable
 
@@ -35,6 +39,7 @@ from .branches import select
 from .dispatch import call, replaces
 from .host import append_effect, host_number, run_on_host
 from .iteration import iterate, pairs_of
+from .laziness import lazily
 from .native import native
 from .operators import apply
 from .outside import ask, check_made_here, defer, is_live, is_outside, settle, special_method
@@ -231,7 +236,7 @@ def _sorted(ev: Evaluation, items: Value, **kwargs: Value) -> Value:
     key = kwargs.get("key")
     if key is not None:
         kwargs = {**kwargs, "key": lambda x: call(ev, key, (x,), {})}
-    if not settle(ev, listed):
+    elif not settle(ev, listed):
         return run_on_host(ev, sorted, (listed,), kwargs, "sorted")
     return ev.owned.add(native(ev, sorted, (listed,), kwargs))
 
@@ -418,14 +423,22 @@ def _next(ev: Evaluation, items: Value, *default: Value) -> Value:
 @replaces(map)
 def _map(ev: Evaluation, function: Value, *args: Value) -> Value:
     lists = [list(_rows(iterate, ev, a)) for a in args]
-    found = [call(ev, function, row, {}) for row in zip(*lists)]
-    return ev.owned.add(iter(tuple(found) if all(isinstance(a, tuple) for a in args) else found))
+    made = tuple if all(isinstance(a, tuple) for a in args) else list
+    return lazily(ev, lambda: made([call(ev, function, row, {}) for row in zip(*lists)]), "map")
 
 
 @replaces(filter)
 def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
+    return lazily(ev, lambda: _kept(ev, function, _rows(iterate, ev, items)), "filter")
+
+
+def _kept(ev: Evaluation, function: Value, items: Value) -> list[Value]:
+    """Return the items for which a function is true.
+
+    Raises NeedsValue if that depends on the graph.
+    """
     found = []
-    for x in _rows(iterate, ev, items):
+    for x in items:
         kept = truth(ev, x if function is None else call(ev, function, (x,), {}))
         if not isinstance(kept, bool):
             raise NeedsValue(
@@ -433,7 +446,7 @@ def _filter(ev: Evaluation, function: Value, items: Value) -> Value:
             )
         if kept:
             found.append(x)
-    return ev.owned.add(iter(found))
+    return found
 
 
 def _rows(iterate: Value, ev: Evaluation, items: Value) -> Value:
@@ -572,3 +585,27 @@ def _id(ev: Evaluation, x: Value) -> Value:
 
 for _name in ("open", "input", *_REFUSED):
     replaces(getattr(builtins, _name))(_python_only(_name))
+
+
+# Functions of the standard library that look at the frames of their callers.
+_LOOK_AT_FRAMES = (
+    sys._getframe, inspect.currentframe, inspect.stack, inspect.trace, pdb.set_trace,
+    traceback.extract_stack, traceback.format_stack, traceback.print_stack,
+)  # fmt: skip
+
+
+def _needs_frame(function: Value) -> Callable[..., Value]:
+    """Return a function that refuses a call which looks at the frame of the caller."""
+
+    def refuse(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+        raise UnsupportedSyntaxError(
+            f"{function.__name__}: got a call inside jit, where the function has no frame",
+            construct=function.__name__,
+            remedy="Call it outside the compiled function",
+        )
+
+    return refuse
+
+
+for _looking in _LOOK_AT_FRAMES:
+    replaces(_looking)(_needs_frame(_looking))

@@ -8,6 +8,8 @@ arguments are known, otherwise with the graph.
 from __future__ import annotations
 
 import ast
+import contextlib
+import dataclasses
 import functools
 import inspect
 import operator
@@ -26,7 +28,7 @@ from ...parameter import Parameter
 from ...tensor import Tensor
 from ...types import BOOL, FLOAT, INT
 from ..diagnostics import unsupported
-from ..libraries import interpreted, is_framework, is_host, is_impure
+from ..libraries import interpreted, is_framework, is_host, is_impure, is_user_function
 from ..source import source_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
@@ -38,15 +40,17 @@ from .branches import select
 from .cells import capture_attributes, make_cell, no_hooks
 from .containers import check_array_changeable, check_changeable, container_method, get_item
 from .dispatch import call, calls
+from .exceptions import make_exception
 from .functions import enter, evaluated_function
 from .host import host_number, run_on_host
 from .host_mutation import ARRAY_MUTATORS, changes_first_argument
-from .native import callable_name, native
+from .native import callable_name, evaluable, native
 from .outside import (
     check_made_here,
     defer,
     is_live,
     is_outside,
+    is_pure_method,
     is_query,
     owned_result,
     settle,
@@ -185,12 +189,17 @@ def call_function(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value
 
 
 def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
-    """Call a generator or coroutine function at compile time.
+    """Call a generator function at compile time, if it only computes with constants.
 
-    Raises UnsupportedSyntaxError if an argument depends on the graph.
+    Raises:
+        UnsupportedSyntaxError: it may have effects, whose order depends on its consumer, or an
+            argument depends on the graph; or a coroutine function.
     """
-    if ev.calls.frames and not depends_on_graph(args) and not depends_on_graph(kwargs):
-        return native(ev, f, args, kwargs)
+    code = f.__code__
+    closed = not code.co_freevars and _PURE_BUILTINS.issuperset(code.co_names)
+    plain = all(isinstance(x, (int, float, str, range)) for x in (*args, *kwargs.values()))
+    if ev.calls.frames and closed and plain and code.co_flags & inspect.CO_GENERATOR:
+        return ev.owned.add(f(*args, **kwargs))
     source = source_of(f)
     node = source.node
     if isinstance(node, ast.FunctionDef):
@@ -201,6 +210,13 @@ def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     error = unsupported(node, remedy)
     set_error_span(ev, error, source, node)
     raise error
+
+
+# Built-in functions without effects that call nothing of the user's on numbers and strings.
+_PURE_BUILTINS = {
+    "abs", "bool", "divmod", "enumerate", "float", "int", "len", "list", "max", "min", "range",
+    "reversed", "round", "sorted", "str", "sum", "tuple", "zip",
+}  # fmt: skip
 
 
 @calls(types.MethodType)
@@ -278,7 +294,7 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
     if issubclass(cls, Cell):
         return make_cell(ev, cls, args, kwargs)
     if issubclass(cls, BaseException):
-        return cls(*args, **kwargs)
+        return make_exception(ev, cls, args, kwargs)
     if is_framework(cls.__module__) or is_host(cls.__module__) or cls.__module__ == "builtins":
         if is_framework(cls.__module__):
             return native(ev, cls, args, kwargs)
@@ -286,6 +302,13 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
     for name in ("__new__", "__init__", "__post_init__"):
         ev.captures.class_attribute(cls, name)
     init = cls.__init__
+    if is_user_function(cls.__new__) and type(cls).__call__ is type.__call__:
+        made = call_function(ev, cls.__new__, (cls, *args), kwargs)
+        if isinstance(made, cls) and is_user_function(init):
+            call_function(ev, init, (made, *args), kwargs)
+        return made
+    if type(cls) is type and dataclasses.is_dataclass(cls) and _has_hooks(cls):
+        return _make_dataclass(ev, cls, args, kwargs)
     if type(cls) is not type or getattr(cls, "__new__") is not object.__new__:  # noqa: B009
         made = native(
             ev, cls, args, kwargs
@@ -299,6 +322,50 @@ def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
         made = native(ev, cls, args, kwargs)
     ev.owned.add(made)
     return made
+
+
+def _has_hooks(cls: Value) -> bool:
+    """Return whether making an object of a dataclass runs code of the user."""
+    if not cls.__dataclass_params__.init or is_user_function(cls.__init__):
+        return False
+    if is_user_function(cls.__setattr__):
+        return False
+    factories = [f.default_factory for f in cls.__dataclass_fields__.values()]
+    return hasattr(cls, "__post_init__") or any(map(is_user_function, factories))
+
+
+def _make_dataclass(ev: Evaluation, cls: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Trace the generated `__init__` of a dataclass: its factories and `__post_init__`."""
+    made = object.__new__(cls)
+    ev.owned.add(made)
+    given = inspect.signature(cls.__init__).bind(made, *args, **kwargs).arguments
+    only_for_init = []
+    for name, field in cls.__dataclass_fields__.items():
+        if field._field_type is dataclasses._FIELD_CLASSVAR:  # type: ignore[attr-defined]
+            continue
+        if name in given:
+            value = given[name]
+        elif field.default_factory is not dataclasses.MISSING:
+            value = call(ev, field.default_factory, (), {})
+        elif field.default is not dataclasses.MISSING:
+            value = field.default
+        else:
+            continue  # `__post_init__` sets it
+        if field._field_type is dataclasses._FIELD_INITVAR:  # type: ignore[attr-defined]
+            only_for_init.append(value)
+        else:
+            object.__setattr__(made, name, value)
+    if hasattr(cls, "__post_init__"):
+        call(ev, cls.__post_init__, (made, *only_for_init), {})
+    return made
+
+
+@calls(types.MethodDescriptorType, types.WrapperDescriptorType)
+def _call_unbound(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
+    """Trace a call such as `list.append(items, x)` as one of the bound method."""
+    if args and isinstance(args[0], f.__objclass__) and not isinstance(args[0], (Tensor, type)):
+        return call(ev, f.__get__(args[0]), args[1:], kwargs)
+    return call_foreign(ev, f, args, kwargs)
 
 
 @calls(types.BuiltinFunctionType, types.MethodWrapperType)
@@ -330,6 +397,14 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
         check_made_here(ev, receiver, callable_name(f))
     elif is_live(ev, receiver):
         return defer(ev, f, args, kwargs)
+    if f is contextlib.nullcontext or f is contextlib.suppress:
+        return ev.owned.add(native(ev, f, args, kwargs))
+    of_library = receiver is None or isinstance(receiver, (types.ModuleType, type))
+    if of_library and not is_pure(f) and id(f) not in ev.owned.objects:
+        return defer(ev, f, args, kwargs)
+    method = isinstance(f, types.FunctionType) and "." in f.__qualname__ and args
+    if method and is_outside(ev, args[0]) and not is_pure_method(f, args[0]):
+        return defer(ev, f, args, kwargs)
     given = (receiver, args, kwargs)
     graph = depends_on_graph(args) or depends_on_graph(kwargs)
     changed = kwargs.get("out")
@@ -338,7 +413,7 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     if graph and isinstance(receiver, (str, bytes)):
         return run_on_host(ev, f, args, kwargs, callable_name(f))
     if not _only_stores(f) and not settle(ev, given):
-        if is_pure(f) and not ev.strict:
+        if receiver is None and not ev.strict:
             return run_on_host(ev, f, args, kwargs, callable_name(f))
         return defer(ev, f, args, kwargs)
     if not is_pure(f) and any(is_outside(ev, x) for x in (*args, *kwargs.values())):
@@ -347,8 +422,8 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
         _check_changed(ev, args[0], callable_name(f))
     if not graph:
         if getattr(f, "__module__", None) in _CALLING or "key" in kwargs:
-            args = tuple([_evaluated(ev, x) for x in args])
-            kwargs = {k: _evaluated(ev, v) for k, v in kwargs.items()}
+            args = tuple([evaluable(ev, x) for x in args])
+            kwargs = {k: evaluable(ev, v) for k, v in kwargs.items()}
         return owned_result(ev, native(ev, f, args, kwargs), given)
     module = getattr(f, "__module__", None)
     if module is None or module in PURE_MODULES:
@@ -371,7 +446,8 @@ PURE_MODULES = {
 _PURE_LIBRARIES = PURE_MODULES | {
     "numpy", "json", "statistics", "string", "re", "textwrap", "dataclasses", "fractions",
     "decimal", "numbers", "bisect", "_bisect", "types", "enum", "inspect", "keyword", "struct",
-    "_struct", "zlib", "hashlib", "base64", "binascii", "difflib", "posixpath", "ntpath", "scipy",
+    "_struct", "datetime", "zlib", "hashlib", "base64", "binascii", "difflib", "posixpath",
+    "ntpath", "scipy",
 }  # fmt: skip
 # Methods of the library's container classes in Python that only ask.
 _QUERIES = {
@@ -379,18 +455,29 @@ _QUERIES = {
     "__len__", "__contains__", "__getitem__", "__eq__", "__ne__", "__repr__", "__iter__", "__str__",
 }  # fmt: skip
 _BOUND = (types.BuiltinFunctionType, types.MethodWrapperType)
+# Class methods of `datetime` that read the clock.
+_CLOCKS = {"now", "today", "utcnow"}
 # Modules of library functions that call functions among their arguments.
 _CALLING = {
     "itertools", "functools", "_functools", "numpy", "heapq", "_heapq", "re", "bisect", "_bisect",
     "statistics", "collections",
 }  # fmt: skip
 # Constructors that keep a reference to their arguments and do not look at them.
-_STORES = {functools.partial, types.SimpleNamespace, types.MethodType, weakref.ref}
+_STORES = {
+    functools.partial, types.SimpleNamespace, types.MethodType, weakref.ref,
+    contextlib.nullcontext, contextlib.suppress,
+}  # fmt: skip
 
 
 def is_pure(f: Value) -> bool:
-    """Return whether a library function is known to change none of its arguments."""
-    if isinstance(f, _BOUND) and not isinstance(f.__self__, types.ModuleType):
+    """Return whether a library function is known to have no effect but its result.
+
+    Equal arguments then have equal results, so that the call may be made while compiling.
+    """
+    owner = getattr(f, "__self__", None)
+    if isinstance(owner, type):
+        return owner.__module__ in _PURE_LIBRARIES and f.__name__ not in _CLOCKS
+    if isinstance(f, _BOUND) and not isinstance(owner, types.ModuleType):
         return is_query(f)
     module = getattr(f, "__module__", None)
     if not isinstance(module, str):
@@ -403,22 +490,6 @@ def is_pure(f: Value) -> bool:
 def _only_stores(f: Value) -> bool:
     """Return whether a callable only keeps its arguments, without reading anything of them."""
     return isinstance(f, type) and f in _STORES
-
-
-def _evaluated(ev: Evaluation, value: Value) -> Value:
-    """Wrap a user's function so that it is traced when Python code calls it at compile time.
-
-    Other values are returned unchanged.
-    """
-    if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
-        module = value.__func__.__module__
-    elif isinstance(value, types.FunctionType):
-        module = value.__module__
-    else:
-        return value
-    if is_framework(module) or is_host(module):
-        return value
-    return lambda *args, **kwargs: call(ev, value, args, kwargs)
 
 
 def _check_changed(ev: Evaluation, target: Value, name: str) -> None:

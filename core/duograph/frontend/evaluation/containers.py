@@ -23,7 +23,7 @@ from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call
 from .host import append_effect, run_on_host, with_item
-from .native import native
+from .native import evaluable, native
 from .outside import as_key, ask, check_made_here, defer, is_live, is_outside, special_method
 
 MUTATORS = {
@@ -250,8 +250,8 @@ def check_changeable(ev: Evaluation, owner: Value) -> None:
     """
     if id(owner) in ev.owned.ambiguous:
         raise UnsupportedSyntaxError(
-            f"{type(owner).__name__}: got a change of one of two {type(owner).__name__}s, chosen "
-            "by a condition on a Tensor; copy it in both branches"
+            f"{type(owner).__name__}: got a change of a {type(owner).__name__} that Python code "
+            "keeps, or of one of two, chosen by a condition on a Tensor; copy it before"
         )
     if id(owner) in ev.owned.kept:
         raise UnsupportedSyntaxError(
@@ -299,6 +299,10 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
         found = method(*args, **kwargs)
         return ev.owned.add(found) if name in _MAKERS else found
     check_changeable(ev, owner)
+    if name == "sort" and kwargs.get("key") and id(owner) in ev.copies.originals:
+        raise UnsupportedSyntaxError(
+            "sort: got a list from outside and a key inside jit; use sorted()", construct="sort"
+        )
     outside: Value = ev.copies.originals.get(id(owner))
     if hasattr(outside, "value"):  # a list or dict argument of the call
         append_effect(
@@ -323,4 +327,4 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
     if name == "extend" and isinstance(args[0], Tensor):
         rows = args[0]
         return owner.extend(rows[i] for i in range(rows.shape[0]))
-    return method(*args, **kwargs)
+    return method(*args, **{k: evaluable(ev, v) for k, v in kwargs.items()})

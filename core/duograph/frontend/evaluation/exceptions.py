@@ -8,54 +8,121 @@ it, so programs that try to are refused.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import sys
 from collections.abc import Callable, Iterable
+from types import FunctionType
 
 from ...errors import JoinError, UnsupportedSyntaxError
-from ...ir.values import NeedsValue
+from ...ir.values import GraphObject, NeedsValue
 from ...runtime.control import may_raise
 from ...tensor import Tensor
 from ...types import INT
 from ..diagnostics import unsupported
-from ..libraries import is_impure
+from ..libraries import is_framework, user_method
+from ..source import source_of
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..state.outside import Restart
-from ..types import Value
+from ..types import Args, Kwargs, Value
 from ..values.flow import NORMAL, Flow
-from ..values.nested import depends_on_graph
+from ..values.nested import depends_on_graph, with_subgraphs
+from .attributes import get_attribute
 from .blocks import run_block
 from .branches import select
 from .dispatch import call, evaluate, syntax
-from .host import append_effect
+from .host import END_OF_ITERATION, append_effect
 from .operators import condition
 from .recursion import Recursive
 from .spans import note_error_span
 from .targets import assign
+from .truth import truth
 from .variables import remove, store
 
+_NO_CAUSE = object()  # of a `raise` without `from`
 
-def raise_error(ev: Evaluation, error: Value, arguments: tuple[Value, ...] | None) -> Flow:
-    """Trace the statement `raise error(*arguments)`.
 
-    The error is raised at compile time if nothing depends on the graph; otherwise a node raises it.
+def raise_error(ev: Evaluation, error: Value, cause: Value = _NO_CAUSE) -> Flow:
+    """Trace the statement `raise error from cause`.
+
+    The error is raised at compile time if nothing depends on the graph and nothing precedes it
+    that the graph must do first; otherwise a node raises a new error at each run.
     """
+    if isinstance(error, type) and issubclass(error, BaseException):
+        error = call(ev, error, (), {})
+    if isinstance(cause, type) and issubclass(cause, BaseException):
+        cause = call(ev, cause, (), {})
+    recipe = _recipe(ev, error), _recipe(ev, cause)
     unconditional = ev.journal.conditions == (ev.journal.tries[-1] if ev.journal.tries else 0)
-    known = arguments is None or not depends_on_graph(arguments)
+    known = not depends_on_graph([(r.args, r.attributes) for r in recipe if isinstance(r, _Made)])
+    known = known and not isinstance(error, GraphObject) and not isinstance(cause, GraphObject)
     if unconditional and known and (ev.journal.tries or not ev.has_effects()):
-        raise error if arguments is None else error(*arguments)
+        if cause is _NO_CAUSE:
+            raise error
+        raise error from cause
 
-    def run(kind: Value, given: Value) -> None:
-        raise kind if given is None else kind(*given)
+    def run(*given: Value) -> None:
+        made, reason = (r.made(v) if isinstance(r, _Made) else v for r, v in zip(recipe, given))
+        if reason is _NO_CAUSE:
+            raise made
+        raise made from reason
 
-    append_effect(ev, run, (error, arguments), "raise", commit=True)
+    operands = [
+        (r.args, r.attributes) if isinstance(r, _Made) else e
+        for r, e in zip(recipe, (error, cause))
+    ]
+    what = END_OF_ITERATION if isinstance(error, StopIteration) else "raise"
+    append_effect(ev, run, tuple(operands), what, commit=True)
     return Flow(dead=True)
 
 
+class _Made:
+    """How to make anew, at each run, an exception that evaluated code made."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.kind = type(error)
+        self.args = error.args
+        self.attributes = {k: v for k, v in vars(error).items() if not k.startswith("_duograph_")}
+
+    def made(self, given: tuple[Args, dict[str, Value]]) -> BaseException:
+        """Return a new exception with the given arguments and attributes."""
+        args, attributes = given
+        found = self.kind.__new__(self.kind, *args)
+        found.args = args
+        vars(found).update(attributes)
+        return found
+
+
+def _recipe(ev: Evaluation, error: Value) -> _Made | None:
+    """Return how to make an exception anew; None for one from outside, which is raised itself."""
+    if isinstance(error, BaseException) and id(error) in ev.owned.objects:
+        return _Made(error)
+    return None
+
+
+def make_exception(ev: Evaluation, kind: type, args: Args, kwargs: Kwargs) -> Value:
+    """Trace a call of an exception class: its `__init__` is evaluated if the user wrote it."""
+    init = getattr(kind, "__init__")  # noqa: B009  (the function itself is wanted)
+    if getattr(kind.__new__, "__code__", None) is not None:
+        raise unsupported("Raise", f"Make the {kind.__name__} outside the compiled function")
+    if isinstance(init, FunctionType):
+        made: Value = kind.__new__(kind, *args, **kwargs)
+        ev.owned.add(made)
+        call(ev, init, (made, *args), kwargs)
+        return made
+    return ev.owned.add(kind(*args, **kwargs))
+
+
 def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value], Value]:
-    """Trace a context manager's `__enter__`; return a function that exits, and the `as` value."""
+    """Trace a context manager's `__enter__`; return a function that exits, and the `as` value.
+
+    Raises:
+        UnsupportedSyntaxError: a manager that only Python can use, such as a lock or a file.
+    """
     kind = type(manager)
+    if isinstance(manager, GraphObject):
+        raise _only_python("an object that Python made")
     for name in ("__enter__", "__exit__"):
         if not hasattr(kind, name):
             shown = "Tensor" if isinstance(manager, Tensor) else kind.__name__
@@ -64,14 +131,40 @@ def enter_context(ev: Evaluation, manager: Value) -> tuple[Callable[..., Value],
             raise error(
                 f"{shown!r} object does not support the context manager protocol (no {name})"
             )
-    if is_impure(manager):
-        raise UnsupportedSyntaxError(
-            f"with: got a {kind.__name__} inside jit, which only Python can use",
-            construct="With",
-            remedy="Move the `with` out of the compiled function",
-        )
+    if kind is contextlib.nullcontext:
+        return lambda *a: None, get_attribute(ev, manager, "enter_result")
+    evaluated = all(user_method(manager, name) is not None for name in ("__enter__", "__exit__"))
+    if not evaluated and kind is not contextlib.suppress and not is_framework(kind.__module__):
+        raise _only_python(f"a {kind.__name__}")
+    if evaluated:
+        for name in ("__enter__", "__exit__"):
+            ev.captures.method(manager, name, None)
+    elif kind is contextlib.suppress:
+        return lambda *a: manager.__exit__(*a), None
     leave = functools.partial(call, ev, manager.__exit__)
     return lambda *a: leave(a, {}), call(ev, manager.__enter__, (), {})
+
+
+def _only_python(what: str) -> UnsupportedSyntaxError:
+    """Return the error for a `with` on an object that compiled code cannot enter."""
+    return UnsupportedSyntaxError(
+        f"with: got {what} inside jit, which only Python can enter and leave",
+        construct="With",
+        remedy="Move the `with` out of the compiled function",
+    )
+
+
+def _may_suppress(manager: Value) -> bool:
+    """Return whether a context manager's `__exit__` may end an error."""
+    method = user_method(manager, "__exit__")
+    if method is None:
+        return type(manager) is contextlib.suppress
+    return any(
+        isinstance(n, ast.Return)
+        and n.value is not None
+        and not (isinstance(n.value, ast.Constant) and not n.value.value)
+        for n in ast.walk(source_of(method).node)
+    )
 
 
 @syntax(ast.Assert)
@@ -80,7 +173,7 @@ def _assert(ev: Evaluation, frame: Frame, node: ast.Assert) -> Flow:
 
     def fail() -> Flow:
         arguments = () if node.msg is None else (evaluate(ev, frame, node.msg),)
-        return raise_error(ev, AssertionError, arguments)
+        return raise_error(ev, call(ev, AssertionError, arguments, {}))
 
     if cond is True:
         return NORMAL
@@ -96,13 +189,9 @@ def _raise(ev: Evaluation, frame: Frame, node: ast.Raise) -> Flow:
         if current is None:
             raise RuntimeError("No active exception to reraise")
         raise current
-    error = node.exc
-    if isinstance(error, ast.Call):  # its arguments may be graph values
-        kind = evaluate(ev, frame, error.func)
-        if isinstance(kind, type) and issubclass(kind, BaseException):
-            arguments = tuple(evaluate(ev, frame, a) for a in error.args)
-            return raise_error(ev, kind, arguments)
-    return raise_error(ev, evaluate(ev, frame, error), None)
+    error = evaluate(ev, frame, node.exc)
+    cause = _NO_CAUSE if node.cause is None else evaluate(ev, frame, node.cause)
+    return raise_error(ev, error, cause)
 
 
 @syntax(ast.With)
@@ -125,19 +214,25 @@ def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
         assign(ev, frame, item.optional_vars, value)
     start = len(ev.builder.nodes)
     depth = ev.journal.conditions
+    ev.journal.tries.append(depth)  # an error that is certain reaches `__exit__` while compiling
     try:
         flow = _with_items(ev, frame, node, i + 1)
     except (Restart, NeedsValue, Recursive, UnsupportedSyntaxError, JoinError):
         raise
     except Exception as error:
-        if leave(type(error), error, None) is not True:
-            raise
         if getattr(error, "_duograph_conditions", depth) != depth:
             raise _cannot_leave() from error  # raised in one branch of a graph condition
+        ends = truth(ev, leave(type(error), error, None))
+        if not isinstance(ends, bool):
+            raise _cannot_leave() from error
+        if not ends:
+            raise
         return NORMAL
+    finally:
+        ev.journal.tries.pop()
     uncertain = flow.dead or _may_raise(ev.builder.nodes[start:])
     _, acts = _has_effects(ev, lambda: leave(None, None, None))
-    if uncertain and acts:
+    if uncertain and (acts or _may_suppress(manager)):
         raise _cannot_leave()
     return flow
 
@@ -260,12 +355,15 @@ def _uncaught() -> UnsupportedSyntaxError:
 
 
 # Names of host calls that cannot fail.
-_CANNOT_FAIL = {"print", "bool", "object", "tensor object", "is_", "isinstance", "type", "hasattr"}
+_CANNOT_FAIL = {
+    "print", "bool", "object", "tensor object", "is_", "isinstance", "type", "hasattr",
+    "list.append", "list.clear", "list.reverse", "dict.clear", "dict.__setitem__", "set.add",
+}  # fmt: skip
 
 
 def _may_raise(nodes: Iterable[Value]) -> bool:
     """Return whether any of some graph nodes may raise an error when the graph runs."""
-    for n in _with_graphs(nodes):
+    for n in with_subgraphs(nodes):
         name = n.op.name
         if name == "host_call":
             what = n.attributes["run"].name
@@ -276,11 +374,3 @@ def _may_raise(nodes: Iterable[Value]) -> bool:
         ):
             return True
     return False
-
-
-def _with_graphs(nodes: Iterable[Value]) -> Iterable[Value]:
-    """Yield graph nodes and, recursively, the nodes of their sub-graphs."""
-    for n in nodes:
-        yield n
-        for g in n.graphs:
-            yield from _with_graphs(g.nodes)

@@ -10,11 +10,11 @@ import ast
 from collections.abc import Callable
 
 from ...ir.values import GraphObject, GraphScalar, NeedsValue
+from ..libraries import user_method
 from ..source import local_names
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Kwargs, Value
-from ..values.nested import depends_on_graph
 from ..values.ranges import GraphRange
 from .attributes import get_attribute
 from .containers import get_item
@@ -22,6 +22,7 @@ from .dispatch import call, evaluate, syntax
 from .functions import function_from_syntax
 from .host import run_on_host
 from .iteration import is_iterable, iterate, pairs_of
+from .laziness import lazily
 from .operators import condition
 from .outside import as_key
 from .spans import begin_node
@@ -142,7 +143,12 @@ def _lambda(ev: Evaluation, frame: Frame, node: ast.Lambda) -> Value:
 # ---- comprehensions -----------------------------------------------------------------------------
 
 
-@syntax(ast.ListComp, ast.GeneratorExp)
+@syntax(ast.GeneratorExp)
+def _generator_expression(ev: Evaluation, frame: Frame, node: ast.GeneratorExp) -> Value:
+    return lazily(ev, lambda: _list_comprehension(ev, frame, node), "GeneratorExp")
+
+
+@syntax(ast.ListComp)
 def _list_comprehension(ev: Evaluation, frame: Frame, node: Value) -> Value:
     found: list[Value] = []
     _comprehend(ev, frame, node, lambda inner: found.append(evaluate(ev, inner, node.elt)))
@@ -222,14 +228,10 @@ def _formatted(ev: Evaluation, frame: Frame, node: ast.FormattedValue) -> Value:
     value = evaluate(ev, frame, node.value)
     spec = "" if node.format_spec is None else evaluate(ev, frame, node.format_spec)
     convert = {-1: None, 115: str, 114: repr, 97: ascii}[node.conversion]
-
-    def text(v: Value, s: str) -> str:
-        return format(v if convert is None else convert(v), s)
-
-    if depends_on_graph(value) or depends_on_graph(spec):
-        return run_on_host(ev, text, (value, spec), {}, "format")
     if convert is not None:
         value = call(ev, convert, (value,), {})
+    elif spec == "" and user_method(value, "__format__") is None:
+        return call(ev, str, (value,), {})
     return call(ev, format, (value, spec), {})
 
 

@@ -26,8 +26,8 @@ from ..values.flow import NOTHING, Maybe, Undefined
 from ..values.functions import same_function
 from ..values.nested import pairs, sequence_like, tuple_like
 from .aliasing import note_candidates, tensors_before
-from .branches import label_of, run_branch, run_condition
-from .join import join_side, or_line_by_line, placeholder_value
+from .branches import is_outside_location, label_of, run_branch, run_condition
+from .join import join_side, line_by_line, or_line_by_line, placeholder_value
 from .truth import as_flag
 
 # A body is evaluated at most this often before its types are called unstable.
@@ -232,12 +232,17 @@ def _same_plan(a: Value, b: Value) -> bool:
     return bool(a.type == b.type)
 
 
-def _plan_for(ev: Evaluation, old: Value, new: Value, what: str) -> Value:
+def _plan_for(ev: Evaluation, location: Location, old: Value, new: Value) -> Value:
     """Return a variable's loop plan; `_Dropped` if each iteration binds a new user object."""
     nothing = old is MISSING or isinstance(old, Undefined)
     if old is not new and _is_object(ev, new) and (nothing or _is_object(ev, old)):
         return _Dropped()
-    return _plan(old, new, what)
+    try:
+        return _plan(old, new, label_of(ev, location))
+    except JoinError as error:
+        if is_outside_location(ev, location):
+            raise line_by_line(error) from None
+        raise
 
 
 def _is_object(ev: Evaluation, value: Value) -> bool:
@@ -311,8 +316,8 @@ def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
     locations = {key: location for key, (location, _) in changes.items()}
     before = {key: location.read() for key, location in locations.items()}
     plans = {
-        key: _plan_for(ev, before[key], changes[key][1], label_of(ev, locations[key]))
-        for key in locations
+        key: _plan_for(ev, location, before[key], changes[key][1])
+        for key, location in locations.items()
     }
     for _ in range(_MAX_EVALUATIONS):
         body = _Body(StagedBuilder(ev, ev.builder), False, locations, before, {}, plans, {})
@@ -323,14 +328,13 @@ def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
         body.ends = {key: value for key, (_, value) in written.items()}
         stable = True
         for key, (location, _) in written.items():
-            label = label_of(ev, location)
             if key not in locations:
                 locations[key] = location
                 before[key] = location.read()
-                plans[key] = _plan_for(ev, before[key], body.ends[key], label)
+                plans[key] = _plan_for(ev, location, before[key], body.ends[key])
                 stable = False
             else:
-                wider = _widened(plans[key], before[key], body.ends[key], label)
+                wider = _wider_plan(ev, location, plans[key], before[key], body.ends[key])
                 if not _same_plan(wider, plans[key]):
                     plans[key] = wider
                     stable = False
@@ -382,6 +386,16 @@ def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
         if isinstance(last, GraphTensor) and last._builder is child and last._id in body.first:
             # iterations may exchange names
             note_candidates(ev, made, list(body.first.values()))
+
+
+def _wider_plan(ev: Evaluation, location: Location, plan: Value, old: Value, new: Value) -> Value:
+    """Return a location's loop plan, widened to cover its value after another iteration."""
+    try:
+        return _widened(plan, old, new, label_of(ev, location))
+    except JoinError as error:
+        if is_outside_location(ev, location):
+            raise line_by_line(error) from None
+        raise
 
 
 def _widened(plan: Value, old: Value, new: Value, what: str) -> Value:

@@ -6,6 +6,8 @@ evaluation call both for code that only Python can run. Nodes keep program order
 
 from __future__ import annotations
 
+import collections
+import functools
 import types
 from collections.abc import Callable
 
@@ -21,10 +23,13 @@ from ...tensor import MAKERS, Tensor
 from ...types import FLOAT, OBJECT, HostType
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
-from ..values.kinds import IMMUTABLE
-from ..values.nested import sequence_like
+from ..values.kinds import COPIED, IMMUTABLE
+from ..values.nested import depends_on_graph, sequence_like
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
 from .spans import call_spans
+
+# The name of a host call that raises StopIteration.
+END_OF_ITERATION = "raise StopIteration"
 
 
 class Operand:
@@ -69,25 +74,110 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
         return Operand(len(found) - 1)
     if hasattr(type(value), "as_python"):
         return value.as_python()
+    if isinstance(value, types.MethodType):
+        owner = take_operands(ev, value.__self__, found, objects)
+        return value if owner is value.__self__ else Built(types.MethodType, value.__func__, owner)
+    if isinstance(value, types.BuiltinFunctionType) and type(value.__self__) in (list, dict, set):
+        raise _not_for_python(value.__self__)
+    if objects and type(value) in COPIED:
+        _give_away(ev, value)
     if type(value) in (tuple, list) or hasattr(value, "_fields"):
-        if objects and not isinstance(value, tuple):
-            ev.owned.kept.add(id(value))
         items = [take_operands(ev, v, found, objects) for v in value]
         return sequence_like(value, items)
     if type(value) is dict:
-        if objects:
-            ev.owned.kept.add(id(value))
         return {k: take_operands(ev, v, found, objects) for k, v in value.items()}
-    if objects and type(value) is set:
-        ev.owned.kept.add(id(value))
-        return _NewSet(value)
-    if objects and id(value) in ev.owned.objects:
-        refuse_keeping(value)
     if type(value) is slice:
         return slice(
             *[take_operands(ev, v, found, objects) for v in (value.start, value.stop, value.step)]
         )
+    if id(value) in ev.owned.objects:
+        return _take_made(ev, value, found, objects)
+    if isinstance(value, functools.partial):
+        parts = (value.func, value.args, value.keywords)
+        if take_operands(ev, parts, []) != parts:
+            raise _not_for_python(value)
     return value
+
+
+def _give_away(ev: Evaluation, value: Value) -> None:
+    """Record that Python code keeps a container, of which each run makes a new one.
+
+    Raises:
+        UnsupportedSyntaxError: Python code keeps it already, and would get another one.
+    """
+    if id(value) in ev.owned.kept and value:
+        raise _not_for_python(value)
+    ev.owned.kept.add(id(value))
+    ev.keep.append(value)
+
+
+class Built:
+    """Marker in a host call's nested arguments: an object that each run makes of its parts."""
+
+    __slots__ = ("args", "make")
+
+    def __init__(self, make: Callable[..., Value], *args: Value) -> None:
+        self.make = make
+        self.args = args
+
+
+def _take_made(ev: Evaluation, value: Value, found: list[Value], objects: bool) -> Value:
+    """Return what stands for an object that evaluated code made, in a host call's arguments.
+
+    Raises:
+        UnsupportedSyntaxError: a new object would have to be made at each run.
+    """
+    kind = type(value)
+    if kind in (set, frozenset):
+        items = [take_operands(ev, v, found, objects) for v in value]
+        return Built(kind, items) if objects or depends_on_graph(items) else value
+    if kind is np.ndarray:
+        return Snapshot(value)
+    if hasattr(kind, "__next__"):
+        items = [take_operands(ev, v, found, objects) for v in value]
+        return Built(iter, items)
+    if objects:
+        refuse_keeping(value)
+    if holds_graph_values(value):
+        raise _not_for_python(value)
+    return value
+
+
+def _not_for_python(value: Value) -> UnsupportedSyntaxError:
+    """Return the error for an object of the evaluation that Python code would keep or look at."""
+    kind = type(value).__name__
+    return UnsupportedSyntaxError(
+        f"{kind}: got a {kind} made inside jit for Python code that runs with the graph",
+        construct="Call",
+        remedy="Make it outside the compiled function, or pass Tensors, lists and dicts",
+    )
+
+
+def holds_graph_values(value: Value) -> bool:
+    """Return whether an object that evaluated code made holds a graph value at any depth."""
+    seen: set[int] = set()
+
+    def holds(x: Value) -> bool:
+        if isinstance(x, (GraphTensor, HostValue)):
+            return True
+        if id(x) in seen or isinstance(x, (str, int, float, type, types.ModuleType, Tensor)):
+            return False
+        seen.add(id(x))
+        parts: list[Value] = []
+        if isinstance(x, dict):
+            parts += x.values()
+        elif isinstance(x, (list, tuple, set, frozenset, collections.deque)):
+            parts += x
+        elif isinstance(x, functools.partial):
+            parts += [x.func, x.args, x.keywords]
+        elif isinstance(x, BaseException):
+            parts.append(x.args)
+        parts += getattr(x, "__dict__", {}).values() if not callable(x) else ()
+        slots = [n for cls in type(x).__mro__ for n in getattr(cls, "__slots__", ())]
+        parts += [getattr(x, n) for n in slots if isinstance(n, str) and hasattr(x, n)]
+        return any(map(holds, parts))
+
+    return holds(value)
 
 
 def object_of(ev: Evaluation, tensor: Value) -> Value:
@@ -147,10 +237,6 @@ class Held:
         self.value = value
 
 
-class _NewSet(frozenset[Value]):
-    """A set made while compiling, of which each host call gets a new copy."""
-
-
 def refuse_keeping(value: Value) -> None:
     """Raise if Python code would keep an object that was made once, while compiling."""
     kind = type(value)
@@ -178,13 +264,13 @@ def with_operands(nested: Value, values: Value) -> Value:
         return nested.value
     if isinstance(nested, Snapshot):
         return nested.array.copy()
+    if isinstance(nested, Built):
+        return nested.make(*with_operands(nested.args, values))
     if type(nested) in (tuple, list) or hasattr(nested, "_fields"):
         items = [with_operands(v, values) for v in nested]
         return sequence_like(nested, items)
     if type(nested) is dict:
         return {k: with_operands(v, values) for k, v in nested.items()}
-    if type(nested) is _NewSet:
-        return set(nested)
     if type(nested) is slice:
         return slice(*[with_operands(v, values) for v in (nested.start, nested.stop, nested.step)])
     return nested
@@ -196,7 +282,7 @@ def run_on_host(
     args: Args,
     kwargs: Kwargs,
     name: str,
-    types: tuple[Value, ...] = (OBJECT,),
+    result_types: tuple[Value, ...] = (OBJECT,),
     objects: bool = False,
 ) -> Value:
     """Append a node that calls a Python function when the graph runs; return its results.
@@ -204,13 +290,14 @@ def run_on_host(
     Writes to tensors that precede the node in program order are visible to the call.
 
     Args:
-        types: types of the results.
+        result_types: types of the results.
         objects: see `take_operands`.
 
     Returns:
         the results as graph values: one, a tuple of several, or None.
     """
-    refuse_mutation(ev, function, args, kwargs, name)
+    refuse_mutation(ev, function, args, kwargs, name, objects)
+    ev.outside.has_writes = True
     found: list[Value] = []
     nested = with_snapshots(ev, take_operands(ev, (args, kwargs), found, objects))
     commits = take_writes(ev, found)
@@ -231,16 +318,16 @@ def run_on_host(
         except Exception as error:
             mark_source(error, spans)
             raise
-        if not types:
+        if not result_types:
             return ()
-        return (result,) if len(types) == 1 else tuple(result)
+        return (result,) if len(result_types) == 1 else tuple(result)
 
     out = ev.builder.append(
-        host_call, tuple(found), {"run": HostCall(run, name), "types": tuple(types)}
+        host_call, tuple(found), {"run": HostCall(run, name), "types": tuple(result_types)}
     )
-    if not types:
+    if not result_types:
         return None
-    return out[0] if len(types) == 1 else out
+    return out[0] if len(result_types) == 1 else out
 
 
 def host_number(ev: Evaluation, x: Tensor, kind: HostType) -> Value:
@@ -290,6 +377,7 @@ def append_effect(
         objects: see `take_operands`.
     """
     found: list[Value] = []
+    ev.outside.has_writes = True
     nested = take_operands(ev, args, found, objects)
     if objects:
         nested = with_snapshots(ev, nested)

@@ -61,6 +61,15 @@ def _changing_first() -> frozenset[Value]:
     return frozenset(named | {getattr(operator, f"i{name}") for name in _OPERATORS})
 
 
+# Methods that keep or print their arguments and do not change them.
+_KEEPERS = {
+    "add", "append", "appendleft", "extend", "extendleft", "insert", "put", "put_nowait",
+    "setdefault", "setitem", "update", "write", "writelines", "writerow", "writerows", "debug",
+    "info", "warning", "error", "critical", "log", "exception", "warn", "set", "send", "__call__",
+    "__setitem__", "__contains__", "contains", "count", "index", "get",
+}  # fmt: skip
+
+
 class Snapshot:
     """An array made at compile time; each run of a host call gets a new copy of it."""
 
@@ -76,8 +85,12 @@ def refuse_mutation(
     args: Args,
     kwargs: Kwargs,
     name: str,
+    unknown: bool = False,
 ) -> None:
     """Raise if a run-time host call would change a container or array made while compiling.
+
+    Args:
+        unknown: the call may do anything; only known methods keep a container as it is.
 
     Raises:
         UnsupportedSyntaxError: the call is known to change its argument or receiver.
@@ -92,6 +105,8 @@ def refuse_mutation(
         owner, _known_owners()
     ):
         targets.append(owner)
+    if unknown and getattr(function, "__name__", "") not in _KEEPERS:
+        targets += [v for v in (*args, *kwargs.values()) if type(v) in (list, dict, set)]
     for v in targets:
         for target in v if isinstance(v, tuple) else (v,):
             if isinstance(target, (list, dict, set)) or ev.owned.owns_data(target):

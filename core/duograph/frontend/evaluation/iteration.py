@@ -9,11 +9,14 @@ from __future__ import annotations
 import itertools
 
 from ...nn.cell import Cell
+from ..diagnostics import unsupported
 from ..state.evaluation import Evaluation
 from ..types import Value
+from ..values.nested import with_subgraphs
 from .attributes import get_attribute
 from .containers import get_item
 from .dispatch import call
+from .host import END_OF_ITERATION
 from .outside import ask, is_outside, refuse_stream, special_method
 
 
@@ -52,11 +55,15 @@ def _indexed(ev: Evaluation, items: Value) -> Value:
 def _staged_iterator(ev: Evaluation, items: Value) -> Value:
     """Yield the items of a user's iterator at compile time; trace its `__next__` into the graph."""
     while True:
+        start = len(ev.builder.nodes)
         try:
             with ev.journal.catching():
                 item = call(ev, items.__next__, (), {})
         except StopIteration:
             return
+        for n in with_subgraphs(ev.builder.nodes[start:]):
+            if n.op.name == "host_call" and n.attributes["run"].name == END_OF_ITERATION:
+                raise unsupported("For", "The end of an iterator cannot depend on a Tensor")
         yield item
 
 

@@ -19,13 +19,14 @@ from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ...types import BOOL, FLOAT, INT, OBJECT, HostType
 from ..diagnostics import join_error
+from ..libraries import is_framework, is_host
 from ..state.builder import StagedBuilder
 from ..state.captures import same
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING, Changes, Location
 from ..types import Flag, Value
 from ..values.flow import NOTHING, Flow, Maybe, Undefined
-from ..values.functions import Choice, same_function
+from ..values.functions import Choice, Function, same_function
 from ..values.nested import tuple_like
 from .aliasing import tensors_before
 from .truth import as_flag, negated
@@ -98,13 +99,28 @@ def join_side(value: Value) -> Value:
 
 
 def or_line_by_line(error: JoinError, *values: Value) -> Exception:
-    """Return a join error, or an UnsupportedSyntaxError if a value is a run-time object.
+    """Return a join error, or an UnsupportedSyntaxError for functions and objects of Python.
 
     In LAX mode, the UnsupportedSyntaxError makes the function run line by line.
     """
-    if any(isinstance(v, HostValue) and v._type is OBJECT for v in values):
-        return UnsupportedSyntaxError(str(error), construct="If", remedy="Compute it with Tensors")
+    if (
+        any(isinstance(v, HostValue) and v._type is OBJECT for v in values)
+        or any(_is_user_object(v) for v in values)
+        or all(isinstance(v, Function) for v in values)
+    ):
+        return line_by_line(error)
     return error
+
+
+def _is_user_object(value: Value) -> bool:
+    """Return whether a value is an object of a class that the user defined."""
+    module = type(value).__module__
+    return not (module == "builtins" or is_framework(module) or is_host(module))
+
+
+def line_by_line(error: JoinError) -> UnsupportedSyntaxError:
+    """Return the error with which LAX runs a function line by line, instead of a join error."""
+    return UnsupportedSyntaxError(str(error), construct="If", remedy="Compute it with Tensors")
 
 
 class Join:

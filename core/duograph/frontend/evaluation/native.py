@@ -14,7 +14,7 @@ from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
 from ..diagnostics import is_internal
-from ..libraries import is_framework
+from ..libraries import is_framework, is_host
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from .functions import enter, evaluated_function
@@ -120,6 +120,21 @@ def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:
         construct=callable_name(f),
         remedy="Compute it with Tensors, move the call out of the compiled function, or use LAX",
     )
+
+
+def evaluable(ev: Evaluation, value: Value) -> Value:
+    """Return a user's function as one that is evaluated when Python code calls it."""
+    if isinstance(value, types.MethodType) and isinstance(value.__func__, types.FunctionType):
+        module = value.__func__.__module__
+    elif isinstance(value, types.FunctionType):
+        module = value.__module__
+    elif isinstance(getattr(value, "__self__", None), (list, dict, set)):
+        return lambda *args, **kwargs: ev.call(value, args, kwargs)
+    else:
+        return value
+    if is_framework(module) or is_host(module):
+        return value
+    return lambda *args, **kwargs: ev.call(value, args, kwargs)
 
 
 def callable_name(f: Value) -> str:

@@ -85,7 +85,12 @@ def is_query(f: Value) -> bool:
         return True
     if isinstance(owner, (tuple, frozenset)):
         return True
-    return isinstance(owner, CONTAINERS) and f.__name__ not in _MUTATORS
+    return isinstance(owner, (tuple, *CONTAINERS)) and f.__name__ not in _MUTATORS
+
+
+def is_pure_method(f: types.FunctionType, owner: Value) -> bool:
+    """Return whether a method that a library wrote in Python only reads an outside object."""
+    return isinstance(owner, (tuple, *CONTAINERS)) and f.__name__ not in _MUTATORS
 
 
 def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionType | None:

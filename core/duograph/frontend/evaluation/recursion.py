@@ -95,6 +95,12 @@ def _signature(value: Value, loose: bool = False) -> Value:
     return (type(value), id(value))
 
 
+def _identity(f: Function) -> Value:
+    """Return a hashable key of what a function of one `def` computes with."""
+    cells = tuple(map(id, f.closure.values()))
+    return id(f.parent), cells, _signature(f.defaults), _signature(f.kw_defaults)
+
+
 def open_call(
     ev: Evaluation, f: Function, args: Args, kwargs: Kwargs
 ) -> Callable[[], Value] | None:
@@ -109,13 +115,13 @@ def open_call(
     """
     node = f.source.node
     records = ev.calls.open_calls.setdefault(node, [])
-    key = (_signature(args), _signature(kwargs), id(f.parent))
+    key = (_signature(args), _signature(kwargs), _identity(f))
     for record in records:
         if record.key == key:
             if record.target is None:
                 raise Recursive(record)
             return lambda: _call_again(ev, record, args, kwargs)
-    loose = (_signature(args, True), _signature(kwargs, True), id(f.parent))
+    loose = (_signature(args, True), _signature(kwargs, True), _identity(f))
     same = [r for r in records if r.loose == loose and r.target is None]
     if len(same) >= SAME_BUT_NUMBERS and ev.journal.conditions > same[0].conditions:
         raise Recursive(same[0], numbers=True)
@@ -189,7 +195,7 @@ def call_named_graph(
         RecursionError: every branch makes a recursive call.
     """
     parent = ev.builder
-    record = OpenCall((_signature(args), _signature(kwargs), id(f.parent)))
+    record = OpenCall((_signature(args), _signature(kwargs), _identity(f)))
     target = record.target = NamedGraph(f"{f.__name__}_{next(_graph_numbers)}", ())
     outer: list[int] = []
     for _ in range(_MAX_EVALUATIONS):

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from types import CellType, FunctionType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ...errors import UnsupportedSyntaxError
 from ...runtime_state import thread_state
 from ..source import Source
+from ..state.captures import same
 from ..types import Flag, Value
 from .nested import depends_on_graph
 
@@ -79,16 +80,19 @@ class Function:
 
 
 def same_function(a: Value, b: Value) -> bool:
-    """Return whether two function values come from one `def` or `lambda` in the same frame.
+    """Return whether two function values do the same: one code, equal defaults and closures.
 
     False if a default value of either depends on the graph.
     """
-    return (
+    return a is b or (
         isinstance(a, Function)
         and isinstance(b, Function)
         and a.source.node is b.source.node
         and a.parent is b.parent
+        and list(a.closure.items()) == list(b.closure.items())
         and not depends_on_graph((a.defaults, a.kw_defaults, b.defaults, b.kw_defaults))
+        and same(a.defaults, b.defaults)
+        and same(tuple(a.kw_defaults.items()), tuple(b.kw_defaults.items()))
     )
 
 
@@ -101,3 +105,10 @@ class Choice:
         self.cond = cond
         self.orelse = orelse
         self.then = then
+
+    def as_python(self) -> NoReturn:
+        """Raise UnsupportedSyntaxError: host code cannot call a choice of the graph."""
+        raise UnsupportedSyntaxError(
+            "function: got one of two functions, chosen by a condition on a Tensor, for Python "
+            "code that runs with the graph; call it inside the compiled function"
+        )

@@ -5,14 +5,14 @@ The modules of `frontend.evaluation` call these functions. They never evaluate s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...ir.builder import GraphTensor
 from ...ir.values import HostValue
 from ..types import Value
 from .flow import Maybe
 
-__all__ = ["depends_on_graph", "pairs", "sequence_like", "tuple_like"]
+__all__ = ["depends_on_graph", "pairs", "sequence_like", "tuple_like", "with_subgraphs"]
 
 
 def depends_on_graph(value: Value) -> bool:
@@ -52,3 +52,11 @@ def tuple_like(original: Value, items: Sequence[Value]) -> Value:
 def sequence_like(original: Value, items: list[Value]) -> Value:
     """Return items as a list, tuple or named tuple, whichever `original` is."""
     return items if isinstance(original, list) else tuple_like(original, items)
+
+
+def with_subgraphs(nodes: Iterable[Value]) -> Iterator[Value]:
+    """Yield graph nodes and, recursively, the nodes of their sub-graphs."""
+    for n in nodes:
+        yield n
+        for g in n.graphs:
+            yield from with_subgraphs(g.nodes)

@@ -1,0 +1,71 @@
+"""Generator expressions, `map` and `filter`, computed at once where nobody can notice.
+
+Python computes their items when they are asked for. The evaluation computes all items first, which
+is the same unless computing one has an effect or raises; such programs are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ...errors import DuographError
+from ...ir.values import NeedsValue
+from ..diagnostics import unsupported
+from ..state.evaluation import Evaluation
+from ..state.journal import Changes, Scope
+from ..state.outside import Restart
+from ..types import Value
+
+__all__ = ["lazily"]
+
+
+def lazily(
+    ev: Evaluation, compute: Callable[[], Iterable[Value]], construct: str
+) -> Iterator[Value]:
+    """Return an iterator over items that Python would compute when they are asked for.
+
+    Args:
+        compute: computes all items.
+        construct: its name in messages.
+
+    Raises:
+        UnsupportedSyntaxError: computing an item has an effect, or raises an error.
+    """
+    known = set(ev.owned.objects)
+    scopes = {id(frame.vars) for frame in ev.calls.frames}
+    nodes, had_writes = len(ev.builder.nodes), ev.outside.has_writes
+    ev.journal.branches.append({})
+    try:
+        items = compute()
+    except (Restart, NeedsValue, DuographError):
+        raise
+    except Exception as error:
+        raise _refused(construct, f"{type(error).__name__} of an item") from error
+    finally:
+        changes = ev.journal.branches[-1]
+        ev.journal.keep()
+    acts = any(n.effects for n in ev.builder.nodes[nodes:])
+    ev.outside.has_writes = had_writes or acts
+    if acts or _reaches_outside(ev, changes, known, scopes):
+        raise _refused(construct, "an effect of an item")
+    made: Iterator[Value] = ev.owned.add(iter(items))
+    return made
+
+
+def _reaches_outside(ev: Evaluation, changes: Changes, known: set[int], scopes: set[int]) -> bool:
+    """Return whether computing items changed what existed before."""
+    for location, _ in changes.values():
+        owner = location.owner
+        if isinstance(owner, Scope):
+            if id(owner) in scopes:
+                return True
+        elif id(owner) in known or id(owner) not in ev.owned.objects:
+            return True
+    return False
+
+
+def _refused(construct: str, what: str) -> Exception:
+    return unsupported(
+        construct,
+        f"It would happen when Python asks for the item ({what}): use a list comprehension",
+    )

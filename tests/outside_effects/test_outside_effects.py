@@ -1,0 +1,47 @@
+"""Effects of compiled functions happen at every call, in order, on real values.
+
+Every program runs line by line and compiled. One mode per program is tested, all of them with
+`DUOGRAPH_OUTSIDE=full`.
+"""
+
+from __future__ import annotations
+
+import os
+
+import duograph as ms
+import pytest
+from outside_effects import (
+    programs_contexts,
+    programs_errors,
+    programs_functions,
+    programs_world,
+)
+from outside_effects.harness import MODES, check
+
+PROGRAMS = {
+    **programs_functions.PROGRAMS,
+    **programs_contexts.PROGRAMS,
+    **programs_world.PROGRAMS,
+    **programs_errors.PROGRAMS,
+}
+FULL = os.environ.get("DUOGRAPH_OUTSIDE") == "full"
+CELLS = [
+    (name, mode)
+    for i, name in enumerate(PROGRAMS)
+    for k, mode in enumerate(MODES)
+    if FULL or k == i % len(MODES)
+]
+
+
+@pytest.fixture(autouse=True)
+def _recompile():
+    before = ms.get_context("stale_captures")
+    ms.set_context(stale_captures="recompile")
+    yield
+    ms.set_context(stale_captures=before)
+
+
+@pytest.mark.parametrize(("name", "mode"), CELLS, ids=lambda v: v)
+def test_effects(name, mode):
+    different = check(PROGRAMS[name], mode)
+    assert not different, different
