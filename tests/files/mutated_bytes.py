@@ -95,7 +95,7 @@ def _exchange(
     made = data[:begin] + new + data[end:]
     length = int.from_bytes(data[:8], "little")
     if data[8:9] == b"{" and 8 <= begin < 8 + length and rng.random() < 0.9:
-        made = (length + len(made) - len(data)).to_bytes(8, "little") + made[8:]
+        made = max(0, length + len(made) - len(data)).to_bytes(8, "little") + made[8:]
     return made
 
 

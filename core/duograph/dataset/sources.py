@@ -334,17 +334,18 @@ class MnistDataset(_Source):
         parts = {"train": ["train"], "test": ["t10k"]}.get(usage or "all", ["train", "t10k"])
         images, labels = [], []
         for part in parts:
-            pair = []
+            pair, files = [], []
             for stem, ndim in ((f"{part}-images-idx3-ubyte", 3), (f"{part}-labels-idx1-ubyte", 1)):
                 names = (stem, stem + ".gz", stem.replace("-idx", ".idx"))
                 path = next((folder / n for n in names if (folder / n).is_file()), None)
                 if path is not None:
                     pair.append(read_idx(path, ndim))
+                    files.append(path.name)
             if len(pair) == 2:
                 if len(pair[0]) != len(pair[1]):
                     raise DatasetError(
-                        f"MnistDataset: {folder} has {len(pair[0])} images and {len(pair[1])} "
-                        "labels"
+                        f"MnistDataset: {folder} has {len(pair[0])} images in {files[0]} and "
+                        f"{len(pair[1])} labels in {files[1]}; wanted as many"
                     )
                 images.append(pair[0])
                 labels.append(pair[1])
