@@ -75,7 +75,7 @@ def _made(sample: Sample):
 
 @over(Session.compiled)
 def test_graph(case, dtype, session):
-    """Test that compiled results equal eager results on the same device to the bit, at level O0."""
+    """I05: at level O0, compiled results equal eager results on the same device to the bit."""
     found: list[str] = []
     ran = 0
     for sample in case.made(dtype):

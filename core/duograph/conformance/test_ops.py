@@ -65,7 +65,7 @@ def _expected(case: OpCase, sample: Sample):
 
 @over(Session.forward)
 def test_forward(case, dtype, session, record_property):
-    """Test every op against its NumPy reference, within the tolerance of each dtype."""
+    """A45, H06, I03: every op against its NumPy reference, within the tolerance of each dtype."""
     samples = case.made(dtype)
     record_property("kinds", sorted({s.kind for s in samples}))
     found: list[str] = []
@@ -111,7 +111,7 @@ def _gradients(found: list[str], case: OpCase, sample: Sample, order: int, sessi
 
 @over(Session.gradient)
 def test_gradient(case, dtype, session):
-    """Test that gradients equal those of the oracle and, in float64, finite differences."""
+    """I04: gradients equal those of the oracle and, in float64, finite differences."""
     _check_gradient(case, dtype, _differentiable(case, dtype), 1, session)
 
 

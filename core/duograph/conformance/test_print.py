@@ -131,7 +131,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name, capsys):
-    """Test that a small program prints exactly what it should, in order."""
+    """I06, I07: a small program prints exactly what it should, in order."""
     source, wanted = (textwrap.dedent(text).strip() for text in PROGRAMS[name])
     exec(compile(source, name, "exec"), {"ms": ms, "nn": nn, "ops": ops, "np": np})
     assert capsys.readouterr().out.strip() == wanted
