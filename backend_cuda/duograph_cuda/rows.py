@@ -35,7 +35,11 @@ def _launch(
     threads: int,
     lanes: int = 0,
 ) -> Launch:
-    """Return a launch of the CUDA kernel `dg_<name>` with the given buffers and scalars."""
+    """Return the description (`Launch`) of a CUDA kernel that calls `dg_<name>` of rows.cuh.
+
+    The kernel's source is generated here: it instantiates that template for `dtypes` and `lanes`.
+    `buffers` are pairs (dtype, position among the op's operands and results).
+    """
     names = [SUFFIX[d] for d in dtypes]
     kernel = "_".join([name, *names, *([str(lanes)] if lanes else [])])
     types = [f"{SUFFIX[d]} *" for d, _ in buffers] + [f"{SUFFIX[d]} " for d, _ in scalars]

@@ -62,7 +62,7 @@ class Sweep:
         return found
 
     def status(self, id_: int) -> int:
-        """Return whether a value's cotangent is present, absent or exists in some runs only."""
+        """Return the status (ABSENT, PRESENT, NEUTRAL or GARBAGE) of a value's cotangent so far."""
         found = self.cotangents.get(id_)
         return ABSENT if found is None else found.status
 

@@ -84,7 +84,10 @@ class Problem:
         return [t.asnumpy() for t in (found if isinstance(found, tuple) else (found,))]
 
     def gradients(self) -> list[Array]:
-        """Return the gradient of sum(seed * result) for each input, computed by the device."""
+        """Return the framework's gradient of sum(seed * result) for each differentiated input.
+
+        The seeds are random. For order 2 the result is itself the gradient of the tested function.
+        """
         seeds = self._seeds_for(self.inputs)
         if self.order == 1:
             return self._pulled(self.inputs, seeds)

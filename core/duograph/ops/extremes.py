@@ -1,6 +1,6 @@
-"""Functions for the largest and smallest elements of a tensor and their indices: max, argmin, ...
+"""The user's functions for the extremes of a tensor and their indices: max, min, argmax, argmin.
 
-Users call them; kernels are in the reductions.
+They check the arguments and call ops of `ops.reduction`; the backends have kernels for those.
 """
 
 from __future__ import annotations

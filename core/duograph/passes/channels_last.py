@@ -166,7 +166,10 @@ def _to_first(rank: int) -> tuple[int, ...]:
 
 
 def _extended(shape: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Return a shape with leading axes of 1 added, for broadcasting to `rank` axes."""
+    """Return a shape padded on the left with axes of length 1 to `rank` axes, as broadcasting does.
+
+    The layout conversion needs all `rank` axes before it can permute them.
+    """
     return (*(1,) * (rank - len(shape)), *shape)
 
 

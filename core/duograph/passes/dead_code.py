@@ -79,7 +79,10 @@ class _Removal:
         return inside(node, self.whole, self.done)
 
     def _part(self, graph: Graph, params: Sequence[int], outputs: Sequence[int]) -> Graph:
-        """Return a graph cut down to the given parameters and outputs and the nodes these need."""
+        """Return a loop body or branch with only the given parameters and outputs; cached.
+
+        It keeps the nodes that the outputs need and the nodes with side effects.
+        """
         key = (graph, tuple(params), tuple(outputs))
         found = self.made.get(key)
         if found is None:

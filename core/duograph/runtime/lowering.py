@@ -250,8 +250,9 @@ class Lowering:
     def host_step(
         self, node: GraphNode, operands: Sequence[int], types: Types, results: Sequence[ValueType]
     ) -> list[int]:
-        """Append an instruction that computes with Python numbers; return its results' slots.
+        """Append an instruction on Python numbers or saved values; return its results' slots.
 
+        It may also convert between a number and a tensor.
         A slot is the number under which the program keeps a value at run time.
         """
         slots = [self.slot(t) for t in results]

@@ -88,7 +88,10 @@ def native_program(
 
 
 def _linked(work: Lowering, program: Program, results: Sequence[ValueType]) -> LinkedProgram | str:
-    """Ask the backend to link a program; in debug mode, the call checks its results."""
+    """Return the program as linked by the backend (one native call), or its reason to refuse.
+
+    In debug mode, each run of the program checks the number of results and their buffers.
+    """
     backend, index = work.backend, work.device.index
 
     def ask() -> LinkedProgram | str:

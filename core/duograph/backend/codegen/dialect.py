@@ -120,7 +120,10 @@ class Dialect:
         return f"{name} += {text};"
 
     def load(self, dtype: DType, text: str) -> str:
-        """Return source that converts a stored element to the dtype in which kernels compute it."""
+        """Return source that converts the stored element `text` to the dtype kernels compute it in.
+
+        This is float32 for float16 and bfloat16; elements of other dtypes are returned unchanged.
+        """
         return f"dg_from_{SUFFIX[dtype]}({text})" if dtype in (float16, bfloat16) else text
 
     def store(self, dtype: DType, text: str) -> str:

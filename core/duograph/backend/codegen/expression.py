@@ -132,7 +132,11 @@ class Expr:
         return _bitwise("^", self, other)
 
     def __invert__(self) -> Expr:
-        """Return `~x` of a symbolic scalar: logical for bool, bitwise for integers."""
+        """Return the expression node for `~x`: logical not for bool, bitwise for integers.
+
+        Raises:
+            DTypeError: `x` is neither bool nor an integer.
+        """
         if self.dtype.kind not in "biu":
             raise DTypeError(f"scalar rule: ~ of {self.dtype.name}; wanted bool or an integer")
         return Expr("not" if self.dtype is bool_ else "~", self.dtype, (self,))

@@ -115,7 +115,7 @@ class Index:
 
 
 def name(text: str) -> Index:
-    """Return the index expression (`Index`) that reads one variable."""
+    """Return the `Index` expression of one variable of the generated source, given by its name."""
     return Index("", (text,))
 
 

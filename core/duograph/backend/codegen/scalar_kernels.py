@@ -158,7 +158,10 @@ def scalar_kernel(
 
 
 def scalar_kernels(ops: Mapping[str, Op] = OPS) -> Iterator[ScalarKernel]:
-    """Return all elementwise kernels of an op table, in the order of op names."""
+    """Yield a `ScalarKernel` for each elementwise op and supported dtype, ordered by op name.
+
+    It only describes a kernel: operands, result dtype and a scalar expression to be printed as C.
+    """
     for _, op in sorted(ops.items()):
         if op.scalar_rule is None or op.variadic:
             continue

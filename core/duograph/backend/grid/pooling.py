@@ -58,7 +58,10 @@ class _Windows:
         return [*found, f"const ix base = {rest} * ({planes});"]
 
     def flat(self, names: Sequence[str]) -> str:
-        """Return the C expression for the offset of a position in an image."""
+        """Return the C expression for an element's offset in its image (one channel).
+
+        `names` are the C variables that hold the element's position, one for each spatial axis.
+        """
         text = names[0]
         for a in self.axes[1:]:
             text = f"({text} * size{a} + {names[a]})"

@@ -246,7 +246,11 @@ class Join:
         return value if found is None else found[1]
 
     def _tensors(self, a: Value, b: Value, what: str) -> Value:
-        """Make tensors of two branches one `switch` result; raise a join error if types differ."""
+        """Make a tensor of each branch an output of its sub-graph; return the `switch` placeholder.
+
+        Returns the tensor itself if both branches hold the same one. If the types differ, it
+        raises a JoinError.
+        """
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
             return a
         if a._type.plain is not b._type.plain:

@@ -34,7 +34,11 @@ def span_of(source: Source, node: Value) -> Span:
 
 
 def _caret_end(node: Value) -> Value:
-    """Return the syntax node at whose end an error's caret ends; None for the line's end."""
+    """Return the syntax node at whose end the caret of an error at `node` ends.
+
+    It is the condition of an `if` or `while`, the iterable of a `for`, otherwise `node` itself.
+    None (the end of the line) for other statements with a body, such as `def` or `with`.
+    """
     if isinstance(node, (ast.If, ast.While)):
         return node.test
     if isinstance(node, (ast.For, ast.AsyncFor)):
