@@ -10,6 +10,7 @@ import warnings
 import duograph as ms
 import numpy as np
 import pytest
+from duograph import context
 from duograph.backend import registry
 from duograph.backend.costs import DEFAULT_COSTS
 from duograph.backend.hookspecs import hookimpl
@@ -166,6 +167,8 @@ def load(monkeypatch):
             monkeypatch.setattr(registry, name, value)
         for name in ("_entries", "_aliases"):
             monkeypatch.setattr(registry, name, {})
+        # other tests may have chosen a device; here the default is looked for
+        monkeypatch.setattr(context.settings, "device_target", None)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             entries = registry.entries()
