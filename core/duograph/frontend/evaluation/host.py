@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import types
 from collections.abc import Callable
 
@@ -134,6 +135,8 @@ def _take_made(ev: Evaluation, value: Value, found: list[Value], objects: bool) 
     if kind is np.ndarray:
         return Snapshot(value)
     if hasattr(kind, "__next__"):
+        if not hasattr(kind, "__length_hint__") or kind is itertools.repeat:
+            raise _not_for_python(value)  # it may have no end
         items = [take_operands(ev, v, found, objects) for v in value]
         return Built(iter, items)
     if objects:
