@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ...errors import JoinError
+from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import switch
 from ...tensor import Tensor
@@ -264,12 +264,12 @@ def _joined_location(
     label = label_of(ev, location)
     try:
         return join.value(values[0], values[1], label)
-    except JoinError as error:
+    except (JoinError, UnsupportedSyntaxError) as error:
         frames = ev.calls.frames
         local = location.kind == "item" and any(location.owner is f.vars for f in frames)
         if local and _same_kind_of_object(ev, values[0], values[1]):
             return Unjoined(label, error)
-        if is_outside_location(ev, location):
+        if isinstance(error, JoinError) and is_outside_location(ev, location):
             raise line_by_line(error) from None
         raise
 
