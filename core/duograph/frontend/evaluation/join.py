@@ -113,8 +113,10 @@ def or_line_by_line(error: JoinError, *values: Value) -> Exception:
 
 
 def _is_user_object(value: Value) -> bool:
-    """Return whether a value is an object of a class that the user defined."""
+    """Return whether a value is an object of a user's class, or a container of the library."""
     module = type(value).__module__
+    if module in ("array", "collections", "types"):
+        return True
     return not (module == "builtins" or is_framework(module) or is_host(module))
 
 
