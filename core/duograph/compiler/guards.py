@@ -62,9 +62,13 @@ class Guard:
                 elif c.kind == "method":
                     items.append((vars(c.owner), c.name, c.value))
         self.items = items
-        listed = [c for c in self.others if c.kind == "entries" and type(c.owner) is list]
-        self.lists = [(c.owner, check_of_items(c.value)) for c in listed]
-        self.rest = [c for c in self.others if c.kind not in ("item", "method") and c not in listed]
+        self.lists: list[tuple[list[Value], Callable[[list[Value]], bool]]] = []
+        self.rest: list[Capture] = []
+        for c in self.others:
+            if c.kind == "entries" and type(c.owner) is list:
+                self.lists.append((c.owner, check_of_items(c.value)))
+            elif c.kind not in ("item", "method"):
+                self.rest.append(c)
         self.cells_version = runtime_state.cells_version
         self.reported: dict[int, Value] = {}
         self.empty = not self.others and not self.cells

@@ -19,20 +19,13 @@ from ...tensor import Tensor
 from ...types import INT
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
+from ..values.kinds import MUTATORS
 from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call
 from .host import append_effect, run_on_host, with_item
 from .native import evaluable, native
 from .outside import as_key, ask, check_made_here, defer, is_live, is_outside, special_method
-
-MUTATORS = {
-    "append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort", "update",
-    "setdefault", "popitem", "add", "discard", "__setitem__", "__delitem__", "__iadd__",
-    "__imul__", "__ior__", "__iand__", "__isub__", "__ixor__",
-    "difference_update", "intersection_update", "symmetric_difference_update",
-}  # fmt: skip
-
 
 # Methods that return a new object: a copy, a view or an iterator.
 _MAKERS = {

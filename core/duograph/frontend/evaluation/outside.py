@@ -23,18 +23,9 @@ from ..state.captures import Raised, answer, entries_of, same_answer
 from ..state.evaluation import Evaluation
 from ..state.outside import Restart
 from ..types import Args, Kwargs, Value
-from ..values.kinds import CONTAINERS, COPIED, IMMUTABLE, WINDOWS
+from ..values.kinds import CONTAINERS, COPIED, IMMUTABLE, MUTATORS, WINDOWS
 from .host import run_on_host
 
-# Methods of `CONTAINERS` that change them; all others only ask.
-_MUTATORS = {
-    "append", "appendleft", "extend", "extendleft", "insert", "pop", "popleft", "popitem",
-    "remove", "clear", "reverse", "rotate", "sort", "update", "subtract", "setdefault", "add",
-    "discard", "difference_update", "intersection_update", "symmetric_difference_update",
-    "move_to_end", "frombytes", "fromfile", "fromlist", "fromunicode", "byteswap", "release",
-    "__setitem__", "__delitem__", "__iadd__", "__imul__", "__ior__", "__iand__", "__isub__",
-    "__ixor__", "__init__", "__setstate__", "__missing__", "__exit__",
-}  # fmt: skip
 # Arrays of at most this many bytes are compared by their contents; Python reads larger ones again
 # when the graph runs.
 _COMPARED_BYTES = 1 << 20
@@ -81,16 +72,14 @@ def _key(value: Value) -> tuple[str, int, None]:
 def is_query(f: Value) -> bool:
     """Return whether a built-in method only reads its receiver."""
     owner = getattr(f, "__self__", None)
-    if isinstance(owner, (types.ModuleType, type, type(None), np.ndarray, *IMMUTABLE)):
+    if isinstance(owner, (np.ndarray, tuple, frozenset, *IMMUTABLE)):
         return True
-    if isinstance(owner, (tuple, frozenset)):
-        return True
-    return isinstance(owner, (tuple, *CONTAINERS)) and f.__name__ not in _MUTATORS
+    return is_pure_method(f, owner)
 
 
-def is_pure_method(f: types.FunctionType, owner: Value) -> bool:
-    """Return whether a method that a library wrote in Python only reads an outside object."""
-    return isinstance(owner, (tuple, *CONTAINERS)) and f.__name__ not in _MUTATORS
+def is_pure_method(f: Value, owner: Value) -> bool:
+    """Return whether a method of a library class only reads `owner`, an outside object."""
+    return isinstance(owner, (tuple, *CONTAINERS)) and f.__name__ not in MUTATORS
 
 
 def special_method(ev: Evaluation, value: Value, name: str) -> types.FunctionType | None:

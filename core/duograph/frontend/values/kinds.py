@@ -23,7 +23,7 @@ from .flow import Maybe, Undefined
 from .functions import Choice, Function
 from .ranges import GraphRange
 
-__all__ = ["CONTAINERS", "COPIED", "IMMUTABLE", "WINDOWS"]
+__all__ = ["CONTAINERS", "COPIED", "IMMUTABLE", "MUTATORS", "WINDOWS"]
 
 # Classes whose objects nothing can change, or whose changes the evaluation follows.
 IMMUTABLE: tuple[type, ...] = (
@@ -43,3 +43,12 @@ WINDOWS: tuple[type, ...] = (
 CONTAINERS: tuple[type, ...] = (
     list, dict, set, collections.deque, array.array, bytearray, *WINDOWS
 )  # fmt: skip
+# Methods of `CONTAINERS` that change them; all others only ask.
+MUTATORS = {
+    "append", "appendleft", "extend", "extendleft", "insert", "pop", "popleft", "popitem",
+    "remove", "clear", "reverse", "rotate", "sort", "update", "subtract", "setdefault", "add",
+    "discard", "difference_update", "intersection_update", "symmetric_difference_update",
+    "move_to_end", "frombytes", "fromfile", "fromlist", "fromunicode", "byteswap", "release",
+    "__setitem__", "__delitem__", "__iadd__", "__imul__", "__ior__", "__iand__", "__isub__",
+    "__ixor__", "__init__", "__setstate__", "__missing__", "__exit__",
+}  # fmt: skip
