@@ -16,10 +16,7 @@ from ._locks import importing as _importing
 from .autodiff.transforms import grad, jvp, value_and_grad, vjp
 from .context import *  # noqa: F403  (the names of context.__all__)
 from .dtype import *  # noqa: F403  (the names of dtype.__all__)
-from .ir.optimizer import Optimizer as _Optimizer
-from .ir.optimizer import install_optimizer as _install_optimizer
-from .parameter import Parameter, ParameterTuple
-from .runtime.device import (
+from .execution.device import (
     empty_cache,
     get_current_device,
     max_memory_allocated,
@@ -29,12 +26,14 @@ from .runtime.device import (
     set_device,
     synchronize,
 )
+from .ir.optimizer import Optimizer as _Optimizer
+from .ir.optimizer import install_optimizer as _install_optimizer
+from .parameter import Parameter, ParameterTuple
 from .runtime_state import runtime_state
 from .tensor import Tensor, from_numpy, is_tensor, tensor
+from .version import OWN as _OWN_VERSION
 
-__version__ = "0.1.0"
-
-_compat.install(__name__)
+__version__ = _OWN_VERSION
 
 
 def _import(name: str) -> Any:
@@ -59,8 +58,10 @@ _install_optimizer(_load_passes)
 
 # Sub-modules imported at their first use, so that `import duograph` stays fast.
 _MODULES = (
-    "amp", "common", "communication", "dataset", "log", "nn", "numpy", "runtime", "train", "compat",
-    "autodiff", "backend", "errors", "passes",
+    "amp", "boost", "common", "communication", "dataset", "log", "mindrecord", "mint", "nn",
+    "numpy", "scipy", "train",
+    "compat",
+    "autodiff", "backend", "errors", "execution", "hal", "passes", "run", "runtime", "version",
 )  # fmt: skip
 _NAMES = {
     "Model": "train",
@@ -85,6 +86,10 @@ _NAMES = {
     "DynamicLossScaleManager": "amp",
     "LossScaleManager": "amp",
     "build_train_network": "amp",
+    "COOTensor": "ops.sparse_tensors",
+    "CSRTensor": "ops.sparse_tensors",
+    "RowTensor": "ops.sparse_tensors",
+    "SparseTensor": "ops.sparse_tensors",
     "jacfwd": "ops",
     "jacrev": "ops",
     "vmap": "autodiff.vmap",
@@ -109,6 +114,31 @@ _NAMES = {
     "lazy_inline": "compiler",
     "no_inline": "compiler",
     "jit_stats": "compiler",
+    **dict.fromkeys(
+        (
+            "Event",
+            "Stream",
+            "StreamCtx",
+            "communication_stream",
+            "current_stream",
+            "default_stream",
+            "dispatch_threads_num",
+            "launch_blocking",
+            "max_memory_reserved",
+            "memory_summary",
+            "reset_max_memory_allocated",
+            "reset_max_memory_reserved",
+            "reset_peak_memory_stats",
+            "set_cpu_affinity",
+            "set_cur_stream",
+            "set_kernel_launch_capture",
+            "set_kernel_launch_group",
+            "set_memory",
+        ),
+        "runtime",
+    ),
+    **dict.fromkeys(("auc", "get_metric_fn", "names", "rearrange_inputs"), "train"),
+    "get_level": "log",
     "check_gradient": "conformance.gradient_check",
     "check_parity": "conformance.parity",
 }
@@ -118,30 +148,18 @@ def __getattr__(name: str) -> Any:
     """Import a submodule of duograph, or a name from one, when it is first used."""
     if name in _MODULES:
         return _import(name)
-    home = _NAMES.get(name)
-    if home is None:
-        module = importlib.import_module(__name__)
-        found = _compat.renamed(name, __name__, lambda new: getattr(module, new, None))
-        if found is not None:
-            return found
-        home = _train_name(name)
+    home = _NAMES.get(name) or _train_name(name)
     if home is not None:
-        try:
-            module = _import(home)
-        except ModuleNotFoundError as error:
-            if error.name != f"{__name__}.{home}":
-                raise
-        else:
-            found = getattr(module, name, None)
-            if found is not None:
-                globals()[name] = found
-                return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(_import(home), name, None)
+        if found is not None:
+            globals()[name] = found
+            return found
+    return _compat.serve("", name)
 
 
 def _train_name(name: str) -> str | None:
     """Return "train" for a name that may be a callback or metric of that package, else None."""
-    if name.startswith("_") or not name[:1].isupper():
+    if name.startswith("_") or not name[:1].isupper() or name in _compat.RENAMED:
         return None
     return "train"
 

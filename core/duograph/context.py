@@ -110,6 +110,43 @@ def _read_environment() -> None:
         settings.save_graphs, settings.save_graphs_path = 2, dump
 
 
+# device_target, device_id and mode that hold whatever the program asks for
+_forced: dict[str, object] = {}
+
+
+def force(device: str | None, mode: int | None) -> None:
+    """Use this device and mode, whatever the program asks for; None lets it choose.
+
+    `compat.install` and `duograph run --device --mode` call this.
+
+    Raises:
+        RuntimeError: no such device.
+    """
+    _forced.clear()
+    wanted: dict[str, object] = {}
+    if device is not None:
+        name, _, index = device.partition(":")
+        if index and not index.isdigit():
+            raise ArgumentValueError(f"device: got {device!r}; wanted NAME or NAME:INDEX")
+        wanted.update(device_target=name, device_id=int(index or 0))
+    if mode is not None:
+        wanted["mode"] = mode
+    set_context(**wanted)
+    _forced.update({key: getattr(settings, key) for key in wanted})
+
+
+def settle(owner: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """Replace what a program asks for by what `force` was told, and say so once."""
+    changed = {k: v for k, v in _forced.items() if k in asked and asked[k] != v}
+    for key, value in changed.items():
+        said = "device_target" if key == "device_id" else key
+        names = _MODES if key == "mode" else {}
+        here = [next((n for m, n in names.items() if m == v), repr(v)) for v in (asked[key], value)]
+        text = f"is {here[0]} in the program; this run was told to use {here[1]}"
+        warn_unused("set_context", said, f"{text} ({owner})" if owner != "set_context" else text)
+    return {**asked, **changed}
+
+
 def set_context(**kwargs: Any) -> None:
     """Set options for the whole process (`mindspore.set_context`).
 
@@ -152,6 +189,7 @@ def set_context(**kwargs: Any) -> None:
             remedy="Change them outside the compiled function",
         )
     checked: dict[str, object] = {}
+    kwargs = settle("set_context", kwargs)
     for key, value in kwargs.items():
         if key in _FIELDS:
             checked[key] = _check(key, value)

@@ -8,6 +8,7 @@ MindSpore: `str(float32)` is ``Float32``, and the module can be imported as
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -149,6 +150,7 @@ half, single, double = float16, float32, float64
 short, long, byte, intc, intp = int16, int64, int8, int32, int64
 ubyte, ushort, uintc, uintp = uint8, uint16, uint32, uint64
 
+_NUMPY_CODE = re.compile(r"[<>=|]?[?biufc]\d{0,2}")  # such as "f4" and "<i8"
 _BY_NAME = {d.name: d for d in ALL} | {"bool_": bool_}
 _BY_NUMPY = {d.np: d for d in ALL}
 
@@ -212,7 +214,7 @@ def as_dtype(value: object) -> DType:
         found = _BY_NAME.get(value.lower())
         if found is not None:
             return found
-    else:
+    if not isinstance(value, str) or _NUMPY_CODE.fullmatch(value):
         try:
             found = _BY_NUMPY.get(np.dtype(value).newbyteorder("="))  # type: ignore[call-overload]
         except (TypeError, ValueError):

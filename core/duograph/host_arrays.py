@@ -113,8 +113,8 @@ def shape_tuple(shape: object) -> tuple[int, ...]:
 
 
 def python_number(value: Any) -> bool | int | float | complex:
-    """Return a NumPy scalar as a Python number; bfloat16 becomes a float."""
-    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+    """Return a NumPy scalar, or an array of one element, as a number; bfloat16 becomes a float."""
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
         number: bool | int | float | complex = value.item()
         return number
-    return float(value)
+    return float(value.item() if isinstance(value, np.ndarray) else value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from . import __version__, ops
+from . import ops, version
 from .backend import registry
 from .errors import DuographError
 from .tensor import Tensor
@@ -33,7 +33,7 @@ def check() -> bool:
     Returns whether it is.
     """
     say = sys.stdout.write
-    say(f"duograph version: {__version__}\n")
+    say(f"duograph version: {version.OWN}\n")
     try:
         device = registry.current_device()
         x = Tensor([[1.0, 2.0], [3.0, 4.0]])

@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from .call_cache import cached_call, clear_cached_calls
 from .dtype import DType, float32, promote
 from .errors import ArgumentError, ArgumentValueError, DTypeError, GradientError, UnsupportedOpError
 from .op_signature import documented, freeze, has_body, parameters_of, plain_call, values_of
@@ -65,6 +66,7 @@ numbers: dict[tuple[TensorType, type, object], Tensor] = {}
 
 def drop_tables() -> None:
     """Clear all ops' caches of prepared calls, after a change of rules or device."""
+    clear_cached_calls()
     for known in OPS.values():
         known.table.clear()
 
@@ -73,8 +75,8 @@ def rules_changed() -> None:
     """Discard prepared calls, traced bodies and compiled code, after an op's rule changed."""
     runtime_state.rules_version += 1
     runtime_state.settings_version = object()
+    drop_tables()
     for known in OPS.values():
-        known.table.clear()
         known.expanded.clear()
 
 
@@ -91,6 +93,8 @@ class Op:
         is_composite: True when the defining function has a body, which calls other ops.
         differentiable: False when no operand ever has a gradient (comparisons, argmax).
         host: True when the size of the result depends on values; the op runs on the host.
+        host_fallback: True for rare functions: a backend without a kernel runs the reference on the
+            host, whatever the setting of that name. The size of the result follows from the types.
         alias: True when the result shares the operand's buffer, possibly with another shape; no
             backend is called.
         graph_only: True for ops that exist only in graphs (control flow, host values): they have no
@@ -118,6 +122,7 @@ class Op:
         effects: Sequence[Effect] = (),
         differentiable: bool = True,
         host: bool = False,
+        host_fallback: bool = False,
         elementwise: bool = False,
         alias: bool = False,
         graph_only: bool = False,
@@ -142,6 +147,7 @@ class Op:
         self.effects = tuple(effects)
         self.differentiable = differentiable
         self.host = host
+        self.host_fallback = host_fallback
         self.elementwise = elementwise
         self.alias = alias
         self.graph_only = graph_only
@@ -206,6 +212,8 @@ class Op:
 
         self.has_normaliser = True
         self.public = documented(public, self, rule)
+        if not self.variadic and not self.host:
+            self.public = cached_call(self.public)
         return rule
 
     def infer(self, rule: Function) -> Function:
@@ -288,7 +296,7 @@ class Op:
 
     # ---- calling --------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -307,16 +315,11 @@ class Op:
             return self._make_binary()
         if kinds == ["tensor"]:
             return self._make_unary()
-        if (
-            "attribute" in kinds[: self.n_operands]
-            or self.variadic
-            or self.n_operands == len(kinds)
-        ):
-            function = plain_call(self._call_bound)
-        else:
-            function = self._make_with_attributes(len(kinds))
-        self.operator_function = documented(function, self)
-        return self.operator_function
+        function = documented(plain_call(self._call_bound), self)
+        if not self.variadic and not self.host:
+            function = cached_call(function)
+        self.operator_function = function
+        return function
 
     def _make_binary(self) -> Function:
         table = self.table
@@ -377,36 +380,9 @@ class Op:
 
         return documented(unary_named, self)
 
-    def _make_with_attributes(self, n: int) -> Function:
-        """Return the function that applies an op with `n` parameters: operands, then attributes."""
-        table, k, call_bound = self.table, self.n_operands, self._call_bound
-
-        def general(*args: Any, **kwargs: Any) -> Any:
-            # Positional operands and hashable attributes form the key directly. Floats are
-            # excluded, because 1.0 would find the entry of 1.
-            if (
-                len(args) == n
-                and not kwargs
-                and not runtime_state.staging
-                and float not in map(type, args[k:])
-                and (k or thread_state.device is None)
-            ):
-                try:
-                    if k == 1:
-                        call = table.get((args[0]._type, *args[1:]))
-                    else:
-                        call = table.get((*[x._type for x in args[:k]], *args[k:]))
-                except (AttributeError, TypeError):
-                    call = None
-                if call is not None:
-                    return call(*args[:k])
-            return call_bound(*args, **kwargs)
-
-        return general
-
     def _call_bound(self, *args: object, **kwargs: object) -> object:
         operands, attributes = self.bind(args, kwargs)
-        if runtime_state.staging:
+        if runtime_state.staging or (not operands and thread_state.builder is not None):
             return dispatch(self, operands, attributes)
         try:
             call = self.table.get(
@@ -609,7 +585,7 @@ def op(
         promote: ``"common"`` casts operands to their common dtype first, ``"float"`` also makes
             integers float32.
         promote_from: index of the first operand that is promoted (1 for select).
-        effects, differentiable, host, elementwise, graph_only: see `Op`.
+        effects, differentiable, host, host_fallback, elementwise, graph_only: see `Op`.
         folds, reduction, gather, scatter, per_axis, broadcasts: see `traits.Traits`.
 
     Raises:

@@ -48,6 +48,13 @@ def _rows(status: str, owner: str, *rows: tuple[object, ...]) -> Iterator[Option
 
 
 _ONE = "one process runs on one device, so nothing is distributed"
+# optimiser primitives; they update their Parameters in one step, as a lock would have them do
+_LOCKED_PRIMITIVES = (
+    "Adam", "AdamNoUpdateParam", "AdamWeightDecay", "ApplyAdagradDA", "ApplyAdamWithAmsgrad",
+    "ApplyAdamWithAmsgradV2", "ApplyCenteredRMSProp", "ApplyFtrl", "ApplyKerasMomentum",
+    "ApplyProximalAdagrad", "ApplyRMSProp", "FusedSparseAdam", "SparseApplyProximalAdagrad",
+    "SparseApplyRMSProp",
+)  # fmt: skip
 _LOCK = "an update is never seen half done"
 _MEMORY = "memory is allocated as programs need it"
 _TUNE = "`duograph tune` measures the kernels of a device"
@@ -55,14 +62,14 @@ _CACHE = "compiled code is always kept; DUOGRAPH_CACHE_DIR and DUOGRAPH_CACHE_LI
 _DUMP = "save_graphs=2 writes the graphs, and forward hooks see the values"
 _PROFILE = "Python's profilers see every op, and `explain` shows a compiled function"
 _SINK = "batches are fed one by one"
-_WORKERS = "rows are computed in the thread that reads them"
 _FORMAT = "the content of a file tells its format"
 _REDUNDANT = "one process holds all values, so a file has no redundant ones"
 _INTEGRATED = "one process holds all values, so a file always has whole Parameters"
 _BOOST = "no algorithm changes the training; use amp_level for mixed precision"
 _COMPILED = "there is one way of compiling"
 _FUSION = 'jit_level="O1", the default, fuses ops'
-_SUMMARY = "no summary is written; use LossMonitor, History or a callback"
+_SUMMARY = "no summary is written from inside a network; use train.SummaryRecord"
+_NO_GRAPH = "no graph is written"
 _MOVED = "the data is there when the call returns"
 
 _CONTEXT = (
@@ -99,6 +106,7 @@ _CONTEXT = (
         ("memory_offload", "values stay on their device; `move_to` moves one", "'ON'", "OFF"),
         ("enable_mem_reuse", "the memory of every compiled program is planned", "False", True),
         ("enable_auto_mixed_precision", "use amp.auto_mixed_precision or amp_level", "True", False),
+        ("enable_ge", "that engine belongs to Ascend devices", "True", False),
         ("enable_reduce_precision", "no op narrows a dtype by itself", "False", True),
         ("auto_tune_mode", _TUNE, "'GA'", "NO_TUNE"),
         ("aoe_tune_mode", _TUNE, "'online'", ""),
@@ -150,6 +158,8 @@ _CONTEXT = (
         ("all_reduce_fusion_config", _ONE, "[1]"),
         ("pipeline_stages", _ONE, "2", 1),
         ("pipeline_config", _ONE, "{}"),
+        ("pipeline_scheduler", _ONE, "'gpipe'", "1f1b"),
+        ("pipeline_result_broadcast", _ONE, "True", False),
         ("grad_accumulation_step", _ONE, "2", 1),
         ("comm_fusion", _ONE, "{}"),
         ("mirror_mean", _ONE, "True", False),
@@ -206,10 +216,17 @@ _COMPILE = (
     *_rows(MOOT, "mutable", ("dynamic_len", "each length is compiled on its own", "True", False)),
     *_rows(MOOT, "lazy_inline", ("", "every Cell is compiled into the graph of its caller")),
     *_rows(MOOT, "no_inline", ("", "every function is compiled into the graph of its caller")),
+    *_rows(MOOT, "set_memory", ("", "every device has an allocator of its own")),
+    *_rows(MOOT, "set_cpu_affinity", ("", "threads are those of the backend")),
+    *_rows(MOOT, "set_kernel_launch_capture", ("", _COMPILED)),
+    *_rows(MOOT, "set_kernel_launch_group", ("", _COMPILED)),
+    *_rows(MOOT, "dispatch_threads_num", ("", _COMPILED)),
     *_rows(
         MOOT, "constexpr",
         ("get_instance", "the function itself is returned", "False", True),
         ("name", "errors name the function itself", "'half'"),
+        ("reuse_result", "each compilation calls the function", "False", True),
+        ("check", "arguments that are known only when the program runs are refused", "False", True),
     ),
 )  # fmt: skip
 
@@ -298,6 +315,44 @@ _OPS = (
     ],
 )  # fmt: skip
 
+_BUFFERS = "the buffer of a Tensor never changes, so an operand cannot be overwritten"
+_FINITE = "decompositions on the host refuse what is not finite, other functions return it"
+
+
+def _scipy(name: str, *more: tuple[object, ...], operand: str = "a") -> Iterator[Option]:
+    """Yield the options that a function of `scipy.linalg` has for SciPy's sake."""
+    overwrite = (f"overwrite_{operand}", _BUFFERS, "True", False)
+    finite = ("check_finite", _FINITE, "False", True)
+    yield from _rows(MOOT, f"scipy.linalg.{name}", overwrite, finite, *more)
+
+
+_SCIPY = (
+    *_scipy("inv"),
+    *_scipy("cholesky"),
+    *_scipy("cho_factor"),
+    *_scipy("cho_solve", operand="b"),
+    *_scipy("lu_factor"),
+    *_scipy("lu"),
+    *_scipy("solve_triangular", ("debug", "there is nothing to switch on", "1"), operand="b"),
+    *_scipy(
+        "eigh",
+        ("overwrite_b", _BUFFERS, "True", False),
+        ("turbo", "it speeds up the generalised problem, which is not offered", "False", True),
+    ),
+    *_rows(
+        MOOT, "scipy.optimize.line_search",
+        ("old_old_fval", "the first step is 1", "ms.Tensor(1.0)"),
+    ),
+    *_rows(
+        REFUSED, "scipy.optimize.minimize",
+        ("hess", "BFGS approximates the Hessian", "identity"),
+        ("hessp", "BFGS approximates the Hessian", "identity"),
+        ("bounds", "substitute variables, such as x = ops.sigmoid(y)", "[(0, 1)]"),
+        ("constraints", "add a penalty to the function", "identity", ()),
+        ("callback", "print in the function", "identity"),
+    ),
+)  # fmt: skip
+
 _LAYERS = (
     *_rows(
         MOOT, "Parameter",
@@ -337,6 +392,20 @@ _LAYERS = (
                                 "float32")),
     *_rows(WORKS, "nn.Dropout", ("keep_prob", "takes effect only without p", "0.9", 0.5)),
     *_rows(MOOT, "nn.SyncBatchNorm", ("process_groups", _ONE, "[[0]]")),
+    *_rows(MOOT, "mint.nn.SyncBatchNorm", ("process_group", _ONE, "'hccl_world_group'")),
+    *_rows(
+        MOOT, "mint.distributed.init_process_group",
+        ("init_method", _ONE, "'tcp://127.0.0.1:1'"), ("timeout", _ONE), ("store", _ONE),
+        ("group_name", _ONE, "'world'", ""), ("pg_options", _ONE), ("device_id", _ONE, "0"),
+    ),
+    *_rows(
+        MOOT, "mint.distributed.new_group",
+        ("timeout", _ONE), ("pg_options", _ONE), ("use_local_synchronization", _ONE, "True", False),
+    ),
+    *_rows(MOOT, "mint.distributed.barrier", ("device_ids", _ONE, "[0]")),
+    *_rows(MOOT, "mint.distributed.broadcast_object_list", ("device", _ONE, "'CPU'")),
+    *_rows(WORKS, "mint.sort", ("stable", "the sort is always stable", "True", False)),
+    *_rows(WORKS, "mint.argsort", ("stable", "the sort is always stable", "True", False)),
     *_rows(MOOT, "nn.DistributedGradReducer", ("degree", _ONE, "4")),
     *_rows(
         WORKS, "nn.DistributedGradReducer",
@@ -367,52 +436,36 @@ _LAYERS = (
     ),
     *_rows(MOOT, "nn.Adam", ("use_offload", "updates run on the device", "True", False)),
     *_rows(WORKS, "nn.RMSProp", ("use_locking", _LOCK, "True", False)),
+    *[
+        row
+        for name in _LOCKED_PRIMITIVES
+        for row in _rows(WORKS, f"ops.{name}", ("use_locking", _LOCK, "True", False))
+    ],
     *_rows(WORKS, "nn.FTRL", ("use_locking", _LOCK, "True", False)),
 )  # fmt: skip
 
-_SOURCES = ("MnistDataset", "Cifar10Dataset", "ImageFolderDataset")
-_STEPS = (
-    ("num_parallel_workers", _WORKERS, "4"),
-    ("python_multiprocessing", _WORKERS, "True", False),
-    ("max_rowsize", _WORKERS, "6"),
-)
+_ROWS = "worker processes send rows through pipes, which have no limit"
+_TUNED = "the number of workers is what you set"
+_HOST = "transforms run on the host"
 _DATASETS = (
-    *_rows(MOOT, "dataset.Dataset.batch", *_STEPS),
-    *_rows(MOOT, "dataset.Dataset.map", *_STEPS, ("offload", _WORKERS, "True")),
+    *_rows(MOOT, "dataset.Dataset.batch", ("max_rowsize", _ROWS, "6")),
+    *_rows(MOOT, "dataset.Dataset.map", ("max_rowsize", _ROWS, "6"), ("offload", _HOST, "True")),
     *_rows(
         REFUSED, "dataset.Dataset.map",
-        ("cache", "keep the rows in a list and read them with GeneratorDataset", "object()"),
-        ("callbacks", "callbacks belong to Model.train", "[print]"),
-        ("column_order", "use project after map", "['x']"),
+        ("cache", "give the cache to the source", "object()"),
     ),
-    *_rows(MOOT, "dataset.Dataset.padded_batch", _STEPS[0]),
-    *_rows(MOOT, "dataset.Dataset.filter", _STEPS[0]),
-    *_rows(MOOT, "dataset.NumpySlicesDataset", ("num_parallel_workers", _WORKERS, "4", 1)),
-    *[row for name in _SOURCES for row in _rows(MOOT, f"dataset.{name}", _STEPS[0])],
-    *[
-        row
-        for name in _SOURCES
-        for row in _rows(
-            REFUSED, f"dataset.{name}",
-            ("cache", "keep the rows in a list and read them with GeneratorDataset", "object()"),
-        )
-    ],
-    *_rows(
-        MOOT, "dataset.GeneratorDataset",
-        ("num_parallel_workers", _WORKERS, "4", 1),
-        ("python_multiprocessing", _WORKERS, "False", True),
-        ("max_rowsize", _WORKERS, "6"),
-    ),
-    *_rows(
-        REFUSED, "dataset.GeneratorDataset",
-        ("schema", "use column_names and column_types", "object()"),
-        ("batch_sampler", "use sampler and batch", "[[0, 1]]"),
-        ("collate_fn", "use batch with per_batch_map", "print"),
-    ),
-    *_rows(MOOT, "dataset.config.set_num_parallel_workers", ("", _WORKERS)),
-    *_rows(MOOT, "dataset.config.set_prefetch_size", ("", _WORKERS)),
-    *_rows(MOOT, "dataset.config.set_auto_num_workers", ("", _WORKERS)),
-    *_rows(MOOT, "dataset.config.set_enable_shared_mem", ("", _WORKERS)),
+    *_rows(MOOT, "dataset.GeneratorDataset", ("max_rowsize", _ROWS, "6")),
+    *_rows(MOOT, "dataset.vision.Pad.device", ("device_target", _HOST, "'Ascend'", "CPU")),
+    *_rows(MOOT, "dataset.config.set_enable_shared_mem", ("", _ROWS)),
+    *_rows(MOOT, "dataset.config.set_auto_offload", ("", _HOST)),
+    *_rows(MOOT, "dataset.config.set_enable_autotune", ("", _TUNED)),
+    *_rows(MOOT, "dataset.config.set_autotune_interval", ("", _TUNED)),
+    *_rows(MOOT, "dataset.config.set_dynamic_shape", ("", "rows may always differ in shape")),
+    *_rows(MOOT, "dataset.config.set_fast_recovery", ("", "there is one way to skip rows")),
+    *_rows(MOOT, "dataset.config.set_monitor_sampling_interval", ("", _TUNED)),
+    *_rows(MOOT, "dataset.config.set_numa_enable", ("", "threads are not bound to memory nodes")),
+    *_rows(MOOT, "dataset.config.set_sending_batches", ("", "batches are fed one by one")),
+    *_rows(MOOT, "dataset.config.set_iterator_mode", ("", "rows are converted one by one")),
 )  # fmt: skip
 
 _ENCRYPTION = (
@@ -518,12 +571,30 @@ _TRAINING = (
         WORKS, "connect_network_with_dataset",
         ("dataset_helper", "a network needs no connection to its data", "None"),
     ),
-    *_rows(MOOT, "train.SummaryCollector", ("", _SUMMARY)),
+    *_rows(
+        WORKS, "train.SummaryRecord",
+        ("num_process", "one process writes the file, whatever the number", "4", 32),
+    ),
+    *_rows(MOOT, "train.SummaryRecord", ("network", _NO_GRAPH, "net")),
+    *_rows(MOOT, "train.SummaryRecord.record", ("train_network", _NO_GRAPH, "net")),
+    *_rows(
+        WORKS, "train.SummaryCollector",
+        ("num_process", "one process writes the file, whatever the number", "4", 32),
+        (
+            "collect_specified_data",
+            "chooses among metrics, input data and histograms",
+            "{'collect_metric': True}",
+        ),
+    ),
+    *_rows(
+        MOOT, "train.SummaryCollector",
+        ("collect_tensor_freq", "a network collects no tensors for summaries", "2"),
+    ),
     *_rows(MOOT, "communication.init", ("backend_name", _ONE, "'nccl'")),
     *_rows(MOOT, "communication.create_group", ("options", _ONE, "object()")),
 )  # fmt: skip
 
-_TABLE = (*_CONTEXT, *_COMPILE, *_OPS, *_LAYERS, *_DATASETS, *_TRAINING)
+_TABLE = (*_CONTEXT, *_COMPILE, *_OPS, *_SCIPY, *_LAYERS, *_DATASETS, *_TRAINING)
 OPTIONS: dict[tuple[str, str], Option] = {(o.owner, o.name): o for o in _TABLE}
 
 

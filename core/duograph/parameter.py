@@ -171,6 +171,10 @@ class Parameter(Tensor):
             return identity(self)
         return Tensor._make(self._type.on(self._type.device), self._host_or_handle())
 
+    def _after_write(self) -> Tensor:
+        """Return what functions return that have written to this Parameter: its new value."""
+        return self.value()
+
     def _host_or_handle(self) -> Array | Handle:
         """Return the Parameter's buffer handle, or its NumPy array if it is on no device yet."""
         if self._type.device is None:

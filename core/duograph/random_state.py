@@ -17,7 +17,7 @@ from ._locks import new_lock
 from .dtype import uint8
 from .errors import ArgumentError, ArgumentValueError
 from .ir.values import NeedsValue
-from .runtime_state import runtime_state, staged_builder
+from .runtime_state import runtime_state, staged_builder, thread_state
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def next_state(seed: object = None, generator: Generator | None = None) -> np.nd
             called, and on the position.
         generator: default the global one.
     """
-    if staged_builder() is not None:
+    if staged_builder() is not None or not getattr(thread_state.builder, "draws", True):
         raise NeedsValue("got a random number that is made on the host, while compiling")
     if generator is not None and not isinstance(generator, Generator):
         raise ArgumentError(f"got {type(generator).__name__} for generator; wanted a Generator")

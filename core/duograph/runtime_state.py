@@ -57,7 +57,9 @@ class RuntimeState:
             compiled function captures are inputs of its graph, whatever their type.
         seed: what `set_seed` or `manual_seed` was called with last; None before, and after
             `seed()`.
-        eager_builder: runs ops immediately; installed by `runtime.eager`.
+        eager_builder: runs ops immediately; installed by `execution.eager`.
+        prepare_call: returns a faster function for calls like one that has run, or None; installed
+            by `execution.eager`.
         expand_body: traces the body of a composite to a graph; installed by `ir.builder`.
         scalar_of_body: runs the body of an element-wise composite on symbolic scalars; installed by
             `backend.codegen`.
@@ -71,8 +73,8 @@ class RuntimeState:
 
     __slots__ = (
         "settings_version", "bindings_version", "rules_version", "cells_version", "derivatives",
-        "horizon", "staging", "seed", "eager_builder", "expand_body", "scalar_of_body",
-        "load_compiler", "check_device", "default_device", "_lock",
+        "horizon", "staging", "seed", "eager_builder", "prepare_call", "expand_body",
+        "scalar_of_body", "load_compiler", "check_device", "default_device", "_lock",
     )  # fmt: skip
 
     settings_version: object
@@ -84,6 +86,7 @@ class RuntimeState:
     staging: int
     seed: int | None
     eager_builder: Builder
+    prepare_call: Callable[..., Any]
     expand_body: Callable[..., Any]
     scalar_of_body: Callable[..., Any]
     load_compiler: Callable[[], CellCompiler]

@@ -191,6 +191,10 @@ class Tensor(TensorMethods):
         if hasattr(self, "_init"):
             del self._init
 
+    def _after_write(self) -> Tensor:
+        """Return what functions return that have written to this tensor: the tensor itself."""
+        return self
+
     # ---- properties ---------------------------------------------------------------------------
 
     @property
@@ -331,7 +335,7 @@ class Tensor(TensorMethods):
                 raise ArgumentValueError(
                     f"item: got a tensor of shape {array.shape}; wanted one element, or an index"
                 )
-            return python_number(array.reshape(())[()])
+            return python_number(array)
         return python_number(array[index] if isinstance(index, tuple) else array.reshape(-1)[index])
 
     def tolist(self) -> Any:
@@ -403,7 +407,7 @@ class Tensor(TensorMethods):
                 f"{what}: got a tensor of shape {self.shape}; the truth or value of several "
                 f"elements is ambiguous, wanted one element (use .any(), .all() or an index)"
             )
-        return python_number(self.asnumpy().reshape(())[()])
+        return python_number(self.asnumpy())
 
     def __len__(self) -> int:
         if not self._type.shape:
@@ -426,6 +430,9 @@ class Tensor(TensorMethods):
     def __repr__(self) -> str:
         type_ = self._type
         if self.has_init and self._buf is None:
+            if isinstance(self._init, Placeholder):
+                sizes = [-1 if n is None else n for n in self._init.shape]
+                return f"Tensor(shape={sizes}, dtype={type_.dtype}, value=\n)"
             return f"Tensor(shape={list(type_.shape)}, dtype={type_.dtype}, init={self._init})"
         return tensor_text(self._values(), type_.dtype)
 

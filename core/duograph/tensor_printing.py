@@ -67,11 +67,11 @@ def _shown(length: int, ndim: int) -> tuple[list[int], bool]:
 def _body(array: Array, dtype: DType) -> str:
     """Format the elements of a tensor in nested brackets, with long axes abbreviated."""
     if array.size == 0:
-        return "[]"
+        return ""
     axes = [_shown(n, array.ndim) for n in array.shape]
     kept = array[np.ix_(*[indices for indices, _ in axes])]
     texts = np.array([element_text(v, dtype) for v in kept.reshape(-1)], dtype=object)
-    width = max(len(t) for t in texts)
+    width = max([len(t) for t in texts] + [len("False")] * (dtype.kind == "b"))
     return _brackets(texts.reshape(kept.shape), [cut for _, cut in axes], width, 0)
 
 

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,9 @@ from .node_plans import PythonPlan
 from .pytrees import mapped, tensors_of
 from .recording import detached, ones_of, with_present_edge
 from .rule_checks import check_function
-from .tape import Edge, Node, Output, edge_of
+from .tape import Edge, Node, Output, edge_of, next_sequence
 
-__all__ = ["Hook", "add_hook", "check_gradient_of", "custom_gradient"]
+__all__ = ["Hook", "add_hook", "check_gradient_of", "custom_gradient", "without_residuals"]
 
 
 def custom_gradient(
@@ -53,16 +54,92 @@ def custom_gradient(
         GradientError: `bprop` returned another number of gradients, or other shapes, than the
             arguments have.
     """
-    recorded = {i: x for i, x in enumerate(args) if isinstance(x, Tensor) and x._type.level > 0}
-    if not runtime_state.derivatives or not recorded:
+    recorded = _recorded(args)
+    if not recorded:
         return forward(*args)
     if rule is not None and settings.debug:
         check_function(name, rule, lambda *xs: custom_gradient(forward, bprop, xs, name), args)
-    level = max(x._type.level for x in recorded.values())
     plain = [detached(x) if isinstance(x, Tensor) else x for x in args]
     found = forward(*plain)
     # whether what the user wrote uses more than its inputs
     lost = rule is not None and any(is_recorded(t) for t in tensors_of(found))
+    return _one_node(found, bprop, args, recorded, name, lost)
+
+
+def without_residuals(
+    forward: Callable[..., Any], bprop: Callable[..., Any], args: Sequence[Any], name: str
+) -> Any:
+    """Run a function on the tape; keep one node for it whose gradient another function computes.
+
+    The tape drops what it recorded of the function. If the function read a recorded Tensor that is
+    not among `args`, the tape keeps everything, with a warning: `bprop` has no gradient for it.
+
+    Args:
+        forward, bprop, args, name: see `custom_gradient`.
+    """
+    recorded = _recorded(args)
+    if not recorded:
+        return forward(*args)
+    start = next_sequence()
+    found = forward(*args)
+    inputs = {edge_of(x) for x in recorded.values()}
+    if _reads_more([t._edge for t in tensors_of(found) if is_recorded(t)], inputs, start):
+        warnings.warn(
+            f"{name}: the block reads a Tensor with a gradient that is not one of its inputs, so "
+            "its intermediate values are kept; pass that Tensor as an input",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        return found
+    return _one_node(found, bprop, args, recorded, name)
+
+
+def _recorded(args: Sequence[Any]) -> dict[int, Tensor]:
+    """Return the recorded tensors among arguments, by position; none outside a derivative.
+
+    None in a graph that is being built either, whose gradients do not come from the tape.
+    """
+    if not runtime_state.derivatives or staged_builder() is not None:
+        return {}
+    return {i: x for i, x in enumerate(args) if isinstance(x, Tensor) and x._type.level > 0}
+
+
+def _reads_more(edges: Sequence[Edge], inputs: set[Edge], start: int) -> bool:
+    """Return whether results lead to an edge older than `start` that is not in `inputs`."""
+    waiting: list[Edge | None] = list(edges)
+    seen: set[Edge] = set()
+    while waiting:
+        edge = waiting.pop()
+        if edge is None or edge in inputs or edge in seen:
+            continue
+        seen.add(edge)
+        if edge.seq < start:
+            return True
+        if isinstance(edge, Output):
+            waiting.append(edge.node)
+        elif isinstance(edge, Node):
+            waiting += edge.parents
+    return False
+
+
+def _one_node(
+    found: Any,
+    bprop: Callable[..., Any],
+    args: Sequence[Any],
+    recorded: Mapping[int, Tensor],
+    name: str,
+    lost: bool = False,
+) -> Any:
+    """Record one tape node for a function whose result is `found`; return the recorded result.
+
+    Args:
+        found: a Tensor or a tuple of them.
+        bprop, args, name: see `custom_gradient`.
+        recorded: the recorded arguments, by position.
+        lost: whether the function read recorded tensors that are not among `args`.
+    """
+    level = max(x._type.level for x in recorded.values())
+    plain = [detached(x) if isinstance(x, Tensor) else x for x in args]
     out = mapped(found, detached)
     several = isinstance(out, (tuple, list))
     outs = list(tensors_of(out))

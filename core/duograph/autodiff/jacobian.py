@@ -86,7 +86,7 @@ def jacrev(
         rows = [pull(seed) for seed in _basis(out)]
         columns = []
         for k, x in enumerate(chosen):
-            parts = [r[k] if isinstance(r, tuple) else r for r in rows]
+            parts = [r[k] for r in rows]
             columns.append(_stacked(parts, out.shape + x.shape))
         result: Any = columns[0] if single else tuple(columns)
         return (result, found[2]) if has_aux else result

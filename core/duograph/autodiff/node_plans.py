@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from ..backend.protocol import Handle
 from ..errors import GradientError, MissingRuleError
+from ..execution.lower import lower
 from ..ir.basic_ops import zeros_of
 from ..ir.graph import Graph
-from ..runtime.lower import lower
 from ..tensor import Tensor, is_recorded
 from ..types import Device, TensorType, ValueType
 from .linearize import Linearized, linearize

@@ -10,9 +10,9 @@ import dataclasses
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+from ..execution.lower import lower
 from ..ir.graph import Graph, GraphNode
 from ..op import Op, dispatch
-from ..runtime.lower import lower
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..types import Device, TensorType

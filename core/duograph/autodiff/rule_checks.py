@@ -213,7 +213,7 @@ def _compared(
     assert _vjp is not None
     _, pull = _vjp(call, *[_tensor(a, device) for a in known])
     found = pull(*[_tensor(w, device) for w in weights])
-    gradients = [t._values() for t in (found if isinstance(found, tuple) else (found,))]
+    gradients = [t._values() for t in found]
     worst = compare(results, gradients, weights, known, precision_of([*known, *outs]))
     if worst is None:
         return None

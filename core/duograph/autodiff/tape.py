@@ -2,7 +2,7 @@
 
 There is no global list: a recorded tensor holds its edge, the edge's node holds the edges of its
 operands, and a node is freed with the last tensor that depends on it. A node has a plan
-(`node_plans`), which computes the cotangents of its operands. `runtime.eager_calls` and
+(`node_plans`), which computes the cotangents of its operands. `execution.eager_calls` and
 `compiler.recorded_call` create nodes; `recording` calls `backward`. At level 1 residuals are buffer
 handles and plans run compiled kernels; at level 2 (inside another derivative) residuals are tensors
 and plans dispatch ops, which the outer derivative records.
@@ -17,11 +17,11 @@ from typing import Any, Protocol, TypeAlias
 
 from ..backend.protocol import Handle
 from ..errors import DeviceError, GradientError
+from ..execution.lower import lower
 from ..ir.basic_ops import cast_to
 from ..ir.builder import trace
 from ..ops.elementwise import add
 from ..placement import commit
-from ..runtime.lower import lower
 from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
 from ..types import Device, TensorType

@@ -201,7 +201,7 @@ def grad(
 ) -> Callable[..., Any]:
     """Return a function that computes the gradient of `fn` (`mindspore.grad`).
 
-    Arguments as `value_and_grad`. With `has_aux` it returns (gradients, aux...).
+    Arguments as `value_and_grad`. With `has_aux` it returns (gradients, (aux, ...)).
 
     Examples:
         >>> import duograph as ms
@@ -219,8 +219,7 @@ def grad(
     def run(*args: Any, **kwargs: Any) -> Any:
         value, grads = both(*args, **kwargs)
         if has_aux:
-            aux = value[1:]
-            return grads, aux[0] if len(aux) == 1 else tuple(aux)
+            return grads, tuple(value[1:])
         return grads
 
     return run
@@ -239,8 +238,8 @@ def vjp(
 
     Returns:
         (value, pullback), or (value, pullback, aux) with `has_aux`. `pullback(*cotangents)` returns
-        the cotangents of the inputs (bare for a single input; with weights the pair of both
-        tuples). It may be called again.
+        the cotangents of the inputs as a tuple, or the pair of that tuple and those of the
+        weights. It may be called again.
 
     Examples:
         >>> import duograph as ms
@@ -260,11 +259,10 @@ def vjp(
         n_inputs = len(found) - len(params)
         items = iter(found[:n_inputs])
         of_inputs = tuple(mapped(inputs[i], lambda _: next(items)) for i in positions)
-        shown: Any = of_inputs[0] if len(of_inputs) == 1 else of_inputs
         if weights is None:
-            return shown
+            return of_inputs
         of_weights: Any = found[n_inputs] if one_weight else tuple(found[n_inputs:])
-        return (shown, of_weights) if positions else of_weights
+        return (of_inputs, of_weights) if positions else of_weights
 
     value = recorded.result
     if has_aux:
@@ -322,7 +320,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     zeros = [ones_of(t) * 0 for t in outputs]
     _, push = vjp(pulled, *zeros)
     tangents = push(*directions)
-    items = iter(tangents if isinstance(tangents, tuple) else (tangents,))
+    items = iter(tangents)
     tangent = mapped(first[0], lambda _: next(items))
     return (first[0], tangent, *first[2:])
 

@@ -1,8 +1,8 @@
 """Checks of everything that the core takes from a plugin: specs, backends, calls, host arrays.
 
-`registry` and the modules of `runtime` pass each value through here before they use it. A check
+`registry` and the modules of `execution` pass each value through here before they use it. A check
 raises BackendError, or returns a text, that says what was got and what was wanted. Checks of values
-that cross at every kernel call are in `runtime.kernel_checks`; they run in debug mode only.
+that cross at every kernel call are in `execution.kernel_checks`; they run in debug mode only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Compiled functions: `jit`, its options, its cache of programs, and `explain`.
 
-The front end evaluates source into graphs, `runtime` lowers them; this package decides when to
+The front end evaluates source into graphs, `execution` lowers them; this package decides when to
 compile and which program serves a call. Users call it; `nn.Cell` calls `graph_call`.
 """
 

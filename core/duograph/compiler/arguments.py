@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable
 import numpy as np
 
 from ..frontend.types import Value
+from ..parameter import Parameter
 from ..tensor import Tensor
 from ..types import BOOL, FLOAT, INT, HostType
 from .options import (
@@ -41,15 +42,18 @@ class Slots:
     Attributes:
         leaves: tensors.
         numbers: numbers marked mutable.
-        containers: lists and dicts.
+        containers: lists, dicts and sets.
+        objects: arrays and frozen dataclasses, which are constants that the key compares by value;
+            Parameters, which are among the tensors, too.
     """
 
-    __slots__ = ("leaves", "numbers", "containers")
+    __slots__ = ("leaves", "numbers", "containers", "objects")
 
     def __init__(self) -> None:
         self.leaves: list[Tensor] = []
         self.numbers: list[object] = []
         self.containers: list[object] = []
+        self.objects: list[object] = []
 
 
 def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
@@ -64,6 +68,8 @@ def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
     if isinstance(value, Tensor):
         slots.leaves.append(value)
         type_ = value._type
+        if kind is not Tensor and isinstance(value, Parameter):
+            slots.objects.append(value)
         return type_ if not type_.level else type_.on(type_.device)
     if kind in _HOST:
         slots.numbers.append(_HOST[kind][1](value))
@@ -87,27 +93,58 @@ def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
         inner = mutable or kind is MutableDict
         return (kind, *[(k, signature(v, slots, inner)) for k, v in value.items()])
     if isinstance(value, np.ndarray):
+        slots.objects.append(value)
         return (kind, value.dtype.str, value.shape, value.tobytes())
     if isinstance(value, np.generic):
         return (kind, value.dtype.str, value.tobytes())
     if isinstance(value, slice):
         return (kind, *[signature(v, slots) for v in (value.start, value.stop, value.step)])
+    if kind is set:
+        slots.containers.append(value)
+        return (kind, *map(_constant, value))
     if isinstance(value, (set, frozenset)):
-        return (kind, frozenset(value))
+        return (kind, *map(_constant, value))
+    if _is_frozen(value):  # a changed object must not change the key, which the cache has hashed
+        slots.objects.append(value)
+        return (kind, *[(k, _constant(v)) for k, v in _fields(value)])
     if isinstance(value, (dict, list, collections.deque)):  # a subclass: its items are constants
         held = value.items() if isinstance(value, dict) else enumerate(value)
-        parts = [
-            (k, Identity(v) if isinstance(v, Tensor) else signature(v, Slots())) for k, v in held
-        ]
-        return (kind, Identity(value), *parts)
+        return (kind, Identity(value), *[(k, _constant(v)) for k, v in held])
     return (kind, value if _by_value(kind) and _is_hashable(value) else Identity(value))
+
+
+def _constant(value: Value) -> Hashable:
+    """Return the part of a cache key of an object in an argument that is no run-time input."""
+    mutable = isinstance(value, (Tensor, list, dict, set))
+    return Identity(value) if mutable else signature(value, Slots())
+
+
+def _is_frozen(value: Value) -> bool:
+    """Return whether an object of a frozen dataclass is compared by its fields."""
+    parameters = vars(type(value)).get("__dataclass_params__")
+    by_fields = parameters is not None and bool(parameters.frozen and parameters.eq)
+    return by_fields and _is_hashable(value)
+
+
+def _fields(value: Value) -> list[tuple[str, Value]]:
+    """Return the attributes of a dataclass object, without those that it computes and keeps."""
+    kind = type(value)
+    held = dict(getattr(value, "__dict__", {}))
+    for name in kind.__dataclass_fields__:
+        if name not in held and hasattr(value, name):  # a class with `__slots__`
+            held[name] = getattr(value, name)
+    return [
+        (name, v)
+        for name, v in held.items()
+        if not isinstance(getattr(kind, name, None), functools.cached_property)
+    ]
 
 
 def _is_hashable(value: Value) -> bool:
     """Return whether an object has a hash; a memoryview or a frozen dataclass may lack one."""
     try:
         hash(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return False
     return True
 
@@ -116,14 +153,11 @@ def _is_hashable(value: Value) -> bool:
 def _by_value(kind: type) -> bool:
     """Return whether a cache key compares objects of class `kind` by `==`, not by identity.
 
-    True for frozen dataclasses, enums, classes without an `__eq__` and library classes. A user's
-    `==` is not trusted: it may ignore an attribute that the compiled program reads.
+    True for enums, classes without an `__eq__` and library classes. A user's `==` is not trusted:
+    it may ignore an attribute that the compiled program reads.
     """
     if kind.__hash__ is None or issubclass(kind, weakref.ref):  # they compare what they refer to
         return False
-    parameters = getattr(kind, "__dataclass_params__", None)
-    if parameters is not None and "__dataclass_params__" in vars(kind):
-        return bool(parameters.frozen and parameters.eq)
     own: object = kind.__eq__
     if own is object.__eq__ or issubclass(kind, enum.Enum):
         return True
@@ -154,15 +188,19 @@ class ArgumentReader:
     Args:
         tensor: from a tensor to its graph value.
         number: from the type of a mutable number to its graph value.
-        container: from a list or dict argument to the empty copy that replaces it.
+        container: from a list, dict or set argument to an empty copy, which is filled, and the
+            copy that replaces it; another one if the argument occurs again.
+        constant: receives the arrays, frozen dataclasses and Parameters.
     """
 
     def __init__(
         self,
         tensor: Callable[[Tensor], Value],
         number: Callable[[HostType], Value],
-        container: Callable[[Value], Value],
+        container: Callable[[Value], tuple[Value, Value]],
+        constant: Callable[[Value], None],
     ) -> None:
+        self.constant = constant
         self.tensor = tensor
         self.number = number
         self.container = container
@@ -171,6 +209,8 @@ class ArgumentReader:
         """Return an argument with its tensors and mutable numbers replaced by graph values."""
         kind = value.__class__
         if isinstance(value, Tensor):
+            if isinstance(value, Parameter):
+                self.constant(value)
             return self.tensor(value)
         if kind in _HOST:
             return self.number(_HOST[kind][0])
@@ -180,11 +220,17 @@ class ArgumentReader:
             items = [self(v, mutable or kind is MutableTuple) for v in value]
             return kind(*items) if hasattr(value, "_fields") else tuple(items)
         if kind in (list, MutableList):
-            made = self.container(value)
+            made, used = self.container(value)
             made.extend(self(v, mutable or kind is MutableList) for v in value)
-            return made
+            return used
         if kind in (dict, MutableDict):
-            made = self.container(value)
+            made, used = self.container(value)
             made.update({k: self(v, mutable or kind is MutableDict) for k, v in value.items()})
-            return made
+            return used
+        if kind is set:
+            made, used = self.container(value)
+            made.update(value)
+            return used
+        if isinstance(value, np.ndarray) or _is_frozen(value):
+            self.constant(value)
         return value

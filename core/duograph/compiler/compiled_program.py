@@ -15,21 +15,23 @@ from collections.abc import Callable, Sequence
 
 from ..backend.prepared import Handle, HandleFunction
 from ..errors import IndexRangeError
+from ..execution.cached_values import CachedValues
+from ..execution.executable import Executable
+from ..execution.lower import lower, lower_program
+from ..execution.ownership import owns_buffer
+from ..execution.source_spans import source_of
 from ..frontend.diagnostics import Span, located
 from ..frontend.state.evaluation import Evaluation
 from ..frontend.types import Value
 from ..ir.dump import dump_of
 from ..ir.graph import Graph
 from ..ir.optimizer import Watch
+from ..parameter import Parameter
 from ..placement import commit
-from ..runtime.cached_values import CachedValues
-from ..runtime.executable import Executable
-from ..runtime.lower import lower, lower_program
-from ..runtime.ownership import owns_buffer
-from ..runtime.source_spans import source_of
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..types import Device, TensorType
+from .arguments import Slots
 from .guards import Guard
 from .inputs import Input, read_input
 from .interpret import interpret
@@ -124,6 +126,11 @@ class CompiledProgram:
 
     Attributes:
         captures: values that the evaluation took as constant, and how to look them up again.
+        outside: the lists, dicts and sets from outside that the function reads, by id.
+        only_for: arrays and frozen dataclasses among the arguments, by position, that the function
+            changes or of which it uses the identity.
+        only_tensors: whether it depends on no tensor argument being a Parameter.
+        distinguishes: whether it matters which arguments are one object; see `shared`.
         seconds: how long compiling took.
         hits: number of calls that the program served; the fast route of programs without state
             and captures does not count.
@@ -151,6 +158,10 @@ class CompiledProgram:
         self.writes = writes
         self.captures = evaluation.captures
         self.effects = graph.effects
+        self.outside = evaluation.copies.outside()
+        self.only_for: dict[int, Value] = {}
+        self.only_tensors = False
+        self.distinguishes = bool(writes) or evaluation.inputs.compared
         self.keep = evaluation.keep  # objects whose ids the program knows
         self.for_shared_tensors = for_shared_tensors
         self.device = device
@@ -162,7 +173,8 @@ class CompiledProgram:
         self.state: list[Tensor] = [v for kind, v in inputs if kind == "state"]
         self.state_types = [t._type.plain.on(device) for t in self.state]
         self._state_ids = frozenset(map(id, self.state))
-        self._writes_arguments = any(kind == "arg" for kind, _, _ in writes)
+        self._compares = evaluation.inputs.compared
+        self._writes_arguments = self._compares or any(kind == "arg" for kind, _, _ in writes)
         self.result_types = [
             t.on(device) if isinstance(t, TensorType) else None
             for t in (graph.types[i] for i in graph.outputs)
@@ -278,8 +290,8 @@ class CompiledProgram:
     def shared(self, leaves: Sequence[Tensor]) -> dict[int, int | None]:
         """Return which tensor arguments are the same object as an earlier argument or as state.
 
-        If the function writes such a tensor in place, every alias must see the write. Calls with
-        aliases are therefore compiled separately.
+        If the function writes such a tensor in place, every alias must see the write; it may also
+        compare tensors with `is`. Calls with aliases are therefore compiled separately.
 
         Returns:
             position of an argument -> position of the first that is the same object; None: it is
@@ -293,6 +305,18 @@ class CompiledProgram:
             elif self._writes_arguments and first.setdefault(id(x), i) != i:
                 found[i] = first[id(x)]
         return found
+
+    def is_for(self, slots: Slots) -> bool:
+        """Return whether the program serves a call with just these objects as arguments.
+
+        It does not if the function reaches a list, dict or set from outside, too, or if it changes
+        an array and got another one with the same contents.
+        """
+        if not all(slots.objects[i] is v for i, v in self.only_for.items()):
+            return False
+        if self.only_tensors and any(isinstance(v, Parameter) for v in slots.objects):
+            return False
+        return not any(id(c) in self.outside for c in slots.containers)
 
     # ---- running ------------------------------------------------------------------------------
 
@@ -339,6 +363,8 @@ class CompiledProgram:
         The shortcut is valid while the arguments keep their types. It raises `StateChanged` if the
         state or the captures changed. None for programs that need other checks before a call.
         """
+        if self._compares:
+            return None
         if self._only_arguments and guard.empty:
             return self.run_single
         if not (

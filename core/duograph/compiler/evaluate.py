@@ -13,14 +13,17 @@ from ..errors import DuographError, JoinError, UnsupportedSyntaxError
 from ..frontend.diagnostics import located
 from ..frontend.evaluation.dispatch import Dead
 from ..frontend.evaluation.evaluator import Evaluator
+from ..frontend.evaluation.exceptions import raise_when_run
 from ..frontend.evaluation.outside import reachable
 from ..frontend.evaluation.spans import error_spans
 from ..frontend.state.evaluation import Evaluation
+from ..frontend.state.freshness import require_present
 from ..frontend.state.journal import Key
 from ..frontend.state.outside import Restart
 from ..frontend.types import Args, GraphValue, Kwargs, Value
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
+from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
@@ -54,7 +57,7 @@ def compile_program(
         strict: refuse code that only Python can run.
         device: where the program will run.
         name: of the function, for messages.
-        level: see `runtime.lower`.
+        level: see `execution.lower`.
         shared: see `CompiledProgram.shared`.
 
     Raises:
@@ -80,16 +83,15 @@ def compile_program(
             keep += ev.keep
             continue
         except RecursionError as error:
-            raise _too_deep(error) from None
+            raise _too_deep(ev, error) from None
         except Exception as error:
-            located(error, error_spans(error))
-            if not strict and _must_act_first(ev, error):
-                raise UnsupportedSyntaxError(
-                    f"{type(error).__name__}: {error}; what precedes the error must happen first",
-                    construct="effect",
-                ) from None
+            spans = error_spans(ev, error)
+            if _must_act_first(ev, error):
+                raise located(_too_early(error), spans) from None
+            located(error, spans)
             raise
         finally:
+            ev.calls.trails.clear()
             thread_state.builder = before
             runtime_state.leave_staging()
     raise UnsupportedSyntaxError(
@@ -104,17 +106,30 @@ def _must_act_first(ev: Evaluation, error: Exception) -> bool:
 
     Such an error is raised where the function runs, after the effects and only if it is reached.
     """
-    if isinstance(error, (UnsupportedSyntaxError, NeedsValue, JoinError, NameError)):
+    if _is_refusal(error):
         return False
     if ev.has_effects():
         return True
-    conditional: bool = getattr(error, "_duograph_conditions", 0) > 0
-    return conditional and not isinstance(error, DuographError)
+    return ev.calls.conditions_of(error, 0) > 0 and not isinstance(error, DuographError)
 
 
-def _too_deep(error: RecursionError) -> RecursionError:
+def _too_early(error: Exception) -> UnsupportedSyntaxError:
+    """Return the error for code that raises after effects, or under a condition of the graph."""
+    return UnsupportedSyntaxError(
+        f"{type(error).__name__}: {error}; compiled code could not carry out first what precedes "
+        "the error, or decide whether it is reached",
+        construct="effect",
+    )
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Return whether an error says what cannot be compiled, rather than what the code does."""
+    return isinstance(error, (UnsupportedSyntaxError, NeedsValue, JoinError, NameError, Restart))
+
+
+def _too_deep(ev: Evaluation, error: RecursionError) -> RecursionError:
     """Return the error to raise for a RecursionError during compilation, with source lines."""
-    chain = error_spans(error)
+    chain = error_spans(ev, error)
     if "maximum recursion depth" in str(error):  # Python's own
         error = RecursionError(
             "Exceed function call depth limit: the function calls itself without end, or too deep"
@@ -132,7 +147,8 @@ class _Tracing:
     Attributes:
         leaves: per tensor argument, its graph value and the original id of that value; the tensor
             itself and None for an argument that is also state.
-        containers: copies of the lists and dicts among the arguments.
+        containers: copies of the lists, dicts and sets among the arguments.
+        objects: arrays and frozen dataclasses among the arguments.
         outputs: of the graph.
         template: the result; see `results.template_of`.
     """
@@ -142,6 +158,7 @@ class _Tracing:
         self.shared = shared
         self.leaves: list[tuple[Value, int | None]] = []
         self.containers: list[Value] = []
+        self.objects: list[Value] = []
         self.numbers = 0
         self.outputs: list[GraphValue] = []
         self.template: Value = None
@@ -152,7 +169,7 @@ class _Tracing:
 
         The template is None if the function always raises.
         """
-        enter = ArgumentReader(self._tensor, self._number, self._container)
+        enter = ArgumentReader(self._tensor, self._number, self._container, self.objects.append)
         given = tuple(enter(v) for v in args)
         named = {k: enter(v) for k, v in kwargs.items()}
         if args and isinstance(args[0], Cell):  # the receiver of a compiled method
@@ -162,17 +179,17 @@ class _Tracing:
             self.template = template_of(self.ev, result, self._put, self.leaves, self.containers)
         except Dead:
             self.template = None
+        except Exception as error:
+            if not self.ev.strict or not self.ev.outside.has_writes or _is_refusal(error):
+                raise
+            raise_when_run(self.ev, error)
+            self.template = None
 
     def program(self, device: Device, name: str, level: str) -> CompiledProgram:
         """Finish the graph of the evaluated call; return the compiled program, ready to run."""
         ev = self.ev
         writes = self._writes()
-        changed = ev.outside.changed_containers
-        for capture in ev.captures.items.values() if changed else ():
-            if capture.concerns(changed) or (
-                capture.kind == "answer" and not changed.keys().isdisjoint(reachable(capture.name))
-            ):
-                capture.exact = True
+        require_present(ev, reachable)
         graph = ev.root.whole(self.outputs)
         entries = ev.inputs.entries
         written = {id(v) for kind, v, _ in writes if kind == "state"}
@@ -182,9 +199,13 @@ class _Tracing:
         thread_state.builder = None
         runtime_state.leave_staging()
         try:
-            return CompiledProgram(
+            program = CompiledProgram(
                 graph, entries, self.template, writes, ev, device, name, level, bool(self.shared)
             )
+            used = {**ev.outside.targets, **ev.captures.arrays}
+            program.only_tensors = ev.inputs.asks_class
+            program.only_for = {i: v for i, v in enumerate(self.objects) if id(v) in used}
+            return program
         finally:
             runtime_state.enter_staging()
 
@@ -226,6 +247,7 @@ class _Tracing:
             return leaves[first][0]
         self.ev.check_device(value._type.device, "an argument on")
         made = self.ev.root.parameter(value._type.plain)
+        inputs.has_parameters |= isinstance(value, Parameter)
         inputs.entries.append(("arg", len(leaves)))
         inputs.arguments.append((made, made._id, len(leaves)))
         leaves.append((made, made._id))
@@ -238,12 +260,17 @@ class _Tracing:
         self.numbers += 1
         return made
 
-    def _container(self, value: Value) -> Value:
-        """Return an empty list or dict, registered as the evaluation's copy of an argument."""
+    def _container(self, value: Value) -> tuple[Value, Value]:
+        """Return an empty copy of a container argument, and the one that replaces the argument."""
         ev = self.ev
-        copy: Value = [] if isinstance(value, list) else {}
-        ev.owned.objects[id(copy)] = copy
-        ev.copies.originals[id(copy)] = ArgumentContainer(ev, len(self.containers))
-        ev.keep.append(copy)
-        self.containers.append(copy)
-        return copy
+        copy: Value = [] if isinstance(value, list) else {} if isinstance(value, dict) else set()
+        used = ev.copies.arguments.get(id(value))
+        if used is None:
+            used = ev.copies.arguments[id(value)] = copy
+            ev.owned.objects[id(copy)] = copy
+            order = tuple(value) if isinstance(value, set) else ()
+            argument = ArgumentContainer(ev, len(self.containers), order)
+            ev.copies.originals[id(copy)] = argument
+            ev.keep.append(copy)
+        self.containers.append(used)
+        return copy, used

@@ -24,7 +24,8 @@ from ..errors import (
     RefusedError,
     UnsupportedSyntaxError,
 )
-from ..frontend.diagnostics import forget_own_frames, is_located
+from ..frontend.diagnostics import forget_marks, forget_own_frames, is_located
+from ..frontend.state.containers import AliasedError
 from ..frontend.types import Args, Kwargs, Value
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
@@ -100,7 +101,7 @@ class JitFunction:
     def __get__(self, instance: Value, owner: Value = None) -> Value:
         return self if instance is None else types.MethodType(self, instance)
 
-    def __call__(self, *args: Value, **kwargs: Value) -> Value:
+    def __call__(self, /, *args: Value, **kwargs: Value) -> Value:
         # the fast route; a Parameter has the type of a Tensor, but a program of its own
         if not kwargs and not runtime_state.staging:
             try:
@@ -145,7 +146,10 @@ class JitFunction:
         try:
             return self._call(args, kwargs)
         except Exception as error:
-            if is_located(error):
+            known = is_located(error)
+            if _is_outermost():
+                forget_marks(error)
+            if known:
                 forget_own_frames(error)
                 if sys.version_info < (3, 11):  # there `raise` alone brings them back
                     raise error
@@ -170,9 +174,15 @@ class JitFunction:
         if bound is None:
             return self._call(args, kwargs)
         key, slots = bound
-        call = _Call(self, cache, key, args, given, kwargs)
+        call = _Call(self, cache, key, args, given, kwargs, slots)
+        if cache.aliased and (slots.containers or slots.objects):
+            own = key.of_objects(slots)
+            call.key = own if own in cache.entries else key
         entry = call.entry()
-        if isinstance(entry, Compiled) and entry.program.writes:
+        if isinstance(entry, Compiled) and not entry.program.is_for(slots):
+            call.key = key.of_objects(slots)
+            entry = call.entry()
+        if isinstance(entry, Compiled) and entry.program.distinguishes:
             shared = entry.program.shared(slots.leaves)
             if shared:
                 call.key = key.sharing_tensors(shared, slots)
@@ -204,7 +214,7 @@ class JitFunction:
         if (
             found[0].guard.holds()
             and program.ready()
-            and not (program.writes and program.shared(given))
+            and not (program.distinguishes and program.shared(given))
         ):
             self._hits += 1
             program.hits += 1
@@ -237,9 +247,13 @@ class JitFunction:
             return entry.recorded.call(slots.leaves, slots.numbers, slots.containers)
         except NeedsValue as error:  # raised before anything runs
             self._fallbacks += 1
-            self._reasons.add(f"runs line by line under a derivative: {error}")
             if self.strict():
                 raise
+            said = f"runs line by line under a derivative: {error}"
+            self._reasons.add(said)
+            if not entry.recorded.warned:
+                entry.recorded.warned = True
+                warnings.warn(f"{self._name} {said}", RuntimeWarning, stacklevel=callers_level())
             return self._line_by_line(args, kwargs)
 
     def _line_by_line(self, args: Args, kwargs: Kwargs) -> Value:
@@ -316,7 +330,12 @@ class JitFunction:
         """Compile the function for the types of the given arguments without running it."""
         call, _ = self._bind(args, kwargs)
         if call.cache.find(call.key) is None:
-            call.compile()
+            try:
+                call.compile()
+            except Exception as error:
+                if _is_outermost():
+                    forget_marks(error)
+                raise
 
     def has(self, args: Args, kwargs: Kwargs) -> bool:
         """Return whether the function's program cache has an entry for the arguments' types."""
@@ -333,7 +352,7 @@ class JitFunction:
         while bound is None:
             bound = bind_call(given, kwargs, self._device())
         key, slots = bound
-        return _Call(self, cache, key, args, given, kwargs), slots
+        return _Call(self, cache, key, args, given, kwargs, slots), slots
 
     # ---- questions ----------------------------------------------------------------------------
 
@@ -411,9 +430,10 @@ class _Call:
 
     Attributes:
         given: the arguments without the receiver of a method; these are part of the key.
+        slots: the run-time inputs among the arguments.
     """
 
-    __slots__ = ("function", "cache", "key", "args", "given", "kwargs")
+    __slots__ = ("function", "cache", "key", "args", "given", "kwargs", "slots")
 
     def __init__(
         self,
@@ -423,8 +443,10 @@ class _Call:
         args: Args,
         given: Args,
         kwargs: Kwargs,
+        slots: Slots,
     ) -> None:
         self.function = function
+        self.slots = slots
         self.cache = cache
         self.key = key
         self.args = args
@@ -476,6 +498,9 @@ class _Call:
             except (UnsupportedSyntaxError, NeedsValue) as error:
                 if strict or isinstance(error, RefusedError):
                     raise
+                if isinstance(error, AliasedError):  # only with these objects
+                    cache.aliased = True
+                    self.key = self.key.of_objects(self.slots)
                 entry = Interpreted(str(error))
                 function._fallbacks += 1
                 function._reasons.add(f"runs line by line: {error}")
@@ -515,6 +540,16 @@ class _Call:
         if said and not reasons.advised:
             reasons.advised = True
             warnings.warn(said, RuntimeWarning, stacklevel=callers_level())
+
+
+def _is_outermost() -> bool:
+    """Return whether no other call of a compiled function is on the Python stack; for errors."""
+    frame = sys._getframe(1).f_back
+    while frame is not None:
+        if frame.f_code is JitFunction.long_call.__code__:
+            return False
+        frame = frame.f_back
+    return True
 
 
 def _plain_tensors(args: Args) -> bool:

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 
 from ..autodiff.custom import custom_gradient
 from ..autodiff.replay import call_op, constants_of
+from ..execution.source_spans import mark_source
 from ..ir.control import SCALAR_FUNCTIONS
 from ..ir.graph import Graph, GraphNode
 from ..placement import commit
-from ..runtime.source_spans import mark_source
 from ..tensor import Tensor
 from ..types import Device, HostType
 

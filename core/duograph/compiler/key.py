@@ -44,6 +44,9 @@ class JitKey(NamedTuple):
         rules_version: how many times rules of ops were replaced before; see `RuntimeState`.
         sharing: for programs that write in place: position of an argument -> position of an earlier
             one that is the same object, or the state that it is.
+        containers: per list, dict and set among the arguments, the position of the first that is
+            the same object; empty if all differ. Where it matters which objects they are, these
+            and the arrays and frozen dataclasses themselves; see `CompiledProgram.is_for`.
     """
 
     arguments: tuple[Hashable, ...]
@@ -52,6 +55,7 @@ class JitKey(NamedTuple):
     context: ContextKey
     rules_version: int
     sharing: tuple[tuple[int, int | Identity], ...] = ()
+    containers: tuple[int | Identity, ...] = ()
 
     def sharing_tensors(self, shared: Mapping[int, int | None], slots: Slots) -> JitKey:
         """Return a copy of the cache key for a call in which some tensors are one object.
@@ -65,10 +69,17 @@ class JitKey(NamedTuple):
             sharing=tuple([(i, Identity(leaves[i]) if k is None else k) for i, k in shared.items()])
         )
 
+    def of_objects(self, slots: Slots) -> JitKey:
+        """Return a copy of the cache key for a call with just these objects as arguments."""
+        objects = (*slots.containers, *slots.objects)
+        return self._replace(containers=tuple(map(Identity, objects)))
+
     def difference_from(self, old: JitKey) -> str:
         """Return a message that names the first field in which two cache keys differ."""
         if self.sharing != old.sharing:
             return "arguments that are one Tensor, or state, of which the function writes some"
+        if self.containers != old.containers:
+            return "which objects the arguments are"
         if self.arguments != old.arguments and len(self.arguments) == len(old.arguments):
             for i, (was, now) in enumerate(zip(old.arguments, self.arguments)):
                 if was != now:
@@ -134,4 +145,10 @@ def bind_call(
         settings.debug,
         settings.check_bprop,
     )
-    return JitKey(arguments, keywords, device, context, runtime_state.rules_version), slots
+    same: tuple[int | Identity, ...] = ()
+    if len(slots.containers) > 1:
+        first: dict[int, int] = {}
+        numbers = [first.setdefault(id(c), i) for i, c in enumerate(slots.containers)]
+        same = tuple(numbers) if len(first) < len(numbers) else ()
+    version = runtime_state.rules_version
+    return JitKey(arguments, keywords, device, context, version, (), same), slots

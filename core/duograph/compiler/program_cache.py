@@ -86,6 +86,7 @@ class ProgramCache:
         fast: argument types -> fast call; for arguments that are all plain Tensors.
         quick: argument types -> (cache entry, settings version), for programs whose state and
             captures must be checked before a call.
+        aliased: whether a call had a list, dict or set that the function also reached from outside.
     """
 
     def __init__(self) -> None:
@@ -94,6 +95,7 @@ class ProgramCache:
         )
         self.fast: dict[ArgumentTypes, FastCall] = {}
         self.quick: dict[ArgumentTypes, tuple[Compiled, object]] = {}
+        self.aliased = False
 
     def find(self, key: JitKey) -> Compiled | Interpreted | None:
         """Return the cached entry of a key whose captured values and state still fit, or None."""

@@ -13,9 +13,9 @@ from .. import passes
 from ..autodiff.node_plans import GraphPlan
 from ..autodiff.tape import Node, Output, edge_of
 from ..backend.prepared import Handle, HandleFunction
+from ..execution.lower import lower
 from ..frontend.types import Value
 from ..ir.optimizer import Watch
-from ..runtime.lower import lower
 from ..tensor import Tensor
 from ..types import TensorType
 from .compiled_program import CompiledProgram
@@ -44,7 +44,12 @@ class RecordedProgram:
     """Runs a compiled program under a derivative and records it on the gradient tape.
 
     It keeps one lowered forward graph per set of inputs that are recorded.
+
+    Attributes:
+        warned: whether a user was told that the function runs line by line instead.
     """
+
+    warned = False
 
     def __init__(self, program: CompiledProgram) -> None:
         self.program = program

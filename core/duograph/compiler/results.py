@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..errors import ArgumentError, UnsupportedSyntaxError
+from ..frontend.evaluation.host import check_known, refuse_wrapper
 from ..frontend.state.evaluation import Evaluation
 from ..frontend.types import GraphValue, Value
-from ..frontend.values.functions import Function
+from ..frontend.values.functions import Choice, Function
 from ..ir.builder import GraphTensor
 from ..ir.values import HostValue
 from ..tensor import Tensor
@@ -25,11 +26,16 @@ __all__ = ["Argument", "ArgumentContainer", "Out", "rebuilt", "template_of"]
 
 
 class ArgumentContainer:
-    """The graph value of a list or dict argument, made a graph input when first needed."""
+    """The graph value of a list, dict or set argument, made a graph input when first needed.
 
-    def __init__(self, ev: Evaluation, index: int) -> None:
+    Attributes:
+        order: the items of a set, in its order.
+    """
+
+    def __init__(self, ev: Evaluation, index: int, order: tuple[Value, ...] = ()) -> None:
         self.ev = ev
         self.index = index
+        self.order = order
         self._value: Value = None
 
     def value(self) -> Value:
@@ -193,6 +199,7 @@ def template_of(
     """
     maker = _TemplateMaker(ev, put, leaves, containers)
     template = maker.template(value, 0)
+    maker.check()
     return _WithAliases(template) if maker.has_aliases else template
 
 
@@ -212,6 +219,7 @@ class _TemplateMaker:
         self.containers = containers
         self.has_aliases = False
         self._made: dict[int, Value] = {}  # id of a list, dict or object -> its template
+        self._values: list[Value] = []
 
     def template(self, value: Value, depth: int) -> Value:
         """Return the template of a part of a function's result, nested `depth` levels deep."""
@@ -220,6 +228,7 @@ class _TemplateMaker:
         if isinstance(value, Tensor):
             return self.of_tensor(value)
         if isinstance(value, (list, dict, set)):
+            check_known(self.ev, value)
             self.ev.copies.observe(value)
             for i, c in enumerate(self.containers):
                 if c is value:
@@ -241,7 +250,14 @@ class _TemplateMaker:
         found = self._of_parts(value, depth)
         if isinstance(found, (list, dict, _Copy, _Made)):
             self._made[id(value)] = found
+            self._values.append(value)
         return found
+
+    def check(self) -> None:
+        """Check that no list or dict of the result may be another one that is in it, too."""
+        for value in self._values:
+            of = self.ev.owned.chosen.get(id(value), ())
+            check_known(self.ev, value, any(id(v) in self._made for v in of))
 
     def _of_parts(self, value: Value, depth: int) -> Value:
         """Return the template of a tuple, list, dict or another object that holds values."""
@@ -287,6 +303,11 @@ class _TemplateMaker:
 
         Raises UnsupportedSyntaxError for local functions and for sets of graph values.
         """
+        if isinstance(value, Choice):
+            value.as_python()
+        refuse_wrapper(value)
+        if isinstance(value, np.ndarray) and not self.ev.owned.owns_data(value):
+            self.ev.captures.arrays[id(value)] = value
         if isinstance(value, Function):
             if value.original is not None:
                 return value.original

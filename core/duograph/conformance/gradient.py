@@ -81,7 +81,7 @@ class Problem:
         tensors = [Tensor(a) for a in inputs]
         _, pull = vjp(self.function, *tensors)
         found = pull(*[Tensor(s) for s in seeds])
-        return [t.asnumpy() for t in (found if isinstance(found, tuple) else (found,))]
+        return [t.asnumpy() for t in found]
 
     def gradients(self) -> list[Array]:
         """Return the framework's gradient of sum(seed * result) for each differentiated input.
@@ -96,12 +96,12 @@ class Problem:
 
         def first(*tensors: Tensor) -> tuple[Tensor, ...]:
             _, pull = vjp(self.function, *tensors)
-            found = pull(*[Tensor(s) for s in seeds])
-            return found if isinstance(found, tuple) else (found,)
+            found: tuple[Tensor, ...] = pull(*[Tensor(s) for s in seeds])
+            return found
 
         _, pull = vjp(first, *[Tensor(a) for a in self.inputs])
         found = pull(*[Tensor(s) for s in self.second_seeds])
-        return [t.asnumpy() for t in (found if isinstance(found, tuple) else (found,))]
+        return [t.asnumpy() for t in found]
 
     def weights(self) -> list[Array]:
         """Return the weights of the tested function's results in the sum that is differentiated."""

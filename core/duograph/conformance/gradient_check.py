@@ -198,8 +198,8 @@ class _Problem:
             w if w.device == v.device else w.move_to(v.device)
             for w, v in zip(tensors[n:], values, strict=True)
         ]
-        found = pull(*seeds)
-        return found if isinstance(found, tuple) else (found,)
+        found: tuple[Tensor, ...] = pull(*seeds)
+        return found
 
     def of_gradients(self) -> _Problem:
         """Return the problem whose function computes this one's gradients."""

@@ -207,7 +207,7 @@ GRADIENTS = (
     "ms.grad(lambda t: {f}(t, {v}).sum() * {s})({v})",
     "ms.grad({f}, None, [net.w])({v}, {v})[0]",
     "ms.jvp(lambda t: {f}(t, t), {v}, {v})[1]",
-    "ms.vjp(lambda t: {f}(t, t), {v})[1]({v})",
+    "ms.vjp(lambda t: {f}(t, t), {v})[1]({v})[0]",
     "ms.grad(lambda t: ops.tanh(t) * {v})({v})",
     "ops.GradOperation(get_all=True)({f})({v}, {v})[0]",
 )
@@ -313,9 +313,9 @@ ITEMS = {
     ":2": ("0.25", "{v}[1:]"), "::2": ("{v}[1:] * 2",), "::-1": ("{v}",), "...": ("{v}", "0.125"),
     "[2, 0]": ("{v}[:2]", "{s}"), "{b}": ("0.75",),
 }  # fmt: skip
-# The errors with which compiled code may refuse: mutation of an object selected by a tensor.
-# Second order through a loop, twice.
+# The errors with which compiled code may refuse: mutation of an object selected by a tensor, items
+# of `map` whose computation has an effect, second order through a loop, twice.
 REFUSED = (
-    "to one of several Tensors|got a change of one of two (list|dict)s|used twice inside "
-    "a higher derivative"
+    "to one of several Tensors|keeps, or of one of two, chosen|an effect of an item|used twice "
+    "inside a higher derivative"
 )

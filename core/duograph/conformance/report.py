@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
 from ..dtype import ALL
+from ..version import OWN
 from .cases import families
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def write_json(summary: Summary, path: str) -> None:
     """Write all results of a conformance run as JSON, sorted, so that two files can be compared."""
     content = {
         "format": 1,
-        "duograph": __version__,
+        "duograph": OWN,
         "device": summary.device,
         "title": summary.title,
         "quick": summary.quick,

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__, context
+from .. import context
 from ..backend import registry
 from ..dtype import DType, bool_, complex64, float32, float64, int32
+from ..execution.kernel_choice import fallback_counts
 from ..placement import device_of
-from ..runtime.kernel_choice import fallback_counts
+from ..version import OWN
 from . import oracle
 from .case import OpCase
 from .cases import all_cases
@@ -67,7 +68,7 @@ class Session:
         """One line with the tested device and the versions of duograph, Python and NumPy."""
         device = next(d for d in self.backend.devices() if d.index == self.device.index)
         return (
-            f"{self.name} ({device.description or device.name}), duograph {__version__}, "
+            f"{self.name} ({device.description or device.name}), duograph {OWN}, "
             f"Python {platform.python_version()}, NumPy {np.__version__}"
         )
 

@@ -80,7 +80,7 @@ def test_vjp_and_jvp():
 
     value, pull = ms.vjp(f, ms.Tensor(X))
     _same(value, 2 * np.exp(X))
-    _same(pull(ms.Tensor(np.ones(3, np.float32))), 2 * np.exp(X))
+    _same(pull(ms.Tensor(np.ones(3, np.float32)))[0], 2 * np.exp(X))
     _, tangent = ms.jvp(f, ms.Tensor(X), ms.Tensor(np.array([1, 0, 2], np.float32)))
     _same(tangent, 2 * np.exp(X) * [1, 0, 2])
 

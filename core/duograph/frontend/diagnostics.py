@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from ..errors import DuographError, GraphError, JoinError, UnsupportedSyntaxError
+from ..execution.source_spans import SOURCE_ATTRIBUTE
 from ..types import TensorType
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "add_lines",
     "code_end",
     "is_internal",
+    "forget_marks",
     "forget_own_frames",
     "IN_BRANCHES",
     "AROUND_AN_ITERATION",
@@ -119,6 +121,16 @@ def located(error: E, spans: Sequence[Span]) -> E:
     return error
 
 
+def forget_marks(error: BaseException) -> None:
+    """Remove what `located` and `mark_source` stored on an error, which the user may raise again.
+
+    For the outermost call of compiled code that the error leaves.
+    """
+    held = getattr(error, "__dict__", {})
+    for name in (_MARK, SOURCE_ATTRIBUTE):
+        held.pop(name, None)
+
+
 def forget_own_frames(error: BaseException) -> None:
     """Remove the framework's frames from an error's traceback, unless debug logging is on."""
     if logging.getLogger("duograph").isEnabledFor(logging.DEBUG):
@@ -158,6 +170,8 @@ def _says_its_argument(error: BaseException) -> bool:
 
 
 def _note(error: BaseException, text: str) -> None:
+    if text in getattr(error, "__notes__", ()):
+        return  # one object, raised again
     if sys.version_info >= (3, 11):
         error.add_note(text)
         return

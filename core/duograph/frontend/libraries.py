@@ -14,7 +14,10 @@ import types
 from ..tensor import Tensor
 from .types import Value
 
-__all__ = ["interpreted", "is_framework", "is_host", "is_impure", "is_user_function", "user_method"]
+__all__ = [
+    "has_own_hash", "interpreted", "is_framework", "is_host", "is_impure", "is_user_function",
+    "user_method",
+]  # fmt: skip
 
 # Libraries whose functions accept host data only.
 _HOST = {
@@ -76,7 +79,7 @@ _IMPURE = (
     "builtins.open",
 )
 # Modules of the framework that call the user's functions: they are evaluated from source too.
-_INTERPRETED = {"duograph.ops.higher_order", "duograph.autodiff.vmap"}
+_INTERPRETED = {"duograph.ops.higher_order", "duograph.ops.loops", "duograph.autodiff.vmap"}
 
 
 def _top(module: object) -> str:
@@ -126,6 +129,15 @@ def user_method(value: Value, name: str) -> types.FunctionType | None:
         return None
     found = getattr(kind, name, None)
     return found if is_user_function(found) else None
+
+
+def has_own_hash(key: Value) -> bool:
+    """Return whether code of the user computes a key's hash or decides which keys equal it."""
+    if type(key) in (str, int, float, bool):
+        return False
+    if isinstance(key, tuple):
+        return any(map(has_own_hash, key))
+    return user_method(key, "__hash__") is not None or user_method(key, "__eq__") is not None
 
 
 def is_user_function(f: Value) -> bool:

@@ -72,7 +72,7 @@ class GraphObject(HostValue):
     """A symbolic Python object that the graph computes when it runs; only host calls can use it."""
 
     __slots__ = ()
-    __lt__ = __le__ = __gt__ = __ge__ = HostValue._unknown
+    __lt__ = __le__ = __gt__ = __ge__ = __copy__ = __deepcopy__ = HostValue._unknown
 
 
 def _binary(function: str, reflected: bool = False) -> Any:
@@ -96,6 +96,12 @@ class GraphScalar(HostValue):
     """
 
     __slots__ = ()
+
+    def __copy__(self) -> GraphScalar:
+        return self
+
+    def __deepcopy__(self, memo: object) -> GraphScalar:
+        return self
 
     def apply(self, function: str, *operands: object) -> GraphScalar:
         """Append a node that applies a function of Python numbers, such as add.

@@ -3,7 +3,7 @@
 A pass is a function from graph to graph, one per module. It keeps the parameters, the number and
 order of the results, and every bit of their values; passes of levels above O0 may change the order
 in which floats are summed and the sign of zeros. It rewrites the sub-graphs of nodes as well, each
-once. `runtime.lower` runs the pipeline through `ir.optimizer`.
+once. `execution.lower` runs the pipeline through `ir.optimizer`.
 
 How to add a rewrite:
 
@@ -29,13 +29,13 @@ from .. import context as settings_of
 from ..backend import registry
 from ..backend.costs import DEFAULT_COSTS
 from ..backend.plugin_checks import checked_costs, prepared_call
+from ..execution.optional_methods import answer
 from ..ir.builder import expand
 from ..ir.control import is_single_op
 from ..ir.graph import Attributes, Graph
 from ..ir.optimizer import Optimizer, Watch
 from ..ir.verify import verify
 from ..op import Op
-from ..runtime.optional_methods import answer
 from ..types import Device, TensorType
 from .activation_gradients import GRADIENTS, save_activation_derivatives
 from .channels_last import convert_to_channels_last

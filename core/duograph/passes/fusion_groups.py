@@ -73,11 +73,13 @@ class Grouping:
         self.literals: set[int | None] = set()
         self.groups: list[Group] = []
         self.readers: dict[int, list[int]] = {}
+        self._effect_level = 0  # of the latest node with an effect
         for at, node in enumerate(graph.nodes):
             self.producer.update(dict.fromkeys(node.results, at))
             for i in node.operands:
                 if i is not None:
                     self.readers.setdefault(i, []).append(at)
+        for at, node in enumerate(graph.nodes):  # joining asks for all readers of a value
             self.enter(at, node)
 
     def tensor(self, i: int | None) -> TensorType:
@@ -99,6 +101,8 @@ class Grouping:
         shape = self.loop_of(node)
         if shape is None:
             self.level[at] = self.level_after(node.operands)
+            if node.effects:  # it also waits for the effect before it
+                self.level[at] = self._effect_level = max(self.level[at], self._effect_level)
         else:
             self.join(at, node, *shape)
 

@@ -557,7 +557,13 @@ CASES = [
         oracle=turned,
         grad=(0,),
         covers=[reverse_sequence],
-        errors=[Bad((ROWS, np.array([1]), 1), ValueError, r"reverse_sequence: got \(1,\) lengths")],
+        errors=[
+            Bad((ROWS, np.array([1]), 1), ValueError, r"reverse_sequence: got \(1,\) lengths"),
+            *(
+                Bad((ROWS, np.array(n), 1), IndexError, r"reverse_sequence: got the label|index ")
+                for n in ([-1, 1], [1, ROWS.shape[1] + 1], [-9, -9])
+            ),
+        ],
     ),
     OpCase(
         read,

@@ -14,6 +14,8 @@ from ...ops.optimizer import (
     adam_step,
     adam_weight_decay_step,
     adamax_step,
+    adamw_amsgrad_step,
+    adamw_step,
     amsgrad_step,
     centered_rmsprop_step,
     ftrl_step,
@@ -101,6 +103,19 @@ def amsgrad(p, m, v, top, g, lr, p1, p2, beta1=0.9, beta2=0.999, eps=1e-8):
     return p - lr * np.sqrt(1 - p2) / (1 - p1) * m / (np.sqrt(top) + eps), m, v, top
 
 
+def adamw(p, m, v, g, lr, c1, c2, beta1=0.9, beta2=0.999, eps=1e-8, decoupled=0.0):
+    m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
+    root = np.sqrt(v) / np.sqrt(c2) + eps
+    return p * (1 - lr * decoupled) - lr / c1 * m / root, m, v
+
+
+def adamw_amsgrad(p, m, v, top, g, lr, c1, c2, beta1=0.9, beta2=0.999, eps=1e-8, decoupled=0.0):
+    m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
+    top = np.maximum(top, v)
+    root = np.sqrt(top) / np.sqrt(c2) + eps
+    return p * (1 - lr * decoupled) - lr / c1 * m / root, m, v, top
+
+
 def adam_weight_decay(p, m, v, g, lr, beta1=0.9, beta2=0.999, eps=1e-6, decay=0.0):
     m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
     return p - lr * (m / (np.sqrt(v) + eps) + decay * p), m, v
@@ -183,6 +198,8 @@ CASES = [
     _case(adam_step, adam, 2, 3, (1,)),
     _case(adam_step, adam, 2, 3, (1,), nesterov=True),
     _case(amsgrad_step, amsgrad, 3, 3, (1, 2)),
+    _case(adamw_step, adamw, 2, 3, (1,), decoupled=0.25),
+    _case(adamw_amsgrad_step, adamw_amsgrad, 3, 3, (1, 2), eps=0.125),
     _case(adam_weight_decay_step, adam_weight_decay, 2, 1, (1,)),
     _case(adamax_step, adamax, 2, 2, (1,)),
     _case(rmsprop_step, rmsprop, 2, 1, (0,), momentum=0.5),

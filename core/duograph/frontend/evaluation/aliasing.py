@@ -21,20 +21,30 @@ from ..values.functions import Function
 
 
 def tensors_before(ev: Evaluation, value: Value, builder: StagedBuilder) -> list[Value]:
-    """Return [t] if a branch's value is a tensor t that existed before the branch, else [].
+    """Return the tensors from before a branch that its value may be, with or without a condition.
 
     Args:
         builder: builds the graph of the branch.
     """
-    found = ev.origins.get(id(value))
-    if found is not None:
-        return [found[1]]
-    if isinstance(value, GraphTensor):
-        return [] if value._builder is builder else [value]
-    if not isinstance(value, Tensor):
-        return []
-    made_here = id(value) in ev.owned.tensors and ev.owned.depths.get(id(value), 0) >= builder.depth
-    return [] if made_here else [value]
+    found: list[Value] = []
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen or not isinstance(value, Tensor):
+            continue
+        seen.add(id(value))
+        origin = ev.origins.get(id(value))
+        if origin is not None:
+            found.append(origin[1])
+        elif isinstance(value, GraphTensor):
+            if value._builder is not builder:
+                found.append(value)
+            else:  # a branch inside this one may have chosen it
+                waiting += ev.candidates.get(id(value), (value, []))[1]
+        elif ev.owned.depths.get(id(value), 0) < builder.depth or id(value) not in ev.owned.tensors:
+            found.append(value)
+    return found
 
 
 def note_candidates(ev: Evaluation, made: Value, of: Sequence[Value]) -> None:

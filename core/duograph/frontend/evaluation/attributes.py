@@ -7,6 +7,7 @@ the user's object itself is never changed while compiling.
 from __future__ import annotations
 
 import ast
+import enum
 import functools
 import inspect
 import types
@@ -18,13 +19,15 @@ from ...nn.cell import Cell
 from ...parameter import Parameter
 from ...tensor import Tensor
 from ..libraries import is_framework, is_host, user_method
+from ..state.containers import AliasedError
 from ..state.evaluation import Evaluation
-from ..state.journal import MISSING
+from ..state.journal import MISSING, Key
 from ..types import Value
-from ..values.functions import Function
+from ..values.flow import Maybe, Undefined
+from ..values.functions import Choice, Function
 from .dispatch import call
 from .host import run_on_host
-from .outside import is_live, special_method
+from .outside import is_live, special_method, uses_up
 from .variables import read_missing, read_outside, write_outside
 
 # Tensor methods that return the data as a Python or NumPy object.
@@ -41,6 +44,8 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
     """
     if isinstance(owner, (GraphTensor, HostValue)):
         return _of_graph_value(ev, owner, name)
+    if isinstance(owner, Choice):
+        owner.as_python()
     if isinstance(owner, Function):
         if owner.original is not None:
             return get_attribute(ev, owner.original, name, node)
@@ -49,10 +54,12 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
     if isinstance(owner, Tensor):
         found = getattr(owner, name)
         if isinstance(owner, Parameter) and isinstance(found, (bool, str, int, type(None))):
-            exact = name == "requires_grad"
-            ev.captures.add("attribute", owner, name, found, f"{owner.name}.{name}", exact)
+            ev.captures.add("attribute", owner, name, found, f"{owner.name}.{name}", exact=True)
         return found
     if isinstance(owner, types.ModuleType):
+        key = ("item", id(vars(owner)), name)
+        if key in ev.outside.values:
+            return _written_value(ev, owner, name, key)
         try:
             value = _native(owner, name)
         except AttributeError:
@@ -63,17 +70,11 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
         if name == "__dict__":
             return _read_dict(ev, owner, vars(owner), node)
         if name in vars(owner):  # the same location as a global of the module
-            key = ("item", id(vars(owner)), name)
-            if key in ev.outside.values:
-                return ev.outside.values[key]
             return read_outside(ev, "item", vars(owner), name, value, _label(name, node))
         return _read_and_capture(ev, owner, name, value, node)
     key = ("attribute", id(owner), name)
     if key in ev.outside.values:
-        value = ev.outside.values[key]
-        if value is MISSING:
-            raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
-        return value
+        return _written_value(ev, owner, name, key)
     if id(owner) in ev.owned.objects and not isinstance(owner, Cell):
         return _of_made_object(ev, owner, name)
     if isinstance(owner, super):
@@ -90,6 +91,16 @@ def get_attribute(ev: Evaluation, owner: Value, name: str, node: Value = None) -
             return _read_and_capture(ev, owner, name, value, node)
         return value
     return _of_outside_object(ev, owner, name, node)
+
+
+def _written_value(ev: Evaluation, owner: Value, name: str, key: Key) -> Value:
+    """Return the value that the function has assigned to an attribute of an outside object."""
+    value = ev.outside.values[key]
+    if value is MISSING:
+        raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}")
+    if isinstance(value, (Undefined, Maybe)):
+        raise _unmodelled(owner, name, "got an attribute that a condition on a Tensor may have set")
+    return value
 
 
 def _of_made_object(ev: Evaluation, owner: Value, name: str) -> Value:
@@ -119,6 +130,8 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         return call(ev, intercepted, (owner, name), {})
     held = getattr(owner, "__dict__", None)
     found = inspect.getattr_static(type(owner), name, None)
+    if isinstance(owner, enum.Enum) and isinstance(found, types.DynamicClassAttribute):
+        return get_attribute(ev, owner, f"_{name}_", node)  # `name` or `value`
     if is_live(ev, owner) and (found is None or not callable(found)):
         return run_on_host(ev, getattr, (owner, name), {}, "getattr")
     descriptor = None if found is None else user_method(found, "__get__")
@@ -128,13 +141,17 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
         ev.captures.method(owner, name, None)
         return call(ev, descriptor, (found, owner, type(owner)), {})
     if held is not None and name in held:
+        if isinstance(found, functools.cached_property):  # another object would compute it
+            uses_up(ev, owner)
         return _read_and_capture(ev, owner, name, held[name], node)
     if isinstance(found, functools.cached_property) and not is_framework(type(owner).__module__):
         ev.captures.method(owner, name, None)
         if held is not None:
             label = f"{type(owner).__name__}.{name}"
             ev.captures.add("item", held, name, MISSING, label, exact=True)
+        outer, ev.captures.all_exact = ev.captures.all_exact, True  # the object keeps the value
         made = call(ev, found.func, (owner,), {})
+        ev.captures.all_exact = outer
         write_outside(ev, "attribute", owner, name, made, f"{type(owner).__name__}.{name}")
         return made
     if _staged_property(owner, name):
@@ -166,7 +183,8 @@ def _of_outside_object(ev: Evaluation, owner: Value, name: str, node: Value) -> 
 
 def _read_dict(ev: Evaluation, owner: Value, held: dict[str, Value], node: Value) -> Value:
     """Return the `__dict__` of an outside object as a dict that may only be read."""
-    if ev.outside.writes_to(owner):
+    written = any(where == id(held) for _, where, _ in ev.outside.written)
+    if written or ev.outside.writes_to(owner):
         raise _unmodelled(owner, "__dict__", "got the dict of an object whose attributes it sets")
     found = read_outside(ev, "attribute", owner, "__dict__", held, _label("__dict__", node))
     ev.copies.read_only.add(id(found))
@@ -242,7 +260,26 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
     except AttributeError as error:
         if "'GraphTensor' object" not in str(error):
             raise
+        if hasattr(Parameter, name):
+            ask_class(ev, owner, name)
         raise AttributeError(f"'Tensor' object has no attribute {name!r}") from None
+
+
+def ask_class(ev: Evaluation, tensor: Value, what: str) -> None:
+    """Record that the function depends on a tensor being no Parameter.
+
+    Raises:
+        AliasedError: it is an argument, and a Parameter is among the arguments of this call.
+    """
+    if any(made is tensor for made, _, _ in ev.inputs.arguments):
+        ev.inputs.asks_class = True
+        if ev.inputs.has_parameters:
+            raise AliasedError(
+                f"{what}: got a question about a Tensor argument that may be a Parameter inside "
+                "jit, where it is a Tensor",
+                construct=what,
+                remedy="Reach the Parameter from outside, e.g. as an attribute of a Cell",
+            )
 
 
 def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
@@ -252,10 +289,18 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
         UnsupportedSyntaxError: at STRICT, the attribute of an outside object is no Parameter; or a
             Parameter or Cell is assigned to a Cell.
     """
+    if isinstance(owner, Parameter) and id(owner) not in ev.owned.tensors:
+        raise UnsupportedSyntaxError(
+            f"setattr: got a change of {name!r} of the Parameter {owner.name} inside jit",
+            construct="setattr",
+            remedy="Set it outside the compiled function",
+        )
     if isinstance(owner, (GraphTensor, Tensor)):
         try:
             setattr(owner, name, value)
         except AttributeError as error:  # the user does not know this class
+            if isinstance(owner, GraphTensor) and hasattr(Parameter, name):
+                ask_class(ev, owner, name)
             raise AttributeError(str(error).replace("'GraphTensor'", "'Tensor'")) from None
         return
     if isinstance(owner, GraphObject):
@@ -309,14 +354,14 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
     if isinstance(owner, types.CellType) and name == "cell_contents":
         write_outside(ev, "cell", owner, None, value, name)
         return
+    if ev.copies.is_copied(getattr(owner, "__dict__", None)):
+        raise _unmodelled(owner, name, "got an assignment to an object whose dict is read")
     if isinstance(owner, types.ModuleType):
         write_outside(ev, "item", vars(owner), name, value, f"{owner.__name__}.{name}")
         return
     special = name.startswith("__") and name.endswith("__")
     if special or isinstance(owner, (type, types.FunctionType, Function, types.MethodType)):
         raise _unmodelled(owner, name, "got an assignment that changes how code behaves")
-    if ev.copies.is_copied(getattr(owner, "__dict__", None)):
-        raise _unmodelled(owner, name, "got an assignment to an object whose dict is read")
     write_outside(ev, "attribute", owner, name, value, f"{kind.__name__}.{name}")
 
 

@@ -20,7 +20,6 @@ from ..state.journal import Changes, Key, Location, Scope
 from ..types import Flag, Value
 from ..values.flow import Flow, Maybe, Unjoined
 from ..values.nested import tuple_like
-from .aliasing import note_candidates
 from .dispatch import Dead
 from .join import Join, line_by_line, with_results
 
@@ -212,8 +211,7 @@ def select(
         if not all(dropped):
             written.append((location, _joined_location(ev, join, key, location, dropped)))
     found = _append(ev, cond, builders, join.exports.columns)
-    for index, of in join.exports.candidates.items():
-        note_candidates(ev, found[index], of)
+    join.note_candidates(found)
     for location, made in written:
         ev.journal.write(location, with_results(made, found))
     return with_results(template, found)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
-import operator
 import pdb
 import sys
 import traceback
@@ -27,24 +26,33 @@ from ...nn.cell import Cell
 from ...ops import print_ as _ops_print
 from ...ops.joining import stack_by
 from ...ops.rounding import round_half_even
+from ...parameter import Parameter
 from ...tensor import Tensor
 from ...tensor import tensor as _tensor_function
 from ...types import BOOL, FLOAT, INT
 from ..state.evaluation import Evaluation
-from ..types import Flag, Value
+from ..types import Value
+from ..values.functions import Choice, Function
 from ..values.nested import depends_on_graph
 from ..values.ranges import GraphRange
-from .attributes import delete_attribute, get_attribute, set_attribute
-from .branches import select
+from .attributes import ask_class, delete_attribute, get_attribute, set_attribute
 from .dispatch import call, replaces
-from .host import append_effect, host_number, run_on_host
+from .host import append_effect, check_known, host_number, run_on_host
 from .iteration import iterate, pairs_of
 from .laziness import lazily
 from .native import native
-from .operators import apply
-from .outside import ask, check_made_here, defer, is_live, is_outside, settle, special_method
+from .outside import (
+    ask,
+    check_made_here,
+    defer,
+    is_live,
+    is_outside,
+    settle,
+    special_method,
+    uses_up,
+)  # fmt: skip
 from .printing import print_values
-from .truth import as_python_bool, either, negated, truth
+from .truth import truth
 from .variables import read_missing
 
 _CLASSES = {INT: int, FLOAT: float, BOOL: bool}
@@ -62,7 +70,7 @@ def _number(kind: Value) -> Callable[..., Value]:
     """Return the replacement, in compiled code, of Python's `int`, `float` or `bool`."""
     python = _CLASSES[kind]
 
-    def convert(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+    def convert(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         if len(args) == 1 and not kwargs:
             (x,) = args
             if isinstance(x, GraphObject):
@@ -137,116 +145,17 @@ def _round(ev: Evaluation, x: Value, ndigits: Value = None) -> Value:
     return native(ev, round, (x,) if ndigits is None else (x, ndigits), {})
 
 
-# ---- order and sums -----------------------------------------------------------------------------
-
-
-def _extreme(python: Callable[..., Value], name: str) -> Callable[..., Value]:
-    """Return the replacement, in compiled code, of Python's `max` or `min`."""
-
-    def find(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
-        key = kwargs.get("key")
-        if set(kwargs) - {"key", "default"} or not args:
-            return native(ev, python, args, kwargs)
-        items = list(iterate(ev, args[0])) if len(args) == 1 else list(args)
-        if key is None and all(isinstance(x, (int, float, str)) for x in items):
-            return native(ev, python, (items,), kwargs)
-        if not items:
-            return native(ev, python, args[:0] or ([],), kwargs)
-        ranks = items if key is None else [call(ev, key, (x,), {}) for x in items]
-        order = operator.gt if python is max else operator.lt
-        best, rank = items[0], ranks[0]
-        for x, r in zip(items[1:], ranks[1:], strict=True):
-            first = apply(ev, order, r, rank)
-            best, rank = (
-                _chosen(ev, first, x, best, name), _chosen(ev, first, r, rank, name)
-            )  # fmt: skip
-        return best
-
-    return find
-
-
-def _chosen(ev: Evaluation, first: Flag, x: Value, y: Value, name: str) -> Value:
-    """Return `x if first else y`, as a `switch` if the graph computes the condition `first`."""
-    cond = truth(ev, first)
-    if isinstance(cond, bool):
-        return x if cond else y
-    return select(ev, cond, lambda: x, lambda: y, f"the result of {name}")
-
-
-replaces(max)(_extreme(max, "max"))
-
-
-replaces(min)(_extreme(min, "min"))
-
-
-@replaces(all)
-def _all(ev: Evaluation, items: Value) -> Value:
-    return as_python_bool(ev, negated(_any_of(ev, items, negate=True)))
-
-
-@replaces(any)
-def _any(ev: Evaluation, items: Value) -> Value:
-    return as_python_bool(ev, _any_of(ev, items, negate=False))
-
-
-def _any_of(ev: Evaluation, items: Value, negate: bool) -> Value:
-    """Return whether any item is true (`negate`: false), as a Python bool or graph bool."""
-    found: Value = False
-    for x in iterate(ev, items):
-        flag = truth(ev, x)
-        found = either(found, negated(flag) if negate else flag)
-        if found is True:
-            break
-    return found
-
-
-@replaces(sum)
-def _sum(ev: Evaluation, items: Value, start: Value = 0) -> Value:
-    if isinstance(items, GraphObject):
-        return run_on_host(ev, sum, (items, start), {}, "sum")
-    total = start
-    for x in iterate(ev, items):
-        total = native(ev, _add, (total, x), {})
-    return total
-
-
-@replaces(functools.reduce)
-def _reduce(ev: Evaluation, function: Value, items: Value, *initial: Value) -> Value:
-    rest = iter(list(iterate(ev, items)))
-    total = initial[0] if initial else next(rest, _EMPTY)
-    if total is _EMPTY:
-        raise TypeError("reduce() of empty iterable with no initial value")
-    for x in rest:
-        total = call(ev, function, (total, x), {})
-    return total
-
-
-_EMPTY = object()
-
-
-def _add(x: Value, y: Value) -> Value:
-    return x + y
-
-
-@replaces(sorted)
-def _sorted(ev: Evaluation, items: Value, **kwargs: Value) -> Value:
-    listed = list(iterate(ev, items))
-    if depends_on_graph(listed) and "key" not in kwargs:
-        return run_on_host(ev, sorted, (listed,), kwargs, "sorted")
-    key = kwargs.get("key")
-    if key is not None:
-        kwargs = {**kwargs, "key": lambda x: call(ev, key, (x,), {})}
-    elif not settle(ev, listed):
-        return run_on_host(ev, sorted, (listed,), kwargs, "sorted")
-    return ev.owned.add(native(ev, sorted, (listed,), kwargs))
-
-
 # ---- classes and attributes ---------------------------------------------------------------------
 
 
-def _class_of(x: Value) -> Value:
+def _class_of(ev: Evaluation, x: Value) -> Value:
     """Return the class that `type(x)` reports in compiled code, e.g. Tensor, int."""
+    if isinstance(x, Choice):
+        x.as_python()
+    if isinstance(x, Function):
+        return types.FunctionType
     if isinstance(x, GraphTensor):
+        ask_class(ev, x, "type")
         return Tensor
     if isinstance(x, GraphScalar):
         return _CLASSES[x._type]
@@ -259,12 +168,15 @@ def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
     if isinstance(x, GraphObject):
         return run_on_host(ev, isinstance, (x, kinds), {}, "isinstance", (BOOL,))
     if isinstance(x, GraphScalar):
-        return issubclass(_class_of(x), kinds)
-    if type(x).__name__ == "Function" and kinds is types.FunctionType:
-        return True
+        return issubclass(_class_of(ev, x), kinds)
+    if isinstance(x, (Function, Choice)):
+        return issubclass(_class_of(ev, x), kinds)
     if is_outside(ev, x):
         ev.captures.class_of(x)
-    return isinstance(x, kinds)
+    found = isinstance(x, kinds)
+    if not found and isinstance(x, GraphTensor) and issubclass(Parameter, kinds):
+        ask_class(ev, x, "isinstance")
+    return found
 
 
 @replaces(type)
@@ -279,7 +191,7 @@ def _type(ev: Evaluation, x: Value, *rest: Value) -> Value:
         return run_on_host(ev, type, (x,), {}, "type")
     if is_outside(ev, x):
         ev.captures.class_of(x)
-    return _class_of(x)
+    return _class_of(ev, x)
 
 
 @replaces(getattr)
@@ -288,19 +200,28 @@ def _getattr(ev: Evaluation, owner: Value, name: Value, *default: Value) -> Valu
         raise TypeError("getattr(): attribute name must be string")
     if not default:
         return get_attribute(ev, owner, name)
+    if _looks_up_later(ev, owner):
+        return defer(ev, getattr, (owner, name, *default), {})
     try:
         with ev.journal.catching():
             return get_attribute(ev, owner, name)
     except AttributeError:
-        if not isinstance(owner, (Tensor, HostValue)):
+        if not isinstance(owner, (Tensor, HostValue, types.ModuleType)):
             read_missing(ev, "attribute", owner, name, f"{type(owner).__name__}.{name}")
         return default[0]
+
+
+def _looks_up_later(ev: Evaluation, owner: Value) -> bool:
+    """Return whether only Python can tell, when the graph runs, that an attribute is missing."""
+    return is_live(ev, owner) or special_method(ev, owner, "__getattribute__") is not None
 
 
 @replaces(hasattr)
 def _hasattr(ev: Evaluation, owner: Value, name: str) -> Value:
     if isinstance(owner, GraphObject):
         return run_on_host(ev, hasattr, (owner, name), {}, "hasattr", (BOOL,))
+    if _looks_up_later(ev, owner):
+        return defer(ev, hasattr, (owner, name), {})
     marker = object()
     return _getattr(ev, owner, name, marker) is not marker
 
@@ -345,7 +266,7 @@ def _callable(ev: Evaluation, x: Value) -> Value:
 def _container(python: Value) -> Callable[..., Value]:
     """Return the replacement, in compiled code, of `list`, `tuple`, `set` or the like."""
 
-    def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+    def make(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], GraphObject):
             return run_on_host(ev, python, args, kwargs, python.__name__)
         if args and python is not dict:
@@ -379,7 +300,7 @@ def _reversed(ev: Evaluation, items: Value) -> Value:
 
 
 @replaces(zip)
-def _zip(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+def _zip(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
     return ev.owned.add(zip(*(_rows(iterate, ev, a) for a in args), **kwargs))
 
 
@@ -405,6 +326,7 @@ def _iter_on_host(ev: Evaluation, items: Value) -> Value:
 def _next(ev: Evaluation, items: Value, *default: Value) -> Value:
     method = special_method(ev, items, "__next__")
     if method is not None:
+        uses_up(ev, items)
         try:
             with ev.journal.catching():
                 return call(ev, method, (items,), {})
@@ -471,7 +393,7 @@ _TEXT_METHODS: dict[Value, tuple[str, ...]] = {
 def _text(python: Callable[..., Value]) -> Callable[..., Value]:
     """Return the replacement, in compiled code, of `str`, `repr`, `format` or `ascii`."""
 
-    def make(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+    def make(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         if depends_on_graph(args) or depends_on_graph(kwargs):
             if ev.strict:
                 raise UnsupportedSyntaxError(
@@ -498,7 +420,7 @@ for _function in (str, repr, format, ascii):
 
 
 @replaces(print)
-def _print(ev: Evaluation, *args: Value, **kwargs: Value) -> None:
+def _print(ev: Evaluation, /, *args: Value, **kwargs: Value) -> None:
     for a in args:
         ev.copies.observe(a)
     append_effect(ev, lambda values, named: print_values(*values, **named), (args, kwargs), "print")
@@ -513,9 +435,11 @@ def _print_op(ev: Evaluation, *args: Value) -> None:
 
 
 @replaces(Tensor, _tensor_function)
-def _tensor(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+def _tensor(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
     """Trace a call of `Tensor(...)` or `tensor(...)` in compiled code."""
     data = args[0] if args else kwargs.get("input_data")
+    if isinstance(data, np.ndarray) and is_live(ev, data):
+        raise NeedsValue("Tensor: got a NumPy array that the compiled function changes")
     if isinstance(data, np.ndarray) and id(data) in ev.inputs.large_arrays:
         data = ev.inputs.array(data)
     if not depends_on_graph(data):
@@ -566,7 +490,7 @@ def _python_only(name: str) -> Callable[..., Value]:
     """
     python = getattr(builtins, name)
 
-    def refuse(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+    def refuse(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         if ev.strict or name in _REFUSED:
             raise UnsupportedSyntaxError(
                 f"{name}: the built-in function {name!r} is not supported inside jit",
@@ -580,7 +504,16 @@ def _python_only(name: str) -> Callable[..., Value]:
 
 @replaces(id)
 def _id(ev: Evaluation, x: Value) -> Value:
-    return _python_only("id")(ev, x) if depends_on_graph(x) else id(x)
+    outside = ev.copies.originals.get(id(x), x)
+    argument = hasattr(outside, "value")
+    if argument or (outside is x and isinstance(x, (GraphTensor, HostValue))):
+        if ev.strict:
+            return _python_only("id")(ev, x)
+        return run_on_host(ev, id, (x,), {}, "id", (INT,), objects=True)
+    check_known(ev, x)
+    if isinstance(x, np.ndarray) and not ev.owned.owns_data(x):
+        ev.captures.arrays[id(x)] = x
+    return id(outside)
 
 
 for _name in ("open", "input", *_REFUSED):
@@ -597,7 +530,7 @@ _LOOK_AT_FRAMES = (
 def _needs_frame(function: Value) -> Callable[..., Value]:
     """Return a function that refuses a call which looks at the frame of the caller."""
 
-    def refuse(ev: Evaluation, *args: Value, **kwargs: Value) -> Value:
+    def refuse(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         raise UnsupportedSyntaxError(
             f"{function.__name__}: got a call inside jit, where the function has no frame",
             construct=function.__name__,

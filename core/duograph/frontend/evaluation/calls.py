@@ -18,7 +18,7 @@ import weakref
 
 import numpy as np
 
-from ...errors import RefusedError, StrictAttributeError, UnsupportedSyntaxError
+from ...errors import StrictAttributeError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar
 from ...nn.cell import Cell
@@ -30,6 +30,7 @@ from ...types import BOOL, FLOAT, INT
 from ..diagnostics import unsupported
 from ..libraries import interpreted, is_framework, is_host, is_impure, is_user_function
 from ..source import source_of
+from ..state.captures import definition_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Choice, Function
@@ -54,6 +55,7 @@ from .outside import (
     is_query,
     owned_result,
     settle,
+    uses_up,
 )  # fmt: skip
 from .spans import set_error_span
 
@@ -80,7 +82,7 @@ def _call_partial(ev: Evaluation, f: functools.partial[Value], args: Args, kwarg
     first: Value = f.args
     named: Value = f.keywords
     if is_live(ev, f):
-        return run_on_host(ev, _apply, (f, args, kwargs), {}, "call", objects=True)
+        return run_on_host(ev, _apply, (f, *args), kwargs, "call", objects=True)
     if id(f) not in ev.owned.objects:
         first = ev.copies.imported(first, "arguments of a partial")
         named = ev.copies.imported(named, "keywords of a partial")
@@ -124,12 +126,15 @@ def _call_cached(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
         return native(ev, f, args, kwargs)
     if ev.strict:
         raise _refused_at_strict(f, "its cache changes with each call")
+    uses_up(ev, f)
     return run_on_host(ev, f, args, kwargs, callable_name(f), objects=True)
 
 
 @calls(GraphObject)
 def _call_graph_object(ev: Evaluation, f: GraphObject, args: Args, kwargs: Kwargs) -> Value:
-    return run_on_host(ev, _apply, (f, args, kwargs), {}, "call")
+    values = (*args, *kwargs.values())
+    keeps = not any(type(v) in COPIED for v in values)  # those may be made while compiling
+    return run_on_host(ev, _apply, (f, *args), kwargs, "call", objects=keeps)
 
 
 @calls(GraphScalar, Tensor)
@@ -167,7 +172,7 @@ def _framework_result(ev: Evaluation, found: Value) -> Value:
     return found
 
 
-def _apply(f: Value, args: Args, kwargs: Kwargs) -> Value:
+def _apply(f: Value, /, *args: Value, **kwargs: Value) -> Value:
     """Return `f(*args, **kwargs)`, for a host call whose function is a value of the graph."""
     return f(*args, **kwargs)
 
@@ -199,6 +204,8 @@ def _generator(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     closed = not code.co_freevars and _PURE_BUILTINS.issuperset(code.co_names)
     plain = all(isinstance(x, (int, float, str, range)) for x in (*args, *kwargs.values()))
     if ev.calls.frames and closed and plain and code.co_flags & inspect.CO_GENERATOR:
+        ev.captures.add("function", f, None, definition_of(f), f"the definition of {f.__name__}")
+        ev.keep.append(f)
         return ev.owned.add(f(*args, **kwargs))
     source = source_of(f)
     node = source.node
@@ -286,7 +293,7 @@ def _tensor_to_host(ev: Evaluation, x: Value, name: str, args: Args, kwargs: Kwa
 def _call_class(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
     """Trace a call of a class; record that the traced code made the object."""
     if issubclass(cls, Parameter):
-        raise RefusedError(
+        raise UnsupportedSyntaxError(
             "Parameter: got a Parameter made inside jit",
             construct="Parameter",
             remedy="Make it in __init__, outside the compiled function",
@@ -387,6 +394,7 @@ def call_foreign(ev: Evaluation, f: Value, args: Args, kwargs: Kwargs) -> Value:
     if is_impure(f):
         if ev.strict:
             raise _refused_at_strict(f, "it does something, or answers differently each time")
+        uses_up(ev, getattr(f, "__self__", None), *args)
         return run_on_host(ev, f, args, kwargs, callable_name(f))
     if isinstance(f, weakref.ref):  # a guard would keep the object alive
         return run_on_host(ev, f, args, kwargs, "weakref")

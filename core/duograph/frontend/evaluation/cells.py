@@ -1,7 +1,8 @@
 """Evaluates calls of Cells: captures of members and attributes, casts, custom `bprop`.
 
-A Cell's `construct` is evaluated like any function. Cells with hooks or new Parameters are refused,
-because compiled code can neither call hooks nor create state.
+A Cell's `construct` is evaluated like any function, and so are the forward hooks of Cells inside.
+Backward hooks need the gradients, which a graph does not have: such a function runs line by line.
+New Parameters are refused, because compiled code cannot create state.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...errors import RefusedError, UnsupportedSyntaxError
+from ...ir.values import GraphObject
 from ...nn import _tree
 from ...nn._calls import cast_floating
 from ...nn.cell import Cell
@@ -16,7 +18,7 @@ from ...op import Op
 from ...parameter import Parameter
 from ...runtime_state import thread_state
 from ..libraries import is_framework
-from ..state.captures import has_hooks
+from ..state.captures import hooks_of
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.nested import depends_on_graph
@@ -49,7 +51,7 @@ def make_cell(ev: Evaluation, cls: type, args: Args, kwargs: Kwargs) -> Value:
         thread_state.builder = before
     own = next(made.get_parameters(), None)
     if own is not None:
-        raise RefusedError(
+        raise UnsupportedSyntaxError(
             f"{cls.__name__}: got a layer with Parameters ({own.name}) made inside jit",
             construct=cls.__name__,
             remedy="Make it outside, in __init__ or before the function, and call it inside",
@@ -86,23 +88,69 @@ def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
     The hooks of the Cell that is compiled run around the compiled function.
 
     Raises:
-        RefusedError: a Cell inside has hooks, which compiled code cannot run.
+        UnsupportedSyntaxError: a Cell inside has hooks that compiled code cannot run.
     """
-    own = cell.__dict__
-    if "_params" not in own:
+    if "_params" not in cell.__dict__:
         raise AttributeError(f"{type(cell).__name__}: call super().__init__() first")
-    inside = bool(ev.calls.frames)
+    inside = bool(ev.calls.frames) or ev.calls.open_cells > 0
     if inside:
-        ev.captures.add("hooks", cell, None, False, f"hooks of {type(cell).__name__}", exact=True)
+        label = f"hooks of {type(cell).__name__}"
+        ev.captures.add("hooks", cell, None, hooks_of(cell), label, exact=True)
     if id(cell) not in ev.owned.objects:
         ev.captures.members(cell)
-    if inside and has_hooks(cell):
-        raise RefusedError(
-            f"{type(cell).__name__}: got a Cell with hooks inside jit; a compiled function cannot "
-            "call hooks",
+    ev.calls.open_cells += 1
+    try:
+        if inside:
+            return _call_with_hooks(ev, cell, args, kwargs)
+        return _call_construct(ev, cell, args, kwargs)
+    finally:
+        ev.calls.open_cells -= 1
+
+
+def _call_with_hooks(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
+    """Trace a call of a Cell between its forward hooks; same rule as `nn._hooks`.
+
+    Raises:
+        UnsupportedSyntaxError: backward hooks, or hooks to call after an error.
+    """
+    backward = cell._backward_hooks or cell._backward_pre_hooks
+    if backward or cell._forward_hooks_always:
+        raise UnsupportedSyntaxError(
+            f"{type(cell).__name__}: got a Cell with "
+            f"{'backward hooks' if backward else 'hooks registered with always_call=True'} inside "
+            "jit; a compiled function cannot call these hooks",
             construct="hook",
             remedy="Remove the hooks, or run the Cell line by line (PYNATIVE_MODE, without jit)",
         )
+    for hook, with_kwargs in list(cell._forward_pre_hooks.values()):
+        given = (cell, args, ev.owned.add(dict(kwargs))) if with_kwargs else (cell, args)
+        changed = _known(call(ev, hook, given, {}))
+        if changed is not None and with_kwargs:
+            args, kwargs = changed
+        elif changed is not None:
+            args = changed if isinstance(changed, tuple) else (changed,)
+    output = _call_construct(ev, cell, args, kwargs)
+    for hook, with_kwargs in list(cell._forward_hooks.values()):
+        more = (ev.owned.add(dict(kwargs)),) if with_kwargs else ()
+        changed = _known(call(ev, hook, (cell, args, *more, output), {}))
+        if changed is not None:
+            output = changed
+    return output
+
+
+def _known(changed: Value) -> Value:
+    """Return the result of a hook; whether it is None must be known while compiling."""
+    if isinstance(changed, GraphObject):
+        raise UnsupportedSyntaxError(
+            "hook: got a result that Python computes when the compiled function runs",
+            construct="hook",
+            remedy="Return a Tensor or None",
+        )
+    return changed
+
+
+def _call_construct(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
+    """Trace a Cell's `construct` or own `bprop`, with the casts that wrap it."""
     _tree.check_names(cell)
     capture_attributes(ev, cell)
     ev.captures.method(cell, "construct", cell.construct)

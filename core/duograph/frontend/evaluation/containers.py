@@ -25,12 +25,27 @@ from .branches import select
 from .dispatch import call
 from .host import append_effect, run_on_host, with_item
 from .native import evaluable, native
-from .outside import as_key, ask, check_made_here, defer, is_live, is_outside, special_method
+from .outside import (
+    ask,
+    check_made_here,
+    defer,
+    is_live,
+    is_outside,
+    look_up,
+    special_method,
+)  # fmt: skip
 
 # Methods that return a new object: a copy, a view or an iterator.
 _MAKERS = {
     "copy", "fromkeys", "keys", "values", "items", "__iter__", "__reversed__", "union",
     "intersection", "difference", "symmetric_difference",
+}  # fmt: skip
+
+
+# Methods of dicts and sets whose first argument is a key.
+_LOOKUPS = {
+    "get", "pop", "setdefault", "add", "discard", "remove", "__getitem__", "__setitem__",
+    "__delitem__", "__contains__",
 }  # fmt: skip
 
 
@@ -47,7 +62,8 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     if isinstance(owner, Cell):
         ev.captures.members(owner)
     ev.copies.observe(owner)
-    if isinstance(owner, (list, tuple, str)) and isinstance(index, (Tensor, GraphScalar)):
+    by_position = isinstance(owner, (list, tuple, str)) and not _is_outside_list(ev, owner)
+    if by_position and isinstance(index, (Tensor, GraphScalar)):
         return _select_item(ev, owner, index)
     if isinstance(index, slice) and depends_on_graph(index):
         raise NeedsValue(
@@ -57,8 +73,10 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     method = special_method(ev, owner, "__getitem__")
     if method is not None:
         return call(ev, method, (owner, index), {})
-    if isinstance(owner, dict):
-        as_key(ev, index)
+    if isinstance(owner, dict) and not depends_on_graph(index):
+        look_up(ev, owner, index)
+    elif special_method(ev, index, "__index__") is not None:
+        index = call(ev, type(index).__index__, (index,), {})
     if is_outside(ev, owner):
         return _get_outside_item(ev, owner, index)
     if depends_on_graph(index):
@@ -68,6 +86,11 @@ def get_item(ev: Evaluation, owner: Value, index: Value) -> Value:
     if viewed or (isinstance(index, slice) and type(found) is list):
         ev.owned.add(found, (owner,))
     return found
+
+
+def _is_outside_list(ev: Evaluation, value: Value) -> bool:
+    """Return whether a value is an object from outside of a subclass of `list`."""
+    return isinstance(value, list) and is_outside(ev, value)
 
 
 def _get_outside_item(ev: Evaluation, owner: Value, index: Value) -> Value:
@@ -172,8 +195,6 @@ def set_item(ev: Evaluation, owner: Value, index: Value, value: Value) -> None:
         if isinstance(index, (Tensor, GraphScalar)) and isinstance(owner, list):
             _set_selected_item(ev, owner, index, value)
             return
-        if type(owner) is dict:
-            as_key(ev, index)
         container_method(ev, owner, "__setitem__", (index, value), {})
     elif special_method(ev, owner, "__setitem__") is not None:
         call(ev, type(owner).__setitem__, (owner, index, value), {})
@@ -287,6 +308,8 @@ def container_method(ev: Evaluation, owner: Value, name: str, args: Args, kwargs
     A change of a container from outside is repeated on the original when the graph runs.
     """
     method = getattr(owner, name)
+    if args and name in _LOOKUPS and type(owner) is not list:
+        look_up(ev, owner, args[0])
     if name not in MUTATORS:
         ev.copies.observe(owner)
         found = method(*args, **kwargs)

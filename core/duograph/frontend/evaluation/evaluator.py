@@ -21,6 +21,7 @@ from . import (  # noqa: F401  (each fills dispatch tables)
     expressions,
     loop_statements,
     operators,
+    order_functions,
     patterns,
     statements,
 )

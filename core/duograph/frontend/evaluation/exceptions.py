@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 
 from ...errors import JoinError, UnsupportedSyntaxError
+from ...execution.control import may_raise
+from ...execution.source_spans import mark_source
 from ...ir.values import GraphObject, NeedsValue
-from ...runtime.control import may_raise
 from ...tensor import Tensor
 from ...types import INT
 from ..diagnostics import unsupported
@@ -35,7 +36,7 @@ from .dispatch import call, evaluate, syntax
 from .host import END_OF_ITERATION, append_effect
 from .operators import condition
 from .recursion import Recursive
-from .spans import note_error_span
+from .spans import error_spans, note_error_span
 from .targets import assign
 from .truth import truth
 from .variables import remove, store
@@ -58,6 +59,8 @@ def raise_error(ev: Evaluation, error: Value, cause: Value = _NO_CAUSE) -> Flow:
     known = not depends_on_graph([(r.args, r.attributes) for r in recipe if isinstance(r, _Made)])
     known = known and not isinstance(error, GraphObject) and not isinstance(cause, GraphObject)
     if unconditional and known and (ev.journal.tries or not ev.has_effects()):
+        if id(error) not in ev.owned.objects:
+            ev.calls.raised_outside[id(error)] = error
         if cause is _NO_CAUSE:
             raise error
         raise error from cause
@@ -77,13 +80,28 @@ def raise_error(ev: Evaluation, error: Value, cause: Value = _NO_CAUSE) -> Flow:
     return Flow(dead=True)
 
 
+def raise_when_run(ev: Evaluation, error: Exception) -> None:
+    """Append a node that raises an error of the evaluated code, after all effects before it."""
+    _own(ev, error)
+    recipe = _recipe(ev, error)
+    spans = tuple(error_spans(ev, error))
+
+    def run(given: Value) -> None:
+        made = recipe.made(given) if recipe is not None else given
+        mark_source(made, spans)
+        raise made
+
+    operand = error if recipe is None else (recipe.args, recipe.attributes)
+    append_effect(ev, run, (operand,), "raise", commit=True)
+
+
 class _Made:
     """How to make anew, at each run, an exception that evaluated code made."""
 
     def __init__(self, error: BaseException) -> None:
         self.kind = type(error)
         self.args = error.args
-        self.attributes = {k: v for k, v in vars(error).items() if not k.startswith("_duograph_")}
+        self.attributes = dict(vars(error))
 
     def made(self, given: tuple[Args, dict[str, Value]]) -> BaseException:
         """Return a new exception with the given arguments and attributes."""
@@ -92,6 +110,12 @@ class _Made:
         found.args = args
         vars(found).update(attributes)
         return found
+
+
+def _own(ev: Evaluation, error: BaseException) -> None:
+    """Record an error that evaluated code caught as made by it, unless it came from outside."""
+    if id(error) not in ev.calls.raised_outside:
+        ev.owned.add(error)
 
 
 def _recipe(ev: Evaluation, error: Value) -> _Made | None:
@@ -220,8 +244,9 @@ def _with_items(ev: Evaluation, frame: Frame, node: ast.With, i: int) -> Flow:
     except (Restart, NeedsValue, Recursive, UnsupportedSyntaxError, JoinError):
         raise
     except Exception as error:
-        if getattr(error, "_duograph_conditions", depth) != depth:
+        if ev.calls.conditions_of(error, depth) != depth:
             raise _cannot_leave() from error  # raised in one branch of a graph condition
+        _own(ev, error)
         ends = truth(ev, leave(type(error), error, None))
         if not isinstance(ends, bool):
             raise _cannot_leave() from error
@@ -276,7 +301,7 @@ def _try(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
     except Exception as error:
         if not node.finalbody:
             raise
-        if getattr(error, "_duograph_conditions", depth) != depth:
+        if ev.calls.conditions_of(error, depth) != depth:
             raise _unfinished() from error  # raised in one branch of a graph condition
         last = run_block(ev, frame, node.finalbody)
         if last.normal:
@@ -325,8 +350,10 @@ def _guarded(ev: Evaluation, frame: Frame, node: ast.Try) -> Flow:
                 kinds = evaluate(ev, frame, handler.type)
                 if not isinstance(error, kinds):
                     continue
-            if getattr(error, "_duograph_conditions", depth) != depth:
+            if ev.calls.conditions_of(error, depth) != depth:
                 raise _uncaught() from error  # raised in one branch of a graph condition
+            ev.calls.trails.pop(id(error), None)  # it may be raised again elsewhere
+            _own(ev, error)
             if handler.name:
                 store(ev, frame, handler.name, error)
             frame.vars["*error"] = error

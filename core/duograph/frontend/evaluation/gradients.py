@@ -161,6 +161,7 @@ def record(
     found = parent.inline(lin.forward, values)
     by_id = {**dict(enumerate(values)), **dict(zip(lin.forward.outputs, found, strict=True))}
     residuals = [by_id[i] for i in lin.residuals]
+    join.note_candidates(found)
     for location, template in written:
         ev.journal.write(location, with_results(template, found))
     return GraphRecorded(
@@ -279,6 +280,7 @@ def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> 
         _check_bprop(cell, graph, back, n)
     operands = (*values, *(parent.tensor(i) for i in outer))
     made = parent.append(custom_call, operands, {"graph": graph, "backward": back, "n_args": n})
+    join.note_candidates(made)
     for location, template in written:
         ev.journal.write(location, with_results(template, made))
     return with_results(shape, made)

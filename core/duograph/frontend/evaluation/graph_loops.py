@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...errors import JoinError
 from ...ir.builder import GraphTensor
 from ...ir.control import while_loop
@@ -27,7 +29,8 @@ from ..values.functions import same_function
 from ..values.nested import pairs, sequence_like, tuple_like
 from .aliasing import note_candidates, tensors_before
 from .branches import is_outside_location, label_of, run_branch, run_condition
-from .join import join_side, line_by_line, or_line_by_line, placeholder_value
+from .join import is_sequence, join_side, line_by_line, or_line_by_line, placeholder_value
+from .outside import observe
 from .truth import as_flag
 
 # A body is evaluated at most this often before its types are called unstable.
@@ -103,16 +106,18 @@ def _plan(old: Value, new: Value, what: str, late: bool = False) -> Value:
         return _Constant(old) if known and repr(old) == repr(new) else _Carried(a)
     if isinstance(old, HostValue) and isinstance(new, HostValue) and old._type is new._type:
         return _Carried(old._type)
-    if type(old) is type(new) and isinstance(old, (tuple, list)):
+    if type(old) is type(new) and is_sequence(old):
         if len(old) != len(new):
             raise _changes_type(what, old, new)
         items = [_plan(x, y, f"{what}[{i}]", late) for i, (x, y) in enumerate(zip(old, new))]
         return sequence_like(old, items)
-    if isinstance(old, dict) and isinstance(new, dict):
+    if type(old) is type(new) is dict:
         if list(old) != list(new):
             raise _changes_type(what, old, new)
         return {k: _plan(old[k], new[k], f"{what}[{k!r}]", late) for k in old}
-    if same(old, new) or same_function(old, new):
+    if old is new or (same(old, new) and not isinstance(old, np.ndarray)):
+        return _Constant(old)
+    if same_function(old, new):
         return _Constant(old)
     raise _changes_type(what, old, new)
 
@@ -245,6 +250,25 @@ def _plan_for(ev: Evaluation, location: Location, old: Value, new: Value) -> Val
         raise
 
 
+def _shared(ev: Evaluation, location: Location, old: Value, new: Value) -> list[Value]:
+    """Return the lists and dicts from outside that a variable may be after a loop.
+
+    Marks them as ambiguous: evaluated code may not change one without changing the variable's.
+
+    Args:
+        old: the value before an iteration.
+        new: the value after it.
+    """
+    if old is new or location.kind not in ("item", "attribute"):
+        return []
+    originals = ev.copies.originals
+    found = [v for v in (old, new) if type(v) in (list, dict) and id(v) in originals]
+    for v in found:
+        observe(ev, v)
+        ev.owned.ambiguous[id(v)] = v
+    return found
+
+
 def _is_object(ev: Evaluation, value: Value) -> bool:
     """Return whether a value is an object of a user class that the traced code made."""
     plain = isinstance(value, (Tensor, list, dict, set, tuple)) or callable(value)
@@ -262,6 +286,7 @@ class _Body:
         before, ends: per location, its content before the loop and after an iteration.
         plans: per location, its loop plan.
         first: id of a body parameter -> the tensor that it is in the first iteration.
+        shared: per variable, the lists and dicts from outside that it may be after the loop.
     """
 
     builder: StagedBuilder
@@ -271,6 +296,7 @@ class _Body:
     ends: dict[Key, Value]
     plans: dict[Key, Value]
     first: dict[int, Tensor]
+    shared: dict[Key, list[Value]]
 
 
 def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: Flag) -> None:
@@ -303,6 +329,9 @@ def graph_loop(ev: Evaluation, predicate: Flag, step: Callable[[], Value], ran: 
         value = _after_loop(ev, body.plans[key], results, label_of(ev, location), ran)
         if _holds_tensors(location):
             _note_origins(ev, value, body, key)
+        if body.shared[key]:
+            ev.owned.ambiguous[id(value)] = value
+            ev.owned.chosen[id(value)] = body.shared[key]
         ev.journal.write(location, value)
 
 
@@ -319,8 +348,13 @@ def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
         key: _plan_for(ev, location, before[key], changes[key][1])
         for key, location in locations.items()
     }
+    shared = {
+        key: _shared(ev, location, before[key], changes[key][1])
+        for key, location in locations.items()
+    }
     for _ in range(_MAX_EVALUATIONS):
-        body = _Body(StagedBuilder(ev, ev.builder), False, locations, before, {}, plans, {})
+        child = StagedBuilder(ev, ev.builder)
+        body = _Body(child, False, locations, before, {}, plans, {}, shared)
         following, written = run_condition(
             ev, body.builder, functools.partial(_iteration, ev, body, step)
         )
@@ -332,6 +366,7 @@ def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
                 locations[key] = location
                 before[key] = location.read()
                 plans[key] = _plan_for(ev, location, before[key], body.ends[key])
+                shared[key] = _shared(ev, location, before[key], body.ends[key])
                 stable = False
             else:
                 wider = _wider_plan(ev, location, plans[key], before[key], body.ends[key])
@@ -353,6 +388,8 @@ def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value]) -> Value:
     """
     for key, location in body.locations.items():
         entered = _at_entry(body.plans[key], body.builder)
+        if body.shared[key]:
+            ev.owned.ambiguous[id(entered)] = entered
         for made, old in pairs(entered, body.before[key]):
             if (
                 isinstance(made, GraphTensor)

@@ -16,14 +16,15 @@ import numpy as np
 
 from ...autodiff.linearize import NUMBER_FOR_OP
 from ...errors import UnsupportedSyntaxError
+from ...execution.source_spans import mark_source
 from ...ir.builder import GraphTensor
 from ...ir.control import HostCall, host_call
 from ...ir.values import HostValue, number_of
-from ...runtime.source_spans import mark_source
 from ...tensor import MAKERS, Tensor
 from ...types import FLOAT, OBJECT, HostType
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
+from ..values.functions import Function
 from ..values.kinds import COPIED, IMMUTABLE
 from ..values.nested import depends_on_graph, sequence_like
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
@@ -53,6 +54,8 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
         objects: Python code will keep the arguments, so that a tensor must be the one object that
             represents it at run time (see `object_of`).
     """
+    if objects:
+        check_known(ev, value)
     outside = ev.copies.originals.get(id(value))
     if outside is not None and isinstance(value, (list, dict, set, tuple)):
         if not hasattr(outside, "value"):
@@ -75,6 +78,7 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
         return Operand(len(found) - 1)
     if hasattr(type(value), "as_python"):
         return value.as_python()
+    refuse_wrapper(value)
     if isinstance(value, types.MethodType):
         owner = take_operands(ev, value.__self__, found, objects)
         return value if owner is value.__self__ else Built(types.MethodType, value.__func__, owner)
@@ -98,6 +102,31 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
         if take_operands(ev, parts, []) != parts:
             raise _not_for_python(value)
     return value
+
+
+def check_known(ev: Evaluation, value: Value, kept: bool = False) -> None:
+    """Check that a value is no list or dict of which only the running graph knows the identity.
+
+    Args:
+        kept: whether one of the objects that it may be is known to leave the function, too.
+
+    Raises:
+        UnsupportedSyntaxError: it may be an object from outside.
+    """
+    of = ev.owned.chosen.get(id(value), ())
+    if of and (kept or any(id(v) in ev.copies.originals for v in of)):
+        raise UnsupportedSyntaxError(
+            f"{type(value).__name__}: got one of two, chosen by a condition on a Tensor, to be "
+            "returned, stored or compared by identity inside jit",
+            construct="If",
+            remedy="Copy it, e.g. list(x)",
+        )
+
+
+def refuse_wrapper(value: Value) -> None:
+    """Raise UnsupportedSyntaxError for a compiled function that `jit` made inside jit."""
+    if isinstance(getattr(value, "__dict__", {}).get("__wrapped__"), Function):
+        raise _not_for_python(value)
 
 
 def _give_away(ev: Evaluation, value: Value) -> None:
@@ -135,6 +164,8 @@ def _take_made(ev: Evaluation, value: Value, found: list[Value], objects: bool) 
     if kind is np.ndarray:
         return Snapshot(value)
     if hasattr(kind, "__next__"):
+        if objects:
+            raise _not_for_python(value)  # evaluated code would use up another iterator
         if not hasattr(kind, "__length_hint__") or kind is itertools.repeat:
             raise _not_for_python(value)  # it may have no end
         items = [take_operands(ev, v, found, objects) for v in value]
@@ -266,7 +297,7 @@ def with_operands(nested: Value, values: Value) -> Value:
     if isinstance(nested, Held):
         return nested.value
     if isinstance(nested, Snapshot):
-        return nested.array.copy()
+        return nested.made()
     if isinstance(nested, Built):
         return nested.make(*with_operands(nested.args, values))
     if type(nested) in (tuple, list) or hasattr(nested, "_fields"):

@@ -71,12 +71,22 @@ _KEEPERS = {
 
 
 class Snapshot:
-    """An array made at compile time; each run of a host call gets a new copy of it."""
+    """An array made at compile time; each run of a host call gets a new copy of it.
 
-    __slots__ = ("array",)
+    Attributes:
+        is_view: whether it does not own its memory.
+    """
+
+    __slots__ = ("array", "is_view")
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array.copy()
+        self.is_view = array.base is not None
+
+    def made(self) -> np.ndarray:
+        """Return a new copy of the array."""
+        found = self.array.copy()
+        return found.view() if self.is_view else found
 
 
 def refuse_mutation(

@@ -17,7 +17,7 @@ from .attributes import get_attribute
 from .containers import get_item
 from .dispatch import call
 from .host import END_OF_ITERATION
-from .outside import ask, is_outside, refuse_stream, special_method
+from .outside import ask, is_outside, refuse_stream, special_method, uses_up
 
 
 def iterate(ev: Evaluation, items: Value) -> Value:
@@ -56,9 +56,11 @@ def _staged_iterator(ev: Evaluation, items: Value) -> Value:
     """Yield the items of a user's iterator at compile time; trace its `__next__` into the graph."""
     while True:
         start = len(ev.builder.nodes)
+        step = special_method(ev, items, "__next__") or type(items).__next__
+        uses_up(ev, items)
         try:
             with ev.journal.catching():
-                item = call(ev, items.__next__, (), {})
+                item = call(ev, step, (items,), {})
         except StopIteration:
             return
         for n in with_subgraphs(ev.builder.nodes[start:]):

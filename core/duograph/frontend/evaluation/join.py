@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ...dtype import bool_
 from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
@@ -19,16 +21,16 @@ from ...runtime_state import thread_state
 from ...tensor import Tensor
 from ...types import BOOL, FLOAT, INT, OBJECT, HostType
 from ..diagnostics import join_error
-from ..libraries import is_framework, is_host
+from ..libraries import is_framework
 from ..state.builder import StagedBuilder
 from ..state.captures import same
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING, Changes, Location
-from ..types import Flag, Value
+from ..types import Flag, GraphValue, Value
 from ..values.flow import NOTHING, Flow, Maybe, Undefined
 from ..values.functions import Choice, Function, same_function
 from ..values.nested import tuple_like
-from .aliasing import tensors_before
+from .aliasing import note_candidates, tensors_before
 from .truth import as_flag, negated
 
 _FILL = {INT: 0, FLOAT: 0.0, BOOL: False, OBJECT: None}
@@ -103,21 +105,18 @@ def or_line_by_line(error: JoinError, *values: Value) -> Exception:
 
     In LAX mode, the UnsupportedSyntaxError makes the function run line by line.
     """
-    if (
-        any(isinstance(v, HostValue) and v._type is OBJECT for v in values)
-        or any(_is_user_object(v) for v in values)
-        or all(isinstance(v, Function) for v in values)
-    ):
+    if any(map(_is_object, values)) or all(isinstance(v, Function) for v in values):
         return line_by_line(error)
     return error
 
 
-def _is_user_object(value: Value) -> bool:
-    """Return whether a value is an object of a user's class, or a container of the library."""
-    module = type(value).__module__
-    if module in ("array", "collections", "types"):
-        return True
-    return not (module == "builtins" or is_framework(module) or is_host(module))
+def _is_object(value: Value) -> bool:
+    """Return whether a value is an object that only Python can choose when the graph runs."""
+    if isinstance(value, HostValue):
+        return value._type is OBJECT
+    if value is MISSING or isinstance(value, (Tensor, Function, *_HOSTABLE)):
+        return False
+    return type(value) not in (tuple, list, dict) and not is_framework(type(value).__module__)
 
 
 def line_by_line(error: JoinError) -> UnsupportedSyntaxError:
@@ -160,7 +159,7 @@ class Join:
         """Return a Join for one sub-graph only; its `from_branch` makes values outputs."""
         return cls(ev, False, [builder], ("", ""))
 
-    def export(self, a: Value, b: Value) -> Value:
+    def export(self, a: Value, b: Value) -> Placeholder:
         """Make one value of each branch an output; return the `switch` result's placeholder.
 
         Args:
@@ -198,19 +197,19 @@ class Join:
             ):
                 return a
             return self._host(a, b)
-        ambiguous = self._mark_ambiguous(a, 0) | self._mark_ambiguous(b, 1)
+        of = [v for k, v in enumerate((a, b)) if self._mark_ambiguous(v, k)]
         a, b = self.contents(a, 0), self.contents(b, 1)
-        if type(a) is type(b) and isinstance(a, (tuple, list)) and len(a) == len(b):
+        if type(a) is type(b) and is_sequence(a) and len(a) == len(b):
             items = [self.value(x, y, f"{what}[{i}]") for i, (x, y) in enumerate(zip(a, b))]
             if isinstance(a, list):
-                return _AmbiguousList(items) if ambiguous else items
+                return _AmbiguousList(items, of) if of else items
             return tuple_like(a, items)
-        if isinstance(a, dict) and isinstance(b, dict) and list(a) == list(b):
+        if type(a) is type(b) is dict and list(a) == list(b):
             named = {k: self.value(a[k], b[k], f"{what}[{k!r}]") for k in a}
-            return _AmbiguousDict(named) if ambiguous else named
-        if same(a, b):
+            return _AmbiguousDict(named, of) if of else named
+        if same(a, b) and not isinstance(a, np.ndarray):
             return a
-        if isinstance(a, (set, frozenset)) and a == b:
+        if isinstance(a, frozenset) and a == b:
             return a
         if same_function(a, b):
             return a
@@ -233,6 +232,7 @@ class Join:
         After the join, it is unknown at compile time which object the variable refers to.
         """
         ev = self.ev
+        ev.copies.observe(value)
         if type(value) not in (list, dict) or not (
             id(value) in ev.owned.objects or id(value) in ev.copies.originals
         ):
@@ -260,9 +260,7 @@ class Join:
         builders = self.exports.builders
         found = self.export(*[x.operand(v, None) for x, v in zip(builders, (a, b))])
         for v, builder in zip((a, b), builders):
-            self.exports.candidates.setdefault(found.index, []).extend(
-                tensors_before(self.ev, v, builder)
-            )
+            self._note(found, v, builder)
         return found
 
     def _host(self, a: Value, b: Value) -> Value:
@@ -311,11 +309,11 @@ class Join:
 
     def content_from_branch(self, location: Location, value: Value, k: int) -> Value:
         """Return a location's content at the end of branch k, where the other branch ends early."""
-        return (
-            self.items(value, k)
-            if location.kind in ("list", "dict")
-            else self.from_branch(value, k)
-        )
+        if location.kind in ("list", "dict"):
+            return self.items(value, k)
+        if location.kind in ("slot", "tensor"):  # the value itself, not the tensor that has it
+            return self._result(value, k)
+        return self.from_branch(value, k)
 
     def from_branch(self, value: Value, k: int) -> Value:
         """Make a value of branch k a `switch` result; the other branch yields an arbitrary value.
@@ -326,12 +324,7 @@ class Join:
         if origin is not None:  # the branch wrote it in place, and it is the same tensor as before
             return origin[1]
         if isinstance(value, (GraphTensor, HostValue)):
-            builders = self.exports.builders
-            if value._builder is not builders[k]:
-                return value
-            values = [placeholder_value(b, value._type) for b in builders]
-            values[k] = value
-            return self.exports.add_row(values)
+            return self._result(value, k)
         if isinstance(value, tuple):
             items = [self.from_branch(v, k) for v in value]
             return tuple_like(value, items)
@@ -347,6 +340,27 @@ class Join:
                 value.name, self.from_branch(value.value, k), self.from_branch(value.bound, k)
             )
         return value
+
+    def _result(self, value: GraphValue, k: int) -> Value:
+        """Make a graph value of branch k a `switch` result; return other graph values unchanged."""
+        builders = self.exports.builders
+        if value._builder is not builders[k]:
+            return value
+        values: list[Value] = [placeholder_value(b, value._type) for b in builders]
+        values[k] = value
+        found = self.exports.add_row(values)
+        self._note(found, value, builders[k])
+        return found
+
+    def _note(self, row: Placeholder, value: Value, builder: StagedBuilder) -> None:
+        """Record which tensors from before a branch the value that it exports may be."""
+        found = tensors_before(self.ev, value, builder)
+        self.exports.candidates.setdefault(row.index, []).extend(found)
+
+    def note_candidates(self, found: Sequence[Value]) -> None:
+        """Record, for the results of the joined graphs, which tensors each of them may be."""
+        for index, of in self.exports.candidates.items():
+            note_candidates(self.ev, found[index], of)
 
     def flag(self, a: Value, b: Value) -> Value:
         """Join a true/false flag of two branches into a Python bool or a bool of the graph."""
@@ -373,6 +387,11 @@ class Join:
         return Flow(ret, self.flag(a.brk, b.brk), self.flag(a.cont, b.cont), value)
 
 
+def is_sequence(value: Value) -> bool:
+    """Return whether a value is a list, tuple or named tuple, whose items are joined one by one."""
+    return type(value) in (list, tuple) or hasattr(value, "_fields")
+
+
 def _equal_id(a: Value, b: Value) -> bool:
     return a._builder is b._builder and a._id == b._id
 
@@ -381,28 +400,47 @@ def _defined(value: Value) -> bool:
     return value is not MISSING and not isinstance(value, Undefined)
 
 
+_HOSTABLE = (bool, int, float, complex, str, bytes, type(None))
+
+
 def _hostable(value: Value) -> bool:
-    return isinstance(value, (bool, int, float, complex, str, bytes, type(None), HostValue))
+    return isinstance(value, (*_HOSTABLE, HostValue))
 
 
-class _Ambiguous:
-    """Base class of a joined list or dict that is a different object in each branch."""
+class _AmbiguousList(list[Value]):
+    """A joined list: each branch of the condition ends with a different list object.
+
+    Attributes:
+        of: those of the objects that existed before the branches.
+    """
+
+    def __init__(self, items: list[Value], of: list[Value]) -> None:
+        super().__init__(items)
+        self.of = of
 
 
-class _AmbiguousList(_Ambiguous, list[Value]):
-    """A joined list: each branch of the condition ends with a different list object."""
+class _AmbiguousDict(dict[Value, Value]):
+    """A joined dict: each branch of the condition ends with a different dict object.
+
+    Attributes:
+        of: those of the objects that existed before the branches.
+    """
+
+    def __init__(self, items: dict[Value, Value], of: list[Value]) -> None:
+        super().__init__(items)
+        self.of = of
 
 
-class _AmbiguousDict(_Ambiguous, dict[Value, Value]):
-    """A joined dict: each branch of the condition ends with a different dict object."""
+_AMBIGUOUS = (_AmbiguousList, _AmbiguousDict)
 
 
 def _owned_container(template: Value, value: Value) -> Value:
     """Record that a join of two branches created a list or dict, and return the list or dict."""
     builder: Value = thread_state.builder
     builder.evaluation.owned.add(value)
-    if isinstance(template, _Ambiguous):
+    if isinstance(template, _AMBIGUOUS):
         builder.evaluation.owned.ambiguous[id(value)] = value
+        builder.evaluation.owned.chosen[id(value)] = template.of
     return value
 
 
@@ -415,7 +453,7 @@ def with_results(template: Value, results: Value) -> Value:
         return results[template.index]
     if isinstance(template, (list, tuple)):
         items = [with_results(v, results) for v in template]
-        if not isinstance(template, _Ambiguous) and all(a is b for a, b in zip(items, template)):
+        if not isinstance(template, _AMBIGUOUS) and all(a is b for a, b in zip(items, template)):
             return template
         if isinstance(template, list):
             return _owned_container(template, items)
@@ -423,7 +461,7 @@ def with_results(template: Value, results: Value) -> Value:
     if isinstance(template, dict):
         named = {k: with_results(v, results) for k, v in template.items()}
         same_items = all(named[k] is v for k, v in template.items())
-        if same_items and not isinstance(template, _Ambiguous):
+        if same_items and not isinstance(template, _AMBIGUOUS):
             return template
         return _owned_container(template, named)
     if isinstance(template, Choice):

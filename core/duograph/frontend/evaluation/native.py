@@ -17,6 +17,7 @@ from ..diagnostics import is_internal
 from ..libraries import is_framework, is_host
 from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
+from ..values.functions import Choice
 from .functions import enter, evaluated_function
 from .host import run_on_host, with_item
 from .outside import observe
@@ -30,6 +31,8 @@ def native(ev: Evaluation, f: Callable[..., Value], args: Args, kwargs: Kwargs) 
     then becomes a node that runs Python (LAX), or an error (STRICT).
     """
     for x in args:
+        if isinstance(x, Choice):
+            x.as_python()
         observe(ev, x)
     builder, journal = ev.builder, ev.journal
     mark = len(builder.nodes), len(builder.types)
@@ -74,7 +77,7 @@ def _enter_framework_function(
     except (TypeError, ValueError) as error:
         # Python refused a graph value as no number, or a shape depends on one
         if isinstance(error, NeedsValue) or not (
-            _needed_a_value(error) or _is_join_in_framework(error)
+            _needed_a_value(error) or _is_join_in_framework(ev, error)
         ):
             raise
         if ev.strict:
@@ -107,9 +110,9 @@ def _has_evaluable_source(function: Value) -> bool:
     )
 
 
-def _is_join_in_framework(error: Exception) -> bool:
+def _is_join_in_framework(ev: Evaluation, error: Exception) -> bool:
     """Return whether an error says that branches in framework code end with different types."""
-    return isinstance(error, JoinError) and is_internal(error_spans(error)[-1].file)
+    return isinstance(error, JoinError) and is_internal(error_spans(ev, error)[-1].file)
 
 
 def _unknown_argument(f: Value, error: Exception) -> UnsupportedSyntaxError:

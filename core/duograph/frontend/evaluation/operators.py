@@ -23,10 +23,19 @@ from ..values.kinds import CONTAINERS, COPIED
 from ..values.nested import depends_on_graph
 from .branches import select
 from .dispatch import call, evaluate, syntax
-from .host import run_on_host
+from .host import check_known, run_on_host
 from .iteration import iterate
 from .native import native
-from .outside import ask, defer, is_outside, owned_result, settle, special_method
+from .outside import (
+    ask,
+    defer,
+    is_live,
+    is_outside,
+    look_up,
+    owned_result,
+    settle,
+    special_method,
+)  # fmt: skip
 from .overloads import overloaded
 from .spans import begin_node, note_error_span
 from .truth import as_flag, as_python_bool, either, negated, truth
@@ -272,9 +281,26 @@ def identical(ev: Evaluation, x: Value, y: Value) -> Value:
     held = ev.inputs.locations
     if isinstance(x, Tensor) and isinstance(y, Tensor) and (id(x) in held or id(y) in held):
         return truth(ev, run_on_host(ev, operator.is_, (x, y), {}, "is_", (BOOL,), objects=True))
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        _note_comparison(ev, x, y)
     if isinstance(x, GraphTensor) and isinstance(y, GraphTensor):
         return x is y or (x._builder is y._builder and x._id == y._id)
-    return x is y
+    for a in (x, y):
+        if isinstance(a, np.ndarray) and not ev.owned.owns_data(a) and x is not None is not y:
+            ev.captures.arrays[id(a)] = a
+        check_known(ev, a)
+    originals = ev.copies.originals
+    return originals.get(id(x), x) is originals.get(id(y), y)
+
+
+def _note_comparison(ev: Evaluation, x: Tensor, y: Tensor) -> None:
+    """Record that it matters whether a tensor argument is another tensor of the function."""
+    arguments = [made for made, _, _ in ev.inputs.arguments]
+    if x is not y and any(made is x or made is y for made in arguments):
+        ev.inputs.compared = True
+        for a in (x, y):
+            if not isinstance(a, GraphTensor) and id(a) not in ev.owned.tensors:
+                ev.inputs.slot(a)
 
 
 def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
@@ -282,7 +308,8 @@ def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
     if isinstance(y, GraphObject) or isinstance(x, GraphObject):
         return truth(ev, run_on_host(ev, operator.contains, (y, x), {}, "contains"))
     ev.copies.observe(y)
-    if isinstance(y, (tuple, list)) and (depends_on_graph(x) or depends_on_graph(y)):
+    sequence = isinstance(y, tuple) or (isinstance(y, list) and not is_outside(ev, y))
+    if sequence and (depends_on_graph(x) or depends_on_graph(y)):
         found: Value = False
 
         for item in y:
@@ -300,6 +327,11 @@ def _contained(ev: Evaluation, x: Value, y: Value) -> Value:
         return truth(ev, call(ev, method, (y, x), {}))
     if special_method(ev, y, "__iter__") is not None:
         return _contained(ev, x, list(iterate(ev, y)))
+    if type(y) in (dict, set, frozenset):
+        look_up(ev, y, x)
+    library = is_outside(ev, y) and not isinstance(y, (*CONTAINERS, tuple, np.ndarray))
+    if library and not is_live(ev, y) and not is_outside(ev, x) and not depends_on_graph(x):
+        return truth(ev, ask(ev, operator.contains, y, x))
     if is_outside(ev, y) or is_outside(ev, x):
         return truth(ev, apply_outside(ev, operator.contains, (y, x)))
     return native(ev, operator.contains, (y, x), {})

@@ -18,10 +18,11 @@ import numpy as np
 from ...errors import UnsupportedSyntaxError
 from ...ir.values import HostValue, NeedsValue
 from ...nn.cell import Cell
-from ..libraries import is_framework, is_host, user_method
+from ..libraries import has_own_hash, is_framework, is_host, user_method
 from ..state.captures import Raised, answer, entries_of, same_answer
 from ..state.evaluation import Evaluation
 from ..state.outside import Restart
+from ..state.ownership import base_array
 from ..types import Args, Kwargs, Value
 from ..values.kinds import CONTAINERS, COPIED, IMMUTABLE, MUTATORS, WINDOWS
 from .host import run_on_host
@@ -61,6 +62,8 @@ def is_live(ev: Evaluation, value: Value) -> bool:
         return False
     if _key(value) in ev.outside.written or isinstance(value, WINDOWS):
         return True
+    if isinstance(value, np.ndarray):
+        return _key(base_array(value)) in ev.outside.written
     step = getattr(type(value), "__next__", None)
     return step is not None and not isinstance(step, types.FunctionType)
 
@@ -131,6 +134,8 @@ def take_answer(ev: Evaluation, found: Value, again: Value, label: str) -> Value
             the question, the same one if the answer is an object from outside.
         label: of the question.
     """
+    if isinstance(found, np.ndarray) and not np.shares_memory(found, again):
+        return ev.owned.add(found)
     if isinstance(found, np.ndarray) or found is again:
         return ev.copies.imported(found, label)
     kind = type(found)
@@ -187,6 +192,8 @@ def _settle(ev: Evaluation, value: Value, seen: set[int]) -> bool:
     if is_live(ev, value) or ev.outside.writes_to(value):
         return False
     if isinstance(value, CONTAINERS):
+        if any(user_method(value, name) is not None for name in dir(kind) if name[:2] == "__"):
+            return False
         if any(id(v) in ev.outside.changed_containers for v in entries_of(value)):
             return False
         return all([_settle(ev, v, seen) for v in _read_entries(ev, value)])
@@ -308,7 +315,7 @@ def _settle_object(ev: Evaluation, value: Value, seen: set[int]) -> bool:
                 ev.captures.class_attribute(kind, name)
     ev.captures.class_of(value)
     names = list(getattr(value, "__dict__", ()))
-    ev.captures.add("answer", _attribute_names, (value,), _attribute_names(value),
+    ev.captures.add("answer", _attributes, (value,), _attributes(value),
                     f"attributes of a {kind.__name__}")  # fmt: skip
     slots = [n for cls in kind.__mro__ for n in getattr(cls, "__slots__", ()) if hasattr(value, n)]
     for name in [*names, *slots]:
@@ -322,8 +329,8 @@ def _settle_object(ev: Evaluation, value: Value, seen: set[int]) -> bool:
     return True
 
 
-def _attribute_names(value: Value) -> tuple[str, ...]:
-    return tuple(getattr(value, "__dict__", ()))
+def _attributes(value: Value) -> tuple[Value, ...]:
+    return tuple(getattr(value, "__dict__", {}).items())
 
 
 # ---- operations that Python carries out when the graph runs -------------------------------------
@@ -362,14 +369,23 @@ def change(ev: Evaluation, targets: list[Value]) -> None:
     """
     for target in targets:
         key = _key(target)
+        ev.outside.targets[id(target)] = target
         if key in ev.outside.written:
             continue
-        ev.outside.written.add(key)
+        ev.outside.written |= {key, _key(base_array(target))}
         ev.keep.append(target)
         read = {id(target): target}
         if any(c.concerns(read) for c in ev.captures.items.values()):
             raise Restart(type(target).__name__)
     ev.outside.has_writes = True
+
+
+def uses_up(ev: Evaluation, *values: Value) -> None:
+    """Record that the function may change objects by using them, at every policy the present ones.
+
+    Captures that lead to them then always compile again; see `state.freshness`.
+    """
+    ev.outside.targets.update({id(x): x for x in values if is_outside(ev, x)})
 
 
 def check_made_here(ev: Evaluation, receiver: Value, name: str) -> None:
@@ -394,17 +410,42 @@ def as_key(ev: Evaluation, key: Value) -> Value:
     """Return a key of a dict or item of a set after asking an outside object for its hash.
 
     Raises:
-        NeedsValue: code of the user computes the hash or decides which keys are equal.
+        NeedsValue: code of the user computes the hash or decides which keys are equal, or the key
+            is known only when the graph runs.
     """
+    if isinstance(key, HostValue):
+        raise NeedsValue("dict: got a key that is known only when the compiled function runs")
+    if has_own_hash(key):
+        raise _own_hash(key)
     if is_outside(ev, key):
-        if special_method(ev, key, "__hash__") or special_method(ev, key, "__eq__"):
-            raise NeedsValue(
-                f"dict: got a key of {type(key).__name__}, whose own methods decide which keys are "
-                "equal; wanted a key of Python's classes"
-            )
-        if not isinstance(key, tuple):
-            ask(ev, hash, key)
+        if is_live(ev, key) or ev.outside.writes_to(key):
+            raise NeedsValue(f"dict: got a key of {type(key).__name__} that the function changes")
+        for item in key if isinstance(key, tuple) else (key,):
+            if is_outside(ev, item):
+                ask(ev, hash, item)
     return key
+
+
+def look_up(ev: Evaluation, owner: Value, key: Value) -> Value:
+    """Return a key after checks that looking it up in a dict or set runs no code of the user.
+
+    Raises:
+        NeedsValue: it would.
+    """
+    if id(owner) not in ev.copies.plain_keys:
+        for k in owner:
+            if has_own_hash(k):
+                raise _own_hash(k)
+        if id(owner) in ev.copies.originals:  # which stay alive: others may be many
+            ev.copies.plain_keys.add(id(owner))
+    return as_key(ev, key)
+
+
+def _own_hash(key: Value) -> NeedsValue:
+    return NeedsValue(
+        f"dict: got a key of {type(key).__name__}, whose own methods decide which keys are equal; "
+        "wanted a key of Python's classes"
+    )
 
 
 def refuse_stream(ev: Evaluation, value: Value, what: str) -> None:

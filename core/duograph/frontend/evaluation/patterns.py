@@ -174,7 +174,7 @@ def _all(ev: Evaluation, frame: Frame, pairs: Pairs, names: Names) -> Value:
 
 
 def _sequence(ev: Evaluation, frame: Frame, subject: Value, patterns: Value, names: Names) -> Value:
-    if not isinstance(subject, (list, tuple)):
+    if type(subject) is not list and not isinstance(subject, tuple):
         if isinstance(subject, Tensor) or not type(subject).__flags__ & _SEQUENCE:
             return False
         subject = tuple(iterate(ev, subject))

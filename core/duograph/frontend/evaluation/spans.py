@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ...errors import JoinError
 from ..diagnostics import Span, add_lines, code_end
 from ..source import Source
-from ..state.calls import Frame
+from ..state.calls import ErrorTrail, Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
 
@@ -63,28 +63,25 @@ def note_error_span(ev: Evaluation, error: BaseException, frame: Frame, node: Va
 
     Only the first span per call, that of the innermost syntax, is kept.
     """
-    try:
-        depth = len(ev.calls.frames)
-        chain = getattr(error, "_duograph_chain", None)
-        if chain is None:
-            chain = error._duograph_chain = []  # type: ignore[attr-defined]
-            error._duograph_conditions = ev.journal.conditions  # type: ignore[attr-defined]
-        elif chain[-1][0] <= depth:
-            return
-        chain.append((depth, span_of(frame.source, node)))
-    except AttributeError:  # an exception of a class with slots
-        pass
+    depth = len(ev.calls.frames)
+    trail = ev.calls.trails.get(id(error))
+    if trail is None:
+        trail = ev.calls.trails[id(error)] = ErrorTrail(error, ev.journal.conditions)
+    elif trail.spans[-1][0] <= depth:
+        return
+    trail.spans.append((depth, span_of(frame.source, node)))
 
 
 def set_error_span(ev: Evaluation, error: BaseException, source: Source, node: Value) -> None:
     """Record on an error its source span in a function that is not traced."""
-    chain = [(len(ev.calls.frames) + 1, span_of(source, node))]
-    error._duograph_chain = chain  # type: ignore[attr-defined]
+    trail = ev.calls.trails[id(error)] = ErrorTrail(error, ev.journal.conditions)
+    trail.spans.append((len(ev.calls.frames) + 1, span_of(source, node)))
 
 
-def error_spans(error: BaseException) -> list[Span]:
+def error_spans(ev: Evaluation, error: BaseException) -> list[Span]:
     """Return the recorded source spans of the calls that led to an error, outermost first."""
-    return [span for _, span in reversed(getattr(error, "_duograph_chain", ()))]
+    trail = ev.calls.trails.get(id(error))
+    return [] if trail is None else [span for _, span in reversed(trail.spans)]
 
 
 # ---- join errors --------------------------------------------------------------------------------

@@ -158,8 +158,8 @@ def write_outside(
     ev.keep.append(owner)
     if key not in ev.outside.written:
         read: dict[int, Value] = {id(owner): owner} if kind == "attribute" else {}
-        answers = (c for c in ev.captures.items.values() if c.kind == "answer")
-        if key in ev.outside.constants or any(c.concerns(read) for c in answers):
+        whole = (c for c in ev.captures.items.values() if c.kind in ("answer", "entries"))
+        if key in ev.outside.constants or any(c.concerns(read) for c in whole):
             ev.outside.written.add(key)
             raise Restart(label)
     if ev.journal.conditions and key not in ev.outside.values:
@@ -172,6 +172,8 @@ def write_outside(
             ev.outside.values[key] = read_outside(ev, kind, owner, name, present, label)
     ev.journal.set_item(ev.outside.values, key, value)
     ev.outside.has_writes = True
+    if kind == "attribute":
+        ev.outside.targets[id(owner)] = owner
     if kind == "item":
         append_effect(ev, owner.__setitem__, (name, value), f"set {label}", objects=True)
     elif kind == "cell":

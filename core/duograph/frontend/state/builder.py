@@ -16,10 +16,11 @@ from ...dtype import DType
 from ...errors import GraphError
 from ...ir.builder import GraphBuilder, GraphTensor
 from ...ir.graph import Graph, GraphNode
-from ...ir.values import HostValue
+from ...ir.values import HostValue, NeedsValue
 from ...tensor import Tensor
 from ...types import Device, ValueType
 from ..types import GraphValue, Value
+from .ownership import base_array
 
 if TYPE_CHECKING:
     from .evaluation import Evaluation
@@ -108,6 +109,10 @@ class StagedBuilder(GraphBuilder):
             if id(value) in evaluation.owned.tensors and id(value) not in inputs.slots:
                 return self.made_constant(value)
             return self.present_value(value)
+        if isinstance(value, np.ndarray) and (
+            ("object", id(base_array(value)), None) in evaluation.outside.written
+        ):
+            raise NeedsValue("got the data of a NumPy array that the function changes when it runs")
         if isinstance(value, np.ndarray) and id(value) in evaluation.inputs.large_arrays:
             return self.bring(evaluation.inputs.array(value))
         return super().operand(value, like)

@@ -14,6 +14,7 @@ from ..types import Value
 from .journal import Scope
 
 if TYPE_CHECKING:
+    from ..diagnostics import Span
     from ..evaluation.recursion import OpenCall
     from ..values.functions import Function
 
@@ -68,14 +69,43 @@ class Frame:
         return made
 
 
+class ErrorTrail:
+    """The way of an exception through the calls that are being traced.
+
+    Attributes:
+        error: the exception.
+        conditions: the number of open graph conditions where it was raised.
+        spans: per call that it left (number of calls, source span), the innermost call first.
+    """
+
+    __slots__ = ("error", "conditions", "spans")
+
+    def __init__(self, error: BaseException, conditions: int) -> None:
+        self.error = error
+        self.conditions = conditions
+        self.spans: list[tuple[int, Span]] = []
+
+
 class CallStack:
     """The stack of user function calls that are being traced.
 
     Attributes:
         frames: one frame per call, outermost first.
         open_calls: per function definition, its calls being evaluated, to detect recursion.
+        trails: of the exceptions raised so far, by id. An exception is the user's object, which may
+            be raised again later: nothing is stored on it.
+        raised_outside: exceptions from outside that evaluated code raised, by id.
+        open_cells: the number of Cells that are being called.
     """
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
         self.open_calls: dict[ast.AST, list[OpenCall]] = {}
+        self.trails: dict[int, ErrorTrail] = {}
+        self.raised_outside: dict[int, BaseException] = {}
+        self.open_cells = 0
+
+    def conditions_of(self, error: BaseException, default: int) -> int:
+        """Return the number of open graph conditions where an error was raised, if it is known."""
+        trail = self.trails.get(id(error))
+        return default if trail is None else trail.conditions

@@ -26,7 +26,7 @@ from .journal import MISSING
 
 __all__ = [
     "VALUE_TYPES", "Capture", "Captures", "Raised", "answer", "definition_of", "entries_of",
-    "has_hooks", "same", "same_answer",
+    "has_hooks", "hooks_of", "same", "same_answer",
 ]  # fmt: skip
 
 _HEAP_TYPE = 1 << 9  # flag of a class that a `class` statement made
@@ -81,7 +81,7 @@ QUESTIONS: dict[str, Callable[[Value, Value], Value]] = {
     "entries": lambda owner, name: entries_of(owner),
     "contents": lambda owner, name: owner._buf if isinstance(owner, Tensor) else owner,
     "type": _type_at,
-    "hooks": lambda owner, name: has_hooks(owner),
+    "hooks": lambda owner, name: hooks_of(owner),
     "members": lambda owner, name: members_of(owner),
     "answer": answer,
 }
@@ -101,9 +101,10 @@ class Capture:
         value: the value at compile time.
         label: the name for messages.
         exact: whether a change always compiles again, whatever the recompilation policy.
+        by_identity: whether another array with equal contents is a change.
     """
 
-    __slots__ = ("kind", "owner", "name", "value", "label", "exact")
+    __slots__ = ("kind", "owner", "name", "value", "label", "exact", "by_identity")
 
     def __init__(
         self, kind: str, owner: Value, name: Value, value: Value, label: str, exact: bool = False
@@ -114,6 +115,7 @@ class Capture:
         self.value = value
         self.label = label
         self.exact = exact
+        self.by_identity = False
 
     def now(self) -> Value:
         """Return the present value of the captured location; MISSING if it no longer exists."""
@@ -122,6 +124,8 @@ class Capture:
     def agrees(self, now: Value, was: Value = MISSING) -> bool:
         """Return whether a present value is the captured one, or another earlier value `was`."""
         compare = same_answer if self.kind == "answer" else same
+        if self.by_identity and was is MISSING and not _same_arrays(self.value, now):
+            return False
         return compare(self.value if was is MISSING else was, now)
 
     def concerns(self, changed: Mapping[int, Value]) -> bool:
@@ -195,6 +199,13 @@ def same(old: Value, new: Value) -> bool:
     return isinstance(old, VALUE_TYPES) and bool(old == new)
 
 
+def _same_arrays(old: Value, new: Value) -> bool:
+    """Return whether two values hold the same array objects at the same positions of tuples."""
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        return len(old) == len(new) and all(map(_same_arrays, old, new))
+    return old is new or not isinstance(old, np.ndarray)
+
+
 def same_answer(old: Value, new: Value) -> bool:
     """Return whether two results of one function agree; new lists, dicts and sets by content."""
     kind = type(old)
@@ -216,6 +227,20 @@ def has_hooks(cell: Cell) -> bool:
         or cell._backward_hooks
         or cell._backward_pre_hooks
     )
+
+
+def hooks_of(cell: Cell) -> tuple[Value, ...]:
+    """Return the forward and backward hooks of a Cell with their numbers, as one flat tuple."""
+    found: list[Value] = []
+    for hooks in (cell._forward_pre_hooks, cell._forward_hooks):
+        for number, (hook, with_kwargs) in hooks.items():
+            found += (number, hook, with_kwargs)
+        found.append("end")
+    for backward in (cell._backward_hooks, cell._backward_pre_hooks):
+        for number, hook in backward.items():
+            found += (number, hook)
+        found.append("end")
+    return (*found, *sorted(cell._forward_hooks_always))
 
 
 def members_of(cell: Cell) -> tuple[Value, ...]:
@@ -246,11 +271,15 @@ class Captures:
     Attributes:
         items: the captures, by kind, owner and name.
         cells: Cells of the framework whose attributes are all captured, by id.
+        arrays: arrays from outside of which the function uses the identity, by id.
+        all_exact: whether a change of anything that is read now always compiles again.
     """
 
     def __init__(self) -> None:
         self.items: dict[Hashable, Capture] = {}
         self.cells: dict[int, Cell] = {}
+        self.arrays: dict[int, np.ndarray] = {}
+        self.all_exact = False
         self._members: set[int] = set()  # ids of Cells whose members are captured
 
     def add(
@@ -269,9 +298,9 @@ class Captures:
         found = self.items.get(key)
         if found is None:
             held = value if isinstance(value, tuple) else (value,)
-            exact = exact or any(hasattr(type(v), "__next__") for v in held)
+            exact = exact or self.all_exact or any(hasattr(type(v), "__next__") for v in held)
             self.items[key] = Capture(kind, owner, name, value, label, exact)
-        elif exact:
+        elif exact or self.all_exact:
             found.exact = True
 
     def members(self, cell: Cell) -> None:

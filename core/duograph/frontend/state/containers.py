@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...errors import UnsupportedSyntaxError
 from ...ir.values import NeedsValue
 from ...nn.cell import Cell
+from ..libraries import has_own_hash
 from ..types import Value
 from .captures import Captures, entries_of
 from .inputs import GraphInputs
 
-__all__ = ["ContainerCopies"]
+__all__ = ["AliasedError", "ContainerCopies"]
 
 # Arrays of at most this many bytes are captured by value; larger ones are inputs of each call.
 ARRAY_LIMIT = 4096
+
+
+class AliasedError(UnsupportedSyntaxError):
+    """Raised because of the arguments of one call; other calls of the function may be compiled."""
 
 
 class ContainerCopies:
@@ -26,6 +32,7 @@ class ContainerCopies:
     Attributes:
         originals: the original container of each copy, by id of the copy. For a copy of an
             argument this is an object with a method `value` (see `compiler.results`).
+        arguments: the copies of arguments, by id of the argument.
     """
 
     def __init__(self, captures: Captures, inputs: GraphInputs, keep: list[Value]) -> None:
@@ -33,7 +40,9 @@ class ContainerCopies:
         self._inputs = inputs
         self._keep = keep
         self.originals: dict[int, Value] = {}
+        self.arguments: dict[int, Value] = {}
         self._copies: dict[int, tuple[Value, Value]] = {}  # by id of the original
+        self.plain_keys: set[int] = set()  # ids of copies whose keys have no hash of the user's
         self.read_only: set[int] = set()  # ids of copies of the `__dict__` of objects
         self._unobserved: dict[int, str] = {}  # labels of copies whose items were not read yet
 
@@ -44,9 +53,10 @@ class ContainerCopies:
             NeedsValue: the function has changed the copy, so that the order is unknown.
         """
         original = self.originals.get(id(copy))
-        if type(original) is not set:
+        original = getattr(original, "order", original)
+        if original is None:
             return copy
-        if len(original) != len(copy) or not original.issuperset(copy):
+        if len(original) != len(copy) or not copy.issuperset(original):
             raise NeedsValue(
                 "iteration: got a set from outside that the function has changed; the order of its "
                 "items is known only when the compiled function runs"
@@ -56,6 +66,10 @@ class ContainerCopies:
     def is_copied(self, value: Value) -> bool:
         """Return whether a list, dict or set from outside has been copied."""
         return id(value) in self._copies
+
+    def outside(self) -> dict[int, Value]:
+        """Return the containers from outside that have been copied, by id."""
+        return {number: value for number, (value, _) in self._copies.items()}
 
     def copies(self) -> list[Value]:
         """Return all copies of containers from outside the function."""
@@ -94,6 +108,13 @@ class ContainerCopies:
     def _copy(self, value: Value, label: str | None) -> Value:
         if id(value) in self.originals:
             return value
+        if id(value) in self.arguments:
+            raise AliasedError(
+                f"{type(value).__name__}: got an argument that the function also reaches from "
+                f"outside ({label or 'a container'}); compiled code would hold two copies of it",
+                construct="argument",
+                remedy="Pass a copy, or use it only in one way",
+            )
         found = self._copies.get(id(value))
         if found is not None:
             return found[1]
@@ -106,10 +127,27 @@ class ContainerCopies:
         if isinstance(value, list):
             made.extend(self.imported(v, _item_label(label, i)) for i, v in enumerate(value))
         elif isinstance(value, dict):
-            made.update({k: self.imported(v, _item_label(label, k)) for k, v in value.items()})
+            made.update(value)  # takes the hashes that the original stores
+            items = [(k, v, self.imported(v, _item_label(label, k))) for k, v in value.items()]
+            for k, v, imported in items:
+                if imported is not v:
+                    self._check_key(value, k)
+                    made[k] = imported
         else:
             made.update(value)
         return made
+
+    def _check_key(self, original: dict[Value, Value], key: Value) -> None:
+        """Check that an item of a copied dict can be replaced, given its key.
+
+        Raises:
+            NeedsValue: code of the user decides which keys are equal, or the key's hash changed.
+        """
+        if has_own_hash(key) or key not in original:
+            raise NeedsValue(
+                f"dict: got a key of {type(key).__name__}, whose own methods decide which keys are "
+                "equal, or which has changed; wanted a key of Python's classes"
+            )
 
     def observe(self, copy: Value) -> None:
         """Record a copied container's items for the guards at first read; ignore other objects."""

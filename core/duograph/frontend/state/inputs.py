@@ -58,6 +58,9 @@ class GraphInputs:
         arguments: per tensor argument (graph tensor, its first value id, its index).
         held: tensors fetched from a location outside that the function also writes.
         locations: the location of each tensor in `held`, by id of the tensor.
+        has_parameters: whether a Parameter is among the arguments.
+        asks_class: whether the function depends on a tensor argument being no Parameter.
+        compared: whether the function compares a tensor argument with another tensor by identity.
     """
 
     def __init__(self, root: StagedBuilder, owned: Ownership) -> None:
@@ -69,6 +72,9 @@ class GraphInputs:
         self.arguments: list[tuple[GraphTensor, int, int]] = []
         self.held: dict[Hashable, GraphTensor] = {}
         self.locations: dict[int, tuple[GraphTensor, tuple[str, Value, Value]]] = {}
+        self.has_parameters = False
+        self.asks_class = False
+        self.compared = False
         self._parameters: dict[Hashable, GraphValue] = {}
 
     def slot(self, tensor: Tensor) -> Slot:

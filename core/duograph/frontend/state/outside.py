@@ -26,6 +26,7 @@ class OutsideLocations:
         values: present values of the locations written so far; a dict that branches can undo.
         changed_containers: containers from outside that the function changes, by id.
         has_writes: whether a write happens when the graph runs.
+        targets: objects from outside that the function changes, or uses up, by id.
     """
 
     def __init__(self, written: set[Key]) -> None:
@@ -34,6 +35,7 @@ class OutsideLocations:
         self.values: dict[Key, Value] = {}
         self.changed_containers: dict[int, Value] = {}
         self.has_writes = False
+        self.targets: dict[int, Value] = {}
 
     def writes_to(self, owner: Value) -> bool:
         """Return whether the function writes an attribute of an object, in any evaluation."""

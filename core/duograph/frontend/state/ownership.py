@@ -28,6 +28,8 @@ class Ownership:
             code may not change them any more.
         ambiguous: lists and dicts of which a graph condition picks one at run time; evaluated code
             may not change them.
+        chosen: id of a list or dict that stands for the one picked -> the ones from before the
+            condition. It has the contents of the one picked, and is another object.
     """
 
     def __init__(self) -> None:
@@ -36,6 +38,7 @@ class Ownership:
         self.tensors: dict[int, Tensor] = {}
         self.kept: set[int] = set()
         self.ambiguous: dict[int, Value] = {}
+        self.chosen: dict[int, list[Value]] = {}
 
     def add(self, value: Value, sources: Iterable[Value] = ()) -> Value:
         """Record that `value` was created while compiling and return it.

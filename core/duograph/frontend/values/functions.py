@@ -55,7 +55,7 @@ class Function:
         self.closure = closure or {}
         self.original = original
 
-    def __call__(self, *args: Value, **kwargs: Value) -> Value:
+    def __call__(self, /, *args: Value, **kwargs: Value) -> Value:
         """Trace a call that Python code makes at compile time; RuntimeError after compilation."""
         builder: Value = thread_state.builder
         if builder is None or not builder.staged:

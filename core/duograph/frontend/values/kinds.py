@@ -9,6 +9,7 @@ import array
 import collections
 import enum
 import operator
+import os
 import re
 import types
 
@@ -29,15 +30,16 @@ __all__ = ["CONTAINERS", "COPIED", "IMMUTABLE", "MUTATORS", "WINDOWS"]
 IMMUTABLE: tuple[type, ...] = (
     type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), type,
     types.ModuleType, types.FunctionType, types.CodeType, types.CellType, np.generic, re.Pattern,
-    re.Match, enum.Enum, BaseException, types.TracebackType, Tensor, HostValue, Op, DType, Function,
+    re.Match, enum.Enum, types.TracebackType, Tensor, HostValue, Op, DType, Function,
     Choice, GraphRange, Maybe, Undefined, operator.itemgetter, operator.attrgetter,
     operator.methodcaller, *VALUE_TYPES,
 )  # fmt: skip
 # Containers that are copied when they are read from outside; see `state.containers`.
 COPIED: tuple[type, ...] = (list, dict, set)
-# Views of other objects, which may change while the function runs.
+# Views of other objects, and of the environment, which may change while the function runs.
 WINDOWS: tuple[type, ...] = (
-    memoryview, types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items())
+    type(os.environ), memoryview, types.MappingProxyType, type({}.keys()), type({}.values()),
+    type({}.items()),
 )  # fmt: skip
 # Containers of the standard library whose items a guard can compare.
 CONTAINERS: tuple[type, ...] = (

@@ -1,6 +1,6 @@
 """Links a lowered graph into one native program: plans its memory and asks `Backend.link`.
 
-`runtime.lower` calls `native_program` above level O0; if it returns None the graph runs step by
+`execution.lower` calls `native_program` above level O0; if it returns None the graph runs step by
 step in Python. Nothing here changes the instructions, except that results get their own memory.
 """
 

@@ -1,6 +1,6 @@
 """Decides how one op runs on a backend: by a kernel, or by its NumPy reference on the host.
 
-`runtime.lowering` and graph passes ask here. Nothing here looks at more than one graph node.
+`execution.lowering` and graph passes ask here. Nothing here looks at more than one graph node.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def fallback(
     Raises:
         UnsupportedOpError: settings or the op do not allow it.
     """
-    if op.host:  # runs on the host for every device
+    if op.host or op.host_fallback:  # runs on the host for every device
         return host_call(backend, op, types, attributes, device, results)
     policy = context.settings.host_fallback
     if policy == "backend":

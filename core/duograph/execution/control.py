@@ -1,7 +1,7 @@
 """Python functions for the graph nodes that no backend runs: control flow, calls, Python values.
 
-`runtime.lowering` asks `control_call` for every such node. A branch or a loop body is lowered like
-any graph; a switch or a loop is one step of the program that calls it.
+`execution.lowering` asks `control_call` for every such node. A branch or a loop body is lowered
+like any graph; a switch or a loop is one step of the program that calls it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lowers graph nodes to instructions over numbered value slots (`backend.program`).
 
-`runtime.lower` makes one `Lowering` per graph and reads the instructions, constants and sizes that
-it collected. It runs nothing except calls without operands, whose results become constants.
+`execution.lower` makes one `Lowering` per graph and reads the instructions, constants and sizes
+that it collected. It runs nothing except calls without operands, whose results become constants.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fuses a kernel call of a lowered graph with the only call that reads its result.
 
-`runtime.lower` runs this on the instructions of every graph above level O0. The pass must not move
-a step past an instruction that writes memory that existed before it.
+`execution.lower` runs this on the instructions of every graph above level O0. The pass must not
+move a step past an instruction that writes memory that existed before it.
 """
 
 from __future__ import annotations

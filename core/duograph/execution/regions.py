@@ -1,6 +1,6 @@
 """Compiles the fused regions of a program, all in one batch, for jit levels above O0.
 
-`runtime.lower` calls it after the graph passes. It asks the backend and plans nothing itself.
+`execution.lower` calls it after the graph passes. It asks the backend and plans nothing itself.
 """
 
 from __future__ import annotations

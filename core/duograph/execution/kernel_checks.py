@@ -1,8 +1,8 @@
 """Debug mode's checks of what kernels of a backend return, by step of a lowered graph.
 
-`runtime.lowering` wraps the steps that run one by one, and `runtime.native_program` the program as
-a whole, while `set_context(debug=True)` is in force. A handle is opaque, so its memory is judged by
-`Backend.nbytes`, or else by reading it back with `copy_out`.
+`execution.lowering` wraps the steps that run one by one, and `execution.native_program` the program
+as a whole, while `set_context(debug=True)` is in force. A handle is opaque, so its memory is judged
+by `Backend.nbytes`, or else by reading it back with `copy_out`.
 """
 
 from __future__ import annotations

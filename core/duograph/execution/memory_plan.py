@@ -1,6 +1,6 @@
 """Plans the memory of a lowered graph: which values share memory, and their offsets in one arena.
 
-`runtime.native_program` calls `plan_memory` once per program. A value lives from the instruction
+`execution.native_program` calls `plan_memory` once per program. A value lives from the instruction
 that writes it to the last one that reads it. Three things save memory:
 
 - a kernel call that may overwrite an operand does so if no later instruction reads the operand;

@@ -11,7 +11,7 @@ be written. So:
 - Before anything is computed, each handle is *watched* (`placement.watched`). A tensor that gets
   another buffer, or the same one with a new value, releases its handle, and so does a tensor whose
   memory is exported as an array. A release drops and frees the values at once.
-- Values are computed only if nothing but its tensor holds each handle (`runtime.ownership`), and
+- Values are computed only if nothing but its tensor holds each handle (`execution.ownership`), and
   nothing else the host memory under it (`Backend.exclusive`): an array made earlier and still alive
   is such a holder.
 - At a call, each tensor must have the very handle that was watched.

@@ -1,7 +1,7 @@
 """Runs a lowered graph step by step in Python and frees buffers after their last use.
 
-`runtime.lower` builds an `Executable` here, or from a program that the backend linked. Nothing here
-chooses kernels or plans memory.
+`execution.lower` builds an `Executable` here, or from a program that the backend linked. Nothing
+here chooses kernels or plans memory.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
         >>> ms.get_current_device()
         CPU:0
     """
-    chosen = device_of(f"{device_target}:{device_id or 0}")
+    asked = {"device_target": device_target, "device_id": device_id or 0}
+    settled = context.settle("set_device", asked)
+    chosen = device_of(f"{settled['device_target']}:{settled['device_id']}")
     context.set_context(device_target=chosen.name, device_id=chosen.index)
 
 

@@ -1,8 +1,8 @@
 """Builds the functions that run single ops on Tensors, recorded for gradients or not.
 
-`runtime.eager` caches them by operand types. Operand types alone decide the kind of a call: plain,
-recorded by a tape (level 1), or recorded inside another derivative (level 2). A recorded call still
-checks that some derivative is running.
+`execution.eager` caches them by operand types. Operand types alone decide the kind of a call:
+plain, recorded by a tape (level 1), or recorded inside another derivative (level 2). A recorded
+call still checks that some derivative is running.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..tensor import Tensor
 from ..types import Device, TensorType
 from .lower import lower
 
-__all__ = ["TensorCall", "eager_call"]
+__all__ = ["TensorCall", "eager_call", "graph_call"]
 
 Result: TypeAlias = Tensor | tuple[Tensor, ...]
 # From operand tensors, None for an absent one, to a `Result`.
@@ -52,7 +52,7 @@ def eager_call(
     """
     level = max((t.level for t in types if t is not None), default=0)
     graph = op_graph(op, types, attributes)
-    plain = _plain_call(graph, types, device)
+    plain = graph_call(graph, types, device)
     if level == 0 or not op.differentiable:
         return plain
     wanted = tuple(t.level > 0 for t in types if t is not None)
@@ -158,8 +158,9 @@ def _present(types: Sequence[TensorType | None]) -> tuple[int, ...] | None:
     return tuple(i for i, t in enumerate(types) if t is not None)
 
 
-def _plain_call(graph: Graph, types: Sequence[TensorType | None], device: Device) -> TensorCall:
-    kernel = lower(graph, device)
+def graph_call(graph: Graph, types: Sequence[TensorType | None], device: Device) -> TensorCall:
+    """Return a function that runs a graph on Tensors of given types, without recording."""
+    kernel = lower(graph, device, links=len(graph.nodes) > 2)
     out_types = tuple(_type(graph, i).on(device) for i in graph.outputs)
     here = _present(types)
     tensor_class = Tensor

@@ -35,9 +35,10 @@ def lower(
     watch: Watch | None = None,
     level: str = "O0",
     notes: list[str] | None = None,
+    links: bool = False,
 ) -> HandleFunction:
     """Run the graph passes and lower a graph to a function on a device's buffer handles."""
-    return lower_program(graph, device, watch, level, notes).run
+    return lower_program(graph, device, watch, level, notes, links=links).run
 
 
 def lower_program(
@@ -48,6 +49,7 @@ def lower_program(
     notes: list[str] | None = None,
     updates: Mapping[int, int] | None = None,
     state: Collection[int] = (),
+    links: bool = False,
 ) -> Executable:
     """Run the graph passes of a jit level, then lower the graph to an executable.
 
@@ -63,6 +65,8 @@ def lower_program(
             share memory, the executable has `donations`.
         state: parameters that rarely change between calls. Where it pays to compute once what
             depends on them alone, the executable has an `invariant` part.
+        links: at "O0" too, make one native program of a graph without control flow. It calls the
+            same kernels.
     """
     notes = [] if notes is None else notes
     problem = None if level == "O0" else cannot_compile(device)
@@ -78,7 +82,8 @@ def lower_program(
     if fuses:
         regions, (line, *missing) = compile_regions(graph, device)
         notes += [line, *from_passes, *missing]
-    return _GraphLowering(graph, device, regions, level, notes).executable(updates or {}, state)
+    work = _GraphLowering(graph, device, regions, level, notes, links=links)
+    return work.executable(updates or {}, state)
 
 
 def lower_closed(
@@ -103,8 +108,10 @@ class _GraphLowering:
         level: str,
         notes: list[str] | None,
         backend: Backend | None = None,
+        links: bool = False,
     ) -> None:
         self.graph = graph
+        self.links = links
         self.device = device
         self.regions = regions
         self.level = level
@@ -165,8 +172,9 @@ class _GraphLowering:
         None if neither works.
         """
         work = self.work
-        if self.level != "O0":
-            if len(instructions) > 1 or not all([isinstance(s, Step) for s in instructions]):
+        if self.level != "O0" or self.links:
+            one_step = len(instructions) == 1 and isinstance(instructions[0], Step)
+            if self.level != "O0" and instructions and not one_step:
                 shared = share_packed_operands(instructions, work.sizes)
                 instructions = fuse_producer_consumer(shared, self.outputs)
             stepwise = functools.partial(lower_closed, self.graph, self.device, self.regions, "O1")

@@ -1,7 +1,7 @@
 """Calls optional methods of a backend, which must not fail for good: the core can do without.
 
-`runtime` and `passes` ask here. A method that raises, or returns what it must not, is reported once
-and counts as one that is not available.
+`execution` and `passes` ask here. A method that raises, or returns what it must not, is reported
+once and counts as one that is not available.
 """
 
 from __future__ import annotations

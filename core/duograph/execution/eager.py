@@ -2,7 +2,7 @@
 
 Calls with known operand types are found in the op's own table (`op.table`); every miss comes here.
 The module moves the operands to one device, makes Tensors of numbers and asks
-`runtime.eager_calls` for a function. It never looks at values.
+`execution.eager_calls` for a function. It never looks at values.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..runtime_state import runtime_state
 from ..tensor import Tensor
 from ..types import Device, TensorType
 from .eager_calls import eager_call
+from .function_calls import function_call
 
 __all__ = ["Eager", "TABLE_LIMIT"]
 
@@ -55,6 +56,7 @@ class Eager:
 
 
 runtime_state.eager_builder = Eager()
+runtime_state.prepare_call = function_call
 
 
 def _forget() -> None:

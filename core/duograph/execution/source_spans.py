@@ -10,21 +10,20 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["mark_source", "source_of"]
+__all__ = ["SOURCE_ATTRIBUTE", "mark_source", "source_of"]
 
-_ATTRIBUTE = (
-    "_duograph_place"  # exceptions are the user's own objects: no class of ours can hold it
-)
+# exceptions are the user's own objects: no class of ours can hold it
+SOURCE_ATTRIBUTE = "_duograph_place"
 
 
 def mark_source(error: BaseException, spans: Sequence[Any]) -> None:
     """Attach the user's source locations, innermost last, to an exception that has none."""
-    if not hasattr(error, _ATTRIBUTE):
+    if not hasattr(error, SOURCE_ATTRIBUTE):
         with contextlib.suppress(AttributeError):  # an exception class that allows no attributes
-            setattr(error, _ATTRIBUTE, spans)
+            setattr(error, SOURCE_ATTRIBUTE, spans)
 
 
 def source_of(error: BaseException) -> Sequence[Any] | None:
     """Return the user's source locations attached to an exception, or None."""
-    found: Sequence[Any] | None = getattr(error, _ATTRIBUTE, None)
+    found: Sequence[Any] | None = getattr(error, SOURCE_ATTRIBUTE, None)
     return found

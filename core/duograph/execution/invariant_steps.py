@@ -1,8 +1,8 @@
 """Splits off a program's steps that depend on unwritten state alone; shares packed operands.
 
-`runtime.lower` calls both functions for graphs above level O0. State that a compiled function does
-not write (Parameters, captured tensors) rarely changes between calls, so these steps can run once
-(`runtime.cached_values`). Nothing here runs a step or looks at a value.
+`execution.lower` calls both functions for graphs above level O0. State that a compiled function
+does not write (Parameters, captured tensors) rarely changes between calls, so these steps can run
+once (`execution.cached_values`). Nothing here runs a step or looks at a value.
 """
 
 from __future__ import annotations

@@ -1,0 +1,169 @@
+"""Run a program for MindSpore on duograph: `duograph run script.py`, `python -m duograph.run`.
+
+The `duograph` command and Python call `main`. The program sees the arguments, `__main__`, search
+path and exit status that it sees under `python script.py`; tracebacks start at its own code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import runpy
+import sys
+import types
+from collections.abc import Callable, Sequence
+
+from .compat import install
+from .errors import DuographError
+
+__all__ = ["main"]
+
+USAGE = "duograph run [--device NAME] [--mode MODE] (SCRIPT | -m MODULE) [ARGUMENT ...]"
+EXAMPLES = """examples:
+  duograph run train.py --epochs 3
+  duograph run --device CPU --mode GRAPH train.py --device_target Ascend
+  python -m duograph.run -m package.train --epochs 3
+
+`import mindspore` means duograph in the program and in the Python processes that it
+starts, whether MindSpore itself is installed or not."""
+WITH_VALUE = ("--device", "--mode")
+OURS = (__file__, runpy.__file__, "<frozen runpy>")  # files of the frames above the program's
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a program as the command line says.
+
+    Args:
+        arguments: what stands after `duograph run`; by default the arguments of this process.
+
+    Returns:
+        The exit status: 0, or that of a command line that is refused.
+
+    Raises:
+        SystemExit: the program has called `sys.exit`; its other errors are raised as well.
+
+    Examples:
+        >>> from duograph.run import main
+        >>> main(["no_such_script.py"])
+        2
+    """
+    own, rest = _split(list(sys.argv[1:] if arguments is None else arguments))
+    options = _parser().parse_args(own)
+    if options.module is None and options.script is None:
+        _parser().print_help(sys.stderr)
+        return 2
+    if options.module is None and not os.path.exists(options.script):
+        return _refuse(f"can't open file {os.path.abspath(options.script)!r}: no such file", 2)
+    try:
+        install(options.device, options.mode)
+    except DuographError as error:
+        return _refuse(str(error), 2)
+    sys.excepthook = _from_program_on
+    if options.module is not None:
+        return _run_module(options.module, rest)
+    return _run_script(options.script, rest)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="duograph run",
+        usage=USAGE,
+        description="Run a Python program in which `import mindspore` means duograph.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--device", metavar="NAME", help="use this device, such as CPU or CUDA:1")
+    parser.add_argument(
+        "--mode", choices=("GRAPH", "PYNATIVE"), type=str.upper, help="use this mode"
+    )
+    parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module or package")
+    parser.add_argument("script", nargs="?", metavar="SCRIPT", help="a file, folder or zip file")
+    return parser
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Return our arguments, up to the program's name, and the program's own ones."""
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-"):
+        if arguments[at].startswith("-m"):
+            at += len(arguments[at]) == 2
+            break
+        at += 2 if arguments[at] in WITH_VALUE else 1
+    return arguments[: at + 1], arguments[at + 1 :]
+
+
+def _refuse(text: str, status: int) -> int:
+    sys.stderr.write(f"duograph run: {text}\n")
+    return status
+
+
+def _run_script(script: str, arguments: list[str]) -> int:
+    """Run a file, folder or zip file as `python script` does."""
+    sys.argv[:] = [script, *arguments]
+    if os.path.isfile(script) and not script.endswith((".zip", ".pyz")):
+        _search_first(os.path.dirname(os.path.realpath(script)))
+    else:
+        del sys.path[:1]  # runpy puts the folder or zip file there
+    return _run(lambda: runpy.run_path(script, run_name="__main__"))
+
+
+def _run_module(module: str, arguments: list[str]) -> int:
+    """Run a module or the `__main__` of a package as `python -m module` does."""
+    _search_first(os.getcwd())
+    try:
+        found = importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        return _refuse(f"no module named {module!r}", 1)
+    sys.argv[:] = ["-m", *arguments]
+    return _run(lambda: runpy.run_module(module, run_name="__main__", alter_sys=True))
+
+
+def _search_first(folder: str) -> None:
+    """Put the program's folder where Python has put the one of this command."""
+    if getattr(sys.flags, "safe_path", False):
+        return
+    sys.path[:1] = [folder]
+
+
+def _run(run: Callable[[], dict[str, object]]) -> int:
+    """Let runpy run the program, and keep its names in `__main__` for exit handlers and threads."""
+    try:
+        names = run()
+    except BaseException as error:  # SystemExit too; all are raised again
+        frame = error.__traceback__
+        while frame is not None and frame.tb_frame.f_code.co_filename in OURS:
+            frame = frame.tb_next
+        if frame is not None and frame.tb_frame.f_globals.get("__name__") == "__main__":
+            _keep(frame.tb_frame.f_globals)
+        raise
+    _keep(names)
+    return 0
+
+
+def _keep(names: dict[str, object]) -> None:
+    module = types.ModuleType("__main__")
+    vars(module).update(names)
+    sys.modules["__main__"] = module
+
+
+def _from_program_on(
+    kind: type[BaseException], error: BaseException, trace: types.TracebackType | None
+) -> None:
+    """Print an exception without the frames of this command and of runpy before the program's."""
+    last, frame = None, trace
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename in OURS:
+            last = frame
+        elif last is not None:
+            break
+        frame = frame.tb_next
+    if last is not None:
+        error.__traceback__ = trace = last.tb_next
+    sys.__excepthook__(kind, error, trace)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

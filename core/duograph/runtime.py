@@ -1,0 +1,360 @@
+"""Streams, events, memory statistics and settings of a device (`mindspore.runtime`).
+
+Users call them. Every device of duograph runs its work in the order in which the program asks for
+it, so a stream is a name, and waiting for one waits for the device. Nothing in the package uses
+this module.
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from . import context
+from .backend import registry
+from .errors import ArgumentError, ArgumentValueError, UnsupportedOpError
+from .execution import device as _device
+from .execution.device import (
+    empty_cache,
+    max_memory_allocated,
+    memory_allocated,
+    memory_reserved,
+)
+from .option_checks import warn_moot
+from .types import Device
+
+__all__ = [
+    "Event", "Stream", "StreamCtx", "communication_stream", "current_stream", "default_stream",
+    "dispatch_threads_num", "empty_cache", "launch_blocking", "max_memory_allocated",
+    "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats",
+    "memory_summary", "reset_max_memory_allocated", "reset_max_memory_reserved",
+    "reset_peak_memory_stats", "set_cpu_affinity", "set_cur_stream", "set_kernel_launch_capture",
+    "set_kernel_launch_group", "set_memory", "synchronize",
+]  # fmt: skip
+
+
+# ---- streams and events ------------------------------------------------------------------------
+
+
+class Stream:
+    """A queue of work (`mindspore.runtime.Stream`); here a name for in-order execution.
+
+    All work of a device runs in the order of the program, whatever stream is the current one.
+    Work of two streams therefore never overlaps, and `wait_event` and `wait_stream` hold already.
+
+    Args:
+        priority: has no effect in MindSpore on most devices; 0 here.
+
+    Raises:
+        ValueError: another priority.
+
+    Examples:
+        >>> import duograph as ms
+        >>> stream = ms.runtime.Stream()
+        >>> with ms.runtime.StreamCtx(stream):
+        ...     y = ms.Tensor([1.0]) + 1
+        >>> stream.synchronize()
+        >>> stream.query()
+        True
+    """
+
+    _made = 0
+
+    def __init__(self, priority: int = 0, **kwargs: int) -> None:
+        if priority != 0:
+            raise ArgumentValueError(f"Stream: got priority={priority!r}; wanted 0")
+        number = kwargs.pop("stream_id", None)
+        if kwargs:
+            raise ArgumentError(f"Stream: got unknown options {', '.join(kwargs)}; wanted none")
+        if number is None:
+            Stream._made += 1
+            number = Stream._made
+        self.id = self.stream_id = number
+        self._device = registry.current_device()
+
+    @property
+    def device_name(self) -> str:
+        """The name of the stream's device."""
+        return self._device.name
+
+    @property
+    def device_id(self) -> int:
+        """The index of the stream's device."""
+        return self._device.index
+
+    def synchronize(self) -> None:
+        """Wait until the device has finished its work."""
+        _device.synchronize(repr(self._device))
+
+    def query(self) -> bool:
+        """Wait for the device, and return True: its work has finished."""
+        self.synchronize()
+        return True
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Record an event, a new one by default, behind the work so far; return it."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Let later work start after an event: work runs in order, so this holds."""
+        if not isinstance(event, Event):
+            raise ArgumentError(f"wait_event: got {type(event).__name__}; wanted an Event")
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Let later work start after that of another stream: work runs in order."""
+        _check_stream("wait_stream", stream)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and (other.id, other._device) == (self.id, self._device)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self._device))
+
+    def __repr__(self) -> str:
+        return f"Stream(device_name={self.device_name}, device_id={self.device_id}, id={self.id})"
+
+
+def _check_stream(name: str, stream: object) -> Stream:
+    if not isinstance(stream, Stream):
+        raise ArgumentError(f"{name}: got {type(stream).__name__}; wanted a Stream")
+    return stream
+
+
+class Event:
+    """A mark behind the work of a stream (`mindspore.runtime.Event`).
+
+    Args:
+        enable_timing: `elapsed_time` may be asked for; `record` then waits for the device.
+        blocking: `wait` waits on the host, too; it does in any case.
+
+    Examples:
+        >>> import duograph as ms
+        >>> begin, end = (ms.runtime.Event(enable_timing=True) for _ in range(2))
+        >>> begin.record()
+        >>> y = ms.Tensor([1.0]) + 1
+        >>> end.record()
+        >>> begin.elapsed_time(end) >= 0
+        True
+    """
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False) -> None:
+        for name, value in (("enable_timing", enable_timing), ("blocking", blocking)):
+            if not isinstance(value, bool):
+                raise ArgumentError(f"Event: got {name}={value!r}; wanted True or False")
+        self._timing = enable_timing
+        self._time: float | None = None
+        self._stream: Stream | None = None
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Put the mark behind the work so far of a stream, by default the current one."""
+        self._stream = current_stream() if stream is None else _check_stream("record", stream)
+        if self._timing:
+            self._stream.synchronize()
+            self._time = time.perf_counter()
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Let later work of a stream start after the mark: work runs in order."""
+        if stream is not None:
+            _check_stream("wait", stream)
+
+    def synchronize(self) -> None:
+        """Wait until the work before the mark has finished."""
+        if self._stream is not None:
+            self._stream.synchronize()
+
+    def query(self) -> bool:
+        """Wait for the work before the mark, and return True: it has finished."""
+        self.synchronize()
+        return True
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Return the milliseconds from this event to another one.
+
+        Raises:
+            RuntimeError: one of them was not recorded, or was made without `enable_timing`.
+        """
+        if not isinstance(end_event, Event):
+            raise ArgumentError(f"elapsed_time: got {type(end_event).__name__}; wanted an Event")
+        if self._time is None or end_event._time is None:
+            raise UnsupportedOpError(
+                "elapsed_time: got an event without a time; wanted two that were made with "
+                "enable_timing=True and recorded"
+            )
+        return (end_event._time - self._time) * 1000.0
+
+
+_current: dict[Device, Stream] = {}
+
+
+def default_stream() -> Stream:
+    """Return the stream that work runs on unless another one is set."""
+    return Stream(stream_id=0)
+
+
+def communication_stream() -> Stream:
+    """Return the stream of communication between devices: the default one."""
+    return default_stream()
+
+
+def current_stream() -> Stream:
+    """Return the current stream of the current device."""
+    return _current.get(registry.current_device()) or default_stream()
+
+
+def set_cur_stream(stream: Stream) -> None:
+    """Make a stream the current one of its device.
+
+    Raises:
+        TypeError: no Stream.
+    """
+    _current[_check_stream("set_cur_stream", stream)._device] = stream
+
+
+class StreamCtx:
+    """A context in which a stream is the current one (`mindspore.runtime.StreamCtx`).
+
+    Args:
+        ctx_stream: the stream, or None for the present one.
+    """
+
+    def __init__(self, ctx_stream: Stream | None) -> None:
+        self._stream = None if ctx_stream is None else _check_stream("StreamCtx", ctx_stream)
+        self._before: Stream | None = None
+
+    def __enter__(self) -> None:
+        if self._stream is not None:
+            self._before = _current.get(self._stream._device)
+            _current[self._stream._device] = self._stream
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._stream is None:
+            return
+        if self._before is None:
+            _current.pop(self._stream._device, None)
+        else:
+            _current[self._stream._device] = self._before
+
+
+def synchronize() -> None:
+    """Wait until all work of the current device has finished."""
+    _device.synchronize()
+
+
+def launch_blocking() -> None:
+    """Wait for the device after every op from now on, so that errors come from their own line."""
+    context.set_context(pynative_synchronize=True)
+
+
+# ---- memory ------------------------------------------------------------------------------------
+
+
+def memory_stats(device: str | None = None) -> dict[str, object]:
+    """Return the statistics of the current device's memory, under MindSpore's names, in bytes.
+
+    Examples:
+        >>> import duograph as ms
+        >>> sorted(ms.runtime.memory_stats())[:2]
+        ['common_mem_pool_stats', 'max_allocated_memory']
+    """
+    found = _device.memory_stats(device)
+    in_use, cached = int(found.get("in_use", 0)), int(found.get("cached", 0))
+    pool = {"block_unit_size": 0, "block_counts": 0, "blocks_info": {}}
+    return {
+        "total_reserved_memory": in_use + cached,
+        "total_allocated_memory": in_use,
+        "total_idle_memory": cached,
+        "total_eager_free_memory": 0,
+        "max_reserved_memory": max(max_memory_reserved(device), in_use + cached),
+        "max_allocated_memory": int(found.get("peak", 0)),
+        "common_mem_pool_stats": dict(pool),
+        "persistent_mem_pool_stats": dict(pool),
+    }
+
+
+def max_memory_reserved(device: str | None = None) -> int:
+    """Return the most bytes that are known to have been used or kept by the allocator."""
+    found = _device.memory_stats(device)
+    in_use, cached = int(found.get("in_use", 0)), int(found.get("cached", 0))
+    return max(int(found.get("peak", 0)), in_use + cached)
+
+
+def memory_summary(device: str | None = None) -> str:
+    """Return the statistics of the current device's memory as a table."""
+    rows = [(k, v) for k, v in memory_stats(device).items() if isinstance(v, int)]
+    lines = [f"| {k.replace('_', ' '):24} | {v:>16,} B |" for k, v in rows]
+    rule = "|" + "-" * (len(lines[0]) - 2) + "|"
+    return "\n".join([rule, *lines, rule, ""])
+
+
+def _no_reset(name: str) -> UnsupportedOpError:
+    return UnsupportedOpError(
+        f"{name}: the peak that a device counts cannot be reset; take differences of "
+        "memory_allocated() instead"
+    )
+
+
+def reset_peak_memory_stats() -> None:
+    """Refuse to forget the peaks of memory, which devices count from their start.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise _no_reset("reset_peak_memory_stats")
+
+
+def reset_max_memory_allocated() -> None:
+    """Refuse as `reset_peak_memory_stats`."""
+    raise _no_reset("reset_max_memory_allocated")
+
+
+def reset_max_memory_reserved() -> None:
+    """Refuse as `reset_peak_memory_stats`."""
+    raise _no_reset("reset_max_memory_reserved")
+
+
+# ---- settings without a meaning ----------------------------------------------------------------
+
+
+def set_memory(
+    init_size: str = "2GB",
+    increase_size: str = "2GB",
+    max_size: str = "1024GB",
+    optimize_level: str = "O0",
+    huge_page_reserve_size: str = "0GB",
+) -> None:
+    """Accept the settings of MindSpore's memory pool, with one warning: devices have their own."""
+    warn_moot("set_memory")
+
+
+def set_cpu_affinity(
+    enable_affinity: bool,
+    affinity_cpu_list: list[str] | None = None,
+    module_to_cpu_dict: dict[str, list[int]] | None = None,
+    bind_file: str | None = None,
+) -> None:
+    """Accept a binding of MindSpore's threads to cores, with one warning."""
+    warn_moot("set_cpu_affinity")
+
+
+def set_kernel_launch_capture(
+    enable_capture_graph: bool, op_capture_skip: list[str] | None = None
+) -> None:
+    """Accept the capture of kernel launches, with one warning: compiled programs are one call."""
+    warn_moot("set_kernel_launch_capture")
+
+
+def set_kernel_launch_group(thread_num: int = 2, kernel_group_num: int = 8) -> None:
+    """Accept the number of threads that launch kernels, with one warning."""
+    warn_moot("set_kernel_launch_group")
+
+
+def dispatch_threads_num(threads_num: int) -> None:
+    """Accept the number of threads that dispatch ops, with one warning."""
+    warn_moot("dispatch_threads_num")
