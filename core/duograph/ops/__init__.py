@@ -12,7 +12,7 @@ from .. import compat as _compat
 from .. import op as _op
 from ..autodiff.bprop_registry import bprop_getters as _rules
 from ..backend import registry as _registry
-from ..runtime import eager as _eager
+from ..execution import eager as _eager
 from ..tensor import Tensor
 from . import (
     activation,
@@ -21,6 +21,7 @@ from . import (
     attention,
     attention_functions,
     axis_scattering,
+    bessel,
     channels_last,
     collective,
     combinations,
@@ -34,8 +35,10 @@ from . import (
     creation_ranges,
     ctc,
     data_formats,
+    decompositions,
     detection,
     diagonals,
+    distances,
     distributions,
     division,
     dropouts,
@@ -45,11 +48,17 @@ from . import (
     exponential,
     extensions,
     extremes,
+    factorizations,
+    fourier,
+    fourier_axes,
     gather_scatter,
     gathering,
     grid_sampling,
     higher_order,
+    histograms,
     hyperbolic,
+    image_colors,
+    incomplete_gamma,
     indexing,
     inplace,
     inplace_indexing,
@@ -57,20 +66,25 @@ from . import (
     linalg,
     linalg_contractions,
     linalg_primitives,
+    linear_systems,
     logic,
+    loops,
     loss,
     loss_primitives,
     lstm,
     margin_loss,
     matrices,
     matrix_svd,
+    more_primitives,
     movement,
     movement_primitives,
     nn_functions,
     normalization,
     normalization_primitives,
     norms,
+    number_theory,
     optimizer,
+    optimizer_primitives,
     padding,
     pooling,
     pooling_primitives,
@@ -85,19 +99,25 @@ from . import (
     repeating,
     rolling,
     rounding,
+    scalar_functions,
     scan,
     scattering,
     segments,
     shaping,
+    signal,
     slicing,
     softmax_ops,
     sorting,
+    sparse_functions,
+    sparse_optimizer_primitives,
+    sparse_tensors,
     special,
     state,
     statistics,
     tensor_types,
     transfers,
     trigonometry,
+    unpooling,
     value_sizes,
 )
 from .creation import cast
@@ -190,6 +210,26 @@ FAMILIES = (
     slicing,
     attention,
     attention_functions,
+    fourier,
+    fourier_axes,
+    bessel,
+    incomplete_gamma,
+    distances,
+    histograms,
+    number_theory,
+    scalar_functions,
+    signal,
+    decompositions,
+    linear_systems,
+    factorizations,
+    sparse_tensors,
+    sparse_functions,
+    loops,
+    more_primitives,
+    optimizer_primitives,
+    sparse_optimizer_primitives,
+    unpooling,
+    image_colors,
 )
 
 for _family in FAMILIES:
@@ -223,7 +263,5 @@ def __getattr__(name: str) -> Any:
     _registry.entries()  # loads the plugins
     found: Any = _op.OPS.get(name)
     if found is None or found.graph_only:
-        found = _compat.renamed(name, __name__, globals().get)
-    if found is None:
-        raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
+        return _compat.serve("ops", name)
     return found

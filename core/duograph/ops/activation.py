@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import FLOATING, INEXACT
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
@@ -393,14 +394,14 @@ def _(s, dout, x, beta, threshold):
 
 
 @op(method="mish", primitive="Mish", dtypes=FLOATING, elementwise=True)
-def mish(input: Tensor):
+def mish(x: Tensor):
     """``x * tanh(softplus(x))`` (`mindspore.ops.mish`).
 
     Args:
-        input: Tensor of any shape; floating.
+        x: Tensor of any shape; floating.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the type of `x`.
 
     Raises:
         TypeError: the dtype is not supported.
@@ -410,8 +411,8 @@ def mish(input: Tensor):
         >>> ms.ops.mish(ms.Tensor([-1.0, 0.0, 2.0]))
         Tensor(shape=[3], dtype=Float32, value= [-3.03401470e-01,  0.00000000e+00,  1.94395900e+00])
     """
-    soft = maximum(input, 0) + log1p(exp(neg(abs(input))))
-    return input * tanh(soft)
+    soft = maximum(x, 0) + log1p(exp(neg(abs(x))))
+    return x * tanh(soft)
 
 
 @mish.bprop
@@ -548,6 +549,7 @@ def tanhshrink(input: Tensor):
 
 
 @primitive("GLU(axis=-1)(x)")
+@cached_call
 def glu(x: Tensor, axis: int = -1) -> Tensor:
     """Gated linear unit: the first half along an axis times the sigmoid of the second
     (`mindspore.ops.glu`).

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import FLOATING
 from ..errors import ArgumentValueError, DeviceMemoryError
 from ..host_arrays import Array
@@ -144,32 +145,38 @@ def _adaptive_max(name, input, output_size, return_indices, n):
     return (values, unbatched(indices, single)) if return_indices else values
 
 
+@cached_call
 def adaptive_avg_pool1d(input: Tensor, output_size: int | Ints) -> Tensor:
     return _adaptive_avg("adaptive_avg_pool1d", input, output_size, 1)
 
 
 @primitive("AdaptiveAvgPool2D(output_size)(x)", op="adaptive_avg_pool")
+@cached_call
 def adaptive_avg_pool2d(input: Tensor, output_size: int | Ints) -> Tensor:
     return _adaptive_avg("adaptive_avg_pool2d", input, output_size, 2)
 
 
 @primitive("AdaptiveAvgPool3D(output_size)(x)", op="adaptive_avg_pool")
+@cached_call
 def adaptive_avg_pool3d(input: Tensor, output_size: int | Ints) -> Tensor:
     return _adaptive_avg("adaptive_avg_pool3d", input, output_size, 3)
 
 
+@cached_call
 def adaptive_max_pool1d(
     input: Tensor, output_size: int | Ints, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
     return _adaptive_max("adaptive_max_pool1d", input, output_size, return_indices, 1)
 
 
+@cached_call
 def adaptive_max_pool2d(
     input: Tensor, output_size: int | Ints, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
     return _adaptive_max("adaptive_max_pool2d", input, output_size, return_indices, 2)
 
 
+@cached_call
 def adaptive_max_pool3d(
     input: Tensor, output_size: int | Ints, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:

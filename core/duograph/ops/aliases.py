@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from ..dtype import float32
 from ..tensor import Tensor
-from . import comparison, division, elementwise, exponential, logic, powers
+from . import comparison, division, elementwise, exponential, logic, powers, reduction, trigonometry
 from .creation import cast
 from .methods import tensor_method
-from .primitive import Primitive
+from .primitive import Primitive, respelled
 from .rectifiers import softshrink
 from .reduction import reduce_all
 from .shape_primitives import reshape_to
@@ -20,14 +20,20 @@ __all__ = [
     "FloatStatus",
     "IsClose",
     "Logit",
+    "arcsin",
     "bool_and",
     "bool_eq",
     "bool_not",
     "bool_or",
+    "floor_div",
+    "floor_mod",
     "floordiv",
     "floormod",
+    "inv",
+    "mean",
     "pows",
     "soft_shrink",
+    "subtract",
     "tensor_add",
     "tensor_div",
     "tensor_exp",
@@ -41,12 +47,25 @@ __all__ = [
     "tensor_mul",
     "tensor_pow",
     "tensor_sub",
+    "truncate_div",
+    "truncate_mod",
 ]
 
 tensor_add, tensor_sub, tensor_mul = elementwise.add, elementwise.sub, elementwise.mul
-tensor_div, tensor_pow = elementwise.true_divide, powers.pow
-tensor_mod = floormod = division.remainder
+tensor_pow = powers.pow
 tensor_floordiv = floordiv = division.floor_divide
+# functions whose parameters have other names in MindSpore than under the name above
+tensor_div = respelled(elementwise.true_divide, "tensor_div", x="input", y="other")
+tensor_mod = respelled(division.remainder, "tensor_mod", x="input", y="other")
+floormod = respelled(division.remainder, "floormod", x="input", y="other")
+floor_mod = respelled(division.remainder, "floor_mod", x="input", y="other")
+floor_div = respelled(division.floor_divide, "floor_div", x="input", y="other")
+truncate_mod = respelled(division.fmod, "truncate_mod", x="input", y="other")
+truncate_div = respelled(division.truncate_div, "truncate_div", x="input", y="other")
+arcsin = respelled(trigonometry.asin, "arcsin", x="input")
+inv = respelled(elementwise.reciprocal, "inv", x="input")
+mean = respelled(reduction.mean, "mean", x="input", keep_dims="keepdims")
+subtract = elementwise._tensor_sub
 tensor_exp, tensor_expm1 = exponential.exp, exponential.expm1
 tensor_lt, tensor_le = comparison.less, comparison.less_equal
 tensor_gt, tensor_ge = comparison.greater, comparison.greater_equal

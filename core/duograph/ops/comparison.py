@@ -528,7 +528,7 @@ def isreal(input: Tensor) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> ms.ops.isreal(ms.Tensor([1.0, 2.0]))
-        Tensor(shape=[2], dtype=Bool, value= [True, True])
+        Tensor(shape=[2], dtype=Bool, value= [ True,  True])
     """
     return (
         equal(input, input.real()) if input.dtype.is_complex else logical_or(equal(input, 0), True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..call_cache import cached_call
 from ..dtype import REAL
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
@@ -98,6 +99,7 @@ _DOC = """{n}-D convolution (cross-correlation) (`mindspore.ops.conv{n}d`).
     """
 
 
+@cached_call
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -111,6 +113,7 @@ def conv1d(
     return convolve("conv1d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 1)
 
 
+@cached_call
 def conv2d(
     input: Tensor,
     weight: Tensor,
@@ -124,6 +127,7 @@ def conv2d(
     return convolve("conv2d", input, weight, bias, stride, pad_mode, padding, dilation, groups, 2)
 
 
+@cached_call
 def conv3d(
     input: Tensor,
     weight: Tensor,
@@ -207,6 +211,7 @@ _TRANSPOSED = """{n}-D transposed convolution: the gradient of `conv{n}d` with r
     """
 
 
+@cached_call
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -231,6 +236,7 @@ def conv_transpose1d(
     )
 
 
+@cached_call
 def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
@@ -255,6 +261,7 @@ def conv_transpose2d(
     )
 
 
+@cached_call
 def conv_transpose3d(
     input: Tensor,
     weight: Tensor,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import DType, DTypeLike, as_dtype
 from ..errors import ArgumentValueError
 from ..ir.basic_ops import cast_to as cast_to
@@ -44,6 +45,7 @@ def _(shape, axis, dtype):
 
 
 @primitive("Cast", op="cast")
+@cached_call
 def cast(input: object, dtype: DTypeLike) -> Tensor:
     """Convert a tensor, or a number, to another dtype (`mindspore.ops.cast`).
 

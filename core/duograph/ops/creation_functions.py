@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import DType, DTypeLike, as_dtype, bool_, float32, int32, int64, promote, scalar_dtype
 from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..ir.builder import GraphTensor
@@ -48,6 +49,7 @@ def sizes_of(name: str, shape: object) -> tuple[int, ...]:
 
 
 @primitive("Ones")
+@cached_call
 def ones(shape: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of ones (`mindspore.ops.ones`).
 
@@ -74,6 +76,7 @@ def _constant(value: int, of: DType) -> bool | int:
 
 
 @primitive("Zeros")
+@cached_call
 def zeros(size: int | Sequence[int] | Tensor, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of zeros (`mindspore.ops.zeros`).
 
@@ -125,6 +128,7 @@ def _on(made: Tensor, device: str | None) -> Tensor:
     return made if device is None else made.move_to(device)
 
 
+@cached_call
 def full(
     size: int | Sequence[int] | Tensor,
     fill_value: Tensor | Scalar,
@@ -215,6 +219,7 @@ def _like(input: object, value: int, dtype: DTypeLike | None) -> Tensor:
 
 
 @primitive("OnesLike")
+@cached_call
 def ones_like(input: Tensor, *, dtype: DTypeLike | None = None) -> Tensor:
     """Ones with the shape of another tensor (`mindspore.ops.ones_like`).
 
@@ -231,6 +236,7 @@ def ones_like(input: Tensor, *, dtype: DTypeLike | None = None) -> Tensor:
 
 
 @primitive("ZerosLike")
+@cached_call
 def zeros_like(input: Tensor, *, dtype: DTypeLike | None = None) -> Tensor:
     """Zeros with the shape of another tensor (`mindspore.ops.zeros_like`).
 
@@ -549,6 +555,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DTypeLike = int6
     return _triangle_indices("triu_indices", row, col, offset, dtype, False)
 
 
+@cached_call
 def vander(x: Tensor, N: int | None = None) -> Tensor:
     """The powers N - 1, ..., 1, 0 of a 1-d tensor as columns (`mindspore.ops.vander`).
 

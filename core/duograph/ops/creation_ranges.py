@@ -9,6 +9,7 @@ import builtins
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import DTypeLike, as_dtype, float32, int32, int64
 from ..errors import ArgumentValueError
 from ..op import op
@@ -24,6 +25,7 @@ from .shape_primitives import reshape_to
 __all__ = ["arange", "range", "make_range", "linspace", "logspace"]
 
 
+@cached_call
 def arange(
     start: Tensor | Number = 0,
     end: Tensor | Number | None = None,

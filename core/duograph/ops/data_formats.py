@@ -47,6 +47,11 @@ class DataFormatDimMap(Primitive):
     """Map axis numbers of one data format to another.
 
     `DataFormatDimMap(src_format="NHWC", dst_format="NCHW")(x)`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.DataFormatDimMap()(ms.Tensor([0, 1, 2, 3])))
+        [0 3 1 2]
     """
 
     def __init__(self, src_format: str = "NHWC", dst_format: str = "NCHW") -> None:
@@ -55,6 +60,9 @@ class DataFormatDimMap(Primitive):
         self.dst_format = wanted_format("DataFormatDimMap", dst_format, ("NHWC", "NCHW"))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Convert axis numbers of the source data format to those of the destination format."""
-        to = np.array([self.dst_format.index(c) for c in self.src_format], x.dtype.np)
-        return gather(Tensor(to), x, 0)
+        """Return, for each axis number, where the source has the axis that the destination names.
+
+        Negative numbers count from the end.
+        """
+        places = np.array([self.src_format.index(c) for c in self.dst_format], x.dtype.np)
+        return gather(Tensor(places), x, 0)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import int32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
@@ -21,7 +22,7 @@ from .creation import fill, iota, zeros_of
 from .division import remainder
 from .logic import logical_and, select_by
 from .methods import tensor_method
-from .movement import pad_by
+from .movement import concat_by, pad_by, slice_axis
 from .primitive import primitive
 from .shape_primitives import dense_strides, reduce_sum, reshape_to, strided_copy
 from .shaping import moveaxis
@@ -161,6 +162,7 @@ def diagonal_by(input: Tensor, offset: int):
 
 
 @tensor_method("diagonal")
+@cached_call
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A diagonal of the matrices that two axes make, as the last axis (`mindspore.ops.diagonal`).
 
@@ -227,6 +229,7 @@ def diag_embed_by(input: Tensor, offset: int):
     return select_by(equal(at, offset), column, zero)
 
 
+@cached_call
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The last axis as a diagonal of matrices of zeros (`mindspore.ops.diag_embed`).
 
@@ -257,6 +260,7 @@ tensor_method("diag_embed")(diag_embed)
 
 
 @primitive("Diag")
+@cached_call
 def diag(input: Tensor) -> Tensor:
     """The elements on the diagonal of zeros; a tensor of n axes becomes one of 2n
     (`mindspore.ops.diag`).
@@ -292,6 +296,7 @@ def _tensor_diag(self: Tensor, diagonal: int = 0) -> Tensor:
 
 
 @tensor_method("diagflat")
+@cached_call
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """All elements, in row-major order, on a diagonal of zeros (`mindspore.ops.diagflat`).
 
@@ -320,6 +325,7 @@ def set_diagonal_by(input: Tensor, values: Tensor, offset: int):
 
 
 @tensor_method("diagonal_scatter")
+@cached_call
 def diagonal_scatter(
     input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
@@ -361,12 +367,13 @@ def _int_or_float(value: object) -> object:
 
 @op(primitive='MatrixDiagV3(align="RIGHT_LEFT")')
 def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: Number):
-    """The last axis as diagonal `k` of matrices (`mindspore.ops.matrix_diag`), one diagonal at a
-    time.
+    """The last axis as diagonal `k` of matrices (`mindspore.ops.matrix_diag`).
 
     Args:
         x: Tensor of at least one axis.
-        k: 0 the main diagonal, positive ones above it.
+        k: 0 the main diagonal, positive ones above it. A pair (lowest, highest): the rows of `x`
+            are several diagonals, as `matrix_diag_part` returns them.
+        align: whether diagonals above and below stand left or right in these rows.
         num_rows, num_cols: sizes of the matrices; -1: as small as can be, both: square.
         padding_value: value of all other elements.
 
@@ -388,13 +395,16 @@ def matrix_diag(x: Tensor, offset: int, rows: int, columns: int, padding: Number
 @matrix_diag.normaliser
 def _(
     x: Tensor,
-    k: int = 0,
+    k: int | Sequence[int] | Tensor = 0,
     num_rows: int = -1,
     num_cols: int = -1,
     padding_value: Tensor | Number = 0,
     align: str = "RIGHT_LEFT",
 ):
     _one_of_aligns("matrix_diag", align)
+    several = _several("matrix_diag", k)
+    if several is not None:
+        return _banded(x, several, num_rows, num_cols, padding_value, align)
     at, pad = _int("matrix_diag", "k", k), _int_or_float(padding_value)
     n = x.shape[-1] if x.shape else 0
     rows = _int("matrix_diag", "num_rows", num_rows)
@@ -413,6 +423,82 @@ def _(
 _ALIGNS = ("LEFT_LEFT", "LEFT_RIGHT", "RIGHT_LEFT", "RIGHT_RIGHT")
 
 
+def _several(name: str, k: object) -> tuple[int, int] | None:
+    """Return the lowest and highest of several diagonals, or None for one."""
+    if isinstance(k, Tensor):
+        k = k.tolist()
+    if not isinstance(k, (tuple, list)) or len(k) != 2:
+        return None
+    low, high = (_int(name, "k", v) for v in k)
+    if low > high:
+        raise ArgumentValueError(f"{name}: got k={(low, high)}; wanted the lower one first")
+    return low, high
+
+
+def _place(align: str, at: int, spare: int) -> int:
+    """Return where diagonal `at` begins in a row with `spare` more elements than it has."""
+    above, below = align.split("_")
+    return 0 if "LEFT" in (above if at >= 0 else "", below if at <= 0 else "") else spare
+
+
+def _banded(
+    x: Tensor,
+    k: tuple[int, int],
+    num_rows: object,
+    num_cols: object,
+    padding: Tensor | Number,
+    align: str,
+) -> Tensor:
+    """Return matrices with the rows of `x` as diagonals, the highest first."""
+    low, high = k
+    if x.ndim < 2 or x.shape[-2] != high - low + 1:
+        raise ShapeError(
+            f"matrix_diag: got shape {x.shape} for diagonals {low} to {high}; wanted "
+            f"{high - low + 1} rows"
+        )
+    n = x.shape[-1]
+    rows, columns = n - min(high, 0), n + max(low, 0)
+    given_rows = _int("matrix_diag", "num_rows", num_rows)
+    given_columns = _int("matrix_diag", "num_cols", num_cols)
+    if given_rows == given_columns == -1:
+        rows = columns = max(rows, columns)
+    rows = rows if given_rows == -1 else given_rows
+    columns = columns if given_columns == -1 else given_columns
+    value = _int_or_float(padding)
+    out = fill((*x.shape[:-2], rows, columns), value, x.dtype)
+    return _with_band(out, x, k, align, "matrix_diag")
+
+
+def _with_band(base: Tensor, x: Tensor, k: tuple[int, int], align: str, name: str) -> Tensor:
+    """Return matrices with several diagonals replaced by the rows of `x`."""
+    longest = max(diagonal_length(base.shape, at) for at in range(k[0], k[1] + 1))
+    wanted = (*base.shape[:-2], k[1] - k[0] + 1, longest)
+    if x.shape != wanted:
+        raise ShapeError(f"{name}: got diagonals of shape {x.shape} for k={k}; wanted {wanted}")
+    for i, at in enumerate(range(k[1], k[0] - 1, -1)):
+        size = diagonal_length(base.shape, at)
+        begin = _place(align, at, longest - size)
+        row = slice_axis(slice_axis(x, x.ndim - 2, i, i + 1), x.ndim - 1, begin, begin + size)
+        base = set_diagonal_by(base, reshape_to(row, (*x.shape[:-2], size)), at)
+    return base
+
+
+def _band(x: Tensor, k: tuple[int, int], padding: Tensor | Number, align: str) -> Tensor:
+    """Return several diagonals of matrices as rows, the highest first."""
+    longest = max(diagonal_length(x.shape, at) for at in range(k[0], k[1] + 1))
+    lead = x.shape[:-2]
+    rows = []
+    for at in range(k[1], k[0] - 1, -1):
+        part = diagonal_by(x, at)
+        spare = longest - part.shape[-1]
+        begin = _place(align, at, spare)
+        before = (*[0] * len(lead), begin)
+        after = (*[0] * len(lead), spare - begin)
+        part = pad_by(part, before, after, _int_or_float(padding))
+        rows.append(reshape_to(part, (*lead, 1, longest)))
+    return concat_by(rows, len(lead))
+
+
 def _one_of_aligns(name: str, align: object) -> None:
     """Raise ArgumentValueError for an unknown `align`, which matters for several diagonals only."""
     if align not in _ALIGNS:
@@ -422,10 +508,17 @@ def _one_of_aligns(name: str, align: object) -> None:
 
 
 @primitive('MatrixDiagPartV3(align="RIGHT_LEFT")')
+@cached_call
 def matrix_diag_part(
-    x: Tensor, k: int = 0, padding_value: Tensor | Number = 0, align: str = "RIGHT_LEFT"
+    x: Tensor,
+    k: int | Sequence[int] | Tensor = 0,
+    padding_value: Tensor | Number = 0,
+    align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """Diagonal `k` of matrices (`mindspore.ops.matrix_diag_part`), one diagonal at a time.
+    """Diagonal `k` of matrices (`mindspore.ops.matrix_diag_part`).
+
+    A pair (lowest, highest) gives several, as rows of a matrix, the highest first; `align` says
+    whether those above and below the main diagonal stand left or right, beside `padding_value`.
 
     Raises:
         ValueError: fewer than two axes.
@@ -437,13 +530,23 @@ def matrix_diag_part(
     """
     _one_of_aligns("matrix_diag_part", align)
     _matrix("matrix_diag_part", x)
+    several = _several("matrix_diag_part", k)
+    if several is not None:
+        return _band(x, several, padding_value, align)
     return diagonal_by(x, _int("matrix_diag_part", "k", k))
 
 
 @primitive('MatrixSetDiagV3(align="RIGHT_LEFT")')
-def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT_LEFT") -> Tensor:
-    """Matrices with diagonal `k` replaced (`mindspore.ops.matrix_set_diag`), one diagonal at a
-    time.
+@cached_call
+def matrix_set_diag(
+    x: Tensor,
+    diagonal: Tensor,
+    k: int | Sequence[int] | Tensor = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:
+    """Matrices with diagonal `k` replaced (`mindspore.ops.matrix_set_diag`).
+
+    A pair (lowest, highest) replaces several by the rows of `diagonal`, as of `matrix_diag_part`.
 
     Raises:
         ValueError: fewer than two axes, or a diagonal of another length.
@@ -457,6 +560,9 @@ def matrix_set_diag(x: Tensor, diagonal: Tensor, k: int = 0, align: str = "RIGHT
     """
     _one_of_aligns("matrix_set_diag", align)
     _matrix("matrix_set_diag", x)
+    several = _several("matrix_set_diag", k)
+    if several is not None:
+        return _with_band(x, diagonal, several, align, "matrix_set_diag")
     return diagonal_scatter(x, diagonal, _int("matrix_set_diag", "k", k), -2, -1)
 
 

@@ -5,6 +5,7 @@ They check the arguments and call ops of `ops.reduction`; the backends have kern
 
 from __future__ import annotations
 
+from ..call_cache import cached_call
 from ..dtype import int64
 from ..errors import ArgumentValueError
 from ..tensor import Tensor
@@ -71,6 +72,7 @@ def _max_or_min(name, input, axis, keepdims, initial, where, sign, with_index):
     return _initial(value, initial, sign), index
 
 
+@cached_call
 def max(
     input: Tensor,
     axis: Axis = None,
@@ -106,6 +108,7 @@ def max(
     return _max_or_min("max", input, axis, keepdims, initial, where, -1, True)
 
 
+@cached_call
 def min(
     input: Tensor,
     axis: Axis = None,
@@ -160,6 +163,7 @@ def _method(name, x, args, initial, where, return_indices, other, sign):
 
 
 @tensor_method("max")
+@cached_call
 def tensor_max(
     input: Tensor,
     *args: object,
@@ -184,6 +188,7 @@ def tensor_max(
 
 
 @tensor_method("min")
+@cached_call
 def tensor_min(
     input: Tensor,
     *args: object,
@@ -204,6 +209,7 @@ def tensor_min(
 
 
 @tensor_method("amax")
+@cached_call
 def amax(
     input: Tensor,
     axis: Axis = None,
@@ -238,6 +244,7 @@ def amax(
 
 
 @tensor_method("amin")
+@cached_call
 def amin(
     input: Tensor,
     axis: Axis = None,
@@ -284,6 +291,7 @@ def _arg(name, input, axis, keepdims, along):
 
 
 @tensor_method("argmax")
+@cached_call
 def argmax(input: Tensor, axis: Axis = None, keepdims: bool = False, **dim: object) -> Tensor:
     """Index of the largest element along an axis (`mindspore.ops.argmax`).
 
@@ -308,6 +316,7 @@ def argmax(input: Tensor, axis: Axis = None, keepdims: bool = False, **dim: obje
 
 
 @tensor_method("argmin")
+@cached_call
 def argmin(input: Tensor, axis: Axis = None, keepdims: bool = False, **dim: object) -> Tensor:
     """Index of the smallest element along an axis (`mindspore.ops.argmin`).
 

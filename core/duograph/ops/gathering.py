@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..ir.builder import GraphTensor
@@ -168,6 +169,7 @@ def _is_axis(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
+@cached_call
 def gather_elements(input: Tensor, dim: int, index: object) -> Tensor:
     """Elements selected along an axis: out[i][j] = input[i][index[i][j]] for dim 1
     (`mindspore.ops.gather_elements`).
@@ -212,6 +214,7 @@ def _tensor_gather_elements(self: Tensor, dim: int, index: object) -> Tensor:
 
 
 @primitive("GatherD", op="gather_elements")
+@cached_call
 def gather_d(x: Tensor, dim: int, index: object) -> Tensor:
     """Another name of `gather_elements` (`mindspore.ops.gather_d`).
 
@@ -236,6 +239,7 @@ def gather_nd_by(input: Tensor, indices: Tensor):
 
 @primitive("GatherNd", op="gather_nd")
 @tensor_method("gather_nd")
+@cached_call
 def gather_nd(input_x: Tensor, indices: object) -> Tensor:
     """Elements or slices, selected by rows of indices (`mindspore.ops.gather_nd`).
 
@@ -264,6 +268,7 @@ def gather_nd(input_x: Tensor, indices: object) -> Tensor:
         raise
 
 
+@cached_call
 def index_select(input: Tensor, axis: int, index: object) -> Tensor:
     """Slices along an axis, selected by a 1-d tensor of indices (`mindspore.ops.index_select`).
 
@@ -296,6 +301,7 @@ def _tensor_index_select(
     return index_select(self, dim if axis is None else axis, index)
 
 
+@cached_call
 def take(input: Tensor, index: object) -> Tensor:
     """Elements of the flattened tensor, selected by indices (`mindspore.ops.take`).
 
@@ -355,6 +361,7 @@ def reverse_sequence(input: Tensor, lengths: Tensor, seq_axis: Axis, batch_axis:
         seq_dim, batch_dim: the axis of the sequence and that of the batch.
 
     Raises:
+        IndexError, ValueError: a length that is negative or larger than the axis.
         ValueError: another number of lengths.
 
     Examples:
@@ -366,6 +373,7 @@ def reverse_sequence(input: Tensor, lengths: Tensor, seq_axis: Axis, batch_axis:
     """
     shape = [1] * len(input.shape)
     shape[batch_axis] = input.shape[batch_axis]
+    lengths = checked_labels("reverse_sequence", lengths, input.shape[seq_axis] + 1)
     ends = reshape_to(lengths, shape)
     step = iota(input.shape, seq_axis, lengths.dtype)
     at = select_by(less(step, ends), ends - 1 - step, step)

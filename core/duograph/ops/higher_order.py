@@ -32,7 +32,11 @@ R = TypeVar("R")
 
 
 def constexpr(
-    fn: Function | None = None, get_instance: bool = True, name: str | None = None
+    fn: Function | None = None,
+    get_instance: bool = True,
+    name: str | None = None,
+    reuse_result: bool = True,
+    check: bool = True,
 ) -> Function:
     """Mark a Python function to be evaluated at compile time (`mindspore.ops.constexpr`).
 
@@ -46,7 +50,9 @@ def constexpr(
         >>> half(7)
         3
     """
-    check_options("constexpr", get_instance=get_instance, name=name)
+    check_options(
+        "constexpr", get_instance=get_instance, name=name, reuse_result=reuse_result, check=check
+    )
     if fn is None:
         return lambda f: constexpr(f)
     if not callable(fn):
@@ -55,7 +61,7 @@ def constexpr(
     return fn
 
 
-def partial(function: Callable[..., R], *args: object, **kwargs: object) -> Callable[..., R]:
+def partial(function: Callable[..., R], /, *args: object, **kwargs: object) -> Callable[..., R]:
     """`function` with its first arguments bound (`mindspore.ops.partial`).
 
     Examples:
@@ -72,9 +78,14 @@ class Partial:
     """Primitive form of `partial`: `Partial()(function, *args)`."""
 
     def __call__(
-        self, function: Callable[..., R], *args: object, **kwargs: object
+        self, function: Callable[..., R], /, *args: object, **kwargs: object
     ) -> Callable[..., R]:
         return partial(function, *args, **kwargs)
+
+
+def _of_class(name: str) -> Callable[[object], bool]:
+    """Return a test for objects of a class, named because sparse tensors are defined later."""
+    return lambda v: any(c.__name__ == name for c in type(v).__mro__)
 
 
 # Tests for the type names in `MultitypeFuncGraph.register("Tensor", "Number")`.
@@ -95,6 +106,12 @@ _BY_NAME: dict[str, Callable[[object], bool]] = {
     "None": lambda v: v is None,
     "Function": callable,
     "Func": callable,
+    "Slice": lambda v: isinstance(v, slice),
+    "Ellipsis": lambda v: v is Ellipsis,
+    "Set": lambda v: isinstance(v, set),
+    "UInt": lambda v: False,  # no Python number is unsigned
+    **{name: _of_class(name) for name in ("COOTensor", "CSRTensor", "RowTensor", "MapTensor")},
+    "RowTensorInner": _of_class("RowTensor"),
 }
 
 

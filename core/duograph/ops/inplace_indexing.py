@@ -58,7 +58,7 @@ def index_add(
         axis: int.
 
     Returns:
-        `x`.
+        The new value of a Parameter as a Tensor; a Tensor that is no Parameter is returned itself.
 
     Raises:
         IndexError: an index out of range.
@@ -71,7 +71,8 @@ def index_add(
         array([[0., 0.],
                [3., 4.]], dtype=float32)
     """
-    return write(x, index_write("index_add", x, axis, indices, y, add=True), "index_add")
+    write(x, index_write("index_add", x, axis, indices, y, add=True), "index_add")
+    return x._after_write()
 
 
 @primitive("InplaceIndexAdd(axis)")
@@ -274,7 +275,8 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
     def function(
         input_x: Tensor, indices: object, updates: object, use_locking: bool = False
     ) -> Tensor:
-        return write(input_x, change(name, input_x, as_index(indices), updates, mode), name)
+        write(input_x, change(name, input_x, as_index(indices), updates, mode), name)
+        return input_x._after_write()
 
     what = "slices that rows of indices name" if slices else "rows that indices name"
     shape = (
@@ -291,7 +293,7 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
         updates: Tensor of shape {shape}; duplicates are applied one after the other.
 
     Returns:
-        `input_x`.
+        The new value of a Parameter as a Tensor; a Tensor that is no Parameter is returned itself.
 
     Raises:
         IndexError: an index out of range.
@@ -301,7 +303,7 @@ def _updater(mode: str, slices: bool) -> Callable[..., Tensor]:
         >>> import duograph as ms
         >>> x = ms.Parameter(ms.Tensor([6.0, 6.0]), name="x")
         >>> at = ms.Tensor({"[[0], [0]]" if slices else "[0, 0]"})
-        >>> print(ms.ops.{name}(x, at, ms.Tensor([2.0, 3.0])).asnumpy())
+        >>> print(ms.ops.{name}(x, at, ms.Tensor([2.0, 3.0])))
         {_RESULTS[mode]}
     """
     return function

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..call_cache import cached_call
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..op_signature import NewAxis
@@ -264,6 +265,7 @@ def _tensor_split_method(
     return split(self, size, axis if dim is None else dim)
 
 
+@cached_call
 def split(
     tensor: Tensor, split_size_or_sections: int | Sequence[int] | None, axis: int = 0
 ) -> tuple[Tensor, ...]:
@@ -308,6 +310,7 @@ def _cut_axis(name: str, input: Tensor, axis: object) -> int:
 
 
 @tensor_method("tensor_split")
+@cached_call
 def tensor_split(
     input: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0
 ) -> tuple[Tensor, ...]:
@@ -355,6 +358,7 @@ def _split_along(
 
 
 @tensor_method("hsplit")
+@cached_call
 def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Split along axis 1, or axis 0 of a 1-d tensor, as `tensor_split` (`mindspore.ops.hsplit`).
 
@@ -368,6 +372,7 @@ def hsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Ten
 
 
 @tensor_method("vsplit")
+@cached_call
 def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Split a tensor of at least two axes along axis 0, as `tensor_split` (`mindspore.ops.vsplit`).
 
@@ -380,6 +385,7 @@ def vsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Ten
 
 
 @tensor_method("dsplit")
+@cached_call
 def dsplit(input: Tensor, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Split along axis 2, as `tensor_split` (`mindspore.ops.dsplit`).
 
@@ -399,6 +405,7 @@ def _tensor_chunk(
     return chunk(self, chunks, axis if dim is None else dim)
 
 
+@cached_call
 def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """Split into at most `chunks` parts of equal size along an axis (`mindspore.ops.chunk`).
 
@@ -422,6 +429,7 @@ def chunk(input: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     return split(input, -(-n // count), at)
 
 
+@cached_call
 def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
     """Split into the slices along an axis, and drop the axis (`mindspore.ops.unstack`).
 
@@ -444,6 +452,7 @@ def unstack(input_x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 @tensor_method("unbind")
+@cached_call
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """`unstack` under its other name (`mindspore.ops.unbind`).
 
@@ -455,6 +464,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return unstack(input, dim)
 
 
+@cached_call
 def narrow(input: Tensor, axis: int, start: int, length: int) -> Tensor:
     """Select `length` slices of an axis from `start` on (`mindspore.ops.narrow`).
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import NUMERIC, float32
 from ..errors import ArgumentError, ShapeError
 from ..op import op
@@ -115,6 +116,7 @@ def _want_ndim(name: str, x: Tensor, what: str, ndim: int) -> None:
 
 
 @tensor_method("matmul", "__matmul__")
+@cached_call
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Matrix product, by the rules of `numpy.matmul` (`mindspore.ops.matmul`; `@`).
 
@@ -165,6 +167,7 @@ def _rmatmul(input: Tensor, other: Tensor) -> Tensor:
 
 
 @tensor_method("mm")
+@cached_call
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Product of two matrices (`mindspore.ops.mm`).
 
@@ -189,33 +192,35 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 
 
 @tensor_method("bmm")
+@cached_call
 def bmm(input_x: Tensor, mat2: Tensor) -> Tensor:
     """Product of matrices, batch by batch (`mindspore.ops.bmm`).
 
     Args:
-        input_x: Tensor (..., m, k), at least three axes.
+        input_x: Tensor (..., m, k), at least two axes.
         mat2: Tensor (..., k, n) of the same leading axes.
 
     Returns:
         Tensor (..., m, n).
 
     Raises:
-        ValueError: fewer than three axes, other leading axes, or inner sizes that differ.
+        ValueError: fewer than two axes, other leading axes, or inner sizes that differ.
 
     Examples:
         >>> import duograph as ms
         >>> print(ms.ops.bmm(ms.ops.ones((2, 1, 3)), ms.ops.ones((2, 3, 1))).shape)
         (2, 1, 1)
     """
-    if input_x.ndim < 3 or mat2.ndim < 3 or input_x.shape[:-2] != mat2.shape[:-2]:
+    if input_x.ndim < 2 or mat2.ndim < 2 or input_x.shape[:-2] != mat2.shape[:-2]:
         raise ShapeError(
-            f"bmm: got shapes {input_x.shape} and {mat2.shape}; wanted at least three axes each "
+            f"bmm: got shapes {input_x.shape} and {mat2.shape}; wanted at least two axes each "
             f"and the same leading ones"
         )
     return matmul_of(input_x, mat2)
 
 
 @tensor_method("outer")
+@cached_call
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Outer product of two vectors (`mindspore.ops.outer`).
 
@@ -241,6 +246,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 
 
 @tensor_method("ger")
+@cached_call
 def ger(input: Tensor, vec2: Tensor) -> Tensor:
     """`outer` under its BLAS name (`mindspore.ops.ger`).
 
@@ -254,6 +260,7 @@ def ger(input: Tensor, vec2: Tensor) -> Tensor:
 
 
 @tensor_method("mv")
+@cached_call
 def mv(mat: Tensor, vec: Tensor) -> Tensor:
     """Product of a matrix (m, k) and a vector (k,) (`mindspore.ops.mv`).
 
@@ -270,6 +277,7 @@ def mv(mat: Tensor, vec: Tensor) -> Tensor:
     return matmul(mat, vec)
 
 
+@cached_call
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Sum of products of two vectors, the first conjugated.
 
@@ -291,6 +299,7 @@ def _scaled(x: Tensor, factor: _Factor) -> Tensor:
 
 
 @tensor_method("addmm")
+@cached_call
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Factor = 1, alpha: _Factor = 1
 ) -> Tensor:
@@ -318,6 +327,7 @@ def addmm(
 
 
 @tensor_method("addbmm")
+@cached_call
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Factor = 1, alpha: _Factor = 1
 ) -> Tensor:
@@ -337,6 +347,7 @@ def addbmm(
 
 
 @tensor_method("baddbmm")
+@cached_call
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Factor = 1, alpha: _Factor = 1
 ) -> Tensor:
@@ -355,6 +366,7 @@ def baddbmm(
 
 
 @tensor_method("addmv")
+@cached_call
 def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Factor = 1, alpha: _Factor = 1
 ) -> Tensor:
@@ -372,6 +384,7 @@ def addmv(
 
 
 @tensor_method("addr")
+@cached_call
 def addr(x: Tensor, vec1: Tensor, vec2: Tensor, beta: _Factor = 1, alpha: _Factor = 1) -> Tensor:
     """beta * x + alpha * outer(vec1, vec2) (`mindspore.ops.addr`).
 

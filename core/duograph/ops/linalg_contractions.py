@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..call_cache import cached_call
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
 from .arguments import ints_of
@@ -20,6 +21,7 @@ __all__ = ["dot", "inner", "tensor_dot", "batch_dot", "kron"]
 
 
 @tensor_method("dot")
+@cached_call
 def dot(input: Tensor, other: Tensor) -> Tensor:
     """Sum of products over one axis of each, as `numpy.dot` (`mindspore.ops.dot`).
 
@@ -48,6 +50,7 @@ def dot(input: Tensor, other: Tensor) -> Tensor:
 
 
 @tensor_method("inner")
+@cached_call
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sum of products over the last axes (`mindspore.ops.inner`).
 
@@ -64,6 +67,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensor_dot(input, other, ((input.ndim - 1,), (other.ndim - 1,)))
 
 
+@cached_call
 def tensor_dot(x1: Tensor, x2: Tensor, axes: int | Sequence[int | Sequence[int]]) -> Tensor:
     """Sum of products over pairs of axes (`mindspore.ops.tensor_dot`).
 
@@ -130,6 +134,7 @@ def transposed(x: Tensor, perm: Sequence[int]) -> Tensor:
     return x if tuple(perm) == tuple(range(x.ndim)) else transpose_by(x, tuple(perm))
 
 
+@cached_call
 def batch_dot(x1: Tensor, x2: Tensor, axes: int | Sequence[int] | None = None) -> Tensor:
     """Sum of products over one axis of each, batch by batch along axis 0
     (`mindspore.ops.batch_dot`).
@@ -176,6 +181,7 @@ def batch_dot(x1: Tensor, x2: Tensor, axes: int | Sequence[int] | None = None) -
 
 
 @tensor_method("kron")
+@cached_call
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker product (`mindspore.ops.kron`).
 

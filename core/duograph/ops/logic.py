@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import BOOL, INTEGER, NUMERIC, bool_
 from ..errors import DTypeError
 from ..host_arrays import Array
@@ -403,6 +404,7 @@ def _(s, x, y):
 bitwise_left_shift, bitwise_right_shift = shift_left, shift_right
 
 
+@cached_call
 def invert(x: Tensor) -> Tensor:
     """Bitwise complement of integers (`mindspore.ops.invert`).
 
@@ -455,6 +457,7 @@ def _(condition, x, y, out, dout):
     )
 
 
+@cached_call
 def select(condition: Tensor, input: _Operand, other: _Operand) -> Tensor:
     """Elements of `input` where `condition` holds, else of `other` (`mindspore.ops.select`).
 
@@ -481,6 +484,7 @@ def select(condition: Tensor, input: _Operand, other: _Operand) -> Tensor:
     return select_by(condition, input, other)
 
 
+@cached_call
 def where(condition: Tensor, input: _Operand, other: _Operand) -> Tensor:
     """Elements of `input` where `condition` holds, else of `other` (`mindspore.ops.where`).
 
@@ -502,6 +506,7 @@ def _tensor_where(self: Tensor, condition: Tensor, y: _Operand) -> Tensor:
 
 @primitive("MaskedFill()(input_x, mask, value)")
 @tensor_method("masked_fill")
+@cached_call
 def masked_fill(input_x: Tensor, mask: Tensor, value: _Operand) -> Tensor:
     """`input_x` with `value` where `mask` holds (`mindspore.ops.masked_fill`).
 

@@ -6,6 +6,7 @@ compiled code share one gradient. `reduction` is ``"mean"``, ``"sum"`` or ``"non
 
 from __future__ import annotations
 
+from ..call_cache import cached_call
 from ..dtype import FLOATING, int32, int64
 from ..errors import ArgumentValueError, DTypeError, ProbabilityError, ShapeError
 from ..ir.builder import GraphTensor
@@ -130,6 +131,7 @@ def _check_classes(name: str, input: Tensor, target: Tensor, weight: Tensor | No
         raise ShapeError(f"{name}: weight has shape {weight.shape}; wanted ({classes},)")
 
 
+@cached_call
 def nll_loss(
     inputs: Tensor,
     target: Tensor,
@@ -189,6 +191,7 @@ def _check_smoothing(name: str, value: float) -> None:
         raise ArgumentValueError(f"{name}: got label_smoothing={value}; wanted a number in [0, 1]")
 
 
+@cached_call
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -252,6 +255,7 @@ def cross_entropy_with_probabilities(
 
 
 @primitive("SoftmaxCrossEntropyWithLogits()(logits, labels)")
+@cached_call
 def softmax_cross_entropy_with_logits(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Cross entropy of each row and its gradient with respect to the logits.
 

@@ -5,6 +5,7 @@ Users and loss layers call them. All are composites without gradient rules of th
 
 from __future__ import annotations
 
+from ..call_cache import cached_call
 from ..dtype import FLOATING, int32
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
@@ -55,7 +56,7 @@ def cosine_embedding_loss(
 
     Args:
         input1, input2: (N, D) or (D,), float.
-        target: 1 or -1, shape (N,) or ().
+        target: 1 or -1, shape (N,) or (). The loss is 0 where it is any other number.
         margin: in [-1, 1].
 
     Raises:
@@ -254,6 +255,7 @@ def multilabel_margin_rows(input: Tensor, target: Tensor, reduction: str):
     return reduced(reduce_sum(gap, (1, 2), False) / c, reduction)
 
 
+@cached_call
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Multi-label hinge loss (`mindspore.ops.multilabel_margin_loss`).
 
@@ -282,6 +284,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     return multilabel_margin_rows(input, target, reduction)
 
 
+@cached_call
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import FLOATING, DType, bool_, float32, int64
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
@@ -133,6 +134,7 @@ def _(a, b, out, dout):
     return neg(matmul_of(db, out, False, True)), db
 
 
+@cached_call
 def solve(A: Tensor, B: Tensor) -> Tensor:
     """Solve A x = B for x (`mindspore.scipy.linalg` style).
 
@@ -324,6 +326,7 @@ def _(x, out, dout):
 
 
 @tensor_method("logdet")
+@cached_call
 def logdet(input: Tensor) -> Tensor:
     """Logarithm of determinants, NaN where they are negative (`mindspore.ops.logdet`).
 
@@ -409,6 +412,7 @@ def _(x, out, dout):
 
 
 @tensor_method("cholesky")
+@cached_call
 def cholesky(input_x: Tensor, upper: bool = False) -> Tensor:
     """Cholesky factor of positive definite matrices (`mindspore.ops.cholesky`).
 
@@ -434,6 +438,7 @@ def cholesky(input_x: Tensor, upper: bool = False) -> Tensor:
 
 
 @tensor_method("cholesky_inverse")
+@cached_call
 def cholesky_inverse(input_x: Tensor, upper: bool = False) -> Tensor:
     """Inverse of a matrix from its Cholesky factor (`mindspore.ops.cholesky_inverse`).
 
@@ -451,6 +456,7 @@ def cholesky_inverse(input_x: Tensor, upper: bool = False) -> Tensor:
 
 
 @tensor_method("matrix_power")
+@cached_call
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """Power of square matrices, by repeated squaring; negative ones of the inverse
     (`mindspore.ops.matrix_power`).
@@ -480,6 +486,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 
 
 @tensor_method("cross")
+@cached_call
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Cross product of vectors of three elements along an axis (`mindspore.ops.cross`).
 

@@ -49,7 +49,11 @@ def install(cls: type, families: Iterable[ModuleType]) -> dict[str, object]:
     """Set the methods and operators named by ops and marked functions on `cls`; return them."""
     found: dict[str, object] = {}
     for known in OPS.values():
-        found.update({name: known.public for name in known.methods})
+        for name in known.methods:
+            public = known.public
+            if known.has_normaliser:
+                public = refusing(public, known.__module__, f"duograph.Tensor.{name}")
+            found[name] = public
         found.update({name: known.operator_function for name in known.operators})
         found.update({name: _reflected(known.operator_function) for name in known.reflected})
     for family in families:

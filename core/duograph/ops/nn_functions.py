@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..errors import ArgumentError, ArgumentValueError, DTypeError, ShapeError
 from ..host_arrays import Array
 from ..op import op
@@ -145,6 +146,7 @@ _MODES = {
 
 
 @primitive("UpsampleNearest3D()(x, output_size=None, scales=None)", op="resize")
+@cached_call
 def interpolate(
     input: Tensor,
     size: _Size | None = None,
@@ -230,6 +232,7 @@ def interpolate(
     return resize_by(input, sizes, kind, rule, scales)
 
 
+@cached_call
 def upsample(
     input: Tensor,
     size: _Size | None = None,

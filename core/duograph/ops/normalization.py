@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..call_cache import cached_call
 from ..dtype import FLOATING, DType, float32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..ir.builder import GraphTensor
@@ -299,6 +300,7 @@ def batch_norm_infer(
     return _as(x * _along(scale, x.ndim) + _along(shift, x.ndim), input.dtype)
 
 
+@cached_call
 def batch_norm(
     input_x: Tensor,
     running_mean: Tensor | None,
@@ -426,6 +428,7 @@ def _(
     return (input, weight, bias, num_groups, float(eps))
 
 
+@cached_call
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -574,6 +577,7 @@ def _(input: Tensor, axis: int | Sequence[int] = 0, epsilon: float = 1e-4):
     return (input, axes_of("l2_normalize", axis, input.ndim), float(epsilon))
 
 
+@cached_call
 def normalize(
     input: Tensor, p: float = 2.0, dim: int | Sequence[int] = 1, eps: float = 1e-12
 ) -> Tensor:

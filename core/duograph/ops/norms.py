@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..call_cache import cached_call
 from ..dtype import FLOATING, DTypeLike, as_dtype, bool_, float32, float64
 from ..errors import ArgumentValueError, ShapeError
 from ..op import op
@@ -123,6 +124,7 @@ def _matrix_norm(
 
 
 @tensor_method("norm")
+@cached_call
 def norm(
     A: Tensor,
     ord: int | float | str | None = None,
@@ -283,6 +285,7 @@ def clip_by_global_norm(
 
 
 @tensor_method("renorm")
+@cached_call
 def renorm(input: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
     """Slices along an axis scaled so that their p-norm is at most `maxnorm`
     (`mindspore.ops.renorm`).
@@ -341,6 +344,7 @@ def _(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8):
     return (x1, x2, axis, float(eps))
 
 
+@cached_call
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     """p-norm distance of every pair of rows (`mindspore.ops.cdist`).
 
@@ -377,6 +381,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     return vector_norm(diff, float(p), (diff.ndim - 1,), False)
 
 
+@cached_call
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:

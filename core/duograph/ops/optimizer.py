@@ -21,6 +21,8 @@ __all__ = [
     "momentum_step",
     "adam_step",
     "amsgrad_step",
+    "adamw_step",
+    "adamw_amsgrad_step",
     "adam_weight_decay_step",
     "rmsprop_step",
     "centered_rmsprop_step",
@@ -154,6 +156,81 @@ def amsgrad_step(
     top = maximum(_wide(vhat), v1)
     rate = lr * sqrt(1.0 - beta2_power) / (1.0 - beta1_power)
     p = _wide(param) - rate * m1 / (sqrt(top) + eps)
+    return _like(p, param), _like(m1, m), _like(v1, v), _like(top, vhat)
+
+
+def _corrected(
+    param: Tensor,
+    m1: Tensor,
+    top: Tensor,
+    lr: Tensor,
+    corrections: tuple[Tensor, Tensor],
+    eps: float,
+    decoupled: float,
+) -> Tensor:
+    """Return a Parameter after a step with corrected moments; `eps` is added after correction."""
+    p = _wide(param)
+    if decoupled:
+        p = p - p * (lr * decoupled)
+    root = sqrt(top) / sqrt(corrections[1]) + eps
+    return p - lr / corrections[0] * m1 / root
+
+
+@op(composite=True)
+def adamw_step(
+    param: Tensor,
+    m: Tensor,
+    v: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    correction1: Tensor,
+    correction2: Tensor,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+    decoupled: float = 0.0,
+    weight_decay: float = 0.0,
+    scale: float = 1.0,
+):
+    """One step of Adam with decoupled weight decay (Loshchilov and Hutter, 2019).
+
+    The corrections are ``1 - beta ** t`` for step t. Unlike in `adam_step`, `eps` is added to the
+    corrected root. Decay of `weight_decay` is added
+    to the gradient, that of `decoupled` shrinks the Parameter.
+
+    Returns: new param, m, v.
+    """
+    g = _gradient(param, grad, weight_decay, scale)
+    m1, v1 = _moments(m, v, g, beta1, beta2)
+    p = _corrected(param, m1, v1, lr, (correction1, correction2), eps, decoupled)
+    return _like(p, param), _like(m1, m), _like(v1, v)
+
+
+@op(composite=True)
+def adamw_amsgrad_step(
+    param: Tensor,
+    m: Tensor,
+    v: Tensor,
+    vhat: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    correction1: Tensor,
+    correction2: Tensor,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    eps: float = 1e-8,
+    decoupled: float = 0.0,
+    weight_decay: float = 0.0,
+    scale: float = 1.0,
+):
+    """One step of `adamw_step` with the largest second moment so far (Reddi et al., 2018).
+
+    Returns: new param, m, v, vhat.
+    """
+    g = _gradient(param, grad, weight_decay, scale)
+    m1, v1 = _moments(m, v, g, beta1, beta2)
+    top = maximum(_wide(vhat), v1)
+    p = _corrected(param, m1, top, lr, (correction1, correction2), eps, decoupled)
     return _like(p, param), _like(m1, m), _like(v1, v), _like(top, vhat)
 
 

@@ -12,6 +12,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import FLOATING, REAL, DType, bool_, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..host_arrays import Array
@@ -436,6 +437,7 @@ _MAX_DOC = """Largest element of sliding windows (`mindspore.ops.max_pool{n}d`).
     """
 
 
+@cached_call
 def max_pool1d(
     x: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Padding = 0,
     dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False,
@@ -445,6 +447,7 @@ def max_pool1d(
     )
 
 
+@cached_call
 def max_pool2d(
     x: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Padding = 0,
     dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False,
@@ -454,6 +457,7 @@ def max_pool2d(
     )
 
 
+@cached_call
 def max_pool3d(
     x: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Padding = 0,
     dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False,
@@ -508,6 +512,7 @@ _AVG_DOC = """Mean of sliding windows (`mindspore.ops.avg_pool{n}d`).
     """
 
 
+@cached_call
 def avg_pool1d(
     input_x: Tensor, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Padding = 0,
     ceil_mode: bool = False, count_include_pad: bool = True,
@@ -517,6 +522,7 @@ def avg_pool1d(
     )  # fmt: skip
 
 
+@cached_call
 def avg_pool2d(
     input_x: Tensor, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Padding = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0,
@@ -527,6 +533,7 @@ def avg_pool2d(
     )  # fmt: skip
 
 
+@cached_call
 def avg_pool3d(
     input_x: Tensor, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Padding = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int = 0,
@@ -543,6 +550,7 @@ def _lp(name, x, norm_type, kernel_size, stride, ceil_mode, n):
     return powers.pow(total, 1.0 / norm_type)
 
 
+@cached_call
 def lp_pool1d(
     x: Tensor,
     norm_type: float,
@@ -560,6 +568,7 @@ def lp_pool1d(
     return _lp("lp_pool1d", x, norm_type, kernel_size, stride, ceil_mode, 1)
 
 
+@cached_call
 def lp_pool2d(
     x: Tensor,
     norm_type: float,

@@ -23,14 +23,14 @@ __all__ = ["float_power", "hypot", "pow", "rsqrt", "sqrt"]
 
 
 @op(method="sqrt", primitive="Sqrt", dtypes=INEXACT, promote="float")
-def sqrt(input: Tensor):
+def sqrt(x: Tensor):
     """Square root; NaN below 0 (`mindspore.ops.sqrt`).
 
     Args:
-        input: Tensor of any shape; floating or complex; integers and bool are taken as float32.
+        x: Tensor of any shape; floating or complex; integers and bool are taken as float32.
 
     Returns:
-        Tensor of the shape of `input`.
+        Tensor of the shape of `x`.
 
     Examples:
         >>> import duograph as ms

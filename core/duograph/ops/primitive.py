@@ -18,7 +18,7 @@ from ..errors import ArgumentError
 from ..op import OPS, Op
 from ..option_checks import warn_moot
 
-__all__ = ["Primitive", "primitive", "spelled_classes"]
+__all__ = ["Primitive", "primitive", "respelled", "spelled_classes"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _EMPTY = inspect.Parameter.empty
@@ -215,6 +215,32 @@ def _caller(
     shown = [_SELF, *signature.parameters.values()]
     named.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     return named
+
+
+def respelled(function: Callable[..., Any], name: str, **names: str) -> Callable[..., Any]:
+    """Return a function under another name, with other names of parameters.
+
+    Args:
+        function: the function; it keeps its own names as well.
+        name: of the function that is returned.
+        names: the parameter of `function` for each new name, such as ``x="input"``.
+    """
+    old = inspect.signature(function)
+    new_of = {target: new for new, target in names.items()}
+    shown = [p.replace(name=new_of.get(p.name, p.name)) for p in old.parameters.values()]
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            kwargs = {names.get(key, key): value for key, value in kwargs.items()}
+        return function(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = function.__doc__
+    call.__module__ = function.__module__
+    call.__signature__ = old.replace(parameters=shown)  # type: ignore[attr-defined]
+    if hasattr(function, "op"):
+        call.op = function.op  # type: ignore[attr-defined]
+    return call
 
 
 def primitive(*spellings: str, op: str | None = None) -> Callable[[F], F]:

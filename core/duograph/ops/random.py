@@ -193,9 +193,11 @@ def take_state(
     """Return the state of the next random op as a Tensor, and advance the random state.
 
     Args:
-        seed, generator: as of `random_state.next_state`.
+        seed, generator: as of `random_state.next_state`; a Generator may also be given as `seed`.
         like: a tensor beside which the numbers will be made.
     """
+    if isinstance(seed, Generator):
+        seed, generator = None, seed
     builder = staged_builder()
     if builder is not None:
         return builder.append(state_op, (), {"take": _taker(seed, generator)})

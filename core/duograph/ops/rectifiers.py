@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import BOOL, FLOATING, REAL, bool_
 from ..errors import ShapeError
 from ..op import op
@@ -87,14 +88,14 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @op(method="relu6", primitive="ReLU6", dtypes=REAL)
-def relu6(input: Tensor):
+def relu6(x: Tensor):
     """Elements limited to the range from 0 to 6 (`mindspore.ops.relu6`).
 
     Args:
-        input: Tensor of any shape; integer or floating.
+        x: Tensor of any shape; integer or floating.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the type of `x`.
 
     Raises:
         TypeError: another dtype.
@@ -104,7 +105,7 @@ def relu6(input: Tensor):
         >>> ms.ops.relu6(ms.Tensor([-1.0, 3.0, 9.0]))
         Tensor(shape=[3], dtype=Float32, value= [ 0.00000000e+00,  3.00000000e+00,  6.00000000e+00])
     """
-    return clamp.public(input, 0, 6)
+    return clamp.public(x, 0, 6)
 
 
 @relu6.scalar
@@ -379,6 +380,7 @@ def threshold(input: Tensor, thr: float, value: float):
 
 @primitive("PReLU()(x, weight)")
 @tensor_method("prelu")
+@cached_call
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Elements, negative ones times a learned factor (`mindspore.ops.prelu`).
 

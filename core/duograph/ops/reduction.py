@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import BOOL, NUMERIC, REAL, DType, DTypeLike, as_dtype, bool_, float32, int32, int64
 from ..errors import ArgumentValueError, DTypeError
 from ..host_arrays import Array
@@ -343,6 +344,7 @@ def _dtype_second(keepdims: object, dtype: object, initial: object) -> tuple[obj
 
 
 @tensor_method("sum")
+@cached_call
 def sum(
     input: Tensor,
     axis: int | Sequence[int] | None = None,
@@ -387,6 +389,7 @@ def sum(
 
 
 @tensor_method("mean")
+@cached_call
 def mean(
     input: Tensor,
     axis: int | Sequence[int] | None = None,
@@ -424,6 +427,7 @@ def mean(
 
 
 @tensor_method("prod")
+@cached_call
 def prod(
     input: Tensor,
     axis: int | Sequence[int] | None = None,
@@ -464,6 +468,7 @@ def prod(
 
 
 @tensor_method("all")
+@cached_call
 def all(
     input: Tensor, axis: int | Sequence[int] | None = None, keep_dims: object = False, **dim: object
 ) -> Tensor:
@@ -491,6 +496,7 @@ def all(
 
 
 @tensor_method("any")
+@cached_call
 def any(
     input: Tensor, axis: int | Sequence[int] | None = None, keep_dims: object = False, **dim: object
 ) -> Tensor:
@@ -518,6 +524,7 @@ def any(
 
 
 @tensor_method("count_nonzero")
+@cached_call
 def count_nonzero(
     x: Tensor,
     axis: int | Sequence[int] | None = None,
@@ -551,6 +558,7 @@ def count_nonzero(
 
 
 @tensor_method("nansum")
+@cached_call
 def nansum(
     input: Tensor,
     axis: int | Sequence[int] | None = None,

@@ -21,6 +21,7 @@ from .primitive import Primitive
 __all__ = [
     "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceAll", "ReduceAny",
     "ArgMaxWithValue", "ArgMinWithValue", "Argmax", "Argmin", "CumSum", "CumProd", "LpNorm",
+    "reduce_sum", "reduce_mean", "reduce_max", "reduce_min",
 ]  # fmt: skip
 
 
@@ -228,3 +229,62 @@ class LpNorm(Primitive):
         """Return the p-norm over the axes given to the constructor."""
         axes = axes_of("LpNorm", self.axis, x.ndim)
         return maximum(vector_norm(x, float(self.p), axes, self.keep_dims), self.epsilon)
+
+
+def reduce_sum(x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
+    """Return the sum of a tensor over `axis`; () means all axes (`mindspore.ops.reduce_sum`).
+
+    Raises:
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.reduce_sum(ms.Tensor([1.0, 2.0])))
+        3.0
+    """
+    return _SUM(x, axis)
+
+
+def reduce_mean(x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
+    """Return the mean of a tensor over `axis`; () means all axes (`mindspore.ops.reduce_mean`).
+
+    Raises:
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.reduce_mean(ms.Tensor([1.0, 2.0])))
+        1.5
+    """
+    return _MEAN(x, axis)
+
+
+def reduce_max(x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
+    """Return the maximum of a tensor over `axis`; () means all axes (`mindspore.ops.reduce_max`).
+
+    Raises:
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.reduce_max(ms.Tensor([1.0, 2.0])))
+        2.0
+    """
+    return _MAX(x, axis)
+
+
+def reduce_min(x: Tensor, axis: int | Sequence[int] = ()) -> Tensor:
+    """Return the minimum of a tensor over `axis`; () means all axes (`mindspore.ops.reduce_min`).
+
+    Raises:
+        ValueError: an axis out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> print(ms.ops.reduce_min(ms.Tensor([1.0, 2.0])))
+        1.0
+    """
+    return _MIN(x, axis)
+
+
+_SUM, _MEAN, _MAX, _MIN = ReduceSum(), ReduceMean(), ReduceMax(), ReduceMin()

@@ -1,8 +1,8 @@
 """Explains errors caused by arguments of the wrong kind or size, after a call has failed.
 
-`ops/__init__.py`, `ops/methods.py` and `numpy.py` wrap public functions with `refusing`. A check on
-every call would cost more than many ops, so arguments are compared with the annotations only after
-a call has failed. A successful call must not pay for it.
+`ops/__init__.py`, `ops/methods.py` and the package `numpy` wrap public functions with `refusing`. A
+check on every call would cost more than many ops, so arguments are compared with the annotations
+only after a call has failed. A successful call must not pay for it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
+from ..call_cache import cached_call, copy_identity
 from ..errors import (
     ArgumentError,
     ArgumentValueError,
@@ -43,10 +45,15 @@ def refusing(
     """Wrap a public function of a module: explain what was wrong after a failed call.
 
     The first argument of a wrong type is named. Any other error of Python or NumPy below the
-    function becomes an error of duograph that shows the arguments.
+    function becomes an error of duograph that shows the arguments. Prepared calls of a cached
+    function need no wrapper.
     """
+    uncached = getattr(function, "uncached", None)
+    if uncached is not None:
+        made = cached_call(refusing(uncached, module, public_name))
+        made.__doc__ = function.__doc__
+        return made
 
-    @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
         try:
             return function(*args, **kwargs)
@@ -61,6 +68,10 @@ def refusing(
             name = public_name or f"{module}.{function.__name__}"
             raise _explained(name, args, kwargs, error) from error
 
+    if isinstance(function, FunctionType):
+        copy_identity(function, call)
+    else:
+        functools.update_wrapper(call, function)
     call.__module__ = module  # pickle looks functions up there
     return call
 

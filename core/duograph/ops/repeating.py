@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import bool_
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
@@ -107,6 +108,7 @@ def _tensor_repeat(
     return tile.public(self, counts)
 
 
+@cached_call
 def repeat_elements(x: Tensor, rep: int, axis: int = 0) -> Tensor:
     """Every slice of an axis `rep` times in a row (`mindspore.ops.repeat_elements`).
 
@@ -217,6 +219,7 @@ def _(input: Tensor, shape: int | Sequence[int]):
 
 
 @primitive("Expand", op="broadcast_to")
+@cached_call
 def expand(input_x: Tensor, size: int | Sequence[int]) -> Tensor:
     """`broadcast_to` under its other name (`mindspore.ops.expand`).
 
@@ -229,6 +232,7 @@ def expand(input_x: Tensor, size: int | Sequence[int]) -> Tensor:
 
 
 @tensor_method("expand_as")
+@cached_call
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """`input` repeated to the shape of `other` (`mindspore.ops.expand_as`).
 
@@ -323,6 +327,7 @@ def cartesian_prod(*inputs: Tensor) -> Tensor:
     return stack([reshape_to(g, (g.size,)) for g in grids], -1)
 
 
+@cached_call
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All choices of `r` elements of a 1-d tensor, as rows (`mindspore.ops.combinations`).
 
@@ -361,6 +366,7 @@ def _tensor_sum_to_size(self: Tensor, *size: int | Sequence[int]) -> Tensor:
 
 
 @tensor_method("diff")
+@cached_call
 def diff(
     x: Tensor,
     n: int = 1,

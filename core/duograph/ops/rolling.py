@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..errors import ArgumentError, ArgumentValueError
 from ..op import op
 from ..tensor import Tensor
@@ -31,6 +32,7 @@ def _tensor_flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
     return flip(self, spread("flip", "dims", dims))
 
 
+@cached_call
 def flip(input: Tensor, dims: int | Sequence[int]) -> Tensor:
     """The order of the elements reversed along axes (`mindspore.ops.flip`).
 
@@ -53,6 +55,7 @@ def flip(input: Tensor, dims: int | Sequence[int]) -> Tensor:
     return flip_by(input, found) if found else input
 
 
+@cached_call
 def fliplr(input: Tensor) -> Tensor:
     """The order reversed along axis 1 (`mindspore.ops.fliplr`).
 
@@ -66,6 +69,7 @@ def fliplr(input: Tensor) -> Tensor:
     return flip(input, (1,))
 
 
+@cached_call
 def flipud(input: Tensor) -> Tensor:
     """The order reversed along axis 0 (`mindspore.ops.flipud`).
 
@@ -85,6 +89,7 @@ tensor_method("flipud")(flipud)
 
 @primitive("ReverseV2(axis)", op="flip")
 @tensor_method("reverse")
+@cached_call
 def reverse(x: Tensor, axis: int | Sequence[int]) -> Tensor:
     """The order of the elements reversed along axes (`mindspore.ops.reverse`).
 
@@ -101,6 +106,7 @@ def reverse(x: Tensor, axis: int | Sequence[int]) -> Tensor:
 
 @primitive("Roll(shifts, dims=None)", op="roll")
 @tensor_method("roll")
+@cached_call
 def roll(
     input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None
 ) -> Tensor:
@@ -146,6 +152,7 @@ def roll_by(input: Tensor, shifts: Sequence[int], axes: Sequence[int]):
 
 
 @tensor_method("rot90")
+@cached_call
 def rot90(input: Tensor, k: int = 1, dims: int | Sequence[int] = (0, 1)) -> Tensor:
     """Rotated `k` quarter turns in the plane of two axes, from the first towards the second
     (`mindspore.ops.rot90`).

@@ -213,21 +213,21 @@ rint = round_half_even
 
 
 @tensor_method("frac")
-def frac(input: Tensor) -> Tensor:
+def frac(x: Tensor) -> Tensor:
     """The part after the point, with the sign of the element (`mindspore.ops.frac`).
 
     Args:
-        input: Tensor of any shape; not complex.
+        x: Tensor of any shape; not complex.
 
     Returns:
-        Tensor of the type of `input`.
+        Tensor of the type of `x`.
 
     Examples:
         >>> import duograph as ms
         >>> ms.ops.frac(ms.Tensor([1.5, -1.25]))
         Tensor(shape=[2], dtype=Float32, value= [ 5.00000000e-01, -2.50000000e-01])
     """
-    return input - trunc(input)
+    return x - trunc(x)
 
 
 @op(method="copysign", dtypes=FLOATING, promote="float")

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..call_cache import cached_call
 from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..tensor import Tensor
@@ -77,6 +78,7 @@ def _tensor_copy(self: Tensor) -> Tensor:
 
 
 @tensor_method("reshape_as", "view_as")
+@cached_call
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The elements of `input` under the shape of `other` (`mindspore.ops.view_as`).
 
@@ -123,6 +125,7 @@ def _tensor_expand_dims(self: Tensor, axis: Any = None, *, dim: Any = None) -> T
 
 
 @primitive("ExpandDims")
+@cached_call
 def expand_dims(input_x: Tensor, axis: int) -> Tensor:
     """A new axis of size 1 at `axis` of the result (`mindspore.ops.expand_dims`).
 
@@ -143,6 +146,7 @@ def expand_dims(input_x: Tensor, axis: int) -> Tensor:
     return reshape_to(input_x, shape[:at] + (1,) + shape[at:])
 
 
+@cached_call
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A new axis of size 1 at `dim` of the result (`mindspore.ops.unsqueeze`).
 
@@ -171,6 +175,7 @@ def _tensor_squeeze(
     return squeeze(self, axis[0] if len(axis) == 1 else axis)
 
 
+@cached_call
 def squeeze(input: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
     """Without the axes of size 1 (`mindspore.ops.squeeze`).
 
@@ -204,6 +209,7 @@ def _tensor_flatten(
     return flatten(self, order, start_dim=start_dim, end_dim=end_dim)
 
 
+@cached_call
 def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
     """One axis in place of those from `start_dim` to `end_dim` (`mindspore.ops.flatten`).
 
@@ -241,6 +247,7 @@ def flatten(input: Tensor, order: str = "C", *, start_dim: int = 1, end_dim: int
 
 
 @tensor_method("ravel")
+@cached_call
 def ravel(input: Tensor) -> Tensor:
     """The elements in row-major order on one axis (`mindspore.ops.ravel`).
 
@@ -307,6 +314,7 @@ def atleast_3d(inputs: Tensor | Sequence[Tensor]) -> Any:
 
 
 @primitive("Transpose", "TransposeView", op="transpose")
+@cached_call
 def transpose(
     input: Tensor,
     dims: int | Sequence[int] | None = None,
@@ -398,6 +406,7 @@ def _tensor_permute(
     return permute(self, spread("permute", "axis", axis) if dims is None else dims)
 
 
+@cached_call
 def permute(input: Tensor, axis: int | Sequence[int]) -> Tensor:
     """The axes in another order (`mindspore.ops.permute`).
 
@@ -417,6 +426,7 @@ def permute(input: Tensor, axis: int | Sequence[int]) -> Tensor:
 
 
 @tensor_method("swapaxes")
+@cached_call
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Two axes swapped (`mindspore.ops.swapaxes`).
 
@@ -442,6 +452,7 @@ def _swapped(ndim: int, a: int, b: int) -> tuple[int, ...]:
 
 
 @tensor_method("swapdims")
+@cached_call
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes swapped (`mindspore.ops.swapdims`).
 
@@ -457,6 +468,7 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 @tensor_method("moveaxis", "movedim")
+@cached_call
 def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Axes moved to new places, the others in their order (`mindspore.ops.moveaxis`).
 
@@ -490,6 +502,7 @@ def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence
     return _permuted("moveaxis", x, tuple(perm))
 
 
+@cached_call
 def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """`moveaxis` under its other name (`mindspore.ops.movedim`).
 
@@ -502,6 +515,7 @@ def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[
 
 
 @tensor_method("t")
+@cached_call
 def t(input: Tensor) -> Tensor:
     """A matrix transposed; a tensor of fewer axes as it is (`mindspore.ops.t`).
 
@@ -547,6 +561,7 @@ def _tensor_H(self: Tensor) -> Tensor:
 
 
 @tensor_method("adjoint")
+@cached_call
 def adjoint(x: Tensor) -> Tensor:
     """The last two axes swapped, complex elements conjugated (`mindspore.ops.adjoint`).
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import FLOATING, DTypeLike, as_dtype, float32
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..op import Op, op
@@ -122,6 +123,7 @@ def _floating(name: str, x: object, dtype: DTypeLike | None) -> Tensor:
 
 @primitive("Softmax(axis=-1)(logits)", op="softmax")
 @tensor_method("softmax")
+@cached_call
 def softmax(
     input: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None, **dim: object
 ) -> Tensor:
@@ -169,6 +171,7 @@ def _along(name: str, run: Op, x: Tensor, axis: int | Sequence[int]) -> Tensor:
 
 @primitive("LogSoftmax(axis=-1)(logits)", op="log_softmax")
 @tensor_method("log_softmax")
+@cached_call
 def log_softmax(
     logits: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None, **dim: object
 ) -> Tensor:
@@ -196,6 +199,7 @@ def log_softmax(
     return _along("log_softmax", log_softmax_along, _floating("log_softmax", logits, dtype), axis)
 
 
+@cached_call
 def softmin(x: Tensor, axis: int | Sequence[int] = -1, *, dtype: DTypeLike | None = None) -> Tensor:
     """Softmax of -x (`mindspore.ops.softmin`).
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..call_cache import cached_call
 from ..dtype import BOOL, REAL, bool_, int32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..host_arrays import Array
@@ -141,6 +142,7 @@ def _before(a: Sequence[Tensor], b: Sequence[Tensor], descending: bool) -> Tenso
 
 
 @primitive("Sort(axis=-1, descending=False)", op="sort")
+@cached_call
 def sort(input_x: Tensor, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """The elements in order along an axis, and where they were (`mindspore.ops.sort`).
 
@@ -182,6 +184,7 @@ def _tensor_sort(
     return sort(self, axis if dim is None else dim, descending)
 
 
+@cached_call
 def argsort(input: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices that put the elements in order along an axis (`mindspore.ops.argsort`).
 
@@ -213,6 +216,7 @@ def _tensor_argsort(
 
 
 @tensor_method("msort")
+@cached_call
 def msort(input: Tensor) -> Tensor:
     """The elements in order along axis 0 (`mindspore.ops.msort`).
 
@@ -259,6 +263,7 @@ def _(x, out, dout, k, axis, largest):
     return (scatter_elements_set_by(zeros_of(x._type.plain), out[1], dout[0], axis),)
 
 
+@cached_call
 def topk(
     input: Tensor, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
@@ -296,6 +301,7 @@ tensor_method("topk")(topk)
 
 
 @tensor_method("top_k")
+@cached_call
 def top_k(input_x: Tensor, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """The k largest elements along the last axis and where they were (`mindspore.ops.top_k`).
 
@@ -308,6 +314,7 @@ def top_k(input_x: Tensor, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]
 
 
 @tensor_method("kthvalue")
+@cached_call
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     """The k-th smallest element along an axis, counted from 1, and where it was.
 
@@ -369,6 +376,7 @@ def _less(a: Tensor, b: Tensor) -> Tensor:
 
 
 @tensor_method("searchsorted")
+@cached_call
 def searchsorted(
     sorted_sequence: Tensor,
     values: Tensor | int | float,
@@ -419,6 +427,7 @@ def searchsorted(
     return cast_to(found, int32) if out_int32 else found
 
 
+@cached_call
 def bucketize(
     input: Tensor, boundaries: Tensor | Sequence[float] | Array, *, right: bool = False
 ) -> Tensor:

@@ -46,7 +46,7 @@ __all__ = [
 
 
 def _written(name: str, variable: object, value: object) -> Tensor:
-    """Assign a value, broadcast and converted, to a Parameter or Tensor; return that variable."""
+    """Assign a value, broadcast and converted, to a Parameter or Tensor; return the new value."""
     if not isinstance(variable, Tensor):
         raise ArgumentError(
             f"{name}: got {type(variable).__name__} to write to; wanted a Parameter or Tensor"
@@ -65,13 +65,13 @@ def _written(name: str, variable: object, value: object) -> Tensor:
     builder = staged_builder()
     if builder is not None:
         builder.write_state(variable, value)
-        return variable
+        return variable._after_write()
     device = variable._type.device or registry.current_device()
     if value._type.device is None:
         value = Tensor(value)  # a private copy: the caller may change the host data later
         commit(value, device)
     variable._rebind(value)
-    return variable
+    return variable._after_write()
 
 
 @primitive("Assign()(variable, value)")
@@ -83,7 +83,8 @@ def assign(variable: Tensor, value: Tensor | int | float | Sequence[float]) -> T
         value: Tensor or number of the same shape, or one that broadcasts to it.
 
     Returns:
-        `variable`.
+        The new value of a Parameter as a Tensor, which later writes do not change; a Tensor that
+        is no Parameter is returned itself.
 
     Raises:
         ValueError: another shape.
@@ -92,7 +93,7 @@ def assign(variable: Tensor, value: Tensor | int | float | Sequence[float]) -> T
     Examples:
         >>> import duograph as ms
         >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-        >>> print(ms.ops.assign(w, ms.Tensor([2.0])).asnumpy())
+        >>> print(ms.ops.assign(w, ms.Tensor([2.0])))
         [2.]
     """
     return _written("assign", variable, value)
@@ -107,7 +108,8 @@ def assign_add(variable: Tensor, value: Tensor | int | float) -> Tensor:
         value: Tensor or number of the same shape, or one that broadcasts to it.
 
     Returns:
-        `variable`.
+        The new value of a Parameter as a Tensor, which later writes do not change; a Tensor that
+        is no Parameter is returned itself.
 
     Raises:
         ValueError: another shape.
@@ -116,7 +118,7 @@ def assign_add(variable: Tensor, value: Tensor | int | float) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-        >>> print(ms.ops.assign_add(w, 2).asnumpy())
+        >>> print(ms.ops.assign_add(w, 2))
         [3.]
     """
     return _written("assign_add", variable, _number_like(variable, value, "assign_add", 1))
@@ -131,7 +133,8 @@ def assign_sub(variable: Tensor, value: Tensor | int | float) -> Tensor:
         value: Tensor or number of the same shape, or one that broadcasts to it.
 
     Returns:
-        `variable`.
+        The new value of a Parameter as a Tensor, which later writes do not change; a Tensor that
+        is no Parameter is returned itself.
 
     Raises:
         ValueError: another shape.
@@ -140,7 +143,7 @@ def assign_sub(variable: Tensor, value: Tensor | int | float) -> Tensor:
     Examples:
         >>> import duograph as ms
         >>> w = ms.Parameter(ms.Tensor([1.0]), name="w")
-        >>> print(ms.ops.assign_sub(w, 2).asnumpy())
+        >>> print(ms.ops.assign_sub(w, 2))
         [-1.]
     """
     return _written("assign_sub", variable, _number_like(variable, value, "assign_sub", -1))

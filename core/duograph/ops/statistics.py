@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..call_cache import cached_call
 from ..dtype import FLOATING, DType, float32, int64
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
@@ -72,6 +73,7 @@ def _spread_arguments(
 
 
 @tensor_method("var")
+@cached_call
 def var(
     input: Tensor,
     axis: int | Sequence[int] | None = None,
@@ -107,6 +109,7 @@ def var(
 
 
 @tensor_method("std")
+@cached_call
 def std(
     input: Tensor,
     axis: int | Sequence[int] | None = None,
@@ -135,6 +138,7 @@ def std(
     return sqrt(reduce_var(x, axes_of("std", axis, x.ndim), keepdims, ddof))
 
 
+@cached_call
 def var_mean(
     input: Tensor, axis: int | Sequence[int] | None = None, ddof: int = 0, keepdims: object = False
 ) -> tuple[Tensor, Tensor]:
@@ -152,6 +156,7 @@ def var_mean(
     )
 
 
+@cached_call
 def std_mean(
     input: Tensor, axis: int | Sequence[int] | None = None, ddof: int = 0, keepdims: object = False
 ) -> tuple[Tensor, Tensor]:
@@ -212,6 +217,7 @@ def _median(
 
 
 @tensor_method("median")
+@cached_call
 def median(
     input: Tensor, axis: int = -1, keepdims: object = False, **dim: Any
 ) -> tuple[Tensor, Tensor]:
@@ -241,6 +247,7 @@ def median(
 
 
 @tensor_method("nanmedian")
+@cached_call
 def nanmedian(input: Tensor, axis: int = -1, keepdims: object = False) -> tuple[Tensor, Tensor]:
     """`median` that leaves out NaN (`mindspore.ops.nanmedian`).
 
@@ -253,6 +260,7 @@ def nanmedian(input: Tensor, axis: int = -1, keepdims: object = False) -> tuple[
 
 
 @tensor_method("cov")
+@cached_call
 def cov(
     input: Tensor,
     *,
@@ -300,6 +308,7 @@ def cov(
 
 
 @tensor_method("corrcoef")
+@cached_call
 def corrcoef(input: Tensor) -> Tensor:
     """Correlation matrix of variables in rows (`mindspore.ops.corrcoef`).
 

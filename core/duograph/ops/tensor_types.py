@@ -306,9 +306,9 @@ def _tensor_data_sync(self: Tensor, blocking: bool = True) -> None:
 
 
 @tensor_method("stride")
-def _tensor_stride(self: Tensor, dim: int | None = None) -> int | tuple[int, ...]:
+def _tensor_stride(self: Tensor, dim: int | None = None) -> int | list[int]:
     """Return the stride, in elements, of one axis or of all axes."""
-    steps = dense_strides(self.shape)
+    steps = list(dense_strides(self.shape))
     return steps if dim is None else steps[dim]
 
 

@@ -1,0 +1,37 @@
+"""Types and conversions of arguments that several modules of `duograph.mint` share.
+
+The modules of `duograph.mint` use them. They may not depend on the values of tensors, because
+compiled code runs them while it is traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from ..dtype import DTypeLike
+from ..errors import ArgumentValueError
+from ..tensor import Tensor
+
+__all__ = ["Dims", "Number", "axes_of", "converted", "refuse_pinned"]
+
+Number: TypeAlias = int | float | bool
+Dims: TypeAlias = "int | Sequence[int] | None"
+
+
+def refuse_pinned(name: str, pin_memory: bool) -> None:
+    """Raise ArgumentValueError if pinned memory is asked for."""
+    if pin_memory:
+        raise ArgumentValueError(
+            f"{name}: got pin_memory={pin_memory!r}, which is not offered; wanted False"
+        )
+
+
+def converted(x: Tensor, dtype: DTypeLike | None) -> Tensor:
+    """Return a tensor in another dtype; None leaves it as it is."""
+    return x if dtype is None else x.astype(dtype)
+
+
+def axes_of(dim: Dims) -> Dims:
+    """Return a `dim` argument in the form of `ops`: None and () mean all axes."""
+    return None if isinstance(dim, (tuple, list)) and not dim else dim

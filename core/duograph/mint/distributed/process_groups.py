@@ -1,0 +1,275 @@
+"""Process groups of `duograph.mint.distributed`: creation, ranks and sizes, for one process.
+
+`mint/distributed/__init__.py` exports these functions; they keep the groups in
+`duograph.communication`. More than one process is refused, never simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ... import communication as _comm
+from ...errors import ArgumentError, ArgumentValueError, UnsupportedOpError
+from ...option_checks import check_options
+
+__all__ = [
+    "destroy_process_group", "get_backend", "get_global_rank", "get_group_rank",
+    "get_process_group_ranks", "get_rank", "get_world_size", "init_process_group", "is_available",
+    "is_initialized", "new_group",
+]  # fmt: skip
+
+WORLD = _comm.HCCL_WORLD_COMM_GROUP
+_BACKENDS = ("hccl", "nccl", "mccl", "gloo")
+_backends: dict[str, str] = {}
+
+
+def refuse_several(name: str, what: str) -> UnsupportedOpError:
+    """Return the error for a call that needs more than one process."""
+    return UnsupportedOpError(f"{name}: {what} needs more than one process; not built yet")
+
+
+def name_of(owner: str, group: str | None) -> str:
+    """Return the name of a process group; raise an error if there is no such group."""
+    if group is None:
+        return WORLD
+    if not isinstance(group, str):
+        raise ArgumentError(f"{owner}: got group={group!r}; wanted a string or None")
+    _comm.get_rank(group)  # it knows the groups, and says which there are
+    return group
+
+
+def only_rank(owner: str, name: str, rank: object) -> int:
+    """Return a rank if it is 0, that of the only process; raise an error otherwise."""
+    if isinstance(rank, bool) or not isinstance(rank, int):
+        raise ArgumentError(f"{owner}: got {name}={rank!r}; wanted an int")
+    if rank != 0:
+        raise ArgumentValueError(f"{owner}: got {name}={rank}; wanted 0, the only rank")
+    return rank
+
+
+def is_available() -> bool:
+    """Return whether communication is available: True, for one process.
+
+    Examples:
+        >>> from duograph import mint
+        >>> mint.distributed.is_available()
+        True
+    """
+    return True
+
+
+def is_initialized() -> bool:
+    """Return whether `init_process_group` was called.
+
+    Examples:
+        >>> from duograph import mint
+        >>> mint.distributed.init_process_group()
+        >>> mint.distributed.is_initialized()
+        True
+        >>> mint.distributed.destroy_process_group()
+        >>> mint.distributed.is_initialized()
+        False
+    """
+    return bool(_comm.GlobalComm.INITED)
+
+
+def init_process_group(
+    backend: str = "hccl",
+    init_method: str | None = None,
+    timeout: object = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: object = None,
+    group_name: str = "",
+    pg_options: object = None,
+    device_id: object = None,
+) -> None:
+    """Create the group of all processes, which is this process alone
+    (`mindspore.mint.distributed.init_process_group`).
+
+    Args:
+        backend: name that `get_backend` returns; nothing is communicated.
+        init_method, timeout, store, group_name, pg_options, device_id: have no meaning with one
+            process.
+        world_size: number of processes: 1, or -1 for as many as there are.
+        rank: number of this process: 0, or -1.
+
+    Raises:
+        NotImplementedError: more than one process.
+        ValueError: an unknown backend.
+        RuntimeError: the group exists already.
+
+    Examples:
+        >>> from duograph import mint
+        >>> mint.distributed.init_process_group()
+        >>> mint.distributed.get_world_size()
+        1
+        >>> mint.distributed.destroy_process_group()
+    """
+    check_options(
+        "mint.distributed.init_process_group", init_method=init_method, timeout=timeout,
+        store=store, group_name=group_name, pg_options=pg_options, device_id=device_id,
+    )  # fmt: skip
+    if backend not in _BACKENDS:
+        raise ArgumentValueError(
+            f"init_process_group: got backend={backend!r}; wanted one of {', '.join(_BACKENDS)}"
+        )
+    if world_size not in (-1, 1):
+        raise refuse_several("init_process_group", f"world_size={world_size}")
+    if rank not in (-1, 0):
+        raise refuse_several("init_process_group", f"rank={rank}")
+    _comm.init()
+    _backends[WORLD] = backend
+
+
+def destroy_process_group(group: str | None = None) -> None:
+    """Remove a group; None removes all groups
+    (`mindspore.mint.distributed.destroy_process_group`).
+
+    Raises:
+        ValueError: no such group.
+    """
+    name = name_of("destroy_process_group", group)
+    _backends.pop(name, None)
+    if name != WORLD:
+        _comm.destroy_group(name)
+        return
+    for other in [n for n in _backends if n != WORLD]:
+        _backends.pop(other)
+        _comm.destroy_group(other)
+    _comm.release()
+
+
+def get_rank(group: str | None = None) -> int:
+    """Return the number of this process in a group, always 0
+    (`mindspore.mint.distributed.get_rank`).
+
+    Raises:
+        ValueError: no such group.
+
+    Examples:
+        >>> from duograph import mint
+        >>> mint.distributed.get_rank()
+        0
+    """
+    return _comm.get_rank(name_of("get_rank", group))
+
+
+def get_world_size(group: str | None = None) -> int:
+    """Return the number of processes in a group, always 1
+    (`mindspore.mint.distributed.get_world_size`).
+
+    Raises:
+        ValueError: no such group.
+
+    Examples:
+        >>> from duograph import mint
+        >>> mint.distributed.get_world_size()
+        1
+    """
+    return _comm.get_group_size(name_of("get_world_size", group))
+
+
+def get_backend(group: str | None = None) -> str:
+    """Return the name of the backend that a group was created with, ``"hccl"`` by default
+    (`mindspore.mint.distributed.get_backend`).
+
+    Raises:
+        ValueError: no such group.
+
+    Examples:
+        >>> from duograph import mint
+        >>> mint.distributed.get_backend()
+        'hccl'
+    """
+    return _backends.get(name_of("get_backend", group), "hccl")
+
+
+def new_group(
+    ranks: Sequence[int] | None = None,
+    timeout: object = None,
+    backend: str | None = None,
+    pg_options: object = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+) -> str:
+    """Create a group and return its name (`mindspore.mint.distributed.new_group`).
+
+    Args:
+        ranks: the members: ``[0]``, or None for all.
+        timeout, pg_options, use_local_synchronization: have no meaning with one process.
+        backend: name that `get_backend` returns; default that of the world.
+        group_desc: name of the group; default one made from the ranks.
+
+    Returns:
+        The name, by which other functions take the group.
+
+    Raises:
+        NotImplementedError: a rank other than 0.
+
+    Examples:
+        >>> from duograph import mint
+        >>> mint.distributed.get_world_size(mint.distributed.new_group([0]))
+        1
+    """
+    check_options(
+        "mint.distributed.new_group", timeout=timeout, pg_options=pg_options,
+        use_local_synchronization=use_local_synchronization,
+    )  # fmt: skip
+    members = [0] if ranks is None else list(ranks)
+    if members != [0]:
+        raise refuse_several("new_group", f"ranks={members}")
+    if ranks is None and group_desc is None and backend is None:
+        return WORLD
+    name = group_desc or f"1-group-{len(_backends)}"
+    _comm.create_group(name, members)
+    _backends[name] = backend or get_backend()
+    return name
+
+
+def get_global_rank(group: str | None, group_rank: int) -> int:
+    """Return the rank in the world for a rank in a group, always 0
+    (`mindspore.mint.distributed.get_global_rank`).
+
+    Raises:
+        ValueError: no such group, or a rank other than 0.
+
+    Examples:
+        >>> from duograph import mint
+        >>> mint.distributed.get_global_rank(None, 0)
+        0
+    """
+    name_of("get_global_rank", group)
+    return only_rank("get_global_rank", "group_rank", group_rank)
+
+
+def get_group_rank(group: str | None, global_rank: int) -> int:
+    """Return the rank in a group for a rank in the world, always 0
+    (`mindspore.mint.distributed.get_group_rank`).
+
+    Raises:
+        ValueError: no such group, or a rank other than 0.
+
+    Examples:
+        >>> from duograph import mint
+        >>> mint.distributed.get_group_rank(None, 0)
+        0
+    """
+    name_of("get_group_rank", group)
+    return only_rank("get_group_rank", "global_rank", global_rank)
+
+
+def get_process_group_ranks(group: str | None = None) -> list[int]:
+    """Return the ranks of a group, always ``[0]``
+    (`mindspore.mint.distributed.get_process_group_ranks`).
+
+    Raises:
+        ValueError: no such group.
+
+    Examples:
+        >>> from duograph import mint
+        >>> mint.distributed.get_process_group_ranks()
+        [0]
+    """
+    name_of("get_process_group_ranks", group)
+    return [0]

@@ -1,0 +1,131 @@
+"""Conversion of what users pass to functions of `duograph.numpy`.
+
+Every family of the package calls these functions. They must not read the value of a Tensor, so that
+the callers work in compiled functions and under derivatives.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as _np
+from numpy.typing import ArrayLike
+
+from .. import ops as _ops
+from ..dtype import DType, DTypeLike, as_dtype, float32, int32, int64, promote, uint32
+from ..errors import ArgumentValueError
+from ..host_arrays import array_of
+from ..tensor import Tensor
+
+__all__ = [
+    "Ints",
+    "TensorLike",
+    "along",
+    "as_floating",
+    "as_indices",
+    "axis_of",
+    "dtype_or_none",
+    "is_host_value",
+    "promoted",
+    "tensor_of",
+    "widened",
+    "with_dtype",
+]
+
+TensorLike: TypeAlias = "Tensor | ArrayLike | Sequence[Tensor]"
+Ints: TypeAlias = "int | Sequence[int]"
+
+_INT32 = _np.iinfo(_np.int32)
+
+
+def dtype_or_none(dtype: DTypeLike | None) -> DType | None:
+    """Return a dtype in any of its spellings as a `DType`; None stays None."""
+    return None if dtype is None else as_dtype(dtype)
+
+
+def with_dtype(x: Tensor, dtype: DTypeLike | None) -> Tensor:
+    """Return `x` cast to a dtype, or unchanged for None."""
+    wanted = dtype_or_none(dtype)
+    return x if wanted is None or x.dtype is wanted else x.astype(wanted)
+
+
+def _holds_tensor(x: object) -> bool:
+    if isinstance(x, (list, tuple)):
+        return any(map(_holds_tensor, x))
+    return isinstance(x, Tensor)
+
+
+def _holds_numpy(x: object) -> bool:
+    if isinstance(x, (list, tuple)):
+        return any(map(_holds_numpy, x))
+    return isinstance(x, (_np.ndarray, _np.generic))
+
+
+def is_host_value(x: object) -> bool:
+    """Return whether `x` is a number, array or sequence without a Tensor in it."""
+    return not _holds_tensor(x)
+
+
+def tensor_of(x: object, dtype: DTypeLike | None = None) -> Tensor:
+    """Return a Tensor, number, nested sequence or array as a Tensor.
+
+    Python ints become int32 if they fit and int64 otherwise, Python floats float32; NumPy values
+    keep their dtype. Gradients flow to the Tensors inside a sequence, which are stacked.
+    """
+    wanted = dtype_or_none(dtype)
+    if isinstance(x, Tensor):
+        return with_dtype(x, wanted)
+    if isinstance(x, (list, tuple)) and _holds_tensor(x):
+        return with_dtype(_ops.stack(promoted([tensor_of(v) for v in x])), wanted)
+    array = array_of(x, wanted, type(x).__name__)
+    small = wanted is None and array.dtype == _np.int64 and not _holds_numpy(x)
+    if small and (not array.size or (array.min() >= _INT32.min and array.max() <= _INT32.max)):
+        array = array.astype(int32.np)
+    return Tensor(array)
+
+
+def promoted(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the tensors cast to their common dtype."""
+    if not tensors:
+        return []
+    common = reduce(promote, [t.dtype for t in tensors])
+    return [with_dtype(t, common) for t in tensors]
+
+
+def as_floating(x: Tensor) -> Tensor:
+    """Return integers and bools as float32, other tensors unchanged."""
+    return x.astype(float32) if x.dtype.kind in "biu" else x
+
+
+def axis_of(name: str, axis: int, ndim: int) -> int:
+    """Return an axis as a number from 0 to `ndim` - 1.
+
+    Raises:
+        ValueError: it is out of range.
+    """
+    found = operator.index(axis)
+    if not -ndim <= found < ndim:
+        raise ArgumentValueError(
+            f"{name}: got axis={axis} for {ndim} axes; wanted {-ndim} to {ndim - 1}"
+        )
+    return found % ndim
+
+
+def widened(x: Tensor) -> Tensor:
+    """Return bools and integers of less than 32 bits with 32 bits, other tensors unchanged."""
+    if x.dtype.kind not in "biu" or (x.dtype.kind != "b" and x.dtype.itemsize >= 4):
+        return x
+    return x.astype(uint32 if x.dtype.kind == "u" else int32)
+
+
+def as_indices(x: TensorLike) -> Tensor:
+    """Return indices as an int64 tensor."""
+    return tensor_of(x).astype(int64)
+
+
+def along(x: Tensor, axis: int, part: slice) -> Tensor:
+    """Return a slice of a tensor along an axis."""
+    return x[(slice(None),) * axis + (part,)]

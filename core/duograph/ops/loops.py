@@ -1,0 +1,106 @@
+"""Loops as callables: WhileLoop, ForiLoop and Scan.
+
+Users construct them. The front end traces their source, so that in compiled code each is a loop
+whose condition and body may depend on Tensors. Nothing else may stand in this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import ArgumentError
+from .primitive import Primitive
+
+__all__ = ["ForiLoop", "Scan", "WhileLoop"]
+
+
+class WhileLoop(Primitive):
+    """`WhileLoop()(cond_func, loop_func, init_val)` (`mindspore.ops.WhileLoop`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.WhileLoop()(lambda x: x < 100, lambda x: x * 2, 3)
+        192
+    """
+
+    def __call__(
+        self, cond_func: Callable[[Any], Any], loop_func: Callable[[Any], Any], init_val: Any
+    ) -> Any:
+        """Replace the value by ``loop_func(value)`` while ``cond_func(value)``; return it."""
+        if not callable(cond_func) or not callable(loop_func):
+            raise ArgumentError("WhileLoop: wanted functions for cond_func and loop_func")
+        value = init_val
+        while cond_func(value):
+            value = loop_func(value)
+        return value
+
+
+class ForiLoop(Primitive):
+    """`ForiLoop()(lower, upper, loop_func, init_val, unroll=True)` (`mindspore.ops.ForiLoop`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.ForiLoop()(0, 4, lambda i, x: x + i, 10)
+        16
+    """
+
+    def __call__(
+        self,
+        lower: Any,
+        upper: Any,
+        loop_func: Callable[[Any, Any], Any],
+        init_val: Any,
+        unroll: bool = True,
+    ) -> Any:
+        """Replace the value by ``loop_func(i, value)`` for i from lower to upper; return it.
+
+        With `unroll`, compiled code repeats the body if the bounds are Python ints.
+        """
+        if not callable(loop_func):
+            raise ArgumentError("ForiLoop: wanted a function for loop_func")
+        value = init_val
+        if unroll and isinstance(lower, int) and isinstance(upper, int):
+            for i in range(lower, upper):
+                value = loop_func(i, value)
+            return value
+        i = lower
+        while i < upper:
+            value = loop_func(i, value)
+            i = i + 1
+        return value
+
+
+class Scan(Primitive):
+    """`Scan()(loop_func, init, xs, length=None, unroll=True)` (`mindspore.ops.Scan`).
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.ops.Scan()(lambda total, x: (total + x, total + x), 0, [1, 2, 3])
+        (6, [1, 3, 6])
+    """
+
+    def __call__(
+        self,
+        loop_func: Callable[[Any, Any], tuple[Any, Any]],
+        init: Any,
+        xs: Sequence[Any] | None,
+        length: int | None = None,
+        unroll: bool = True,
+    ) -> tuple[Any, list[Any]]:
+        """Return the last carry, and a list of the results, of ``loop_func(carry, x)``.
+
+        Without `xs`, x is None and `length` says how often. The loop is unrolled either way:
+        the list has an item for each iteration.
+        """
+        if not callable(loop_func) or not isinstance(unroll, bool):
+            raise ArgumentError("Scan: wanted a function for loop_func and a bool for unroll")
+        if xs is None and length is None:
+            raise ArgumentError("Scan: got neither xs nor length; wanted one of them")
+        items = [None] * length if xs is None else xs  # type: ignore[operator]
+        carry = init
+        results = []
+        for x in items:
+            carry, y = loop_func(carry, x)
+            results.append(y)
+        return carry, results

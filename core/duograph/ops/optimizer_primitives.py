@@ -1,0 +1,488 @@
+"""Primitive classes of optimiser steps: `ApplyMomentum`, `Adam`, `ApplyFtrl` and others.
+
+Users construct them in optimisers of their own. A call writes the Parameters among its arguments
+and returns them; the formulas are those of `optimizer`, with settings that may be Tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..dtype import float32, float64
+from ..errors import ArgumentError, ShapeError
+from ..tensor import Tensor
+from .creation import cast_to
+from .elementwise import abs as absolute
+from .elementwise import maximum, sign, square
+from .exponential import exp
+from .logic import select_by
+from .powers import sqrt
+from .primitive import Primitive
+from .state import assign
+
+__all__ = [
+    "SGD", "Adam", "AdamNoUpdateParam", "AdamWeightDecay", "ApplyAdaMax", "ApplyAdadelta",
+    "ApplyAdagrad", "ApplyAdagradDA", "ApplyAdagradV2", "ApplyAdamWithAmsgrad",
+    "ApplyAdamWithAmsgradV2", "ApplyAddSign", "ApplyCenteredRMSProp", "ApplyFtrl",
+    "ApplyGradientDescent", "ApplyKerasMomentum", "ApplyMomentum", "ApplyPowerSign",
+    "ApplyProximalAdagrad", "ApplyProximalGradientDescent", "ApplyRMSProp",
+]  # fmt: skip
+
+Number = Tensor | float
+
+
+def _wide(x: Any) -> Any:
+    if not isinstance(x, Tensor) or x.dtype in (float32, float64):
+        return x
+    return cast_to(x, float32)
+
+
+def _stepped(formula: Callable[..., Any], targets: tuple[Tensor, ...], *rest: Any) -> Any:
+    """Return what a formula computes of the Parameters, in at least float32, and the rest."""
+    return formula(*[_wide(x) for x in targets], *rest)
+
+
+def _write(targets: tuple[Tensor, ...], values: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Assign each value to its Parameter, in its dtype; return the Parameters."""
+    return tuple(assign(t, cast_to(v, t.dtype)) for t, v in zip(targets, values, strict=True))
+
+
+def _check(name: str, var: object, *others: object) -> None:
+    for x in (var, *others):
+        if not isinstance(x, Tensor):
+            raise ArgumentError(f"{name}: got {type(x).__name__}; wanted Parameters and Tensors")
+        if x.shape != var.shape:  # type: ignore[attr-defined]
+            raise ShapeError(
+                f"{name}: got shapes {var.shape} and {x.shape}; "  # type: ignore[attr-defined]
+                "wanted the same"
+            )
+
+
+# ---- formulas: new values of the Parameters ------------------------------------------------------
+
+
+def _moments(m: Any, v: Any, g: Any, beta1: Any, beta2: Any) -> tuple[Any, Any]:
+    return m * beta1 + g * (1.0 - beta1), v * beta2 + square(g) * (1.0 - beta2)
+
+
+def _root(x: Any) -> Any:
+    return sqrt(x) if isinstance(x, Tensor) else x**0.5
+
+
+def _adam_delta(
+    m: Any, v: Any, g: Any, b1p: Any, b2p: Any, lr: Any, b1: Any, b2: Any, eps: Any, nesterov: bool
+) -> tuple[Any, Any, Any]:
+    """Return what Adam adds to the Parameter, and the new moments."""
+    m, v = _moments(m, v, g, b1, b2)
+    rate = lr * _root(1.0 - b2p) / (1.0 - b1p)
+    top = m * b1 + g * (1.0 - b1) if nesterov else m
+    return -(rate * top / (sqrt(v) + eps)), m, v
+
+
+def _ftrl(var: Any, accum: Any, linear: Any, g: Any, lr: Any, l1: Any, l2: Any, power: Any,
+          shrinkage: Any = 0.0) -> tuple[Any, Any, Any]:  # fmt: skip
+    shrunk_gradient = g + 2.0 * shrinkage * var
+    new = accum + square(g)
+    high, low = new ** (-power), accum ** (-power)
+    linear = linear + shrunk_gradient - (high - low) / lr * var
+    shrunk = sign(linear) * maximum(absolute(linear) - l1, 0.0)
+    return -shrunk / (high / lr + 2.0 * l2), new, linear
+
+
+def _proximal(var: Any, rate: Any, g: Any, l1: Any, l2: Any) -> Any:
+    moved = var - rate * g
+    return sign(moved) * maximum(absolute(moved) - rate * l1, 0.0) / (1.0 + rate * l2)
+
+
+def _adadelta(var: Any, accum: Any, update: Any, lr: Any, rho: Any, eps: Any, g: Any) -> Any:
+    accum = accum * rho + square(g) * (1.0 - rho)
+    step = sqrt(update + eps) / sqrt(accum + eps) * g
+    return var - lr * step, accum, update * rho + square(step) * (1.0 - rho)
+
+
+def _rmsprop(var: Any, ms: Any, mom: Any, lr: Any, g: Any, rho: Any, momentum: Any, eps: Any,
+             mean: Any = None) -> Any:  # fmt: skip
+    ms = ms * rho + square(g) * (1.0 - rho)
+    below = ms + eps if mean is None else ms - square(mean) + eps
+    mom = mom * momentum + lr * g / sqrt(below)
+    return var - mom, ms, mom
+
+
+# ---- classes with settings of their own ----------------------------------------------------------
+
+
+class _Locking(Primitive):
+    """Base of the classes with `use_locking`: updates never run at the same time, so it is moot."""
+
+    def __init__(self, use_locking: bool = False) -> None:
+        super().__init__()
+        self.use_locking = use_locking
+
+
+class _Nesterov(_Locking):
+    def __init__(self, use_locking: bool = False, use_nesterov: bool = False) -> None:
+        super().__init__(use_locking)
+        self.use_nesterov = use_nesterov
+
+
+class Adam(_Nesterov):
+    """`Adam(use_locking=False, use_nesterov=False)(var, m, v, beta1_power, ..., gradient)`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> w, m, v = (ms.Parameter(ms.ops.ones(1), name=n) for n in "wmv")
+        >>> new = ms.ops.Adam()(w, m, v, 0.9, 0.999, 0.1, 0.9, 0.999, 1e-8, ms.ops.ones(1))
+        >>> print(w.asnumpy().round(4))
+        [0.9684]
+    """
+
+    def __call__(
+        self, var: Tensor, m: Tensor, v: Tensor, beta1_power: Number, beta2_power: Number,
+        lr: Number, beta1: Number, beta2: Number, epsilon: Number, gradient: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Update var, m and v by one step of Adam; return them."""
+        _check("Adam", var, m, v, gradient)
+        delta, *moments = _adam_delta(
+            _wide(m), _wide(v), _wide(gradient), beta1_power, beta2_power, lr, beta1, beta2,
+            epsilon, self.use_nesterov,
+        )  # fmt: skip
+        return _write((var, m, v), (_wide(var) + delta, *moments))
+
+
+class AdamNoUpdateParam(_Nesterov):
+    """As `Adam`, but returns what is to be added to the Parameter: `(m, v, ..., gradient)`."""
+
+    def __call__(
+        self, m: Tensor, v: Tensor, beta1_power: Number, beta2_power: Number, lr: Number,
+        beta1: Number, beta2: Number, epsilon: Number, gradient: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """Update m and v; return the step."""
+        _check("AdamNoUpdateParam", m, v, gradient)
+        delta, *moments = _adam_delta(
+            _wide(m), _wide(v), _wide(gradient), beta1_power, beta2_power, lr, beta1, beta2,
+            epsilon, self.use_nesterov,
+        )  # fmt: skip
+        _write((m, v), tuple(moments))
+        return cast_to(delta, gradient.dtype)
+
+
+class AdamWeightDecay(_Locking):
+    """`AdamWeightDecay()(var, m, v, lr, beta1, beta2, epsilon, decay, gradient)`."""
+
+    def __call__(
+        self, var: Tensor, m: Tensor, v: Tensor, lr: Number, beta1: Number, beta2: Number,
+        epsilon: Number, decay: Number, gradient: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Update by one step of Adam without bias correction and with decay; return them."""
+        _check("AdamWeightDecay", var, m, v, gradient)
+        m1, v1 = _moments(_wide(m), _wide(v), _wide(gradient), beta1, beta2)
+        step = m1 / (sqrt(v1) + epsilon) + _wide(var) * decay
+        return _write((var, m, v), (_wide(var) - lr * step, m1, v1))
+
+
+class ApplyAdaMax(Primitive):
+    """`ApplyAdaMax()(var, m, v, beta1_power, lr, beta1, beta2, epsilon, grad)`."""
+
+    def __call__(
+        self, var: Tensor, m: Tensor, v: Tensor, beta1_power: Number, lr: Number, beta1: Number,
+        beta2: Number, epsilon: Number, grad: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Update by one step of AdaMax; return the Parameters."""
+        _check("ApplyAdaMax", var, m, v, grad)
+        g = _wide(grad)
+        m1 = _wide(m) * beta1 + g * (1.0 - beta1)
+        v1 = maximum(_wide(v) * beta2, absolute(g))
+        step = lr / (1.0 - beta1_power) * m1 / (v1 + epsilon)
+        return _write((var, m, v), (_wide(var) - step, m1, v1))
+
+
+class ApplyAdadelta(Primitive):
+    """`ApplyAdadelta()(var, accum, accum_update, lr, rho, epsilon, grad)`."""
+
+    def __call__(
+        self, var: Tensor, accum: Tensor, accum_update: Tensor, lr: Number, rho: Number,
+        epsilon: Number, grad: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Update by one step of Adadelta; return the Parameters."""
+        targets = (var, accum, accum_update)
+        _check("ApplyAdadelta", *targets, grad)
+        return _write(targets, _stepped(_adadelta, targets, lr, rho, epsilon, _wide(grad)))
+
+
+class ApplyAdagrad(Primitive):
+    """`ApplyAdagrad(update_slots=True)(var, accum, lr, grad)`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> w, a = (ms.Parameter(ms.ops.ones(1), name=n) for n in "wa")
+        >>> new = ms.ops.ApplyAdagrad()(w, a, 0.1, ms.ops.ones(1))
+        >>> print(w.asnumpy().round(4), a.asnumpy())
+        [0.9293] [2.]
+    """
+
+    epsilon = 0.0
+
+    def __init__(self, update_slots: bool = True) -> None:
+        super().__init__()
+        self.update_slots = update_slots
+
+    def __call__(self, var: Tensor, accum: Tensor, lr: Number, grad: Tensor) -> tuple[Tensor, ...]:
+        """Update by one step of Adagrad; return the Parameters."""
+        _check(type(self).__name__, var, accum, grad)
+        g, a = _wide(grad), _wide(accum)
+        if self.update_slots:
+            a = a + square(g)
+        return _write((var, accum), (_wide(var) - lr * g / (sqrt(a) + self.epsilon), a))
+
+
+class ApplyAdagradV2(ApplyAdagrad):
+    """`ApplyAdagradV2(epsilon, update_slots=True)(var, accum, lr, grad)`."""
+
+    def __init__(self, epsilon: float, update_slots: bool = True) -> None:
+        super().__init__(update_slots)
+        self.epsilon = epsilon
+
+
+class ApplyAdagradDA(_Locking):
+    """Adagrad by dual averaging: `(var, accumulator, squared, grad, lr, l1, l2, global_step)`."""
+
+    def __call__(
+        self, var: Tensor, gradient_accumulator: Tensor, gradient_squared_accumulator: Tensor,
+        grad: Tensor, lr: Number, l1: Number, l2: Number, global_step: Number,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Update the three Parameters; return them."""
+        targets = (var, gradient_accumulator, gradient_squared_accumulator)
+        _check("ApplyAdagradDA", *targets, grad)
+        g = _wide(grad)
+        total = _wide(gradient_accumulator) + g
+        squares = _wide(gradient_squared_accumulator) + square(g)
+        step = cast_to(global_step, float32) if isinstance(global_step, Tensor) else global_step
+        shrunk = sign(total) * maximum(absolute(total) - l1 * step, 0.0)
+        new = -(lr * shrunk) / (l2 * step * lr + sqrt(squares))
+        return _write(targets, (new, total, squares))
+
+
+class ApplyAdamWithAmsgradV2(_Locking):
+    """AMSGrad: `(var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)`."""
+
+    def __call__(
+        self, var: Tensor, m: Tensor, v: Tensor, vhat: Tensor, beta1_power: Number,
+        beta2_power: Number, lr: Number, beta1: Number, beta2: Number, epsilon: Number,
+        grad: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Update the four Parameters; return them."""
+        _check("ApplyAdamWithAmsgrad", var, m, v, vhat, grad)
+        m1, v1 = _moments(_wide(m), _wide(v), _wide(grad), beta1, beta2)
+        top = maximum(_wide(vhat), v1)
+        rate = lr * _root(1.0 - beta2_power) / (1.0 - beta1_power)
+        new = _wide(var) - rate * m1 / (sqrt(top) + epsilon)
+        return _write((var, m, v, vhat), (new, m1, v1, top))
+
+
+class ApplyAdamWithAmsgrad(Primitive):
+    """AMSGrad with fixed settings: `(var, m, v, vhat, beta1_power, beta2_power, lr, grad)`."""
+
+    def __init__(
+        self,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        use_locking: bool = False,
+    ) -> None:
+        super().__init__()
+        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
+        self.use_locking = use_locking
+
+    def __call__(
+        self, var: Tensor, m: Tensor, v: Tensor, vhat: Tensor, beta1_power: Number,
+        beta2_power: Number, lr: Number, grad: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Update the four Parameters; return them."""
+        return ApplyAdamWithAmsgradV2()(
+            var, m, v, vhat, beta1_power, beta2_power, lr, self.beta1, self.beta2, self.epsilon,
+            grad,
+        )  # fmt: skip
+
+
+class ApplyAddSign(Primitive):
+    """AddSign (Bello et al., 2017): `(var, m, lr, alpha, sign_decay, beta, grad)`."""
+
+    def __call__(
+        self, var: Tensor, m: Tensor, lr: Number, alpha: Number, sign_decay: Number,
+        beta: Number, grad: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Update var and m; return them."""
+        _check("ApplyAddSign", var, m, grad)
+        g = _wide(grad)
+        m1 = _wide(m) * beta + g * (1.0 - beta)
+        step = (alpha + sign_decay * sign(g) * sign(m1)) * g
+        return _write((var, m), (_wide(var) - lr * step, m1))
+
+
+class ApplyPowerSign(Primitive):
+    """PowerSign (Bello et al., 2017): `(var, m, lr, logbase, sign_decay, beta, grad)`."""
+
+    def __call__(
+        self, var: Tensor, m: Tensor, lr: Number, logbase: Number, sign_decay: Number,
+        beta: Number, grad: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Update var and m; return them."""
+        _check("ApplyPowerSign", var, m, grad)
+        g = _wide(grad)
+        m1 = _wide(m) * beta + g * (1.0 - beta)
+        step = exp(logbase * sign_decay * sign(g) * sign(m1)) * g
+        return _write((var, m), (_wide(var) - lr * step, m1))
+
+
+class ApplyRMSProp(_Locking):
+    """`(var, mean_square, moment, learning_rate, grad, decay, momentum, epsilon)`."""
+
+    def __call__(
+        self, var: Tensor, mean_square: Tensor, moment: Tensor, learning_rate: Number,
+        grad: Tensor, decay: float, momentum: float, epsilon: float,
+    ) -> Tensor:  # fmt: skip
+        """Update the three Parameters by one step of RMSProp; return var."""
+        targets = (var, mean_square, moment)
+        _check("ApplyRMSProp", *targets, grad)
+        new = _stepped(_rmsprop, targets, learning_rate, _wide(grad), decay, momentum, epsilon)
+        return _write(targets, new)[0]
+
+
+class ApplyCenteredRMSProp(_Locking):
+    """RMSProp that divides by the variance of the gradients instead of their mean square."""
+
+    def __call__(
+        self, var: Tensor, mean_gradient: Tensor, mean_square: Tensor, moment: Tensor,
+        grad: Tensor, learning_rate: Number, decay: float, momentum: float, epsilon: float,
+    ) -> Tensor:  # fmt: skip
+        """Update the four Parameters by one step that divides by the variance; return var."""
+        _check("ApplyCenteredRMSProp", var, mean_gradient, mean_square, moment, grad)
+        g = _wide(grad)
+        mean = _wide(mean_gradient) * decay + g * (1.0 - decay)
+        new, ms, mom = _rmsprop(
+            _wide(var), _wide(mean_square), _wide(moment), learning_rate, g, decay, momentum,
+            epsilon, mean,
+        )  # fmt: skip
+        return _write((var, mean_gradient, mean_square, moment), (new, mean, ms, mom))[0]
+
+
+class ApplyFtrl(_Locking):
+    """`ApplyFtrl()(var, accum, linear, grad, lr, l1, l2, lr_power)`."""
+
+    def __call__(
+        self, var: Tensor, accum: Tensor, linear: Tensor, grad: Tensor, lr: Number, l1: Number,
+        l2: Number, lr_power: Number,
+    ) -> Tensor:  # fmt: skip
+        """Update by one step that follows the regularised leader; return var."""
+        targets = (var, accum, linear)
+        _check("ApplyFtrl", *targets, grad)
+        return _write(targets, _stepped(_ftrl, targets, _wide(grad), lr, l1, l2, lr_power))[0]
+
+
+class ApplyGradientDescent(Primitive):
+    """`ApplyGradientDescent()(var, alpha, delta)`: var - alpha * delta."""
+
+    def __call__(self, var: Tensor, alpha: Number, delta: Tensor) -> Tensor:
+        """Update and return var."""
+        _check("ApplyGradientDescent", var, delta)
+        return _write((var,), (_wide(var) - alpha * _wide(delta),))[0]
+
+
+class ApplyProximalGradientDescent(Primitive):
+    """Gradient descent with l1 and l2 regularisation: `(var, alpha, l1, l2, delta)`."""
+
+    def __call__(self, var: Tensor, alpha: Number, l1: Number, l2: Number, delta: Tensor) -> Tensor:
+        """Update and return var."""
+        _check("ApplyProximalGradientDescent", var, delta)
+        return _write((var,), (_proximal(_wide(var), alpha, _wide(delta), l1, l2),))[0]
+
+
+class ApplyProximalAdagrad(_Locking):
+    """Adagrad with l1 and l2 regularisation: `(var, accum, lr, l1, l2, grad)`."""
+
+    def __call__(
+        self, var: Tensor, accum: Tensor, lr: Number, l1: Number, l2: Number, grad: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Update var and accum; return them."""
+        _check("ApplyProximalAdagrad", var, accum, grad)
+        g = _wide(grad)
+        a = _wide(accum) + square(g)
+        return _write((var, accum), (_proximal(_wide(var), lr / sqrt(a), g, l1, l2), a))
+
+
+class ApplyMomentum(Primitive):
+    """`(variable, accumulation, learning_rate, gradient, momentum)`.
+
+    Args:
+        use_nesterov: look ahead by one step of the momentum.
+        use_locking: updates never run at the same time, so it is moot.
+        gradient_scale: factor of the gradient.
+
+    Examples:
+        >>> import duograph as ms
+        >>> w, a = (ms.Parameter(ms.ops.ones(1), name=n) for n in "wa")
+        >>> print(ms.ops.ApplyMomentum()(w, a, 0.1, ms.ops.ones(1), 0.9).asnumpy().round(4))
+        [0.81]
+    """
+
+    def __init__(
+        self,
+        use_nesterov: bool = False,
+        use_locking: bool = False,
+        gradient_scale: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.use_nesterov, self.use_locking = use_nesterov, use_locking
+        self.gradient_scale = gradient_scale
+
+    def __call__(
+        self, variable: Tensor, accumulation: Tensor, learning_rate: Number, gradient: Tensor,
+        momentum: Number,
+    ) -> Tensor:  # fmt: skip
+        """Update both Parameters; return `variable`."""
+        _check("ApplyMomentum", variable, accumulation, gradient)
+        g = _wide(gradient) * self.gradient_scale
+        a = _wide(accumulation) * momentum + g
+        step = g + a * momentum if self.use_nesterov else a
+        new = _wide(variable) - learning_rate * step
+        return _write((variable, accumulation), (new, a))[0]
+
+
+class ApplyKerasMomentum(_Nesterov):
+    """`ApplyKerasMomentum()(var, accum, lr, grad, momentum)`: accum holds steps."""
+
+    def __call__(
+        self, var: Tensor, accum: Tensor, lr: Number, grad: Tensor, momentum: Number
+    ) -> tuple[Tensor, ...]:
+        """Update var and accum; return them."""
+        _check("ApplyKerasMomentum", var, accum, grad)
+        step = lr * _wide(grad)
+        a = _wide(accum) * momentum - step
+        move = a * momentum - step if self.use_nesterov else a
+        return _write((var, accum), (_wide(var) + move, a))
+
+
+class SGD(Primitive):
+    """`SGD(dampening=0.0, weight_decay=0.0, nesterov=False)`: stochastic gradient descent.
+
+    It is called with (parameters, gradient, learning_rate, accum, momentum, stat).
+    """
+
+    def __init__(
+        self, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False
+    ) -> None:
+        super().__init__()
+        self.dampening, self.weight_decay, self.nesterov = dampening, weight_decay, nesterov
+
+    def __call__(
+        self, parameters: Tensor, gradient: Tensor, learning_rate: Number, accum: Tensor,
+        momentum: Number, stat: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """Update the Parameters; `stat` is 1 before the first step. Return `parameters`."""
+        _check("SGD", parameters, gradient, accum, stat)
+        p, s = _wide(parameters), _wide(stat)
+        g = _wide(gradient) + p * self.weight_decay
+        a = select_by(s > 0, g, _wide(accum) * momentum + g * (1.0 - self.dampening))
+        step = g + a * momentum if self.nesterov else a
+        return _write((parameters, accum, stat), (p - learning_rate * step, a, s * 0.0))[0]

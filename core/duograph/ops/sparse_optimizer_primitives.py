@@ -1,0 +1,228 @@
+"""Primitive classes of optimiser steps with sparse gradients, such as `SparseApplyFtrl`.
+
+Users construct them in optimisers of their own. A sparse gradient is some rows with their indices;
+rows that occur twice are added. A call writes the Parameters among its arguments and returns them;
+the formulas are those of `optimizer_primitives`.
+"""
+
+from __future__ import annotations
+
+from ..dtype import int64
+from ..errors import ShapeError
+from ..tensor import Tensor
+from .creation import fill
+from .elementwise import square
+from .logic import select_by
+from .optimizer_primitives import (
+    Number,
+    _adadelta,
+    _adam_delta,
+    _check,
+    _ftrl,
+    _Locking,
+    _Nesterov,
+    _proximal,
+    _rmsprop,
+    _stepped,
+    _wide,
+    _write,
+)
+from .powers import sqrt
+from .primitive import Primitive
+from .segments import unsorted_segment_sum
+from .shape_primitives import reshape_to
+
+__all__ = [
+    "FusedSparseAdam", "FusedSparseFtrl", "FusedSparseLazyAdam", "FusedSparseProximalAdagrad",
+    "SparseApplyAdadelta", "SparseApplyAdagrad", "SparseApplyAdagradV2", "SparseApplyFtrl",
+    "SparseApplyFtrlV2", "SparseApplyProximalAdagrad", "SparseApplyRMSProp",
+]  # fmt: skip
+
+
+class _Rows:
+    """The rows of a Parameter that a sparse gradient touches.
+
+    Attributes:
+        gradient: the dense gradient; rows that occur twice are added.
+    """
+
+    def __init__(self, name: str, var: Tensor, grad: Tensor, indices: Tensor) -> None:
+        if indices.ndim != 1 or grad.shape != (indices.shape[0], *var.shape[1:]):
+            raise ShapeError(
+                f"{name}: got gradients of shape {grad.shape} and indices of {indices.shape} for "
+                f"{var.shape}; wanted (n, ...) and (n,)"
+            )
+        count = var.shape[0]
+        self.gradient = unsorted_segment_sum(_wide(grad), indices, count)
+        found = unsorted_segment_sum(fill(indices.shape, 1, int64), indices, count)
+        self._touched = reshape_to(found > 0, (count, *[1] * (var.ndim - 1)))
+
+    def of(self, new: Tensor, old: Tensor) -> Tensor:
+        """Return the new values of touched rows and the old ones of others."""
+        return select_by(self._touched, new, _wide(old))
+
+
+class SparseApplyAdadelta(Primitive):
+    """`SparseApplyAdadelta(epsilon)(var, accum, accum_update, lr, rho, grad, indices)`."""
+
+    def __init__(self, epsilon: float, use_locking: bool = False) -> None:
+        super().__init__()
+        self.epsilon, self.use_locking = epsilon, use_locking
+
+    def __call__(
+        self, var: Tensor, accum: Tensor, accum_update: Tensor, lr: Number, rho: Number,
+        grad: Tensor, indices: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Update the touched rows; return the Parameters."""
+        targets = (var, accum, accum_update)
+        _check("SparseApplyAdadelta", *targets)
+        rows = _Rows("SparseApplyAdadelta", var, grad, indices)
+        new = _stepped(_adadelta, targets, lr, rho, self.epsilon, rows.gradient)
+        return _write(targets, tuple(rows.of(n, t) for n, t in zip(new, targets)))
+
+
+class SparseApplyAdagradV2(Primitive):
+    """`SparseApplyAdagradV2(lr, epsilon)(var, accum, grad, indices)`."""
+
+    def __init__(
+        self, lr: float, epsilon: float, use_locking: bool = False, update_slots: bool = True
+    ) -> None:
+        super().__init__()
+        self.lr, self.epsilon = lr, epsilon
+        self.use_locking, self.update_slots = use_locking, update_slots
+
+    def __call__(
+        self, var: Tensor, accum: Tensor, grad: Tensor, indices: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Update the touched rows; return the Parameters."""
+        name = type(self).__name__
+        _check(name, var, accum)
+        rows = _Rows(name, var, grad, indices)
+        a = _wide(accum) + square(rows.gradient) if self.update_slots else _wide(accum)
+        new = _wide(var) - self.lr * rows.gradient / (sqrt(a) + self.epsilon)
+        return _write((var, accum), (rows.of(new, var), rows.of(a, accum)))
+
+
+class SparseApplyAdagrad(SparseApplyAdagradV2):
+    """`SparseApplyAdagrad(lr, update_slots=True)(var, accum, grad, indices)`."""
+
+    def __init__(self, lr: float, update_slots: bool = True, use_locking: bool = False) -> None:
+        super().__init__(lr, 0.0, use_locking, update_slots)
+
+
+class SparseApplyFtrlV2(Primitive):
+    """`SparseApplyFtrlV2(lr, l1, l2, l2_shrinkage, lr_power)(var, accum, ..., indices)`."""
+
+    def __init__(
+        self,
+        lr: float,
+        l1: float,
+        l2: float,
+        l2_shrinkage: float,
+        lr_power: float,
+        use_locking: bool = False,
+    ) -> None:
+        super().__init__()
+        self.lr, self.l1, self.l2, self.lr_power = lr, l1, l2, lr_power
+        self.l2_shrinkage, self.use_locking = l2_shrinkage, use_locking
+
+    def __call__(
+        self, var: Tensor, accum: Tensor, linear: Tensor, grad: Tensor, indices: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Update the touched rows; return the Parameters."""
+        name = type(self).__name__
+        targets = (var, accum, linear)
+        _check(name, *targets)
+        rows = _Rows(name, var, grad, indices)
+        new = _stepped(_ftrl, targets, rows.gradient, self.lr, self.l1, self.l2, self.lr_power,
+            self.l2_shrinkage,
+        )  # fmt: skip
+        return _write(targets, tuple(rows.of(n, t) for n, t in zip(new, targets)))
+
+
+class SparseApplyFtrl(SparseApplyFtrlV2):
+    """`SparseApplyFtrl(lr, l1, l2, lr_power)(var, accum, linear, grad, indices)`."""
+
+    def __init__(
+        self, lr: float, l1: float, l2: float, lr_power: float, use_locking: bool = False
+    ) -> None:
+        super().__init__(lr, l1, l2, 0.0, lr_power, use_locking)
+
+
+class FusedSparseFtrl(SparseApplyFtrl):
+    """`FusedSparseFtrl(lr, l1, l2, lr_power)(var, accum, linear, grad, indices)`."""
+
+
+class SparseApplyProximalAdagrad(_Locking):
+    """`SparseApplyProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)`."""
+
+    def __call__(
+        self, var: Tensor, accum: Tensor, lr: Number, l1: Number, l2: Number, grad: Tensor,
+        indices: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Update the touched rows; return the Parameters."""
+        name = type(self).__name__
+        _check(name, var, accum)
+        rows = _Rows(name, var, grad, indices)
+        a = _wide(accum) + square(rows.gradient)
+        new = _proximal(_wide(var), lr / sqrt(a), rows.gradient, l1, l2)
+        return _write((var, accum), (rows.of(new, var), rows.of(a, accum)))
+
+
+class FusedSparseProximalAdagrad(SparseApplyProximalAdagrad):
+    """`FusedSparseProximalAdagrad()(var, accum, lr, l1, l2, grad, indices)`."""
+
+
+class SparseApplyRMSProp(Primitive):
+    """`SparseApplyRMSProp(rho, momentum, epsilon)(var, ms, mom, lr, grad, indices)`."""
+
+    def __init__(
+        self, rho: float, momentum: float, epsilon: float, use_locking: bool = False
+    ) -> None:
+        super().__init__()
+        self.rho, self.momentum, self.epsilon = rho, momentum, epsilon
+        self.use_locking = use_locking
+
+    def __call__(
+        self, var: Tensor, ms: Tensor, mom: Tensor, lr: Number, grad: Tensor, indices: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Update the touched rows; return the Parameters."""
+        targets = (var, ms, mom)
+        _check("SparseApplyRMSProp", *targets)
+        rows = _Rows("SparseApplyRMSProp", var, grad, indices)
+        new = _stepped(_rmsprop, targets, lr, rows.gradient, self.rho, self.momentum, self.epsilon)
+        return _write(targets, tuple(rows.of(n, t) for n, t in zip(new, targets)))
+
+
+class FusedSparseAdam(_Nesterov):
+    """Adam of a sparse gradient: `(var, m, v, beta1_power, ..., epsilon, gradient, indices)`.
+
+    All rows are updated: those without an index have the gradient 0.
+    """
+
+    lazy = False
+
+    def __call__(
+        self, var: Tensor, m: Tensor, v: Tensor, beta1_power: Number, beta2_power: Number,
+        lr: Number, beta1: Number, beta2: Number, epsilon: Number, gradient: Tensor,
+        indices: Tensor,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """Update the Parameters; return them."""
+        name = type(self).__name__
+        targets = (var, m, v)
+        _check(name, *targets)
+        rows = _Rows(name, var, gradient, indices)
+        delta, m1, v1 = _adam_delta(
+            _wide(m), _wide(v), rows.gradient, beta1_power, beta2_power, lr, beta1, beta2,
+            epsilon, self.use_nesterov,
+        )  # fmt: skip
+        new = (_wide(var) + delta, m1, v1)
+        if self.lazy:
+            return _write(targets, tuple(rows.of(n, t) for n, t in zip(new, targets)))
+        return _write(targets, new)
+
+
+class FusedSparseLazyAdam(FusedSparseAdam):
+    """As `FusedSparseAdam`, but updates the touched rows only."""
+
+    lazy = True
