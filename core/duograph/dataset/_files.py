@@ -11,7 +11,7 @@ import math
 import pathlib
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -24,8 +24,16 @@ __all__ = ["read_cifar", "read_idx"]
 _STEP = 1 << 24
 
 
-def read_idx(path: pathlib.Path, ndim: int) -> Array:
-    """Read an array of bytes with `ndim` axes in the IDX format of MNIST, plain or gzipped.
+def read_idx(
+    path: pathlib.Path, ndim: int, owner: str, dtype: np.dtype[Any] | None = None
+) -> Array:
+    """Read an array with `ndim` axes in the IDX format of MNIST, plain or gzipped.
+
+    Args:
+        path: the file.
+        ndim: the number of axes that it must have.
+        owner: the source, for messages.
+        dtype: that of the elements, uint8 or big-endian int32; by default uint8.
 
     Raises:
         DatasetError: the file is damaged, or holds something else.
@@ -33,22 +41,23 @@ def read_idx(path: pathlib.Path, ndim: int) -> Array:
     try:
         opened: Any = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rb") as file:
-            return _idx(path, file, ndim)
+            return _idx(path, file, ndim, owner, dtype or np.dtype(np.uint8))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DatasetError(f"MnistDataset: {path} is damaged ({error})") from None
+        raise DatasetError(f"{owner}: {path} is damaged ({error})") from None
 
 
-def _idx(path: pathlib.Path, file: BinaryIO, ndim: int) -> Array:
+def _idx(path: pathlib.Path, file: BinaryIO, ndim: int, owner: str, dtype: np.dtype[Any]) -> Array:
     head = file.read(4)
-    if len(head) < 4 or head[:2] != b"\0\0" or head[2] != 8:
+    code = 8 if dtype == np.uint8 else 12
+    if len(head) < 4 or head[:2] != b"\0\0" or head[2] != code:
         raise DatasetError(
-            f"MnistDataset: {path} is no IDX file of bytes (it starts with {head!r})"
+            f"{owner}: {path} is no IDX file of {dtype.name} (it starts with {head!r})"
         )
     sizes = file.read(4 * ndim)
     if head[3] != ndim or len(sizes) < 4 * ndim:
-        raise DatasetError(f"MnistDataset: {path} has {head[3]} axes; wanted {ndim}")
+        raise DatasetError(f"{owner}: {path} has {head[3]} axes; wanted {ndim}")
     shape = struct.unpack(f">{ndim}I", sizes)
-    wanted = math.prod(shape)
+    wanted = math.prod(shape) * dtype.itemsize
     # One byte more than wanted, in steps: neither the header nor a compressed file of nothing but
     # zeros decides how much memory is taken.
     data = bytearray()
@@ -60,48 +69,66 @@ def _idx(path: pathlib.Path, file: BinaryIO, ndim: int) -> Array:
     if len(data) != wanted:
         found = f"more than {wanted}" if len(data) > wanted else len(data)
         raise DatasetError(
-            f"MnistDataset: {path} has {found} bytes of data; wanted {wanted} for {shape}"
+            f"{owner}: {path} has {found} bytes of data; wanted {wanted} for {shape}"
         )
-    return np.frombuffer(bytes(data), np.uint8).reshape(shape)
+    return np.frombuffer(bytes(data), dtype).reshape(shape)
 
 
-def read_cifar(folder: pathlib.Path, stem: str) -> tuple[Array, Array] | None:
-    """Read images (n, 3072) and labels of a CIFAR file, binary or pickled; None if it is missing.
+def read_cifar(
+    folder: pathlib.Path, stem: str, labels: Sequence[str], owner: str
+) -> tuple[Array, Array] | None:
+    """Read a CIFAR file, binary or pickled; return None if it is missing.
+
+    Args:
+        folder, stem: where the file is, and its name without ``.bin``.
+        labels: names of the labels of an image, one for CIFAR-10 and two for CIFAR-100.
+        owner: the source, for messages.
+
+    Returns:
+        Images (n, 3072), and labels (n, len(labels)).
 
     Raises:
         DatasetError: the file is damaged, or holds something else.
     """
-    readers: tuple[tuple[pathlib.Path, Callable[[bytes], tuple[Array, Array]]], ...] = (
-        (folder / f"{stem}.bin", _binary),
-        (folder / stem, _pickled),
-    )
+    readers: tuple[tuple[pathlib.Path, Callable[[bytes, Sequence[str]], tuple[Array, Array]]], ...]
+    readers = ((folder / f"{stem}.bin", _binary), (folder / stem, _pickled))
     for path, read in readers:
         if path.is_file():
             try:
-                return read(path.read_bytes())
+                return read(path.read_bytes(), labels)
             except ValueError as error:
-                raise DatasetError(f"Cifar10Dataset: {path} is damaged: {error}") from None
+                raise DatasetError(f"{owner}: {path} is damaged: {error}") from None
     return None
 
 
-def _binary(data: bytes) -> tuple[Array, Array]:
-    if len(data) % 3073:
-        raise ValueError(f"got {len(data)} bytes; wanted a multiple of 3073")
-    rows = np.frombuffer(data, np.uint8).reshape(-1, 3073)
-    return rows[:, 1:], rows[:, 0]
+def _binary(data: bytes, names: Sequence[str]) -> tuple[Array, Array]:
+    n = len(names)
+    if len(data) % (3072 + n):
+        raise ValueError(f"got {len(data)} bytes; wanted a multiple of {3072 + n}")
+    rows = np.frombuffer(data, np.uint8).reshape(-1, 3072 + n)
+    return rows[:, n:], rows[:, :n]
 
 
-def _pickled(data: bytes) -> tuple[Array, Array]:
+def _pickled(data: bytes, names: Sequence[str]) -> tuple[Array, Array]:
     found = read_plain_pickle(data)
-    if not isinstance(found, dict) or not {b"data", b"labels"} <= set(found):
-        raise ValueError("it holds no dictionary with data and labels")
-    images, labels = found[b"data"], found[b"labels"]
+    keys = (
+        [b"labels"] if len(names) == 1 else [n.replace("label", "labels").encode() for n in names]
+    )
+    if not isinstance(found, dict) or not {b"data", *keys} <= set(found):
+        raise ValueError(f"it holds no dictionary with data and {b', '.join(keys).decode()}")
+    columns = [_labels(found[key]) for key in keys]
+    images = found[b"data"]
+    if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
+        raise ValueError("its data is no array of uint8")
+    if any(images.shape != (len(c), 3072) or (c < 0).any() for c in columns):
+        raise ValueError(f"it has data of shape {images.shape} and {len(columns[0])} labels")
+    return images, np.stack(columns, axis=1)
+
+
+def _labels(labels: object) -> Array:
+    """Return the labels of a pickled CIFAR file as an array."""
     if isinstance(labels, list) and all(type(n) is int and 0 <= n < 2**32 for n in labels):
         labels = np.array(labels, np.uint32)
     if not isinstance(labels, np.ndarray) or labels.dtype.kind not in "iu" or labels.ndim != 1:
         raise ValueError("its labels are no list of numbers in [0, 2**32)")
-    if not isinstance(images, np.ndarray) or images.dtype != np.uint8:
-        raise ValueError("its data is no array of uint8")
-    if images.shape != (len(labels), 3072) or (labels < 0).any():
-        raise ValueError(f"it has data of shape {images.shape} and {len(labels)} labels")
-    return images, labels
+    return labels

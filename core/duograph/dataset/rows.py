@@ -1,6 +1,7 @@
 """Rows of datasets: their conversion to arrays, and the iterator that users read them with.
 
-A row is a tuple of NumPy arrays, one per column. `pipeline` builds on this module.
+A row is a tuple with one value per column: a NumPy array, or a dictionary of such values.
+`pipeline`, the sources and the steps build on this module.
 """
 
 from __future__ import annotations
@@ -10,39 +11,91 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..errors import ArgumentValueError, DuographError, ShapeError
+from ..errors import ArgumentError, ArgumentValueError, DuographError, ShapeError
 from ..tensor import Tensor
+from . import config
 
 if TYPE_CHECKING:
     from .pipeline import Dataset
 
 __all__ = [
     "Array", "BatchInfo", "BatchShapeError", "BatchSize", "Columns", "DatasetError", "Operation",
-    "Row", "RowIterator", "as_array", "in_order", "padded",
+    "Row", "RowIterator", "Value", "as_array", "as_value", "padded",
 ]  # fmt: skip
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Columns: TypeAlias = "str | Sequence[str] | None"
 Operation: TypeAlias = Callable[..., Any]  # a user's function of arrays
 BatchSize: TypeAlias = "int | Callable[[BatchInfo], int]"
-Row: TypeAlias = tuple[Array, ...]
+Value: TypeAlias = Any  # an Array, or a dictionary of Values and lists of Values
+Row: TypeAlias = tuple[Value, ...]
 
 
 class DatasetError(DuographError, RuntimeError):
     """Error while a dataset produces rows."""
 
 
+class ColumnKindError(ArgumentError, DatasetError):
+    """Error: something that is neither an array nor a dictionary stands in a column of a row."""
+
+
 def as_array(value: object) -> Array:
-    """Convert a value from a dataset source or a transform to a NumPy array."""
+    """Convert a value from a dataset source or a transform to a NumPy array.
+
+    Raises:
+        ColumnKindError: the value is an object that no array of numbers or strings can hold.
+    """
     if isinstance(value, np.ndarray):
-        return value
-    if isinstance(value, Tensor):
+        found = value
+    elif isinstance(value, Tensor):
         return value.asnumpy()
-    return np.array(value)
+    else:
+        try:
+            found = np.array(value)
+        except ValueError:  # lists of different lengths
+            found = np.array(None)
+    if found.dtype.kind != "O":
+        return found
+    if isinstance(value, np.ndarray):  # strings of a table may come as an array of objects
+        try:
+            found = np.array(value.tolist())
+        except ValueError:
+            found = value
+        if found.dtype.kind != "O":
+            return found
+    raise ColumnKindError(
+        f"dataset: got {type(value).__name__} {str(value)[:60]!r} in a column; wanted an array, a "
+        "number, a string, lists of them of one shape, or a dictionary"
+    )
+
+
+def as_value(value: object) -> Value:
+    """Convert a value from a source or a transform to an array or a dictionary of arrays."""
+    return _nested(value) if isinstance(value, dict) else as_array(value)
+
+
+def _nested(value: object) -> Value:
+    """Convert what stands in a dictionary; lists and objects that are no arrays stay."""
+    if isinstance(value, dict):
+        return {k: _nested(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_nested(v) for v in value]
+    try:
+        return as_array(value)
+    except ColumnKindError:
+        return value
 
 
 class BatchInfo:
-    """The last argument of `per_batch_map`: the number of the batch and of the epoch."""
+    """The last argument of `per_batch_map`: the number of the batch and of the epoch.
+
+    Examples:
+        >>> from duograph import dataset
+        >>> data = dataset.NumpySlicesDataset([1, 2, 3], ["x"], shuffle=False)
+        >>> data = data.batch(lambda info: info.get_batch_num() + 1)
+        >>> [row["x"].tolist() for row in data.create_dict_iterator(output_numpy=True)]
+        [[1], [2, 3]]
+    """
 
     def __init__(self, batch: int, epoch: int) -> None:
         self._batch, self._epoch = batch, epoch
@@ -78,7 +131,8 @@ class RowIterator:
                 raise ArgumentValueError(f"columns: got {c!r}; the dataset has {', '.join(names)}")
         self._picks = [names.index(c) for c in self._columns]
         self._left = epochs
-        self._as_numpy, self._as_dict, self._copies = as_numpy, as_dict, copies
+        self._as_numpy, self._as_dict = as_numpy, as_dict
+        self._copies = copies or config.settings.copies
         self._rows: Iterator[Row] | None = None
 
     def __iter__(self) -> RowIterator:
@@ -95,10 +149,17 @@ class RowIterator:
         items = [self._converted(row[i]) for i in self._picks]
         return dict(zip(self._columns, items)) if self._as_dict else items
 
-    def _converted(self, array: Array) -> Array | Tensor:
-        if self._as_numpy or array.dtype.kind in "SUO":
-            return array.copy() if self._copies else array
-        return Tensor(array)
+    def _converted(self, value: Value) -> Any:
+        """Return the value of a column as users see it."""
+        if isinstance(value, dict):
+            return {k: self._converted(v) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self._converted(v) for v in value]
+        if not isinstance(value, (np.ndarray, np.generic)):
+            return value
+        if self._as_numpy or value.dtype.kind in "SUOV":
+            return value.copy() if self._copies else value
+        return Tensor(value)
 
     def get_next(self) -> Any:
         """Return the next row of the dataset."""
@@ -113,23 +174,28 @@ class BatchShapeError(DatasetError, ShapeError):
     """Error for dataset rows of different shapes that cannot be stacked into one batch."""
 
 
-def padded(
-    arrays: Sequence[Array], shape: Sequence[int | None] | None, value: float | None
-) -> list[Array]:
-    """Pad arrays with `value` to one shape; a size of None means the longest array on that axis."""
+def padded(arrays: Sequence[Array], shape: Sequence[int | None] | None, value: Any) -> list[Array]:
+    """Pad arrays with `value` to one shape; a size of None means the longest array on that axis.
+
+    A row that is longer than `shape` is cut. The value defaults to 0, of strings to the empty one.
+    """
+    if len({a.ndim for a in arrays}) > 1:
+        return list(arrays)  # what stacks them reports the shapes
     largest = tuple(max(sizes) for sizes in zip(*[a.shape for a in arrays]))
     if shape is not None:
+        if len(shape) != len(largest):
+            raise BatchShapeError(
+                f"padded_batch: got the shape {list(shape)} for rows of shape {arrays[0].shape}; "
+                "wanted a size for each axis"
+            )
         largest = tuple(big if n is None else n for n, big in zip(shape, largest))
+    text = arrays[0].dtype.kind in "SU"
+    fill = np.asarray(("" if text else 0) if value is None else value)
+    dtype = np.result_type(fill.astype(arrays[0].dtype.kind), *arrays) if text else arrays[0].dtype
     out = []
     for a in arrays:
-        made = np.full(largest, 0 if value is None else value, a.dtype)
+        made = np.full(largest, fill, dtype)
         cut = tuple(slice(0, min(n, m)) for n, m in zip(a.shape, largest))
         made[cut] = a[cut]
         out.append(made)
     return out
-
-
-def in_order(dataset: Dataset) -> Iterator[Row]:
-    """Iterate over rows unshuffled by the dataset source, so that split parts never overlap."""
-    rows_in_order = getattr(dataset, "rows_in_order", None)
-    return rows_in_order() if rows_in_order is not None else dataset.rows()

@@ -1,50 +1,164 @@
-"""Samplers, which choose the rows of a dataset source that a pass reads, and their order."""
+"""Samplers, which choose the rows of a dataset source that a pass reads, and their order.
+
+Sources call `as_sampler` and `Sampler.indices`. A sampler knows row numbers only, never the rows,
+except for `PKSampler`, which the source tells the labels.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentValueError
+from ..errors import ArgumentError, ArgumentValueError, IndexRangeError
 from . import config
+from .rows import DatasetError
 
 __all__ = [
-    "Sampler", "SequentialSampler", "RandomSampler", "SubsetSampler", "SubsetRandomSampler",
-    "DistributedSampler", "WeightedRandomSampler",
+    "BuiltinSampler", "DistributedSampler", "IterSampler", "PKSampler", "RandomSampler", "Sampler",
+    "SequentialSampler", "Shuffle", "SubsetRandomSampler", "SubsetSampler",
+    "WeightedRandomSampler", "as_sampler",
 ]  # fmt: skip
+
+
+class Shuffle(str, enum.Enum):
+    """How sources of files shuffle (`mindspore.dataset.Shuffle`).
+
+    GLOBAL shuffles files and rows, FILES the files, INFILE the rows of each file. PARTIAL and
+    ADAPTIVE shuffle as GLOBAL does, PARTIAL in groups of a million rows.
+    """
+
+    FALSE = "false"
+    ADAPTIVE = "adaptive"
+    GLOBAL = "global"
+    PARTIAL = "partial"
+    FILES = "files"
+    INFILE = "infile"
+
+
+class SampleRangeError(IndexRangeError, DatasetError):
+    """Error: a sampler chose a row that the source does not have."""
+
+
+def _count(owner: str, name: str, value: object, low: int) -> int | None:
+    """Return `value` if it is None or an int of `low` or more."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ArgumentError(f"{owner}: got {name}={value!r}; wanted an int")
+    if value < low:
+        raise ArgumentValueError(f"{owner}: got {name}={value}; wanted {low} or more")
+    return value
+
+
+def _flag(owner: str, name: str, value: object) -> bool:
+    """Return `value` if it is a bool."""
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{owner}: got {name}={value!r}; wanted True or False")
+    return value
 
 
 class Sampler:
     """Base class of samplers, which choose the rows of a dataset (`mindspore.dataset.Sampler`).
 
     A subclass implements `__iter__`, which yields row numbers; `dataset_size` is set before it.
+
+    Examples:
+        >>> from duograph import dataset
+        >>> class Even(dataset.Sampler):
+        ...     def __iter__(self):
+        ...         return iter(range(0, self.dataset_size, 2))
+        >>> data = dataset.NumpySlicesDataset([5, 6, 7], ["x"], sampler=Even())
+        >>> [int(row["x"]) for row in data.create_dict_iterator(output_numpy=True)]
+        [5, 7]
     """
 
     def __init__(self, num_samples: int | None = None) -> None:
         self.dataset_size = 0
-        self.num_samples = num_samples
+        self.num_samples = _count(type(self).__name__, "num_samples", num_samples, 0)
+        self.child_sampler: Sampler | None = None
 
     def __iter__(self) -> Iterator[int]:
         raise NotImplementedError(f"{type(self).__name__}: has no __iter__")
 
-    def indices(self, size: int) -> list[int]:
+    def add_child(self, sampler: Any) -> None:
+        """Let another sampler choose the rows among which this sampler chooses.
+
+        Raises:
+            RuntimeError: there is a child already.
+        """
+        if self.get_child() is not None and sampler is not None:
+            raise DatasetError(f"{type(self).__name__}: has a child sampler already")
+        self.child_sampler = as_sampler(sampler)
+
+    def get_child(self) -> Sampler | None:
+        """Return the child sampler, or None."""
+        return getattr(self, "child_sampler", None)
+
+    def get_num_samples(self) -> int | None:
+        """Return the largest number of rows in a pass, or None."""
+        return getattr(self, "num_samples", None)
+
+    def is_shuffled(self) -> bool:
+        """Return whether the order of the rows is random."""
+        child = self.get_child()
+        return child is not None and child.is_shuffled()
+
+    def is_sharded(self) -> bool:
+        """Return whether the sampler chooses one of several parts."""
+        child = self.get_child()
+        return child is not None and child.is_sharded()
+
+    def indices(self, size: int, labels: Sequence[Any] | None = None) -> list[int]:
         """Return the row numbers that the sampler chooses in one pass over a dataset of `size`
         rows.
+
+        Args:
+            size: number of rows.
+            labels: the label of each row, which only `PKSampler` reads.
+
+        Raises:
+            RuntimeError: a row number outside the dataset.
         """
-        self.dataset_size = size
+        child = self.get_child()
+        below = None if child is None else child.indices(size, labels)
+        count = size if below is None else len(below)
+        self.dataset_size = count
+        self._labels = labels
         found = [int(i) for i in self]
-        limit = getattr(self, "num_samples", None)
-        return found if limit is None else found[:limit]
+        limit = self.get_num_samples()
+        found = found if not limit else found[:limit]
+        for i in found:
+            if not 0 <= i < count:
+                raise SampleRangeError(
+                    f"{type(self).__name__}: chose row {i} of {count}; wanted 0 to {count - 1}"
+                )
+        return found if below is None else [below[i] for i in found]
 
     def length(self, size: int) -> int:
         """Return the number of dataset rows that the sampler chooses in one pass."""
+        child = self.get_child()
+        count = self._length(size if child is None else child.length(size))
+        limit = self.get_num_samples()
+        return min(count, limit) if limit else count
+
+    def _length(self, size: int) -> int:
+        """Return the number of rows without regard to `num_samples`."""
         return len(self.indices(size))
 
 
-class SequentialSampler(Sampler):
+class BuiltinSampler(Sampler):
+    """Base class of the samplers of the package (`mindspore.dataset.BuiltinSampler`)."""
+
+
+class SequentialSampler(BuiltinSampler):
     """Rows in order, from `start_index` (`mindspore.dataset.SequentialSampler`).
+
+    Raises:
+        ValueError: a negative argument.
+        RuntimeError: when rows are chosen: no row has the number `start_index`.
 
     Examples:
         >>> from duograph import dataset
@@ -54,14 +168,30 @@ class SequentialSampler(Sampler):
 
     def __init__(self, start_index: int | None = None, num_samples: int | None = None) -> None:
         super().__init__(num_samples)
-        self.start_index = start_index or 0
+        self.start_index = _count("SequentialSampler", "start_index", start_index, 0) or 0
 
     def __iter__(self) -> Iterator[int]:
+        if self.start_index and self.start_index >= self.dataset_size:
+            raise SampleRangeError(
+                f"SequentialSampler: got start_index={self.start_index} for {self.dataset_size} "
+                "rows; wanted less"
+            )
         return iter(range(self.start_index, self.dataset_size))
 
+    def _length(self, size: int) -> int:
+        return max(size - self.start_index, 0)
 
-class RandomSampler(Sampler):
+
+class RandomSampler(BuiltinSampler):
     """Rows in random order (`mindspore.dataset.RandomSampler`).
+
+    Args:
+        replacement: whether a row may come several times.
+        num_samples: number of rows in a pass; by default all.
+        shuffle: `Shuffle.GLOBAL`, or PARTIAL, which shuffles in groups of a million rows.
+
+    Raises:
+        ValueError: another way of shuffling.
 
     Examples:
         >>> from duograph import dataset
@@ -69,24 +199,46 @@ class RandomSampler(Sampler):
         [0, 1, 2]
     """
 
-    def __init__(self, replacement: bool = False, num_samples: int | None = None) -> None:
+    _GROUP = 1_000_000
+
+    def __init__(
+        self,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        shuffle: Shuffle = Shuffle.GLOBAL,
+    ) -> None:
         super().__init__(num_samples)
-        self.replacement = replacement
+        self.replacement = _flag("RandomSampler", "replacement", replacement)
+        if shuffle not in (Shuffle.GLOBAL, Shuffle.PARTIAL, Shuffle.ADAPTIVE):
+            raise ArgumentValueError(
+                f"RandomSampler: got shuffle={shuffle!r}; wanted Shuffle.GLOBAL, PARTIAL or "
+                "ADAPTIVE"
+            )
+        self.shuffle = shuffle
 
     def __iter__(self) -> Iterator[int]:
-        random = config.random_numbers()
+        random, size = config.random_numbers(), self.dataset_size
         if self.replacement:
-            n = self.num_samples or self.dataset_size
-            return iter(random.integers(0, self.dataset_size, n).tolist())
-        return iter(random.permutation(self.dataset_size).tolist())
+            return iter(random.integers(0, size, self.num_samples or size).tolist())
+        if self.shuffle == Shuffle.PARTIAL and size > self._GROUP:
+            starts = random.permutation(np.arange(0, size, self._GROUP))
+            return (
+                i for s in starts for i in random.permutation(range(s, min(s + self._GROUP, size)))
+            )
+        return iter(random.permutation(size).tolist())
 
-    def length(self, size: int) -> int:
-        limit = self.num_samples
-        return size if limit is None else limit if self.replacement else min(size, limit)
+    def is_shuffled(self) -> bool:
+        return True
+
+    def _length(self, size: int) -> int:
+        return self.num_samples or size if self.replacement else size
 
 
-class SubsetSampler(Sampler):
+class SubsetSampler(BuiltinSampler):
     """The rows with the listed numbers, in this order (`mindspore.dataset.SubsetSampler`).
+
+    Raises:
+        TypeError: a number that is no int.
 
     Examples:
         >>> from duograph import dataset
@@ -94,12 +246,20 @@ class SubsetSampler(Sampler):
         [0, 2]
     """
 
-    def __init__(self, indices: Sequence[int], num_samples: int | None = None) -> None:
+    def __init__(self, indices: Sequence[int] | int, num_samples: int | None = None) -> None:
         super().__init__(num_samples)
-        self._rows = [int(i) for i in indices]
+        several = indices if isinstance(indices, Iterable) else [indices]
+        self._rows: list[int] = []
+        for i in several:
+            if isinstance(i, bool) or not isinstance(i, (int, np.integer)):
+                raise ArgumentError(f"{type(self).__name__}: got {i!r} in indices; wanted ints")
+            self._rows.append(int(i))
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._rows)
+
+    def _length(self, size: int) -> int:
+        return len(self._rows)
 
 
 class SubsetRandomSampler(SubsetSampler):
@@ -114,15 +274,23 @@ class SubsetRandomSampler(SubsetSampler):
     def __iter__(self) -> Iterator[int]:
         return iter(config.random_numbers().permutation(self._rows).tolist())
 
-    def length(self, size: int) -> int:
-        return (
-            len(self._rows) if self.num_samples is None else min(len(self._rows), self.num_samples)
-        )
+    def is_shuffled(self) -> bool:
+        return True
 
 
-class WeightedRandomSampler(Sampler):
+class WeightedRandomSampler(BuiltinSampler):
     """Rows drawn with probabilities proportional to weights
     (`mindspore.dataset.WeightedRandomSampler`).
+
+    Args:
+        weights: one number of 0 or more for each of the first rows, not all 0.
+        num_samples: number of rows in a pass; by default that of the dataset.
+        replacement: whether a row may come several times.
+
+    Raises:
+        TypeError: a weight that is no number.
+        ValueError: no weights, a negative one, or only zeros.
+        RuntimeError: when rows are chosen: more weights than rows, or fewer rows than asked for.
 
     Examples:
         >>> from duograph import dataset
@@ -134,25 +302,58 @@ class WeightedRandomSampler(Sampler):
         self, weights: Sequence[float], num_samples: int | None = None, replacement: bool = True
     ) -> None:
         super().__init__(num_samples)
-        self.weights = np.asarray(weights, np.float64)
-        self.replacement = replacement
+        several = weights if isinstance(weights, Iterable) else [weights]
+        found = list(several)
+        for w in found:
+            if isinstance(w, bool) or not isinstance(w, (int, float, np.number)):
+                raise ArgumentError(f"WeightedRandomSampler: got {w!r} in weights; wanted numbers")
+        self.weights = np.asarray(found, np.float64)
+        if not found or not (self.weights >= 0).all() or not self.weights.any():
+            raise ArgumentValueError(
+                f"WeightedRandomSampler: got weights={found}; wanted numbers of 0 or more, not all "
+                "0"
+            )
+        self.replacement = _flag("WeightedRandomSampler", "replacement", replacement)
 
     def __iter__(self) -> Iterator[int]:
         n = self.num_samples or self.dataset_size
+        if len(self.weights) > self.dataset_size:
+            raise SampleRangeError(
+                f"WeightedRandomSampler: got {len(self.weights)} weights for {self.dataset_size} "
+                "rows; wanted one each at most"
+            )
         p = self.weights / self.weights.sum()
-        return iter(config.random_numbers().choice(len(p), n, self.replacement, p).tolist())
+        random = config.random_numbers()
+        if self.replacement:
+            return iter(random.choice(len(p), n, True, p).tolist())
+        if n > len(p):
+            raise SampleRangeError(
+                f"WeightedRandomSampler: got {len(p)} weights for {n} rows without replacement; "
+                "wanted a weight for each"
+            )
+        # The order of exponential times with the weights as rates; rows of weight 0 come last.
+        with np.errstate(divide="ignore"):
+            return iter(np.argsort(random.exponential(size=len(p)) / p)[:n].tolist())
 
-    def length(self, size: int) -> int:
+    def is_shuffled(self) -> bool:
+        return True
+
+    def _length(self, size: int) -> int:
         return self.num_samples or size
 
 
-class DistributedSampler(Sampler):
+class DistributedSampler(BuiltinSampler):
     """Every `num_shards`-th row, from `shard_id` (`mindspore.dataset.DistributedSampler`).
 
-    All shards have the same length; the first rows are repeated where rows are missing.
+    Args:
+        num_shards, shard_id: number of parts, and the part that is read.
+        shuffle: shuffle all rows before; the order depends on the seed and the pass alone.
+        num_samples: largest number of rows in a pass.
+        offset: the shard that reads row 0. With -1, all shards have the same length, as the first
+            rows are repeated where rows are missing.
 
     Raises:
-        ValueError: `shard_id` is not in [0, num_shards).
+        ValueError: `shard_id` is not in [0, num_shards), or `offset` is above `num_shards`.
 
     Examples:
         >>> from duograph import dataset
@@ -161,48 +362,151 @@ class DistributedSampler(Sampler):
     """
 
     def __init__(
-        self, num_shards: int, shard_id: int, shuffle: bool = True, num_samples: int | None = None
+        self,
+        num_shards: int,
+        shard_id: int,
+        shuffle: bool = True,
+        num_samples: int | None = None,
+        offset: int = -1,
     ) -> None:
         super().__init__(num_samples)
+        for name, value in (("num_shards", num_shards), ("shard_id", shard_id), ("offset", offset)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ArgumentError(f"DistributedSampler: got {name}={value!r}; wanted an int")
         if num_shards < 1 or not 0 <= shard_id < num_shards:
             raise ArgumentValueError(
                 f"DistributedSampler: got shard_id={shard_id} of num_shards={num_shards}; "
                 f"wanted 0 to {num_shards - 1}"
             )
-        self.num_shards, self.shard_id, self.shuffle = num_shards, shard_id, shuffle
+        if not -1 <= offset <= num_shards:
+            raise ArgumentValueError(
+                f"DistributedSampler: got offset={offset}; wanted -1 to num_shards={num_shards}"
+            )
+        self.num_shards, self.shard_id, self.offset = num_shards, shard_id, offset
+        self._passes = 0
+        self.shuffle = _flag("DistributedSampler", "shuffle", shuffle)
 
     def __iter__(self) -> Iterator[int]:
         n = self.dataset_size
-        order = config.random_numbers().permutation(n) if self.shuffle else np.arange(n)
-        each = -(-n // self.num_shards)
-        return iter([int(order[(self.shard_id + i * self.num_shards) % n]) for i in range(each)])
+        order = np.arange(n)
+        if self.shuffle:
+            # The processes of all shards must draw the same order, with or without a seed.
+            self._passes += 1
+            key = config.get_seed() % 2**64 + (self._passes << 64)
+            order = config.generator(key).permutation(n)
+        if self.offset == -1:
+            each = -(-n // self.num_shards)
+            at = [(self.shard_id + i * self.num_shards) % n for i in range(each)]
+        else:
+            at = list(range((self.shard_id - self.offset) % self.num_shards, n, self.num_shards))
+        return iter(order[at].tolist() if at else [])
+
+    def is_shuffled(self) -> bool:
+        return self.shuffle or super().is_shuffled()
+
+    def is_sharded(self) -> bool:
+        return self.num_shards > 1 or super().is_sharded()
+
+    def _length(self, size: int) -> int:
+        if self.offset == -1:
+            return -(-size // self.num_shards)
+        return len(range((self.shard_id - self.offset) % self.num_shards, size, self.num_shards))
+
+
+class PKSampler(BuiltinSampler):
+    """`num_val` rows of each of `num_class` classes (`mindspore.dataset.PKSampler`).
+
+    Args:
+        num_val: number of rows of each class; drawn with replacement from smaller classes.
+        num_class: number of classes; only None, all classes, is offered.
+        shuffle: shuffle the rows of all classes together.
+        class_column: the column with the label.
+        num_samples: largest number of rows in a pass.
+
+    Raises:
+        ValueError: `num_val` is below 1.
+        NotImplementedError: a `num_class`.
+        RuntimeError: when rows are chosen: a source without labels.
+
+    Examples:
+        >>> from duograph import dataset
+        >>> dataset.PKSampler(1).indices(3, [4, 4, 2])[0]
+        2
+    """
+
+    def __init__(
+        self,
+        num_val: int,
+        num_class: int | None = None,
+        shuffle: bool = False,
+        class_column: str = "label",
+        num_samples: int | None = None,
+    ) -> None:
+        super().__init__(num_samples)
+        if _count("PKSampler", "num_val", num_val, 1) is None:
+            raise ArgumentError("PKSampler: got num_val=None; wanted an int")
+        if num_class is not None:
+            raise NotImplementedError("PKSampler: got num_class; only None, all classes, is taken")
+        if not isinstance(class_column, str):
+            raise ArgumentError(f"PKSampler: got class_column={class_column!r}; wanted a str")
+        self.num_val, self.class_column = num_val, class_column
+        self.shuffle = _flag("PKSampler", "shuffle", shuffle)
+
+    def __iter__(self) -> Iterator[int]:
+        if self._labels is None:
+            raise DatasetError("PKSampler: the source has no labels; wanted one for each row")
+        random = config.random_numbers()
+        rows: dict[Any, list[int]] = {}
+        for i, label in enumerate(self._labels):
+            rows.setdefault(np.asarray(label).item(), []).append(i)
+        found: list[int] = []
+        for label in sorted(rows):
+            of_class = rows[label]
+            replace = len(of_class) < self.num_val
+            found += random.choice(of_class, self.num_val, replace).tolist()
+        return iter(random.permutation(found).tolist() if self.shuffle else found)
+
+    def is_shuffled(self) -> bool:
+        return True
 
     def length(self, size: int) -> int:
-        each = -(-size // self.num_shards)
-        return each if self.num_samples is None else min(each, self.num_samples)
+        raise DatasetError("PKSampler: the number of rows depends on the labels")
+
+    def length_of(self, labels: Sequence[Any]) -> int:
+        """Return the number of rows in a pass over a dataset with the given labels."""
+        count = self.num_val * len({np.asarray(label).item() for label in labels})
+        return min(count, self.num_samples) if self.num_samples else count
+
+
+class IterSampler(Sampler):
+    """Row numbers from an iterable or `__getitem__` (`mindspore.dataset.IterSampler`).
+
+    Examples:
+        >>> from duograph import dataset
+        >>> dataset.IterSampler(range(3, 0, -1)).indices(4)
+        [3, 2, 1]
+    """
+
+    def __init__(self, sampler: Any, num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        if not hasattr(sampler, "__iter__") and not hasattr(sampler, "__getitem__"):
+            raise ArgumentError(
+                f"sampler: got {type(sampler).__name__}; wanted __iter__ or __getitem__"
+            )
+        self.sampler = sampler
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.sampler)
 
 
 def as_sampler(value: Any) -> Any:
-    """Return a sampler: `value` itself, or a SubsetSampler of a list of row numbers."""
-    if value is None or isinstance(value, Sampler) or hasattr(value, "indices"):
+    """Return a Sampler from a sampler, a list of row numbers, or another iterable of them.
+
+    Raises:
+        ArgumentError: something else.
+    """
+    if value is None or isinstance(value, Sampler):
         return value
-    if hasattr(value, "__iter__"):
-        return (
-            SubsetSampler(list(value))
-            if isinstance(value, (list, tuple, range))
-            else _IterableSampler(value)
-        )
-    raise ArgumentValueError(
-        f"sampler: got {type(value).__name__}; wanted a Sampler or a list of ints"
-    )
-
-
-class _IterableSampler(Sampler):
-    """A dataset sampler that takes its row numbers from any iterable."""
-
-    def __init__(self, rows: Iterable[int]) -> None:
-        super().__init__()
-        self._rows = rows
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._rows)
+    if isinstance(value, (list, tuple, range)):
+        return SubsetSampler(value)
+    return IterSampler(value)

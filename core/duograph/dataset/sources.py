@@ -1,108 +1,52 @@
-"""Dataset sources of rows: Python objects, arrays, and files of images."""
+"""Dataset sources of rows that are in memory: Python objects, arrays and random numbers."""
 
 from __future__ import annotations
 
-import os
-import pathlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..dtype import DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError
 from ..option_checks import check_options
-from . import samplers
-from ._files import read_cifar, read_idx
-from .pipeline import Dataset
-from .rows import Columns, DatasetError, Row, as_array
-from .vision import Decode
+from . import config
+from .batching import stacked
+from .rows import Array, Columns, DatasetError, Row, as_array, as_value
+from .schema import Schema, schema_of
+from .source import SamplerLike, Source, UnionBaseDataset, checked_counts
+from .steps import ShuffleDataset
+from .workers import in_order
 
-SamplerLike: TypeAlias = "samplers.Sampler | Iterable[int] | None"
+__all__ = ["GeneratorDataset", "NumpySlicesDataset", "PaddedDataset", "RandomDataset"]
 
-__all__ = [
-    "GeneratorDataset",
-    "NumpySlicesDataset",
-    "MnistDataset",
-    "Cifar10Dataset",
-    "ImageFolderDataset",
-]
+_BUFFER = 10_000  # rows among which `shuffle=True` draws where a source has no numbered rows
 
 
-class _Source(Dataset):
-    """Base class of dataset sources with numbered rows, of which a sampler selects rows.
-
-    A subclass implements `_count` and `_row`.
-    """
-
-    _random_by_default = True
-
-    def _set_sampler(
-        self,
-        sampler: SamplerLike,
-        shuffle: bool | None,
-        num_samples: int | None,
-        num_shards: int | None,
-        shard_id: int | None,
-    ) -> None:
-        """Set the dataset's sampler from constructor arguments: `sampler`, `shuffle` and others."""
-        owner = type(self).__name__
-        if num_samples is not None and (isinstance(num_samples, bool) or num_samples < 0):
-            raise ArgumentValueError(f"{owner}: got num_samples={num_samples!r}; wanted 0 or more")
-        if (num_shards is None) != (shard_id is None):  # both or neither
-            raise ArgumentValueError(f"{owner}: wanted num_shards and shard_id together")
-        if sampler is not None and shuffle is not None:
-            raise ArgumentValueError(f"{owner}: got sampler and shuffle; wanted one of them")
-        if sampler is not None and num_shards is not None:
-            raise ArgumentValueError(f"{owner}: got sampler and num_shards; wanted one of them")
-        random = self._random_by_default if shuffle is None else bool(shuffle)
-        limit = num_samples or None
-        if sampler is not None:
-            found = samplers.as_sampler(sampler)
-            if limit is not None:
-                found.num_samples = limit
-        elif num_shards is not None and shard_id is not None:
-            found = samplers.DistributedSampler(num_shards, shard_id, random, limit)
-        elif random:
-            found = samplers.RandomSampler(num_samples=limit)
-        else:
-            found = samplers.SequentialSampler(num_samples=limit)
-        self._sampler = found
-
-    def _count(self) -> int:
-        raise NotImplementedError
-
-    def _row(self, index: int) -> Row:
-        raise NotImplementedError
-
-    def _size(self) -> int | None:
-        return self._sampler.length(self._count())
-
-    def _generate(self) -> Iterator[Row]:
-        for i in self._sampler.indices(self._count()):
-            yield self._row(i)
-
-    def rows_in_order(self) -> Iterator[Row]:
-        """Return all rows of the dataset source in order, without using the sampler."""
-        return (self._row(i) for i in range(self._count()))
-
-
-class GeneratorDataset(_Source):
+class GeneratorDataset(Source, UnionBaseDataset):
     """Rows from any Python source (`mindspore.dataset.GeneratorDataset`).
 
     Args:
         source: object with `__getitem__` and `__len__`, an iterable, or a function that returns an
-            iterator; a row is a tuple of arrays or numbers.
+            iterator; a row is a tuple or list of arrays, numbers, strings or dictionaries, or one
+            of these for a single column.
         column_names: name, or list of names.
         column_types: list of dtypes to check the rows against.
+        schema: a Schema, or the path of its file, instead of `column_names` and `column_types`.
         num_samples: largest number of rows in a pass.
-        shuffle: by default, sources with numbered rows are shuffled and others are not.
-        sampler: Sampler, or list of row numbers.
+        num_parallel_workers: workers that read numbered rows.
+        shuffle: by default, sources with numbered rows are shuffled and others are not. Other
+            sources are shuffled in a buffer of 10,000 rows.
+        sampler: Sampler, list of row numbers, or another iterable of them.
         num_shards, shard_id: read one of several equal parts.
+        python_multiprocessing: whether more than one worker means processes instead of threads.
+        batch_sampler: iterable of lists of row numbers, each of which makes a batch.
+        collate_fn: function from a list of values for each column to the columns of a batch.
 
     Raises:
         TypeError: the source is not iterable.
-        ValueError: no column names, or shuffling or sampling of a source without numbered rows.
+        ValueError: no column names, or sampling of a source without numbered rows.
         RuntimeError: while reading: a row with another number of columns.
 
     Examples:
@@ -117,7 +61,7 @@ class GeneratorDataset(_Source):
         source: Any,
         column_names: Columns = None,
         column_types: Sequence[DTypeLike] | None = None,
-        schema: object = None,
+        schema: Any = None,
         num_samples: int | None = None,
         num_parallel_workers: int = 1,
         shuffle: bool | None = None,
@@ -126,48 +70,63 @@ class GeneratorDataset(_Source):
         shard_id: int | None = None,
         python_multiprocessing: bool = True,
         max_rowsize: object = None,
-        batch_sampler: object = None,
+        batch_sampler: Any = None,
         collate_fn: Callable[..., Any] | None = None,
     ) -> None:
-        check_options(
-            "dataset.GeneratorDataset",
-            schema=schema,
-            num_parallel_workers=num_parallel_workers,
-            python_multiprocessing=python_multiprocessing,
-            max_rowsize=max_rowsize,
-            batch_sampler=batch_sampler,
-            collate_fn=collate_fn,
-        )
-        if column_names is None:
-            raise ArgumentValueError(
-                "GeneratorDataset: got no column_names; wanted a name for each column"
-            )
-        names = [column_names] if isinstance(column_names, str) else list(column_names)
+        check_options("dataset.GeneratorDataset", max_rowsize=max_rowsize)
+        names, types = _columns_and_types(column_names, column_types, schema_of(schema))
         super().__init__(names)
-        self.source = source
-        self._types = None if column_types is None else [as_dtype(t) for t in column_types]
+        self.source, self._types = source, types
         self._numbered = hasattr(source, "__getitem__") and hasattr(source, "__len__")
-        if not self._numbered:
-            if (
-                not callable(source)
-                and not hasattr(source, "__iter__")
-                and not hasattr(source, "__next__")
-            ):
-                raise ArgumentError(
-                    f"GeneratorDataset: got {type(source).__name__}; wanted something to iterate "
-                    "over"
-                )
-            if shuffle or sampler is not None or num_shards is not None:
+        self._processes = bool(python_multiprocessing)
+        self._batches = self._batch_sampler(
+            batch_sampler, collate_fn, num_samples, shuffle, sampler, num_shards
+        )
+        self._collate = collate_fn
+        if self._numbered:
+            self._setup(sampler, shuffle, num_samples, num_shards, shard_id, num_parallel_workers)
+            return
+        if not (callable(source) or any(hasattr(source, n) for n in _ITERATES)):
+            raise ArgumentError(
+                f"GeneratorDataset: got {type(source).__name__}; wanted something to iterate over"
+            )
+        if sampler is not None or num_shards is not None or batch_sampler is not None:
+            raise ArgumentValueError(
+                "GeneratorDataset: got a sampler or shards for a source without numbered rows; "
+                "wanted __getitem__ and __len__"
+            )
+        self._limit = checked_counts("GeneratorDataset", num_samples, None, None)
+        self._shuffles = bool(shuffle)
+        config.workers(num_parallel_workers)
+
+    def _batch_sampler(self, batches: Any, collate: object, *excluded: object) -> Any:
+        """Check and return the argument `batch_sampler`."""
+        if collate is not None and not callable(collate):
+            raise ArgumentError(
+                f"GeneratorDataset: got {type(collate).__name__} for collate_fn; wanted a function"
+            )
+        if batches is None:
+            if collate is not None:
                 raise ArgumentValueError(
-                    "GeneratorDataset: got shuffle, sampler or shards for a source without "
-                    "numbered rows; "
-                    "wanted __getitem__ and __len__, or .shuffle()"
+                    "GeneratorDataset: got collate_fn without batch_sampler; use batch with "
+                    "per_batch_map"
                 )
-            self._limit = num_samples or None
-        else:
-            self._set_sampler(sampler, shuffle, num_samples, num_shards, shard_id)
+            return None
+        if any(v is not None for v in excluded):
+            raise ArgumentValueError(
+                "GeneratorDataset: got batch_sampler with num_samples, shuffle, sampler or "
+                "num_shards; wanted none of them"
+            )
+        if not hasattr(batches, "__iter__") and not hasattr(batches, "__getitem__"):
+            raise ArgumentError(
+                f"GeneratorDataset: got {type(batches).__name__} for batch_sampler; wanted lists "
+                "of row numbers"
+            )
+        return batches
 
     def _size(self) -> int | None:
+        if self._batches is not None:
+            return len(self._batches) if hasattr(self._batches, "__len__") else None
         if self._numbered:
             return super()._size()
         if hasattr(self.source, "__len__"):
@@ -175,49 +134,129 @@ class GeneratorDataset(_Source):
             return n if self._limit is None else min(n, self._limit)
         return None
 
+    def is_shuffled(self) -> bool:
+        return super().is_shuffled() if self._numbered else self._shuffles
+
+    def is_sharded(self) -> bool:
+        return super().is_sharded() if self._numbered else False
+
+    def get_batch_size(self) -> int:
+        return 1 if self._batches is None else -1
+
+    def _whole(self) -> int:
+        return super()._whole() if self._numbered else self.get_dataset_size()
+
+    def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
+        if self._numbered:
+            return super().picked(numbers)
+        return UnionBaseDataset.picked(self, numbers)
+
     def _count(self) -> int:
         return len(self.source)
 
     def _row(self, index: int) -> Row:
         return self._checked(self.source[index])
 
+    def _batch(self, numbers: Sequence[int]) -> Row:
+        """Return the batch of the rows with the given numbers."""
+        rows = [self._row(int(i)) for i in numbers]
+        columns = [list(c) for c in zip(*rows)]
+        if self._collate is None:
+            return tuple(stacked(n, c, None) for n, c in zip(self._columns, columns))
+        found = self._collate(*columns)
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) != len(self._columns):
+            raise DatasetError(
+                f"GeneratorDataset: collate_fn returned {len(found)} columns; "
+                f"wanted {len(self._columns)}"
+            )
+        return tuple(as_value(v) for v in found)
+
     def _generate(self) -> Iterator[Row]:
+        if self._batches is not None:
+            workers = config.workers(self._workers)
+            return in_order(self._batch, iter(self._batches), workers, self._processes)
         if self._numbered:
-            yield from super()._generate()
-            return
+            return super()._generate()
+        return self._mixed() if self._shuffles else self._stream()
+
+    def _mixed(self) -> Iterator[Row]:
+        """Yield the rows of a source without numbers in random order, from a buffer."""
+        return ShuffleDataset(_Rows(self._columns, self._stream), _BUFFER).rows()
+
+    def _stream(self) -> Iterator[Row]:
+        """Yield the rows of a source without numbers."""
         rows = self.source() if callable(self.source) else iter(self.source)
         for done, row in enumerate(rows):
             if self._limit is not None and done >= self._limit:
                 return
             yield self._checked(row)
 
-    def rows_in_order(self) -> Iterator[Row]:
-        return super().rows_in_order() if self._numbered else self.rows()
-
     def _checked(self, row: object) -> Row:
         """Convert a dataset source's row to arrays; check number and dtypes of the columns."""
-        items = row if isinstance(row, tuple) else (row,)
+        items = row if isinstance(row, (tuple, list)) else (row,)
         if len(items) != len(self._columns):
             raise DatasetError(
                 f"GeneratorDataset: the source gave a row of {len(items)} columns; "
                 f"wanted {len(self._columns)}: {', '.join(self._columns)}"
             )
-        arrays = tuple(as_array(x) for x in items)
+        values = tuple(as_value(x) for x in items)
         if self._types is not None:
-            for name, a, t in zip(self._columns, arrays, self._types, strict=True):
-                if a.dtype != t.np:
+            for name, a, t in zip(self._columns, values, self._types):
+                if t is not None and getattr(a, "dtype", None) != t:
                     raise DatasetError(
-                        f"GeneratorDataset: column {name!r} has dtype {a.dtype}; wanted {t.name}"
+                        f"GeneratorDataset: column {name!r} has dtype "
+                        f"{getattr(a, 'dtype', 'of a dictionary')}; wanted {t.name}"
                     )
-        return arrays
+        return values
 
 
-class NumpySlicesDataset(_Source):
+_ITERATES = ("__iter__", "__next__", "__getitem__")
+
+
+def _columns_and_types(
+    names: Columns, types: Sequence[DTypeLike] | None, schema: Schema | None
+) -> tuple[list[str], list[np.dtype[Any] | None] | None]:
+    """Return names and dtypes of the columns from the arguments of GeneratorDataset."""
+    if schema is not None:
+        if names is not None or types is not None:
+            raise ArgumentValueError(
+                "GeneratorDataset: got schema and column_names; wanted one of them"
+            )
+        found = [c["name"] for c in schema.columns]
+        return found, [None if t is None else t.np for t in schema.dtypes()]
+    if names is None:
+        raise ArgumentValueError(
+            "GeneratorDataset: got no column_names; wanted a name for each column"
+        )
+    found = [names] if isinstance(names, str) else list(names)
+    if types is None:
+        return found, None
+    if len(types) != len(found):
+        raise ArgumentValueError(
+            f"GeneratorDataset: got {len(types)} column_types for {len(found)} columns"
+        )
+    return found, [as_dtype(t).np for t in types]
+
+
+class _Rows(UnionBaseDataset):
+    """Dataset of the rows that a function yields."""
+
+    def __init__(self, columns: Sequence[str], generate: Callable[[], Iterator[Row]]) -> None:
+        super().__init__(columns)
+        self._make = generate
+
+    def _generate(self) -> Iterator[Row]:
+        return self._make()
+
+
+class NumpySlicesDataset(Source, UnionBaseDataset):
     """Rows that are slices of arrays along their first axis
     (`mindspore.dataset.NumpySlicesDataset`).
 
     Args:
-        data: list or array (one column), tuple of them, or dictionary of columns.
+        data: list or array (one column), tuple of them, or dictionary of columns. The elements of
+            a list may differ in shape.
         column_names: names; by default ``column_0``, ... or the keys.
         num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
             default.
@@ -243,14 +282,13 @@ class NumpySlicesDataset(_Source):
         num_shards: int | None = None,
         shard_id: int | None = None,
     ) -> None:
-        check_options("dataset.NumpySlicesDataset", num_parallel_workers=num_parallel_workers)
         if isinstance(data, dict):
-            found, names = [as_array(v) for v in data.values()], list(data)
+            found, names = [_column(v) for v in data.values()], list(data)
         elif isinstance(data, tuple):
-            found = [as_array(v) for v in data]
+            found = [_column(v) for v in data]
             names = [f"column_{i}" for i in range(len(found))]
         else:
-            found, names = [as_array(data)], ["column_0"]
+            found, names = [_column(data)], ["column_0"]
         if column_names is not None:
             names = [column_names] if isinstance(column_names, str) else list(column_names)
         if len(names) != len(found):
@@ -266,245 +304,150 @@ class NumpySlicesDataset(_Source):
             )
         super().__init__(names)
         self._arrays = found
-        self._set_sampler(sampler, shuffle, num_samples, num_shards, shard_id)
+        self._setup(sampler, shuffle, num_samples, num_shards, shard_id, num_parallel_workers)
 
     def _count(self) -> int:
         return len(self._arrays[0])
 
     def _row(self, index: int) -> Row:
-        return tuple(np.asarray(a[index]) for a in self._arrays)
+        return tuple(as_value(a[index]) for a in self._arrays)
+
+    def _labels(self, column: str) -> Sequence[Any] | None:
+        return list(self._arrays[self._columns.index(column)]) if column in self._columns else None
 
     def row_groups(self, size: int, drop: bool) -> Iterator[Row]:
         """Yield batches of dataset rows, each gathered from the source arrays in one step."""
-        order = self._sampler.indices(self._count())
+        order = self._sampler.indices(self._count(), self._labels_for(self._sampler))
         end = len(order) - len(order) % size if drop else len(order)
         for first in range(0, end, size):
             picked = np.asarray(order[first : first + size], np.int64)
-            yield tuple(a[picked] for a in self._arrays)
+            yield tuple(
+                a[picked] if isinstance(a, np.ndarray) else stacked(c, [a[i] for i in picked], None)
+                for c, a in zip(self._columns, self._arrays)
+            )
 
 
-def _folder(owner: str, path: str | os.PathLike[str]) -> pathlib.Path:
-    """Return `path` as a pathlib.Path; raise ArgumentValueError if the folder does not exist."""
-    found = pathlib.Path(os.fspath(path))
-    if not found.is_dir():
-        raise ArgumentValueError(
-            f"{owner}: got dataset_dir={os.fspath(path)!r}; there is no such folder"
+def _column(values: Any) -> Array | list[Any]:
+    """Return a column as one array, or as a list if its elements cannot be stacked."""
+    if isinstance(values, (list, tuple)):
+        try:
+            found = np.array(values)
+        except ValueError:  # elements of different shapes
+            return list(values)
+        return list(values) if found.dtype.kind == "O" else found
+    found = as_array(values)
+    if not found.ndim:
+        raise ArgumentError(
+            f"NumpySlicesDataset: got {values!r} as a column; wanted a list or an array"
         )
     return found
 
 
-class MnistDataset(_Source):
-    """Images of handwritten digits from IDX files (`mindspore.dataset.MnistDataset`).
-
-    Columns: image, uint8 (28, 28, 1); label, uint32 ().
+class PaddedDataset(Source, UnionBaseDataset):
+    """Rows that are listed as dictionaries (`mindspore.dataset.PaddedDataset`).
 
     Args:
-        dataset_dir: folder with ``train-images-idx3-ubyte`` and the other three files, plain or
-            ``.gz``.
-        usage: ``"train"``, ``"test"`` or ``"all"`` (the default).
-        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
-            default.
+        padded_samples: dictionaries from columns to values, all with the same keys.
 
     Raises:
-        ValueError: the folder does not exist, or another usage.
-        RuntimeError: the folder has no such files, or damaged ones.
+        TypeError: not a list of dictionaries.
+        ValueError: an empty list, or other keys.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph import dataset
+        >>> data = dataset.PaddedDataset([{"x": np.zeros(2)}])
+        >>> data.get_col_names(), len(data)
+        (['x'], 1)
     """
 
-    def __init__(
-        self,
-        dataset_dir: str | os.PathLike[str],
-        usage: str | None = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: SamplerLike = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: object = None,
-    ) -> None:
-        check_options(
-            "dataset.MnistDataset", num_parallel_workers=num_parallel_workers, cache=cache
-        )
-        super().__init__(["image", "label"])
-        folder = _folder("MnistDataset", dataset_dir)
-        if usage not in (None, "train", "test", "all"):
+    def __init__(self, padded_samples: Sequence[dict[str, Any]]) -> None:
+        found = list(padded_samples)
+        if not all(isinstance(row, dict) for row in found):
+            raise ArgumentError("PaddedDataset: wanted a list of dictionaries")
+        if not found or any(set(row) != set(found[0]) for row in found):
             raise ArgumentValueError(
-                f"MnistDataset: got usage={usage!r}; wanted 'train', 'test' or 'all'"
+                "PaddedDataset: wanted at least one row, and the same keys in all rows"
             )
-        parts = {"train": ["train"], "test": ["t10k"]}.get(usage or "all", ["train", "t10k"])
-        images, labels = [], []
-        for part in parts:
-            pair, files = [], []
-            for stem, ndim in ((f"{part}-images-idx3-ubyte", 3), (f"{part}-labels-idx1-ubyte", 1)):
-                names = (stem, stem + ".gz", stem.replace("-idx", ".idx"))
-                path = next((folder / n for n in names if (folder / n).is_file()), None)
-                if path is not None:
-                    pair.append(read_idx(path, ndim))
-                    files.append(path.name)
-            if len(pair) == 2:
-                if len(pair[0]) != len(pair[1]):
-                    raise DatasetError(
-                        f"MnistDataset: {folder} has {len(pair[0])} images in {files[0]} and "
-                        f"{len(pair[1])} labels in {files[1]}; wanted as many"
-                    )
-                images.append(pair[0])
-                labels.append(pair[1])
-        if not images or (usage in ("train", "test") and not images):
-            raise DatasetError(f"MnistDataset: {folder} has no files of usage {usage or 'all'!r}")
-        if len({i.shape[1:] for i in images}) > 1:
-            raise DatasetError(
-                f"MnistDataset: {folder} has images of the sizes {[i.shape[1:] for i in images]}; "
-                "wanted one size"
-            )
-        self._images = np.concatenate(images)[..., None]
-        self._labels = np.concatenate(labels).astype(np.uint32)
-        self._set_sampler(sampler, shuffle, num_samples, num_shards, shard_id)
+        super().__init__(list(found[0]))
+        self.padded_samples = found
+        self._setup(None, False, None, None, None)
 
     def _count(self) -> int:
-        return len(self._labels)
+        return len(self.padded_samples)
 
     def _row(self, index: int) -> Row:
-        return self._images[index], np.asarray(self._labels[index])
-
-    def num_classes(self) -> int | None:
-        return 10
+        return tuple(as_value(self.padded_samples[index][c]) for c in self._columns)
 
 
-class Cifar10Dataset(_Source):
-    """Small colour images of CIFAR-10, binary or Python files (`mindspore.dataset.Cifar10Dataset`).
-
-    Columns: image, uint8 (32, 32, 3); label, uint32 ().
+class RandomDataset(Source, UnionBaseDataset):
+    """Rows of random numbers, for tests (`mindspore.dataset.RandomDataset`).
 
     Args:
-        dataset_dir: folder with ``data_batch_1.bin`` ... ``test_batch.bin``, or the same without
-            ``.bin``.
-        usage: ``"train"``, ``"test"`` or ``"all"`` (the default).
-        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
-            default.
+        total_rows: number of rows; by default between 1 and 1000 at random.
+        schema: Schema of the columns, or the path of its file; by default a few random columns.
+        columns_list: names of int8 columns with one number, if there is no schema.
+        num_samples, shuffle, num_shards, shard_id, cache: as for other sources.
 
     Raises:
-        ValueError: the folder does not exist, or another usage.
-        RuntimeError: the folder has no such files, or damaged ones.
+        ValueError: `total_rows` is below 1.
+
+    Examples:
+        >>> from duograph import dataset
+        >>> len(dataset.RandomDataset(4, columns_list=["a"]))
+        4
     """
 
     def __init__(
         self,
-        dataset_dir: str | os.PathLike[str],
-        usage: str | None = None,
+        total_rows: int | None = None,
+        schema: Any = None,
+        columns_list: Columns = None,
         num_samples: int | None = None,
         num_parallel_workers: int | None = None,
+        cache: object = None,
         shuffle: bool | None = None,
-        sampler: SamplerLike = None,
         num_shards: int | None = None,
         shard_id: int | None = None,
-        cache: object = None,
     ) -> None:
-        check_options(
-            "dataset.Cifar10Dataset", num_parallel_workers=num_parallel_workers, cache=cache
+        self._key = config.new_key()
+        random = config.generator(self._key)
+        if total_rows is None:
+            total_rows = int(random.integers(1, 1001))
+        if isinstance(total_rows, bool) or not isinstance(total_rows, int) or total_rows < 1:
+            raise ArgumentValueError(f"RandomDataset: got total_rows={total_rows!r}; wanted >= 1")
+        found = schema_of(schema)
+        if found is None:
+            found = Schema()
+            names = ["c0", "c1", "c2"] if columns_list is None else columns_list
+            for name in [names] if isinstance(names, str) else names:
+                found.add_column(name, "int8", [1])
+        kept = [c["name"] for c in found.columns]
+        if schema is not None and columns_list is not None:
+            wanted = [columns_list] if isinstance(columns_list, str) else list(columns_list)
+            if not set(wanted) <= set(kept):
+                raise ArgumentValueError(f"RandomDataset: got {wanted}; the schema has {kept}")
+            kept = wanted
+        super().__init__(kept)
+        by_name = {c["name"]: (c, t) for c, t in zip(found.columns, found.dtypes())}
+        self._made = [by_name[name] for name in kept]
+        self.total_rows = total_rows
+        self._setup(
+            None, bool(shuffle), num_samples, num_shards, shard_id, num_parallel_workers, cache
         )
-        super().__init__(["image", "label"])
-        folder = _folder("Cifar10Dataset", dataset_dir)
-        if usage not in (None, "train", "test", "all"):
-            raise ArgumentValueError(
-                f"Cifar10Dataset: got usage={usage!r}; wanted 'train', 'test' or 'all'"
-            )
-        train = [f"data_batch_{i}" for i in range(1, 6)]
-        stems = {"train": train, "test": ["test_batch"]}.get(usage or "all", [*train, "test_batch"])
-        images, labels = [], []
-        for stem in stems:
-            found = read_cifar(folder, stem)
-            if found is not None:
-                images.append(found[0])
-                labels.append(found[1])
-        if not images:
-            raise DatasetError(f"Cifar10Dataset: {folder} has no files of usage {usage or 'all'!r}")
-        self._images = np.concatenate(images).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        self._labels = np.concatenate(labels).astype(np.uint32)
-        self._set_sampler(sampler, shuffle, num_samples, num_shards, shard_id)
 
     def _count(self) -> int:
-        return len(self._labels)
+        return self.total_rows
 
     def _row(self, index: int) -> Row:
-        return np.ascontiguousarray(self._images[index]), np.asarray(self._labels[index])
-
-    def num_classes(self) -> int | None:
-        return 10
-
-
-class ImageFolderDataset(_Source):
-    """Dataset of images in one folder per class (`mindspore.dataset.ImageFolderDataset`).
-
-    Columns: image, uint8: the bytes of the file, or (H, W, 3) with `decode`, which needs Pillow;
-        label, int32 ().
-
-    Args:
-        dataset_dir: folder of folders.
-        extensions: suffixes of the files; by default those of common image formats.
-        class_indexing: dictionary from folder names to labels; by default numbered in order.
-        decode: whether to decode the files.
-        decrypt: function from the path of an encrypted file to its content.
-        num_samples, shuffle, sampler, num_shards, shard_id: as for `GeneratorDataset`; shuffled by
-            default.
-
-    Raises:
-        ValueError: the folder does not exist.
-        RuntimeError: the folder has no images; while reading with `decode`, a file is no image.
-    """
-
-    def __init__(
-        self,
-        dataset_dir: str | os.PathLike[str],
-        num_samples: int | None = None,
-        num_parallel_workers: int | None = None,
-        shuffle: bool | None = None,
-        sampler: SamplerLike = None,
-        extensions: Sequence[str] | None = None,
-        class_indexing: dict[str, int] | None = None,
-        decode: bool = False,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-        cache: object = None,
-        decrypt: Callable[[str], bytes] | None = None,
-    ) -> None:
-        check_options(
-            "dataset.ImageFolderDataset", num_parallel_workers=num_parallel_workers, cache=cache
-        )
-        super().__init__(["image", "label"])
-        folder = _folder("ImageFolderDataset", dataset_dir)
-        endings = tuple(e.lower() for e in extensions or (".jpg", ".jpeg", ".png", ".ppm", ".bmp"))
-        classes = sorted(p.name for p in folder.iterdir() if p.is_dir())
-        self.class_indexing = class_indexing or {c: i for i, c in enumerate(classes)}
-        self._files = [
-            (path, self.class_indexing[c])
-            for c in classes if c in self.class_indexing
-            for path in sorted((folder / c).iterdir())
-            if path.name.lower().endswith(endings) and path.is_file()
-        ]  # fmt: skip
-        if not self._files:
-            raise DatasetError(f"ImageFolderDataset: {folder} has no images in folders of classes")
-        self.decode, self.decrypt = decode, decrypt
-        self._set_sampler(sampler, shuffle, num_samples, num_shards, shard_id)
-
-    def _count(self) -> int:
-        return len(self._files)
-
-    def _row(self, index: int) -> Row:
-        path, label = self._files[index]
-        if self.decrypt is None:
-            raw = np.fromfile(path, np.uint8)
-        else:
-            raw = np.frombuffer(self.decrypt(str(path)), np.uint8)
-        if self.decode:
-            try:
-                raw = Decode()(raw)
-            except DatasetError as error:
-                raise DatasetError(f"ImageFolderDataset: {path}: {error}") from None
-        return raw, np.array(label, np.int32)
-
-    def num_classes(self) -> int | None:
-        return len(self.class_indexing)
-
-    def get_class_indexing(self) -> dict[str, int]:
-        """Return a dictionary from class folder names to integer labels."""
-        return dict(self.class_indexing)
+        random = config.generator(self._key, index + 1)
+        row = []
+        for column, dtype in self._made:
+            shape = [int(random.integers(1, 5)) if n < 0 else n for n in column.get("shape", [1])]
+            if dtype is None:
+                text = "".join(map(chr, random.integers(97, 123, 8)))
+                row.append(np.full(shape, text))
+                continue
+            raw = random.integers(0, 128, (math.prod(shape),), np.int64)
+            row.append(raw.reshape(shape).astype(dtype.np))
+        return tuple(row)

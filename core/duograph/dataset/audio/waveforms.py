@@ -1,0 +1,71 @@
+"""What all audio transforms share: checks of arguments and of waveforms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ArgumentError, ArgumentValueError, ShapeError
+from ..rows import Array
+
+__all__ = ["AudioTransform", "checked_member", "checked_number", "checked_signal"]
+
+
+def checked_number(
+    owner: str, name: str, value: Any, low: float = -np.inf, high: float = np.inf
+) -> Any:
+    """Return a number in [low, high].
+
+    Raises:
+        ArgumentError: no number.
+        ArgumentValueError: outside the range.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a number")
+    if not low <= float(value) <= high:
+        raise ArgumentValueError(f"{owner}: got {name}={value}; wanted {low} to {high}")
+    return value
+
+
+def checked_member(owner: str, name: str, value: Any, kind: Any) -> Any:
+    """Return a member of an enumeration.
+
+    Raises:
+        ArgumentError: something else.
+    """
+    if not isinstance(value, kind):
+        raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a {kind.__name__}")
+    return value
+
+
+def checked_signal(owner: str, value: Any, axes: int = 1) -> Array:
+    """Return an array of numbers with at least `axes` axes, float64 stays and others are float32.
+
+    Raises:
+        ArgumentError: no numbers.
+        ShapeError: fewer axes.
+    """
+    array = np.asarray(value.asnumpy() if hasattr(value, "asnumpy") else value)
+    if array.dtype.kind not in "uif":
+        raise ArgumentError(f"{owner}: got {array.dtype}; wanted numbers")
+    if array.ndim < axes:
+        raise ShapeError(f"{owner}: got shape {array.shape}; wanted {axes} axes or more")
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float32)
+
+
+class AudioTransform:
+    """Base class of transforms of a signal; a subclass implements `_signal`.
+
+    The result has the dtype of the signal.
+    """
+
+    _axes = 1
+
+    def __call__(self, waveform: Any) -> Any:
+        array = checked_signal(type(self).__name__, waveform, self._axes)
+        return self._signal(array).astype(array.dtype)
+
+    def _signal(self, signal: Array) -> Array:
+        """Return the transform of an array (..., time), or (..., frequency, time)."""
+        raise NotImplementedError

@@ -1,0 +1,122 @@
+"""Callbacks of datasets, which `map` calls before and after its epochs and rows.
+
+User code derives from `DSCallback`; only `steps.MapDataset` runs callbacks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from ..errors import ArgumentError, ArgumentValueError
+
+__all__ = ["CallbackRunner", "DSCallback"]
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass
+class DSRunContext:
+    """What callbacks of datasets know: numbers of the epoch and of the step, from 1."""
+
+    cur_epoch_num: int = 0
+    cur_step_num_in_epoch: int = 0
+    cur_step_num: int = 0
+
+
+class DSCallback:
+    """Base class of callbacks for `Dataset.map` (`mindspore.dataset.DSCallback`).
+
+    A step is a row. Subclasses override the methods that they need; each gets an object with
+    `cur_epoch_num`, `cur_step_num_in_epoch` and `cur_step_num`.
+
+    Args:
+        step_size: the step methods are called once in this many steps.
+
+    Raises:
+        ValueError: `step_size` is below 1.
+
+    Examples:
+        >>> from duograph import dataset
+        >>> class Counts(dataset.DSCallback):
+        ...     def ds_epoch_end(self, ds_run_context):
+        ...         print(ds_run_context.cur_step_num, "rows")
+        >>> data = dataset.NumpySlicesDataset([1, 2, 3], ["x"], shuffle=False)
+        >>> for _ in data.map(abs, "x", callbacks=Counts()):
+        ...     pass
+        3 rows
+    """
+
+    def __init__(self, step_size: int = 1) -> None:
+        if isinstance(step_size, bool) or not isinstance(step_size, int) or step_size < 1:
+            raise ArgumentValueError(f"DSCallback: got step_size={step_size!r}; wanted 1 or more")
+        self.step_size = step_size
+
+    def ds_begin(self, ds_run_context: Any) -> None:
+        """Run before the first epoch."""
+
+    def ds_epoch_begin(self, ds_run_context: Any) -> None:
+        """Run before each epoch."""
+
+    def ds_epoch_end(self, ds_run_context: Any) -> None:
+        """Run after each epoch."""
+
+    def ds_step_begin(self, ds_run_context: Any) -> None:
+        """Run before each row."""
+
+    def ds_step_end(self, ds_run_context: Any) -> None:
+        """Run after each row."""
+
+
+class CallbackRunner:
+    """Calls the callbacks of one `map` as rows go in and come out."""
+
+    def __init__(self, callbacks: Any) -> None:
+        several = [] if callbacks is None else callbacks
+        several = list(several) if isinstance(several, (list, tuple)) else [several]
+        for c in several:
+            if not isinstance(c, DSCallback):
+                raise ArgumentError(f"map: got {type(c).__name__} in callbacks; wanted DSCallback")
+        self._callbacks: list[DSCallback] = several
+        self._steps = 0
+        self._begun = 0
+        self._began = False
+
+    def _call(self, method: str, epoch: int, step: int, total: int) -> None:
+        """Call a method of all callbacks; the step methods only at multiples of their size."""
+        context = DSRunContext(epoch, step, total)
+        for c in self._callbacks:
+            if "step" not in method or (step - 1) % c.step_size == 0:
+                getattr(c, method)(context)
+
+    def before_steps(self, rows: Iterator[T], epoch: int) -> Iterator[T]:
+        """Yield rows, calling what runs before each of them."""
+        if not self._callbacks:
+            return rows
+        return self._before(rows, epoch + 1)
+
+    def _before(self, rows: Iterator[T], epoch: int) -> Iterator[T]:
+        if not self._began:
+            self._began = True
+            self._call("ds_begin", 0, 0, 0)
+        self._epoch = epoch
+        self._call("ds_epoch_begin", epoch, 0, self._begun)
+        for number, row in enumerate(rows, 1):
+            self._begun += 1
+            self._call("ds_step_begin", epoch, number, self._begun)
+            yield row
+
+    def after_steps(self, results: Iterator[T]) -> Iterator[T]:
+        """Yield results, calling what runs after each of them and after the epoch."""
+        if not self._callbacks:
+            return results
+        return self._after(results)
+
+    def _after(self, results: Iterator[T]) -> Iterator[T]:
+        number = 0
+        for number, found in enumerate(results, 1):
+            self._steps += 1
+            self._call("ds_step_end", self._epoch, number, self._steps)
+            yield found
+        self._call("ds_epoch_end", self._epoch, number, self._steps)

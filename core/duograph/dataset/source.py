@@ -1,0 +1,346 @@
+"""Base classes of dataset sources: rows by number chosen by a sampler, and rows in a stream.
+
+All sources derive from `Source`, which handles the arguments that they share: samples, shuffling,
+samplers, shards, workers and the cache.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..errors import ArgumentError, ArgumentValueError
+from . import config, samplers
+from .cache import DatasetCache
+from .pipeline import Dataset
+from .rows import DatasetError, Row
+from .workers import in_order
+
+__all__ = [
+    "AudioBaseDataset", "MappableDataset", "SamplerLike", "Source", "SourceDataset",
+    "TextBaseDataset", "UnionBaseDataset", "VisionBaseDataset", "folder_of",
+]  # fmt: skip
+
+SamplerLike: TypeAlias = "samplers.Sampler | Iterable[int] | None"
+
+
+class SourceDataset(Dataset):
+    """Base class of datasets without a parent (`mindspore.dataset.SourceDataset`)."""
+
+
+class MappableDataset(SourceDataset):
+    """Base class of sources with numbered rows (`mindspore.dataset.MappableDataset`)."""
+
+    _sampler: Any
+
+    def add_sampler(self, new_sampler: Any) -> None:
+        """Let `new_sampler` choose among the rows that the present sampler chooses.
+
+        Raises:
+            TypeError: not a sampler.
+        """
+        found = samplers.as_sampler(new_sampler)
+        if found is None:
+            raise ArgumentError("add_sampler: got None; wanted a sampler")
+        found.add_child(self._sampler)
+        self._sampler = found
+
+    def use_sampler(self, new_sampler: Any) -> None:
+        """Replace the sampler.
+
+        Raises:
+            TypeError: not a sampler.
+        """
+        if new_sampler is None:
+            raise ArgumentError("use_sampler: got None; wanted a sampler")
+        self._sampler = samplers.as_sampler(new_sampler)
+
+
+class VisionBaseDataset(Dataset):
+    """Base class of sources of images (`mindspore.dataset.VisionBaseDataset`)."""
+
+
+class TextBaseDataset(Dataset):
+    """Base class of sources of text (`mindspore.dataset.TextBaseDataset`)."""
+
+
+class AudioBaseDataset(Dataset):
+    """Base class of sources of sound (`mindspore.dataset.AudioBaseDataset`)."""
+
+
+class UnionBaseDataset(Dataset):
+    """Base class of sources of rows of any kind (`mindspore.dataset.UnionBaseDataset`)."""
+
+
+def checked_counts(
+    owner: str, num_samples: int | None, num_shards: int | None, shard_id: int | None
+) -> int | None:
+    """Check `num_samples` and the shards, and return the number of samples or None for all.
+
+    Raises:
+        ArgumentValueError: a value outside its range, or one of two that belong together.
+    """
+    for name, value, low in (
+        ("num_samples", num_samples, 0), ("num_shards", num_shards, 1), ("shard_id", shard_id, 0)
+    ):  # fmt: skip
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ArgumentError(f"{owner}: got {name}={value!r}; wanted an int")
+        if value < low:
+            raise ArgumentValueError(f"{owner}: got {name}={value}; wanted {low} or more")
+    if (num_shards is None) != (shard_id is None):  # both or neither
+        raise ArgumentValueError(f"{owner}: wanted num_shards and shard_id together")
+    if num_shards is not None and shard_id is not None and shard_id >= num_shards:
+        raise ArgumentValueError(
+            f"{owner}: got shard_id={shard_id} of num_shards={num_shards}; "
+            f"wanted 0 to {num_shards - 1}"
+        )
+    return num_samples or None
+
+
+class Source(MappableDataset):
+    """Base class of dataset sources with numbered rows, of which a sampler selects rows.
+
+    A subclass calls `_setup` and implements `_count` and `_row`.
+    """
+
+    _processes = False
+    _random_by_default = True
+
+    def _setup(
+        self,
+        sampler: SamplerLike,
+        shuffle: bool | samplers.Shuffle | None,
+        num_samples: int | None,
+        num_shards: int | None,
+        shard_id: int | None,
+        num_parallel_workers: int | None = None,
+        cache: object = None,
+    ) -> None:
+        """Set what the arguments that all sources share decide."""
+        owner = type(self).__name__
+        limit = checked_counts(owner, num_samples, num_shards, shard_id)
+        given = [n for n, v in (("shuffle", shuffle), ("num_shards", num_shards)) if v is not None]
+        if sampler is not None and given:
+            raise ArgumentValueError(f"{owner}: got sampler and {given[0]}; wanted one of them")
+        if shuffle is not None and not isinstance(shuffle, (bool, samplers.Shuffle)):
+            raise ArgumentError(f"{owner}: got shuffle={shuffle!r}; wanted True or False")
+        random = self._random_by_default if shuffle is None else shuffle not in (
+            False, samplers.Shuffle.FALSE
+        )  # fmt: skip
+        if sampler is not None:
+            found = samplers.as_sampler(sampler)
+            if limit is not None:
+                found.num_samples = limit
+        elif num_shards is not None and shard_id is not None:
+            found = samplers.DistributedSampler(num_shards, shard_id, random, limit)
+        elif random:
+            found = samplers.RandomSampler(num_samples=limit)
+        else:
+            found = samplers.SequentialSampler(num_samples=limit)
+        self._sampler = found
+        config.workers(num_parallel_workers)
+        self._workers = num_parallel_workers
+        if cache is not None and not isinstance(cache, DatasetCache):
+            raise ArgumentError(
+                f"{owner}: got {type(cache).__name__} for cache; wanted a DatasetCache"
+            )
+        self._cache = cache
+
+    def _count(self) -> int:
+        """Return the number of rows of the source."""
+        raise NotImplementedError
+
+    def _row(self, index: int) -> Row:
+        """Return the row with a number in [0, count)."""
+        raise NotImplementedError
+
+    def _labels(self, column: str) -> Sequence[Any] | None:
+        """Return the label of each row for PKSampler, or None without such a column."""
+        if column not in self._columns:
+            return None
+        at = self._columns.index(column)
+        return [self._row(i)[at] for i in range(self._count())]
+
+    def _labels_for(self, sampler: Any) -> Sequence[Any] | None:
+        """Return the labels that a sampler, or a child of it, needs."""
+        while sampler is not None:
+            if isinstance(sampler, samplers.PKSampler):
+                return self._labels(sampler.class_column)
+            sampler = sampler.get_child()
+        return None
+
+    def _size(self) -> int | None:
+        labels = self._labels_for(self._sampler)
+        if labels is None:
+            return self._sampler.length(self._count())
+        if isinstance(self._sampler, samplers.PKSampler):
+            return self._sampler.length_of(labels)
+        return len(self._sampler.indices(self._count(), labels))
+
+    def is_shuffled(self) -> bool:
+        return bool(self._sampler.is_shuffled())
+
+    def is_sharded(self) -> bool:
+        return bool(self._sampler.is_sharded())
+
+    def _generate(self) -> Iterator[Row]:
+        order = self._sampler.indices(self._count(), self._labels_for(self._sampler))
+        return self._rows_at(order)
+
+    def _rows_at(self, numbers: Sequence[int]) -> Iterator[Row]:
+        """Return an iterator over the rows with the given numbers, by the source's workers."""
+        read = self._row if self._cache is None else self._cache.reader(self._row)
+        return in_order(read, numbers, config.workers(self._workers), self._processes)
+
+    def picked(self, numbers: Sequence[int]) -> Iterator[Row]:
+        return self._rows_at(numbers)
+
+    def _whole(self) -> int:
+        return self._count()
+
+
+def folder_of(owner: str, path: str | os.PathLike[str]) -> pathlib.Path:
+    """Return `path` as a pathlib.Path; raise ArgumentValueError if the folder does not exist."""
+    found = pathlib.Path(os.fspath(path))
+    if not found.is_dir():
+        raise ArgumentValueError(
+            f"{owner}: got dataset_dir={os.fspath(path)!r}; there is no such folder"
+        )
+    return found
+
+
+class Stream(SourceDataset):
+    """Base class of sources that read files from first to last, such as lines of text.
+
+    A subclass calls `_setup` and implements `_read`, which yields the rows of one file.
+    """
+
+    _BUFFER = 10_000  # rows among which the global shuffle draws, if it cannot hold all
+
+    def _setup(
+        self,
+        files: Sequence[pathlib.Path],
+        shuffle: bool | samplers.Shuffle | None,
+        num_samples: int | None,
+        num_shards: int | None,
+        shard_id: int | None,
+        num_parallel_workers: int | None = None,
+        cache: object = None,
+    ) -> None:
+        """Set what the arguments that all streams share decide."""
+        owner = type(self).__name__
+        self._limit = checked_counts(owner, num_samples, num_shards, shard_id)
+        if shuffle is not None and not isinstance(shuffle, (bool, samplers.Shuffle)):
+            raise ArgumentError(f"{owner}: got shuffle={shuffle!r}; wanted a bool or a Shuffle")
+        if shuffle in (True, None):
+            shuffle = samplers.Shuffle.GLOBAL
+        self._shuffle = samplers.Shuffle.FALSE if shuffle is False else samplers.Shuffle(shuffle)
+        self._files = list(files)
+        self._shards, self._shard = num_shards or 1, shard_id or 0
+        config.workers(num_parallel_workers)
+        self._workers = num_parallel_workers
+        if cache is not None and not isinstance(cache, DatasetCache):
+            raise ArgumentError(
+                f"{owner}: got {type(cache).__name__} for cache; wanted a DatasetCache"
+            )
+        self._cache = cache
+        self._known: int | None = None
+
+    def _read(self, path: pathlib.Path) -> Iterator[Any]:
+        """Yield the undecoded rows of one file."""
+        raise NotImplementedError
+
+    def _decode(self, raw: Any) -> Row:
+        """Return a row from what `_read` yielded; workers call this method."""
+        return raw
+
+    def is_shuffled(self) -> bool:
+        return self._shuffle != samplers.Shuffle.FALSE
+
+    def is_sharded(self) -> bool:
+        return self._shards > 1
+
+    def _size(self) -> int | None:
+        if self._known is None:
+            count = sum(1 for path in self._files for _ in self._read(path))
+            self._known = len(range(self._shard, count, self._shards))
+            if self._limit is not None:
+                self._known = min(self._known, self._limit)
+        return self._known
+
+    def _raw(self) -> Iterator[Any]:
+        """Yield the undecoded rows of one pass, shuffled."""
+        mode = self._shuffle
+        random = config.random_numbers() if mode != samplers.Shuffle.FALSE else None
+        files = self._files
+        if random is not None and mode != samplers.Shuffle.INFILE:
+            files = [files[i] for i in random.permutation(len(files))]
+        if random is None or mode == samplers.Shuffle.FILES:
+            for path in files:
+                yield from self._read(path)
+        elif mode == samplers.Shuffle.INFILE:
+            for path in files:
+                yield from _mixed(self._read(path), random, self._BUFFER)
+        else:
+            rows = (row for path in files for row in self._read(path))
+            yield from _mixed(rows, random, self._BUFFER)
+
+    def _generate(self) -> Iterator[Row]:
+        rows: Iterator[Any] = (
+            row for i, row in enumerate(self._raw()) if i % self._shards == self._shard
+        )
+        if self._limit is not None:
+            rows = (row for _, row in zip(range(self._limit), rows))
+        decode = self._decode if self._cache is None else self._cache.reader(self._decode)
+        return in_order(decode, rows, config.workers(self._workers), False)
+
+
+def _mixed(rows: Iterator[Any], random: np.random.Generator, size: int) -> Iterator[Any]:
+    """Yield rows at random from a buffer of `size` rows."""
+    buffer: list[Any] = []
+    for row in rows:
+        if len(buffer) < size:
+            buffer.append(row)
+            continue
+        i = int(random.integers(size))
+        yield buffer[i]
+        buffer[i] = row
+    for i in random.permutation(len(buffer)):
+        yield buffer[i]
+
+
+def files_of(owner: str, paths: Any) -> list[pathlib.Path]:
+    """Return the files that a path, a pattern or a list of them names.
+
+    Raises:
+        ArgumentValueError: none is found.
+    """
+    several = paths if isinstance(paths, (list, tuple)) else [paths]
+    found: list[pathlib.Path] = []
+    for path in several:
+        if not isinstance(path, (str, os.PathLike)):
+            raise ArgumentError(f"{owner}: got {path!r} in dataset_files; wanted paths")
+        text = os.fspath(path)
+        if os.path.isfile(text):
+            found.append(pathlib.Path(text))
+            continue
+        root = pathlib.Path(text).anchor or "."
+        pattern = text[len(root) :] if root != "." else text
+        matches = sorted(p for p in pathlib.Path(root).glob(pattern) if p.is_file())
+        if not matches:
+            raise ArgumentValueError(f"{owner}: got {text!r}; there is no such file")
+        found += matches
+    if not found:
+        raise ArgumentValueError(f"{owner}: got no files; wanted at least one")
+    return found
+
+
+def damaged(owner: str, path: pathlib.Path, why: object) -> DatasetError:
+    """Return the error of a file that does not hold what its format prescribes."""
+    return DatasetError(f"{owner}: {path} is damaged: {why}")

@@ -1,0 +1,462 @@
+"""The steps of data pipelines that keep rows single: map, filter, shuffle, repeat, zip and others.
+
+`Dataset` finds them in `STEPS`. A step is a generator over the rows of its parents; it holds no
+state between two passes, except for random numbers and the counters of `sync_wait`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..errors import ArgumentError, ArgumentValueError
+from ..option_checks import check_options
+from . import config
+from .callbacks import CallbackRunner
+from .pipeline import Dataset, listed, names_of, step
+from .rows import Columns, DatasetError, Operation, Row, as_value
+from .samplers import Sampler, as_sampler
+from .workers import in_order
+
+__all__ = [
+    "ConcatDataset", "FilterDataset", "MapDataset", "ProjectDataset", "RenameDataset",
+    "RepeatDataset", "ShuffleDataset", "SkipDataset", "SyncWaitDataset", "TakeDataset",
+    "ZipDataset", "new_columns",
+]  # fmt: skip
+
+_zip = builtins.zip
+
+
+def new_columns(own: list[str], inputs: list[str], outputs: list[str]) -> list[str]:
+    """Return the columns after a step replaced `inputs` by `outputs`.
+
+    As many outputs as inputs take the places of the inputs; otherwise they come first.
+
+    Raises:
+        ArgumentValueError: a column would stand twice.
+    """
+    if len(inputs) == len(outputs):
+        table = dict(_zip(inputs, outputs))
+        found = [table.get(c, c) for c in own]
+    else:
+        found = [*outputs, *[c for c in own if c not in inputs]]
+    if len(set(found)) != len(found):
+        raise ArgumentValueError(f"output_columns: got {outputs}; a column of {found} stands twice")
+    return found
+
+
+@step("shuffle")
+class ShuffleDataset(Dataset):
+    """Dataset step that draws rows at random from a buffer of rows."""
+
+    def __init__(self, input_dataset: Dataset, buffer_size: int) -> None:
+        if isinstance(buffer_size, bool) or not isinstance(buffer_size, int) or buffer_size < 2:
+            raise ArgumentValueError(f"shuffle: got buffer_size={buffer_size!r}; wanted 2 or more")
+        super().__init__(input_dataset.get_col_names(), (input_dataset,))
+        self.buffer_size = buffer_size
+
+    def _size(self) -> int | None:
+        return self._parents[0]._size()
+
+    def is_shuffled(self) -> bool:
+        return True
+
+    def _generate(self) -> Iterator[Row]:
+        random = config.random_numbers()
+        rows = self._parents[0].rows()
+        buffer = list(itertools.islice(rows, self.buffer_size))
+        for row in rows:
+            i = int(random.integers(len(buffer)))
+            yield buffer[i]
+            buffer[i] = row
+        for i in random.permutation(len(buffer)):
+            yield buffer[i]
+
+
+@step("repeat")
+class RepeatDataset(Dataset):
+    """Dataset step that runs several passes over its parent dataset."""
+
+    def __init__(self, input_dataset: Dataset, count: int | None) -> None:
+        if count in (None, -1):
+            count = 1
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ArgumentValueError(f"repeat: got count={count!r}; wanted -1, or 1 or more")
+        super().__init__(input_dataset.get_col_names(), (input_dataset,))
+        self.count = count
+
+    def _size(self) -> int | None:
+        n = self._parents[0]._size()
+        return None if n is None else n * self.count
+
+    def get_repeat_count(self) -> int:
+        return self.count
+
+    def _generate(self) -> Iterator[Row]:
+        for _ in range(self.count):
+            yield from self._parents[0].rows()
+
+
+class _Apply:
+    """Applies the operations of `map` to the input columns of a row, in whatever worker."""
+
+    def __init__(self, operations: list[Operation], outputs: int, picks: list[int]) -> None:
+        self.operations, self.outputs, self.picks = operations, outputs, picks
+        self.hooks = [getattr(h, "compute", h) for h in config.settings.hooks]
+
+    def __call__(self, row: Row) -> Row:
+        values = self._hooked(tuple(row[i] for i in self.picks))
+        for f in self.operations:
+            found = f(*values)
+            values = self._hooked(found if isinstance(found, tuple) else (found,))
+        if len(values) != self.outputs:
+            raise DatasetError(
+                f"map: the operations returned {len(values)} columns; wanted {self.outputs}"
+            )
+        return tuple(as_value(v) for v in values)
+
+    def _hooked(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what the debug hooks make of the values."""
+        for hook in self.hooks:
+            found = hook(*values)
+            values = found if isinstance(found, tuple) else (found,)
+        return values
+
+
+class _Guarded:
+    """Returns a row and the results of operations, or the error that they raised."""
+
+    def __init__(self, function: Operation, catch: bool) -> None:
+        self.function, self.catch = function, catch
+
+    def __call__(self, row: Row) -> tuple[Row, Row | Exception]:
+        if not self.catch:
+            return row, self.function(row)
+        try:
+            return row, self.function(row)
+        except Exception as error:  # noqa: BLE001 (the user asked to go on after any error)
+            return row, error
+
+
+@step("map")
+class MapDataset(Dataset):
+    """Dataset step that applies functions to columns of each row."""
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        operations: Operation | Sequence[Operation],
+        input_columns: Columns = None,
+        output_columns: Columns = None,
+        num_parallel_workers: int | None = None,
+        python_multiprocessing: bool = False,
+        callbacks: Any = None,
+        column_order: Columns = None,
+        **other: object,
+    ) -> None:
+        check_options("dataset.Dataset.map", **other)
+        several = operations if isinstance(operations, (list, tuple)) else [operations]
+        if not several:
+            raise ArgumentValueError("map: got no operations; wanted at least one")
+        for f in several:
+            if not callable(f):
+                raise ArgumentError(
+                    f"map: got {type(f).__name__} among the operations; wanted functions"
+                )
+        self.operations = list(several)
+        own = input_dataset.get_col_names()
+        self.inputs = names_of(input_dataset, own[:1] if input_columns is None else input_columns)
+        self.outputs = self.inputs if output_columns is None else listed(output_columns)
+        made = new_columns(own, self.inputs, self.outputs)
+        order = made if column_order is None else listed(column_order)
+        if not set(order) <= set(made):
+            raise ArgumentValueError(f"column_order: got {order}; the columns are {made}")
+        super().__init__(order, (input_dataset,))
+        config.workers(num_parallel_workers)
+        self.workers, self.processes = num_parallel_workers, bool(python_multiprocessing)
+        self._callbacks = CallbackRunner(callbacks)
+
+    def _size(self) -> int | None:
+        return self._parents[0]._size()
+
+    def _generate(self) -> Iterator[Row]:
+        own = self._parents[0].get_col_names()
+        apply = _Apply(self.operations, len(self.outputs), [own.index(c) for c in self.inputs])
+        mode = config.settings.errors
+        guarded = _Guarded(apply, mode != config.ErrorSamplesMode.RETURN)
+        rows = self._callbacks.before_steps(self._parents[0].rows(), self._epoch)
+        results = in_order(guarded, rows, config.workers(self.workers), self.processes)
+        kept: Row | None = None
+        for row, found in self._callbacks.after_steps(results):
+            if isinstance(found, Exception):
+                if mode == config.ErrorSamplesMode.SKIP:
+                    continue
+                if kept is None:
+                    raise found
+                yield kept
+                continue
+            columns = dict(_zip(own, row))
+            columns.update(_zip(self.outputs, found))
+            kept = tuple(columns[c] for c in self._columns)
+            yield kept
+
+
+@step("filter")
+class FilterDataset(Dataset):
+    """Dataset step that keeps the rows that satisfy a predicate."""
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        predicate: Operation,
+        input_columns: Columns = None,
+        num_parallel_workers: int | None = None,
+    ) -> None:
+        if not callable(predicate):
+            raise ArgumentError(f"filter: got {type(predicate).__name__}; wanted a function")
+        super().__init__(input_dataset.get_col_names(), (input_dataset,))
+        config.workers(num_parallel_workers)
+        self.predicate, self.workers = predicate, num_parallel_workers
+        self._picks = [self._columns.index(c) for c in names_of(input_dataset, input_columns)]
+
+    def _keeps(self, row: Row) -> tuple[bool, Row]:
+        return bool(self.predicate(*[row[i] for i in self._picks])), row
+
+    def _generate(self) -> Iterator[Row]:
+        rows = self._parents[0].rows()
+        for keep, row in in_order(self._keeps, rows, config.workers(self.workers), False):
+            if keep:
+                yield row
+
+
+class _Slice(Dataset):
+    """Dataset step that keeps `count` rows from row number `start`."""
+
+    def __init__(self, parent: Dataset, start: int, count: int | None) -> None:
+        super().__init__(parent.get_col_names(), (parent,))
+        for n in (start, count):
+            if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 0):
+                raise ArgumentValueError(f"skip, take: got {n!r}; wanted an int of 0 or more")
+        self.start, self.count = start, count
+
+    def _size(self) -> int | None:
+        n = self._parents[0]._size()
+        if n is None:
+            return None
+        left = max(n - self.start, 0)
+        return left if self.count is None else min(left, self.count)
+
+    def _generate(self) -> Iterator[Row]:
+        stop = None if self.count is None else self.start + self.count
+        return itertools.islice(self._parents[0].rows(), self.start, stop)
+
+
+@step("skip")
+class SkipDataset(_Slice):
+    """Dataset step that leaves out the first rows."""
+
+    def __init__(self, input_dataset: Dataset, count: int) -> None:
+        super().__init__(input_dataset, count, None)
+
+
+@step("take")
+class TakeDataset(_Slice):
+    """Dataset step that keeps the first rows."""
+
+    def __init__(self, input_dataset: Dataset, count: int) -> None:
+        super().__init__(input_dataset, 0, count)
+
+
+@step("split")
+class _Pick(Dataset):
+    """Dataset step that yields the rows of its parent with the listed numbers.
+
+    With `again`, every pass after the first shuffles them.
+    """
+
+    def __init__(self, parent: Dataset, numbers: list[int], again: bool) -> None:
+        super().__init__(parent.get_col_names(), (parent,))
+        self.numbers, self.again = numbers, again
+        self._sampler: Sampler | None = None
+
+    def use_sampler(self, new_sampler: Any) -> None:
+        """Let a sampler choose among the rows of this part of a split."""
+        self._sampler = as_sampler(new_sampler)
+
+    def _size(self) -> int | None:
+        n = len(self.numbers)
+        return n if self._sampler is None else self._sampler.length(n)
+
+    def is_shuffled(self) -> bool:
+        return self.again
+
+    def _generate(self) -> Iterator[Row]:
+        numbers = self.numbers
+        if self._sampler is not None:
+            numbers = [numbers[i] for i in self._sampler.indices(len(numbers))]
+        elif self.again and self._epoch > 0:
+            numbers = config.random_numbers().permutation(numbers).tolist()
+        return self._parents[0].picked(numbers)
+
+
+@step("zip")
+class ZipDataset(Dataset):
+    """Dataset step that joins the rows of several datasets side by side."""
+
+    def __init__(self, datasets: Sequence[Dataset]) -> None:
+        for d in datasets:
+            if not isinstance(d, Dataset):
+                raise ArgumentError(f"zip: got {type(d).__name__}; wanted datasets")
+        if len(datasets) < 2:
+            raise ArgumentValueError(f"zip: got {len(datasets)} datasets; wanted two or more")
+        columns = [c for p in datasets for c in p.get_col_names()]
+        if len(set(columns)) != len(columns):
+            raise ArgumentValueError(f"zip: got the columns {columns}; wanted no name twice")
+        super().__init__(columns, datasets)
+
+    def _size(self) -> int | None:
+        sizes = [p._size() for p in self._parents]
+        known = [n for n in sizes if n is not None]
+        return min(known) if len(known) == len(sizes) else None
+
+    def _generate(self) -> Iterator[Row]:
+        for parts in _zip(*[p.rows() for p in self._parents]):
+            yield tuple(a for part in parts for a in part)
+
+
+@step("concat")
+class ConcatDataset(Dataset):
+    """Dataset step that yields the rows of several datasets one after the other."""
+
+    def __init__(self, datasets: Sequence[Dataset]) -> None:
+        for d in datasets:
+            if not isinstance(d, Dataset):
+                raise ArgumentError(f"concat: got {type(d).__name__}; wanted datasets")
+        columns = datasets[0].get_col_names()
+        for p in datasets[1:]:
+            if p.get_col_names() != columns:
+                raise ArgumentValueError(
+                    f"concat: got datasets of the columns {columns} and {p.get_col_names()}; "
+                    "wanted the same"
+                )
+        super().__init__(columns, datasets)
+        self._sampler: Sampler | None = None
+
+    def use_sampler(self, sampler: Any) -> None:
+        """Let a sampler choose among the rows of all datasets.
+
+        Raises:
+            TypeError: not a sampler.
+        """
+        self._sampler = as_sampler(sampler)
+
+    def _size(self) -> int | None:
+        sizes = [p._size() for p in self._parents]
+        known = [n for n in sizes if n is not None]
+        if len(known) != len(sizes):
+            return None
+        return sum(known) if self._sampler is None else self._sampler.length(sum(known))
+
+    def _generate(self) -> Iterator[Row]:
+        if self._sampler is None:
+            for p in self._parents:
+                yield from p.rows()
+            return
+        rows = [row for p in self._parents for row in p.rows()]
+        for i in self._sampler.indices(len(rows)):
+            yield rows[i]
+
+
+@step("project")
+class ProjectDataset(Dataset):
+    """Dataset step that selects and reorders columns."""
+
+    def __init__(self, input_dataset: Dataset, columns: Columns) -> None:
+        names = names_of(input_dataset, columns)
+        if len(set(names)) != len(names):
+            raise ArgumentValueError(f"project: got {names}; wanted no column twice")
+        super().__init__(names, (input_dataset,))
+        own = input_dataset.get_col_names()
+        self._picks = [own.index(c) for c in names]
+
+    def _size(self) -> int | None:
+        return self._parents[0]._size()
+
+    def _generate(self) -> Iterator[Row]:
+        for row in self._parents[0].rows():
+            yield tuple(row[i] for i in self._picks)
+
+
+@step("rename")
+class RenameDataset(Dataset):
+    """Dataset step that gives columns other names."""
+
+    def __init__(
+        self, input_dataset: Dataset, input_columns: Columns, output_columns: str | Sequence[str]
+    ) -> None:
+        old, new = names_of(input_dataset, input_columns), listed(output_columns)
+        if len(old) != len(new):
+            raise ArgumentValueError(f"rename: got {len(old)} columns and {len(new)} names")
+        super().__init__(new_columns(input_dataset.get_col_names(), old, new), (input_dataset,))
+
+    def _size(self) -> int | None:
+        return self._parents[0]._size()
+
+    def _generate(self) -> Iterator[Row]:
+        return self._parents[0].rows()
+
+
+@step("sync_wait")
+class SyncWaitDataset(Dataset):
+    """Dataset step that lets rows pass only as `sync_update` permits."""
+
+    def __init__(
+        self,
+        input_dataset: Dataset,
+        condition_name: str,
+        num_batch: int,
+        callback: Operation | None = None,
+    ) -> None:
+        if isinstance(num_batch, bool) or not isinstance(num_batch, int) or num_batch < 1:
+            raise ArgumentValueError(f"sync_wait: got num_batch={num_batch!r}; wanted 1 or more")
+        if condition_name in input_dataset.get_sync_notifiers():
+            raise ArgumentValueError(
+                f"sync_wait: got condition_name={condition_name!r} twice in a pipeline"
+            )
+        if callback is not None and not callable(callback):
+            raise ArgumentError(f"sync_wait: got {type(callback).__name__}; wanted a function")
+        super().__init__(input_dataset.get_col_names(), (input_dataset,))
+        self.condition_name, self.num_batch, self.callback = condition_name, num_batch, callback
+        self._permitted: float = num_batch
+
+    def _size(self) -> int | None:
+        return self._parents[0]._size()
+
+    def get_sync_notifiers(self) -> dict[str, Callable[..., None]]:
+        return {**super().get_sync_notifiers(), self.condition_name: self._update}
+
+    def _update(self, num_batch: int | None, data: object) -> None:
+        """Permit more rows, after the callback ran."""
+        if self.callback is not None:
+            self.callback(data)
+        self._permitted += self.num_batch if num_batch is None else num_batch
+
+    def disable_sync(self) -> None:
+        self._permitted = float("inf")
+        super().disable_sync()
+
+    def _generate(self) -> Iterator[Row]:
+        for row in self._parents[0].rows():
+            end = time.monotonic() + config.settings.callback_timeout
+            while self._permitted < 1:  # another thread may update
+                if time.monotonic() > end:
+                    raise DatasetError(
+                        f"sync_wait: no sync_update({self.condition_name!r}) came within "
+                        f"{config.settings.callback_timeout} s"
+                    )
+                time.sleep(0.001)
+            self._permitted -= 1
+            yield row

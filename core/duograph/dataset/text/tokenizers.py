@@ -1,0 +1,469 @@
+"""Transforms of strings into arrays of tokens.
+
+With `with_offsets`, a tokenizer also returns where each token starts and ends in the UTF-8 bytes of
+the text, uint32 (n,) each.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...errors import ArgumentError, ArgumentValueError
+from ..rows import Array
+from .vocab import Vocab
+
+__all__ = [
+    "BasicTokenizer", "BertTokenizer", "NormalizeForm", "PythonTokenizer", "RegexTokenizer",
+    "UnicodeCharTokenizer", "UnicodeScriptTokenizer", "WhitespaceTokenizer", "WordpieceTokenizer",
+]  # fmt: skip
+
+Token: TypeAlias = tuple[str, int, int]  # a token, its first byte, and the byte after it
+
+
+class NormalizeForm(enum.IntEnum):
+    """Forms of Unicode text (`mindspore.dataset.text.NormalizeForm`)."""
+
+    NONE = 0
+    NFC = 1
+    NFKC = 2
+    NFD = 3
+    NFKD = 4
+
+
+_FORMS: dict[NormalizeForm, Callable[[str], str]] = {
+    NormalizeForm.NONE: lambda s: s,
+    NormalizeForm.NFC: lambda s: unicodedata.normalize("NFC", s),
+    NormalizeForm.NFKC: lambda s: unicodedata.normalize("NFKC", s),
+    NormalizeForm.NFD: lambda s: unicodedata.normalize("NFD", s),
+    NormalizeForm.NFKD: lambda s: unicodedata.normalize("NFKD", s),
+}
+
+
+def normal_form(text: str, form: NormalizeForm) -> str:
+    """Return a text in a normal form of Unicode."""
+    return _FORMS[form](text)
+
+
+def scalar_text(owner: str, text: Any) -> str:
+    """Return the string of a 0-d array or a str.
+
+    Raises:
+        ArgumentError: something else.
+    """
+    found = text.item() if isinstance(text, (np.ndarray, np.generic)) and not text.ndim else text
+    if isinstance(found, bytes):
+        return found.decode()
+    if not isinstance(found, str):
+        raise ArgumentError(f"{owner}: got {type(text).__name__}; wanted a string")
+    return found
+
+
+def _flag(owner: str, name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{owner}: got {name}={value!r}; wanted True or False")
+    return value
+
+
+class _Tokenizer:
+    """Base class of tokenizers of one string; a subclass implements `_tokens`."""
+
+    def __init__(self, with_offsets: bool = False) -> None:
+        self.with_offsets = _flag(type(self).__name__, "with_offsets", with_offsets)
+
+    def _tokens(self, text: str) -> Iterator[Token]:
+        raise NotImplementedError
+
+    def __call__(self, text: Any) -> Any:
+        found = list(self._tokens(scalar_text(type(self).__name__, text)))
+        return made(found or [("", 0, 0)], self.with_offsets)
+
+
+def made(found: list[Token], with_offsets: bool) -> Any:
+    """Return tokens as an array, and their offsets if asked for."""
+    tokens = np.array([t[0] for t in found])
+    if not with_offsets:
+        return tokens
+    return tokens, *(np.array([t[i] for t in found], np.uint32) for i in (1, 2))
+
+
+def _spans(text: str, spans: Iterator[tuple[int, int]]) -> Iterator[Token]:
+    """Yield the tokens at positions in a text, with their offsets in bytes."""
+    at = place = 0
+    for begin, end in spans:
+        place += len(text[at:begin].encode())
+        token = text[begin:end]
+        size = len(token.encode())
+        yield token, place, place + size
+        at, place = end, place + size
+
+
+class UnicodeCharTokenizer(_Tokenizer):
+    """Splits a string into characters (`mindspore.dataset.text.UnicodeCharTokenizer`).
+
+    Examples:
+        >>> from duograph.dataset import text
+        >>> text.UnicodeCharTokenizer()("ab").tolist()
+        ['a', 'b']
+    """
+
+    def _tokens(self, text: str) -> Iterator[Token]:
+        return _spans(text, ((i, i + 1) for i in range(len(text))))
+
+
+class WhitespaceTokenizer(_Tokenizer):
+    """Splits a string at whitespace (`mindspore.dataset.text.WhitespaceTokenizer`).
+
+    Examples:
+        >>> from duograph.dataset import text
+        >>> text.WhitespaceTokenizer()("a  bc").tolist()
+        ['a', 'bc']
+    """
+
+    def _tokens(self, text: str) -> Iterator[Token]:
+        return _spans(text, (m.span() for m in re.finditer(r"\S+", text)))
+
+
+def _script(char: str) -> str:
+    """Return the script of a character by its Unicode name; signs and digits are common."""
+    if unicodedata.category(char)[0] not in "LM":
+        return "COMMON"
+    name = unicodedata.name(char, "COMMON").split()[0]
+    return "CJK" if name in ("IDEOGRAPHIC", "KANGXI") else name
+
+
+class UnicodeScriptTokenizer(_Tokenizer):
+    """Splits a string where the script changes (`mindspore.dataset.text.UnicodeScriptTokenizer`).
+
+    Digits and signs count as one script, spaces are left out unless `keep_whitespace`.
+
+    Args:
+        keep_whitespace: return runs of spaces as tokens.
+        with_offsets: return offsets.
+
+    Examples:
+        >>> from duograph.dataset import text
+        >>> text.UnicodeScriptTokenizer()("ab 12!").tolist()
+        ['ab', '12!']
+    """
+
+    def __init__(self, keep_whitespace: bool = False, with_offsets: bool = False) -> None:
+        super().__init__(with_offsets)
+        self.keep_whitespace = _flag("UnicodeScriptTokenizer", "keep_whitespace", keep_whitespace)
+
+    def _runs(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the positions of runs of one script."""
+        begin, last = 0, ""
+        for i, char in enumerate([*text, ""]):
+            kind = "" if not char else "SPACE" if char.isspace() else _script(char)
+            if kind == "COMBINING" and last:
+                kind = last  # a mark belongs to the letter before it
+            if i and kind != last:
+                if last != "SPACE" or self.keep_whitespace:
+                    yield begin, i
+                begin = i
+            last = kind
+
+    def _tokens(self, text: str) -> Iterator[Token]:
+        return _spans(text, self._runs(text))
+
+
+class RegexTokenizer(_Tokenizer):
+    """Splits a string at what a pattern matches (`mindspore.dataset.text.RegexTokenizer`).
+
+    Args:
+        delim_pattern: Python's regular expression of delimiters.
+        keep_delim_pattern: delimiters that this matches as a whole are tokens too.
+        with_offsets: return offsets.
+
+    Raises:
+        ValueError: an invalid pattern.
+
+    Examples:
+        >>> from duograph.dataset import text
+        >>> text.RegexTokenizer(r"\\s+")("a  bc").tolist()
+        ['a', 'bc']
+    """
+
+    def __init__(
+        self, delim_pattern: str, keep_delim_pattern: str = "", with_offsets: bool = False
+    ) -> None:
+        super().__init__(with_offsets)
+        self.delim = compiled("RegexTokenizer", delim_pattern)
+        self.keep = compiled("RegexTokenizer", keep_delim_pattern) if keep_delim_pattern else None
+
+    def _parts(self, text: str) -> Iterator[tuple[int, int]]:
+        at = 0
+        for m in self.delim.finditer(text):
+            if m.start() > at:
+                yield at, m.start()
+            if m.end() > m.start() and self.keep is not None and self.keep.fullmatch(m.group()):
+                yield m.span()
+            at = m.end()
+        if at < len(text):
+            yield at, len(text)
+
+    def _tokens(self, text: str) -> Iterator[Token]:
+        return _spans(text, self._parts(text))
+
+
+def compiled(owner: str, pattern: Any) -> re.Pattern[str]:
+    """Return a compiled pattern.
+
+    Raises:
+        ArgumentError: no string.
+        ArgumentValueError: an invalid pattern.
+    """
+    if not isinstance(pattern, str):
+        raise ArgumentError(f"{owner}: got the pattern {pattern!r}; wanted a str")
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise ArgumentValueError(f"{owner}: got the pattern {pattern!r} ({error})") from None
+
+
+def _is_cjk(char: str) -> bool:
+    """Return whether a character is a Chinese ideograph."""
+    n = ord(char)
+    return (
+        0x4E00 <= n <= 0x9FFF or 0x3400 <= n <= 0x4DBF or 0x20000 <= n <= 0x2CEAF
+        or 0xF900 <= n <= 0xFAFF or 0x2F800 <= n <= 0x2FA1F
+    )  # fmt: skip
+
+
+def _is_punctuation(char: str) -> bool:
+    """Return whether BERT splits at a character."""
+    n = ord(char)
+    return 33 <= n <= 47 or 58 <= n <= 64 or 91 <= n <= 96 or 123 <= n <= 126 or (
+        unicodedata.category(char)[0] == "P"
+    )  # fmt: skip
+
+
+_UNUSED = re.compile(r"\[CLS\]|\[SEP\]|\[UNK\]|\[PAD\]|\[MASK\]|\[unused\d+\]")
+
+
+class BasicTokenizer(_Tokenizer):
+    """Splits a string as BERT does: at spaces, signs and ideographs
+    (`mindspore.dataset.text.BasicTokenizer`).
+
+    Args:
+        lower_case: case-fold, decompose and remove accents.
+        keep_whitespace: return runs of spaces as tokens.
+        normalization_form: a NormalizeForm, without `lower_case`.
+        preserve_unused_token: keep ``[CLS]``, ``[SEP]``, ``[UNK]``, ``[PAD]`` and ``[MASK]``.
+        with_offsets: return offsets in the normalised text.
+
+    Raises:
+        TypeError: an argument of another kind.
+
+    Examples:
+        >>> from duograph.dataset import text
+        >>> text.BasicTokenizer(lower_case=True)("Don't!").tolist()
+        ['don', "'", 't', '!']
+    """
+
+    def __init__(
+        self,
+        lower_case: bool = False,
+        keep_whitespace: bool = False,
+        normalization_form: NormalizeForm = NormalizeForm.NONE,
+        preserve_unused_token: bool = True,
+        with_offsets: bool = False,
+    ) -> None:
+        super().__init__(with_offsets)
+        owner = type(self).__name__
+        self.lower_case = _flag(owner, "lower_case", lower_case)
+        self.keep_whitespace = _flag(owner, "keep_whitespace", keep_whitespace)
+        self.preserve = _flag(owner, "preserve_unused_token", preserve_unused_token)
+        if not isinstance(normalization_form, NormalizeForm):
+            raise ArgumentError(f"{owner}: got normalization_form={normalization_form!r}")
+        self.form = normalization_form
+
+    def _normalised(self, text: str) -> str:
+        """Return the text that is split."""
+        if self.lower_case:
+            kept = _UNUSED.finditer(text) if self.preserve else iter(())
+            parts, at = [], 0
+            for m in kept:
+                parts += [_folded(text[at : m.start()]), m.group()]
+                at = m.end()
+            text = "".join([*parts, _folded(text[at:])])
+        elif self.form != NormalizeForm.NONE:
+            text = normal_form(text, self.form)
+        return "".join(c for c in text if c in "\t\n\r" or unicodedata.category(c)[0] != "C")
+
+    def _pieces(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the positions of tokens."""
+        at = 0
+        for m in _UNUSED.finditer(text) if self.preserve else ():
+            yield from self._words(text, at, m.start())
+            yield m.span()
+            at = m.end()
+        yield from self._words(text, at, len(text))
+
+    def _words(self, text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the positions of tokens in a part without special tokens."""
+        i = begin
+        while i < end:
+            char, j = text[i], i + 1
+            if char.isspace():
+                while j < end and text[j].isspace():
+                    j += 1
+                if self.keep_whitespace:
+                    yield i, j
+            elif _is_punctuation(char) or _is_cjk(char):
+                yield i, j
+            else:
+                while j < end and not (
+                    text[j].isspace() or _is_punctuation(text[j]) or _is_cjk(text[j])
+                ):
+                    j += 1
+                yield i, j
+            i = j
+
+    def _tokens(self, text: str) -> Iterator[Token]:
+        text = self._normalised(text)
+        return _spans(text, self._pieces(text))
+
+
+def _folded(text: str) -> str:
+    """Return text in lower case without accents, with wide signs as narrow ones."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    apart = unicodedata.normalize("NFD", folded)
+    return "".join(c for c in apart if unicodedata.category(c) != "Mn")
+
+
+class WordpieceTokenizer:
+    """Splits words into the longest pieces of a vocabulary
+    (`mindspore.dataset.text.WordpieceTokenizer`).
+
+    Args:
+        vocab: a Vocab.
+        suffix_indicator: what pieces inside a word begin with.
+        max_bytes_per_token: longer words are unknown.
+        unknown_token: stands for words that cannot be split; ``""`` returns them as they are.
+        with_offsets: return offsets in each word.
+
+    Raises:
+        TypeError: no Vocab.
+        ValueError: a number below 0.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import text
+        >>> vocab = text.Vocab.from_list(["wor", "##ld"])
+        >>> text.WordpieceTokenizer(vocab)(np.array(["world", "x"])).tolist()
+        ['wor', '##ld', '[UNK]']
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        suffix_indicator: str = "##",
+        max_bytes_per_token: int = 100,
+        unknown_token: str = "[UNK]",
+        with_offsets: bool = False,
+    ) -> None:
+        owner = type(self).__name__
+        if not isinstance(vocab, Vocab):
+            raise ArgumentError(f"{owner}: got {type(vocab).__name__}; wanted a Vocab")
+        if not isinstance(max_bytes_per_token, int) or max_bytes_per_token < 0:
+            raise ArgumentValueError(f"{owner}: got max_bytes_per_token={max_bytes_per_token!r}")
+        self.ids, self.suffix = vocab.vocab(), suffix_indicator
+        self.longest, self.unknown = max_bytes_per_token, unknown_token
+        self.with_offsets = _flag(owner, "with_offsets", with_offsets)
+
+    def pieces(self, word: str) -> list[Token]:
+        """Return the pieces of a word."""
+        whole = [(self.unknown or word, 0, len(word.encode()))]
+        if len(word.encode()) > self.longest:
+            return whole
+        found: list[Token] = []
+        at = place = 0
+        while at < len(word):
+            for end in range(len(word), at, -1):
+                piece = (self.suffix if at else "") + word[at:end]
+                if piece in self.ids:
+                    size = len(word[at:end].encode())
+                    found.append((piece, place, place + size))
+                    at, place = end, place + size
+                    break
+            else:
+                return whole
+        return found or whole
+
+    def __call__(self, text: Any) -> Any:
+        words = [str(w) for w in np.atleast_1d(np.asarray(text))]
+        return made([p for w in words for p in self.pieces(w)], self.with_offsets)
+
+
+class BertTokenizer:
+    """`BasicTokenizer`, then `WordpieceTokenizer` (`mindspore.dataset.text.BertTokenizer`).
+
+    Arguments are those of the two; offsets are those in the normalised text.
+
+    Examples:
+        >>> from duograph.dataset import text
+        >>> vocab = text.Vocab.from_list(["wor", "##ld", "!"])
+        >>> text.BertTokenizer(vocab, lower_case=True)("World!").tolist()
+        ['wor', '##ld', '!']
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        suffix_indicator: str = "##",
+        max_bytes_per_token: int = 100,
+        unknown_token: str = "[UNK]",
+        lower_case: bool = False,
+        keep_whitespace: bool = False,
+        normalization_form: NormalizeForm = NormalizeForm.NONE,
+        preserve_unused_token: bool = True,
+        with_offsets: bool = False,
+    ) -> None:
+        self.basic = BasicTokenizer(
+            lower_case, keep_whitespace, normalization_form, preserve_unused_token
+        )
+        self.wordpiece = WordpieceTokenizer(
+            vocab, suffix_indicator, max_bytes_per_token, unknown_token
+        )
+        self.with_offsets = _flag("BertTokenizer", "with_offsets", with_offsets)
+
+    def __call__(self, text: Any) -> Any:
+        words = self.basic._tokens(scalar_text("BertTokenizer", text))
+        found = [
+            (piece, begin + a, begin + b)
+            for word, begin, _ in words
+            for piece, a, b in self.wordpiece.pieces(word)
+        ]
+        return made(found or [("", 0, 0)], self.with_offsets)
+
+
+class PythonTokenizer:
+    """Calls the user's tokenizer of a str (`mindspore.dataset.text.PythonTokenizer`).
+
+    Args:
+        tokenizer: function from a str to a list of tokens.
+
+    Raises:
+        TypeError: no function.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import text
+        >>> text.PythonTokenizer(str.split)(np.array("a b")).tolist()
+        ['a', 'b']
+    """
+
+    def __init__(self, tokenizer: Callable[[str], Any]) -> None:
+        if not callable(tokenizer):
+            raise ArgumentError(f"PythonTokenizer: got {type(tokenizer).__name__}")
+        self.tokenizer = tokenizer
+
+    def __call__(self, in_array: Any) -> Array:
+        return np.array(self.tokenizer(scalar_text("PythonTokenizer", in_array)))

@@ -1,0 +1,355 @@
+"""Vocabularies and word vectors, and the transforms that look tokens up in them."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...dtype import DTypeLike, as_dtype, int32
+from ...errors import ArgumentError, ArgumentValueError
+from ..pipeline import Dataset
+from ..rows import Array, DatasetError
+
+__all__ = ["CharNGram", "FastText", "GloVe", "Lookup", "ToVectors", "Vectors", "Vocab"]
+
+
+def _words(owner: str, name: str, words: Any) -> list[str]:
+    """Return a list of different strings."""
+    if not isinstance(words, (list, tuple)) or not all(isinstance(w, str) for w in words):
+        raise ArgumentError(f"{owner}: got {name}={words!r}; wanted a list of strings")
+    if len(set(words)) != len(words):
+        raise ArgumentValueError(f"{owner}: got a word of {name} twice")
+    return list(words)
+
+
+def _lines(owner: str, path: str | os.PathLike[str]) -> list[str]:
+    """Return the lines of a text file."""
+    try:
+        return pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentValueError(f"{owner}: cannot read {path!s} ({error})") from None
+
+
+class Vocab:
+    """A map from tokens to ids (`mindspore.dataset.text.Vocab`).
+
+    Made by `from_list`, `from_dict`, `from_file` or `from_dataset`.
+
+    Examples:
+        >>> from duograph.dataset import text
+        >>> vocab = text.Vocab.from_list(["a", "b"], special_tokens=["<pad>"])
+        >>> vocab.tokens_to_ids(["b", "<pad>"])
+        [2, 0]
+    """
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._tokens: dict[int, str] = {}
+
+    @classmethod
+    def _made(cls, ids: dict[str, int]) -> Vocab:
+        """Return a vocabulary of the given ids."""
+        found = cls()
+        found._ids = ids
+        found._tokens = {i: w for w, i in ids.items()}
+        return found
+
+    @classmethod
+    def from_list(
+        cls,
+        word_list: Sequence[str],
+        special_tokens: Sequence[str] | None = None,
+        special_first: bool = True,
+    ) -> Vocab:
+        """Return a vocabulary of words numbered in their order.
+
+        Args:
+            word_list: different words.
+            special_tokens: more words, before the others, or after them without `special_first`.
+            special_first: see there.
+
+        Raises:
+            TypeError: no list of strings.
+            ValueError: a word twice.
+        """
+        words = _words("Vocab.from_list", "word_list", word_list)
+        special = _words("Vocab.from_list", "special_tokens", list(special_tokens or ()))
+        if not isinstance(special_first, bool):
+            raise ArgumentError(f"Vocab: got special_first={special_first!r}; wanted a bool")
+        if set(words) & set(special):
+            raise ArgumentValueError("Vocab.from_list: a special token is among the words")
+        every = special + words if special_first else words + special
+        return cls._made({w: i for i, w in enumerate(every)})
+
+    @classmethod
+    def from_dict(cls, word_dict: dict[str, int]) -> Vocab:
+        """Return a vocabulary with the ids of a dictionary.
+
+        Raises:
+            TypeError: no dictionary from strings to ints.
+            ValueError: a negative id.
+        """
+        if not isinstance(word_dict, dict) or not all(
+            isinstance(w, str) and type(i) is int for w, i in word_dict.items()
+        ):
+            raise ArgumentError("Vocab.from_dict: wanted a dictionary from strings to ints")
+        if any(i < 0 for i in word_dict.values()):
+            raise ArgumentValueError("Vocab.from_dict: got a negative id")
+        return cls._made(dict(word_dict))
+
+    @classmethod
+    def from_file(
+        cls,
+        file_path: str | os.PathLike[str],
+        delimiter: str = "",
+        vocab_size: int | None = None,
+        special_tokens: Sequence[str] | None = None,
+        special_first: bool = True,
+    ) -> Vocab:
+        """Return a vocabulary of the first words of the lines of a file.
+
+        Args:
+            file_path: a text file.
+            delimiter: what ends the word in a line; by default a word is the line.
+            vocab_size: number of lines that are read; by default all.
+            special_tokens, special_first: as for `from_list`.
+
+        Raises:
+            ValueError: the file cannot be read, a word twice, or a size below 1.
+        """
+        if vocab_size is not None and (not isinstance(vocab_size, int) or vocab_size < 1):
+            raise ArgumentValueError(f"Vocab.from_file: got vocab_size={vocab_size!r}; wanted >= 1")
+        lines = _lines("Vocab.from_file", file_path)[:vocab_size]
+        words = [line.split(delimiter)[0] if delimiter else line for line in lines]
+        return cls.from_list([w for w in words if w], special_tokens, special_first)
+
+    @classmethod
+    def from_dataset(
+        cls,
+        dataset: Dataset,
+        columns: str | Sequence[str] | None = None,
+        freq_range: tuple[int | None, int | None] | None = None,
+        top_k: int | None = None,
+        special_tokens: Sequence[str] | None = None,
+        special_first: bool = True,
+    ) -> Vocab:
+        """Return a vocabulary of the words of a dataset, the most frequent first.
+
+        Args:
+            dataset: a dataset with columns of strings.
+            columns: the columns; by default all.
+            freq_range: (fewest, most) times that a word comes; None has no limit.
+            top_k: number of words that are kept.
+            special_tokens, special_first: as for `from_list`.
+
+        Raises:
+            TypeError: no dataset, or a column without strings.
+            ValueError: an unknown column, or a range or number out of order.
+        """
+        if not isinstance(dataset, Dataset):
+            raise ArgumentError(f"Vocab.from_dataset: got {type(dataset).__name__}")
+        low, high = freq_range or (None, None)
+        if low is not None and high is not None and low > high:
+            raise ArgumentValueError(f"Vocab.from_dataset: got freq_range={freq_range!r}")
+        if top_k is not None and top_k < 1:
+            raise ArgumentValueError(f"Vocab.from_dataset: got top_k={top_k}; wanted 1 or more")
+        names = [columns] if isinstance(columns, str) else columns
+        counts: Counter[str] = Counter()
+        for row in dataset.create_tuple_iterator(names, 1, True):
+            for value in row:
+                if value.dtype.kind != "U":
+                    raise ArgumentError(f"Vocab.from_dataset: got a column of {value.dtype}")
+                counts.update(np.ravel(value).tolist())
+        kept = [
+            w for w, n in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+            if n >= (low or 0) and (high is None or n <= high)
+        ]  # fmt: skip
+        return cls.from_list(kept[:top_k], special_tokens, special_first)
+
+    def vocab(self) -> dict[str, int]:
+        """Return the tokens with their ids."""
+        return dict(self._ids)
+
+    def tokens_to_ids(self, tokens: Any) -> Any:
+        """Return the id of a token, or those of a list; -1 of an unknown one."""
+        if isinstance(tokens, str):
+            return self._ids.get(tokens, -1)
+        return [self._ids.get(str(t), -1) for t in tokens]
+
+    def ids_to_tokens(self, ids: Any) -> Any:
+        """Return the token of an id, or those of a list; an empty string of an unknown one."""
+        if isinstance(ids, (int, np.integer)):
+            return self._tokens.get(int(ids), "")
+        return [self._tokens.get(int(i), "") for i in ids]
+
+
+class Lookup:
+    """Replaces tokens by their ids (`mindspore.dataset.text.Lookup`).
+
+    Args:
+        vocab: a Vocab.
+        unknown_token: the token whose id unknown ones get; by default they are refused.
+        data_type: dtype of the ids.
+
+    Raises:
+        TypeError: no Vocab.
+        ValueError: the vocabulary lacks `unknown_token`.
+        RuntimeError: when called: an unknown token.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import text
+        >>> vocab = text.Vocab.from_list(["a", "b"])
+        >>> text.Lookup(vocab, "b")(np.array(["a", "zz"])).tolist()
+        [0, 1]
+    """
+
+    def __init__(
+        self, vocab: Vocab, unknown_token: str | None = None, data_type: DTypeLike = int32
+    ) -> None:
+        if not isinstance(vocab, Vocab):
+            raise ArgumentError(f"Lookup: got {type(vocab).__name__}; wanted a Vocab")
+        self.ids = vocab.vocab()
+        self.unknown = None
+        if unknown_token is not None:
+            if unknown_token not in self.ids:
+                raise ArgumentValueError(f"Lookup: the vocabulary lacks {unknown_token!r}")
+            self.unknown = self.ids[unknown_token]
+        self.dtype = as_dtype(data_type).np
+
+    def __call__(self, text: Any) -> Array:
+        array = np.asarray(text)
+        found = []
+        for token in array.ravel().tolist():
+            i = self.ids.get(token, self.unknown)
+            if i is None:
+                raise DatasetError(f"Lookup: got the unknown token {token!r}; give unknown_token")
+            found.append(i)
+        return np.array(found, self.dtype).reshape(array.shape)
+
+
+class Vectors:
+    """Vectors of tokens (`mindspore.dataset.text.Vectors`), made by `from_file`.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> from duograph.dataset import text
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "vectors"
+        >>> _ = path.write_text("a 1 2\\nb 3 4\\n")
+        >>> text.ToVectors(text.Vectors.from_file(path))(["b", "zz"]).tolist()
+        [[3.0, 4.0], [0.0, 0.0]]
+    """
+
+    def __init__(self) -> None:
+        self._vectors: dict[str, Array] = {}
+        self.size = 0
+
+    @classmethod
+    def from_file(cls, file_path: str | os.PathLike[str], max_vectors: int | None = None) -> Any:
+        """Return the vectors of a text file, one token and its numbers a line.
+
+        Args:
+            file_path: the file; a first line of two numbers is left out.
+            max_vectors: number of vectors that are read; by default all.
+
+        Raises:
+            ValueError: the file cannot be read, a line without numbers, or a number below 0.
+        """
+        if max_vectors is not None and (not isinstance(max_vectors, int) or max_vectors < 0):
+            raise ArgumentValueError(f"{cls.__name__}: got max_vectors={max_vectors!r}")
+        made = cls()
+        lines = _lines(cls.__name__, file_path)
+        if lines and len(lines[0].split()) == 2:
+            lines = lines[1:]
+        for line in lines[: max_vectors or None]:
+            token, *numbers = line.rstrip().split(" ")
+            try:
+                vector = np.array([float(n) for n in numbers if n], np.float32)
+            except ValueError:
+                raise ArgumentValueError(
+                    f"{cls.__name__}: {file_path!s} has the line {line[:60]!r}"
+                ) from None
+            made.size = made.size or len(vector)
+            if len(vector) != made.size or not made.size:
+                raise ArgumentValueError(f"{cls.__name__}: {file_path!s} has vectors of several "
+                                         "sizes")  # fmt: skip
+            made._vectors.setdefault(token, vector)
+        return made
+
+    def lookup(self, token: str, unknown: Array) -> Array:
+        """Return the vector of a token, or the given one."""
+        return self._vectors.get(token, unknown)
+
+
+class GloVe(Vectors):
+    """Vectors of GloVe (`mindspore.dataset.text.GloVe`); used as `Vectors`."""
+
+
+class FastText(Vectors):
+    """Vectors of FastText (`mindspore.dataset.text.FastText`); used as `Vectors`."""
+
+
+class CharNGram(Vectors):
+    """Vectors of character n-grams (`mindspore.dataset.text.CharNGram`).
+
+    The vector of a token is the mean of those of its 2-, 3- and 4-grams, each named
+    ``"3gram-abc"`` in the file.
+    """
+
+    def lookup(self, token: str, unknown: Array) -> Array:
+        chars = ["#BEGIN#", *token, "#END#"]
+        grams = [
+            f"{n}gram-{''.join(chars[i : i + n])}" for n in (2, 3, 4)
+            for i in range(len(chars) - n + 1)
+        ]  # fmt: skip
+        found = [self._vectors[g] for g in grams if g in self._vectors]
+        return np.asarray(np.mean(found, axis=0, dtype=np.float32)) if found else unknown
+
+
+class ToVectors:
+    """Replaces tokens by their vectors (`mindspore.dataset.text.ToVectors`).
+
+    Args:
+        vectors: Vectors of any kind.
+        unk_init: the vector of unknown tokens; by default zeros.
+        lower_case_backup: look an unknown token up in lower case too.
+
+    Raises:
+        TypeError: no Vectors.
+        ValueError: `unk_init` has another size.
+
+    Examples:
+        >>> from duograph.dataset import text
+        >>> text.ToVectors(text.Vectors(), [])(["a"]).shape
+        (1, 0)
+    """
+
+    def __init__(
+        self,
+        vectors: Vectors,
+        unk_init: Sequence[float] | None = None,
+        lower_case_backup: bool = False,
+    ) -> None:
+        if not isinstance(vectors, Vectors):
+            raise ArgumentError(f"ToVectors: got {type(vectors).__name__}; wanted Vectors")
+        self.vectors, self.lower = vectors, bool(lower_case_backup)
+        unknown = np.zeros(vectors.size) if unk_init is None else unk_init
+        self.unknown = np.array(unknown, np.float32)
+        if self.unknown.shape != (vectors.size,):
+            raise ArgumentValueError(
+                f"ToVectors: got unk_init of shape {self.unknown.shape}; wanted ({vectors.size},)"
+            )
+
+    def __call__(self, text: Any) -> Array:
+        array = np.asarray(text)
+        found = [self._vector(str(token)) for token in array.ravel()]
+        return np.array(found, np.float32).reshape(*array.shape, self.vectors.size)
+
+    def _vector(self, token: str) -> Array:
+        lowered = self.vectors.lookup(token.lower(), self.unknown) if self.lower else self.unknown
+        return self.vectors.lookup(token, lowered)

@@ -1,0 +1,342 @@
+"""The dataset source of TFRecord files, and the writer that `Dataset.save` uses.
+
+The module reads the published format by itself: records with their length and checksums, and in
+each a `tf.train.Example` in the wire format of protocol buffers. Files may come from strangers:
+whatever is wrong raises DatasetError with the path.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentValueError
+from . import samplers
+from .rows import Array, DatasetError, Row
+from .schema import schema_of
+from .source import Stream, UnionBaseDataset, damaged, files_of
+
+__all__ = ["TFRecordDataset"]
+
+
+def _crc_table() -> list[int]:
+    """Return the table of CRC-32C."""
+    table = []
+    for n in range(256):
+        for _ in range(8):
+            n = n >> 1 ^ (0x82F63B78 if n & 1 else 0)
+        table.append(n)
+    return table
+
+
+_TABLE = _crc_table()
+
+
+def masked_crc(data: bytes) -> int:
+    """Return the checksum of TFRecord: CRC-32C, rotated and shifted."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 255]
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records(path: pathlib.Path, owner: str) -> Iterator[bytes]:
+    """Yield the records of a file; the checksums of lengths are compared, those of data are not.
+
+    Raises:
+        DatasetError: the file is damaged.
+    """
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        while head := file.read(12):
+            if len(head) < 12:
+                raise damaged(owner, path, "it ends inside a record")
+            length, crc = struct.unpack("<QI", head)
+            if crc != masked_crc(head[:8]):
+                raise damaged(owner, path, "a record has a wrong checksum")
+            if length > size:
+                raise damaged(owner, path, "a record is longer than the file")
+            data = file.read(length + 4)
+            if len(data) < length + 4:
+                raise damaged(owner, path, "it ends inside a record")
+            yield data[:length]
+
+
+# ---- protocol buffers ---------------------------------------------------------------------------
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the number at an offset, and the offset after it."""
+    found = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise ValueError("a number does not end")
+        byte = data[at]
+        at += 1
+        found |= (byte & 127) << shift
+        if byte < 128:
+            return found, at
+        shift += 7
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int, bytes | int]]:
+    """Yield (field, wire type, value) of a message."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = _varint(data, at)
+            yield key >> 3, kind, value
+            continue
+        if kind == 2:
+            size, at = _varint(data, at)
+        elif kind in (1, 5):
+            size = 8 if kind == 1 else 4
+        else:
+            raise ValueError(f"a message has the wire type {kind}")
+        if at + size > len(data):
+            raise ValueError("a message ends inside a field")
+        yield key >> 3, kind, data[at : at + size]
+        at += size
+
+
+def _list(data: bytes) -> Any:
+    """Return the values of a Feature: a list of bytes, or an array of float32 or int64."""
+    texts: list[bytes] = []
+    numbers: list[Array] = []
+    for field, kind, value in _fields(data):
+        if field not in (1, 2, 3) or kind != 2 or not isinstance(value, bytes):
+            continue
+        for inner, wire, item in _fields(value):
+            if inner != 1:
+                continue
+            if field == 1 and isinstance(item, bytes):
+                texts.append(item)
+            elif field == 2 and isinstance(item, bytes):
+                if len(item) % 4:
+                    raise ValueError("a list of floats has a broken length")
+                numbers.append(np.frombuffer(item, "<f4").astype(np.float32))
+            elif field == 3:
+                numbers.append(_integers(item if wire == 2 else [item]))
+        if field == 1:
+            return texts
+        empty = np.zeros(0, np.float32 if field == 2 else np.int64)
+        return np.concatenate([empty, *numbers])
+    return []
+
+
+def _integers(packed: Any) -> Array:
+    """Return packed varints as int64."""
+    if isinstance(packed, list):
+        found = packed
+    else:
+        found, at = [], 0
+        while at < len(packed):
+            value, at = _varint(packed, at)
+            found.append(value)
+    return np.array([n & (1 << 64) - 1 for n in found], np.uint64).view(np.int64)
+
+
+def parse_example(data: bytes) -> dict[str, Any]:
+    """Return the features of a `tf.train.Example` by name.
+
+    Raises:
+        ValueError: the bytes are something else.
+    """
+    found: dict[str, Any] = {}
+    for field, _, features in _fields(data):
+        if field != 1 or not isinstance(features, bytes):
+            continue
+        for inner, _, entry in _fields(features):
+            if inner != 1 or not isinstance(entry, bytes):
+                continue
+            parts = {number: value for number, _, value in _fields(entry)}
+            name, feature = parts.get(1, b""), parts.get(2, b"")
+            if not isinstance(name, bytes) or not isinstance(feature, bytes):
+                raise ValueError("a feature has no name")
+            found[name.decode()] = _list(feature)
+    return found
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def _number(n: int) -> bytes:
+    """Return a number as a varint."""
+    out = bytearray()
+    n &= (1 << 64) - 1
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def _message(field: int, data: bytes) -> bytes:
+    """Return a field of a message that holds bytes."""
+    return _number(field << 3 | 2) + _number(len(data)) + data
+
+
+def example(row: dict[str, Array]) -> bytes:
+    """Return a row as a `tf.train.Example`.
+
+    Raises:
+        DatasetError: a dtype that the format does not have.
+    """
+    features = b""
+    for name, value in row.items():
+        flat = np.asarray(value).ravel()
+        if flat.dtype.kind in "SU":
+            items = [v if isinstance(v, bytes) else str(v).encode() for v in flat.tolist()]
+            feature = _message(1, b"".join(_message(1, item) for item in items))
+        elif flat.dtype.kind in "iub":
+            packed = b"".join(_number(int(v)) for v in flat)
+            feature = _message(3, _message(1, packed))
+        elif flat.dtype.kind == "f":
+            feature = _message(2, _message(1, flat.astype("<f4").tobytes()))
+        else:
+            raise DatasetError(f"save: column {name!r} has {flat.dtype}, which TFRecord lacks")
+        features += _message(1, _message(1, name.encode()) + _message(2, feature))
+    return _message(1, features)
+
+
+def write_examples(file_name: str, rows: Sequence[dict[str, Array]], num_files: int) -> None:
+    """Write rows into TFRecord files, in turn if there are several."""
+    for number in range(num_files):
+        path = file_name if num_files == 1 else f"{file_name}{number}"
+        with open(path, "wb") as file:
+            for row in rows[number::num_files]:
+                data = example(row)
+                head = struct.pack("<Q", len(data))
+                file.write(head + struct.pack("<I", masked_crc(head)))
+                file.write(data + struct.pack("<I", masked_crc(data)))
+
+
+class TFRecordDataset(Stream, UnionBaseDataset):
+    """Rows of TFRecord files of `tf.train.Example` (`mindspore.dataset.TFRecordDataset`).
+
+    Columns: int64 or float32 arrays with one axis, the bytes of a single text as uint8, an array of
+    bytes for several, or as the schema says.
+
+    Args:
+        dataset_files: paths or patterns.
+        schema: a Schema, or the path of its file; by default the features of the first row.
+        columns_list: the columns; by default all.
+        num_samples, num_shards, shard_id, cache: as for other sources.
+        shuffle: a bool or a Shuffle.
+        shard_equal_rows: give all shards as many rows; the first rows are repeated where rows are
+            missing.
+        compression_type: None or ``"GZIP"`` or ``"ZLIB"`` are MindSpore's; here only None.
+
+    Raises:
+        ValueError: a file that does not exist, or compression.
+        RuntimeError: while reading: a damaged file, or a row without a column.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> from duograph import dataset
+        >>> path = str(pathlib.Path(tempfile.mkdtemp()) / "rows.tfrecord")
+        >>> dataset.NumpySlicesDataset({"x": [1, 2]}, shuffle=False).save(path, 1, "tfrecord")
+        >>> rows = dataset.TFRecordDataset(path, shuffle=False).create_dict_iterator(1, True)
+        >>> [row["x"].tolist() for row in rows]
+        [[1], [2]]
+    """
+
+    def __init__(
+        self,
+        dataset_files: Any,
+        schema: Any = None,
+        columns_list: Sequence[str] | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | samplers.Shuffle = samplers.Shuffle.GLOBAL,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        shard_equal_rows: bool = False,
+        cache: object = None,
+        compression_type: str | None = None,
+    ) -> None:
+        if compression_type not in (None, ""):
+            raise ArgumentValueError(
+                f"TFRecordDataset: got compression_type={compression_type!r}; only files that are "
+                "not compressed are read"
+            )
+        files = sorted(files_of("TFRecordDataset", dataset_files))
+        self._schema = schema_of(schema)
+        if self._schema is not None:
+            names = [c["name"] for c in self._schema.columns]
+        else:
+            first = next(records(files[0], "TFRecordDataset"), b"")
+            names = sorted(self._parsed(first))
+        wanted = [columns_list] if isinstance(columns_list, str) else columns_list
+        super().__init__(list(wanted or names))
+        self._equal = bool(shard_equal_rows)
+        self._setup(files, shuffle, num_samples, num_shards, shard_id, num_parallel_workers, cache)
+
+    def _parsed(self, data: bytes) -> dict[str, Any]:
+        """Return the features of a record."""
+        try:
+            return parse_example(data)
+        except ValueError as error:
+            raise DatasetError(f"TFRecordDataset: a record is no Example ({error})") from None
+
+    def _read(self, path: pathlib.Path) -> Iterator[bytes]:
+        return records(path, "TFRecordDataset")
+
+    def _raw(self) -> Iterator[Any]:
+        if not self._equal:
+            yield from super()._raw()
+            return
+        kept: list[Any] = []
+        count = 0
+        for row in super()._raw():
+            count += 1
+            if len(kept) < self._shards:
+                kept.append(row)
+            yield row
+        yield from kept[: -count % self._shards]
+
+    def _size(self) -> int | None:
+        if self._equal and self._known is None:
+            count = sum(1 for path in self._files for _ in self._read(path))
+            self._known = -(-count // self._shards)
+            if self._limit is not None:
+                self._known = min(self._known, self._limit)
+        return super()._size()
+
+    def _decode(self, raw: Any) -> Row:
+        features = self._parsed(raw)
+        columns = {} if self._schema is None else {c["name"]: c for c in self._schema.columns}
+        row = []
+        for name in self._columns:
+            if name not in features:
+                raise DatasetError(
+                    f"TFRecordDataset: a row has no feature {name!r}; it has {sorted(features)}"
+                )
+            row.append(_column(name, features[name], columns.get(name)))
+        return tuple(row)
+
+
+def _column(name: str, value: Any, column: dict[str, Any] | None) -> Array:
+    """Return a feature as an array, of the schema's dtype and shape."""
+    made = np.array(value) if isinstance(value, list) else value
+    if column is None:
+        one = isinstance(value, list) and len(value) == 1
+        return np.frombuffer(value[0], np.uint8).copy() if one else made
+    kind, shape = column["type"], column.get("shape")
+    try:
+        if kind == "string":
+            made = np.array([v.decode() if isinstance(v, bytes) else str(v) for v in value])
+        elif isinstance(value, list) and kind != "bytes":
+            made = np.frombuffer(b"".join(value), kind)
+        elif kind != "bytes":
+            made = made.astype(kind)
+        return made if shape is None else made.reshape(shape)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise DatasetError(f"TFRecordDataset: column {name!r} does not fit ({error})") from None

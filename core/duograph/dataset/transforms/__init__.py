@@ -1,0 +1,21 @@
+"""Transforms of arrays of any kind, for `Dataset.map` (`mindspore.dataset.transforms`)."""
+
+from __future__ import annotations
+
+from .functions import (
+    Compose,
+    Concatenate,
+    Duplicate,
+    Fill,
+    Mask,
+    OneHot,
+    PadEnd,
+    RandomApply,
+    RandomChoice,
+    RandomOrder,
+    Relational,
+    Slice,
+    TypeCast,
+    Unique,
+    not_random,
+)

@@ -1,0 +1,540 @@
+"""Automatic augmentation policies, and transforms of batches that mix images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...errors import ArgumentError, ArgumentValueError, ShapeError
+from ..rows import Array
+from .colour import (
+    AdjustBrightness,
+    AdjustContrast,
+    AdjustSaturation,
+    AdjustSharpness,
+    AutoContrast,
+    Equalize,
+    Invert,
+    Posterize,
+    Solarize,
+)
+from .enums import AutoAugmentPolicy, ImageBatchFormat, Inter
+from .geometry import Affine, Rotate
+from .images import (
+    Ints,
+    checked_fill,
+    checked_member,
+    checked_number,
+    checked_probability,
+    random_numbers,
+)
+
+__all__ = [
+    "AutoAugment", "CutMixBatch", "MixUp", "MixUpBatch", "RandAugment", "RandomSelectSubpolicy",
+    "TrivialAugmentWide", "UniformAugment",
+]  # fmt: skip
+
+Transform: TypeAlias = Callable[[Any], Any]
+
+
+def _operation(name: str, size: tuple[int, int], m: float, method: Inter, fill: Ints) -> Transform:
+    """Return the transform of a name in the policies, with a magnitude."""
+    height, width = size
+    if name in ("ShearX", "ShearY"):
+        angle = float(np.degrees(np.arctan(m)))
+        shear = (angle, 0.0) if name == "ShearX" else (0.0, angle)
+        return Affine(0.0, (0.0, 0.0), 1.0, shear, method, fill)
+    if name in ("TranslateX", "TranslateY"):
+        across = (m / width, 0.0) if name == "TranslateX" else (0.0, m / height)
+        return Affine(0.0, across, 1.0, (0.0, 0.0), method, fill)
+    return _SIMPLE[name](m, method, fill)
+
+
+_SIMPLE: dict[str, Callable[[float, Inter, Ints], Transform]] = {
+    "Identity": lambda m, method, fill: lambda image: image,
+    "Rotate": lambda m, method, fill: Rotate(m, method, fill_value=fill),
+    "Brightness": lambda m, method, fill: AdjustBrightness(1 + m),
+    "Color": lambda m, method, fill: AdjustSaturation(1 + m),
+    "Contrast": lambda m, method, fill: AdjustContrast(1 + m),
+    "Sharpness": lambda m, method, fill: AdjustSharpness(1 + m),
+    "Posterize": lambda m, method, fill: Posterize(int(m)),
+    "Solarize": lambda m, method, fill: Solarize((m, 255)),
+    "AutoContrast": lambda m, method, fill: AutoContrast(),
+    "Equalize": lambda m, method, fill: Equalize(),
+    "Invert": lambda m, method, fill: Invert(),
+}
+
+_Space: TypeAlias = dict[str, tuple[Array | None, bool]]
+
+
+def _space(bins: int, size: tuple[int, int], wide: bool = False, auto: bool = False) -> _Space:
+    """Return the magnitudes of each operation, and whether their sign is random."""
+    height, width = size
+    part = 0.99 if wide else 0.9
+    lowest = 6 if wide else 4
+    posterize = (
+        8 - np.rint(np.arange(bins) / ((bins - 1) / lowest)) if bins > 1 else np.array([8.0])
+    )
+    moves = (32.0, 32.0) if wide else (150 / 331 * width, 150 / 331 * height)
+    found: _Space = {
+        "Identity": (None, False),
+        "ShearX": (np.linspace(0, 0.99 if wide else 0.3, bins), True),
+        "ShearY": (np.linspace(0, 0.99 if wide else 0.3, bins), True),
+        "TranslateX": (np.minimum(np.linspace(0, moves[0], bins), width), True),
+        "TranslateY": (np.minimum(np.linspace(0, moves[1], bins), height), True),
+        "Rotate": (np.linspace(0, 135.0 if wide else 30.0, bins), True),
+        "Brightness": (np.linspace(0, part, bins), True),
+        "Color": (np.linspace(0, part, bins), True),
+        "Contrast": (np.linspace(0, part, bins), True),
+        "Sharpness": (np.linspace(0, part, bins), True),
+        "Posterize": (posterize, False),
+        "Solarize": (np.linspace(255, 0, bins), False),
+        "AutoContrast": (None, False),
+        "Equalize": (None, False),
+    }
+    if auto:
+        found["Invert"] = (None, False)
+    return found
+
+
+class _Policy:
+    """Base class of transforms that apply operations of a policy."""
+
+    def __init__(self, interpolation: Inter, fill_value: Ints) -> None:
+        owner = type(self).__name__
+        self.interpolation = checked_member(owner, "interpolation", interpolation, Inter)
+        if interpolation not in (Inter.NEAREST, Inter.BILINEAR, Inter.BICUBIC, Inter.AREA):
+            raise ArgumentValueError(
+                f"{owner}: got interpolation={interpolation!r}; wanted NEAREST, BILINEAR, BICUBIC "
+                "or AREA"
+            )
+        checked_fill(owner, fill_value)
+        self.fill_value = fill_value
+
+    def _applied(self, image: Any, space: _Space, name: str, at: int, sign: bool) -> Any:
+        """Return an operation's result, with the magnitude number `at`."""
+        magnitudes, signed = space[name]
+        m = 0.0 if magnitudes is None else float(magnitudes[at])
+        m = -m if signed and sign else m
+        size = _size(type(self).__name__, image)
+        return _operation(name, size, m, self.interpolation, self.fill_value)(image)
+
+
+def _size(owner: str, image: Any) -> tuple[int, int]:
+    """Return (height, width) of an image with three channels."""
+    if hasattr(image, "getbands"):
+        return image.size[1], image.size[0]
+    if np.ndim(image) != 3 or np.shape(image)[2] != 3:
+        raise ShapeError(f"{owner}: got an image of shape {np.shape(image)}; wanted (H, W, 3)")
+    return int(np.shape(image)[0]), int(np.shape(image)[1])
+
+
+class RandAugment(_Policy):
+    """Applies several random operations of one magnitude (`mindspore.dataset.vision.RandAugment`).
+
+    Args:
+        num_ops: number of operations.
+        magnitude: number of the magnitude, below `num_magnitude_bins`.
+        num_magnitude_bins: number of magnitudes, 2 or more.
+        interpolation: NEAREST, BILINEAR, BICUBIC or AREA.
+        fill_value: an int or three.
+
+    Raises:
+        TypeError: an argument of another kind.
+        ValueError: an argument outside its range; when called: not three channels.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.RandAugment()(np.zeros((8, 8, 3), np.uint8)).shape
+        (8, 8, 3)
+    """
+
+    def __init__(
+        self,
+        num_ops: int = 2,
+        magnitude: int = 9,
+        num_magnitude_bins: int = 31,
+        interpolation: Inter = Inter.NEAREST,
+        fill_value: Ints = 0,
+    ) -> None:
+        super().__init__(interpolation, fill_value)
+        checked_number("RandAugment", "num_ops", num_ops, 0)
+        checked_number("RandAugment", "num_magnitude_bins", num_magnitude_bins, 2)
+        checked_number("RandAugment", "magnitude", magnitude, 0, num_magnitude_bins - 1)
+        self.num_ops, self.magnitude, self.bins = num_ops, magnitude, num_magnitude_bins
+
+    def __call__(self, image: Any) -> Any:
+        space = _space(self.bins, _size("RandAugment", image))
+        random = random_numbers()
+        for _ in range(self.num_ops):
+            name = list(space)[int(random.integers(len(space)))]
+            image = self._applied(image, space, name, self.magnitude, random.random() < 0.5)
+        return image
+
+
+class TrivialAugmentWide(_Policy):
+    """Applies one random operation of a random magnitude
+    (`mindspore.dataset.vision.TrivialAugmentWide`).
+
+    Args:
+        num_magnitude_bins: number of magnitudes, 2 or more.
+        interpolation, fill_value: as for `RandAugment`.
+
+    Raises:
+        TypeError: an argument of another kind.
+        ValueError: an argument outside its range; when called: not three channels.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.TrivialAugmentWide()(np.zeros((8, 8, 3), np.uint8)).shape
+        (8, 8, 3)
+    """
+
+    def __init__(
+        self,
+        num_magnitude_bins: int = 31,
+        interpolation: Inter = Inter.NEAREST,
+        fill_value: Ints = 0,
+    ) -> None:
+        super().__init__(interpolation, fill_value)
+        checked_number("TrivialAugmentWide", "num_magnitude_bins", num_magnitude_bins, 2)
+        self.bins = num_magnitude_bins
+
+    def __call__(self, image: Any) -> Any:
+        space = _space(self.bins, _size("TrivialAugmentWide", image), wide=True)
+        random = random_numbers()
+        name = list(space)[int(random.integers(len(space)))]
+        at = int(random.integers(self.bins))
+        return self._applied(image, space, name, at, random.random() < 0.5)
+
+
+# Pairs of (operation, probability in tenths, number of the magnitude), as published.
+_IMAGENET = """
+Posterize 4 8 Rotate 6 9|Solarize 6 5 AutoContrast 6 0|Equalize 8 0 Equalize 6 0|
+Posterize 6 7 Posterize 6 6|Equalize 4 0 Solarize 2 4|Equalize 4 0 Rotate 8 8|
+Solarize 6 3 Equalize 6 0|Posterize 8 5 Equalize 10 0|Rotate 2 3 Solarize 6 8|
+Equalize 6 0 Posterize 4 6|Rotate 8 8 Color 4 0|Rotate 4 9 Equalize 6 0|
+Equalize 0 0 Equalize 8 0|Invert 6 0 Equalize 10 0|Color 6 4 Contrast 10 8|
+Rotate 8 8 Color 10 2|Color 8 8 Solarize 8 7|Sharpness 4 7 Invert 6 0|
+ShearX 6 5 Equalize 10 0|Color 4 0 Equalize 6 0|Equalize 4 0 Solarize 2 4|
+Solarize 6 5 AutoContrast 6 0|Invert 6 0 Equalize 10 0|Color 6 4 Contrast 10 8|
+Equalize 8 0 Equalize 6 0"""
+_CIFAR10 = """
+Invert 1 0 Contrast 2 6|Rotate 7 2 TranslateX 3 9|Sharpness 8 1 Sharpness 9 3|
+ShearY 5 8 TranslateY 7 9|AutoContrast 5 0 Equalize 9 0|ShearY 2 7 Posterize 3 7|
+Color 4 3 Brightness 6 7|Sharpness 3 9 Brightness 7 9|Equalize 6 0 Equalize 5 0|
+Contrast 6 7 Sharpness 6 5|Color 7 7 TranslateX 5 8|Equalize 3 0 AutoContrast 4 0|
+TranslateY 4 3 Sharpness 2 6|Brightness 9 6 Color 2 8|Solarize 5 2 Invert 0 0|
+Equalize 2 0 AutoContrast 6 0|Equalize 2 0 Equalize 6 0|Color 9 9 Equalize 6 0|
+AutoContrast 8 0 Solarize 2 8|Brightness 1 3 Color 7 0|Solarize 4 5 AutoContrast 9 0|
+TranslateY 9 9 TranslateY 7 9|AutoContrast 9 0 Solarize 8 3|Equalize 8 0 Invert 1 0|
+TranslateY 7 9 AutoContrast 9 0"""
+_SVHN = """
+ShearX 9 4 Invert 2 0|ShearY 9 8 Invert 7 0|Equalize 6 0 Solarize 6 6|
+Invert 9 0 Equalize 6 0|Equalize 6 0 Rotate 9 3|ShearX 9 4 AutoContrast 8 0|
+ShearY 9 8 Invert 4 0|ShearY 9 5 Solarize 2 6|Invert 9 0 AutoContrast 8 0|
+Equalize 6 0 Rotate 9 3|ShearX 9 4 Solarize 3 3|ShearY 8 8 Invert 7 0|
+Equalize 9 0 TranslateY 6 6|Invert 9 0 Equalize 6 0|Contrast 3 3 Rotate 8 4|
+Invert 8 0 TranslateY 0 2|ShearY 7 6 Solarize 4 8|Invert 6 0 Rotate 8 4|
+ShearY 3 7 TranslateX 9 3|ShearX 1 6 Invert 6 0|Solarize 7 2 TranslateY 6 7|
+ShearY 8 4 Invert 8 0|ShearX 7 9 TranslateY 8 3|ShearY 8 5 AutoContrast 7 0|
+ShearX 7 2 Invert 1 0"""
+
+
+def _parsed(text: str) -> list[list[tuple[str, float, int]]]:
+    """Return the pairs of operations of a policy's text."""
+    found = []
+    for pair in text.replace("\n", "").split("|"):
+        w = pair.split()
+        found.append([(w[i], int(w[i + 1]) / 10, int(w[i + 2])) for i in (0, 3)])
+    return found
+
+
+_POLICIES = {
+    AutoAugmentPolicy.IMAGENET: _parsed(_IMAGENET), AutoAugmentPolicy.CIFAR10: _parsed(_CIFAR10),
+    AutoAugmentPolicy.SVHN: _parsed(_SVHN),
+}  # fmt: skip
+
+
+class AutoAugment(_Policy):
+    """Applies one of 25 published pairs of operations (`mindspore.dataset.vision.AutoAugment`).
+
+    Args:
+        policy: the data set that the pairs were found for.
+        interpolation, fill_value: as for `RandAugment`.
+
+    Raises:
+        TypeError: an argument of another kind.
+        ValueError: when called: not three channels.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> vision.AutoAugment()(np.zeros((8, 8, 3), np.uint8)).shape
+        (8, 8, 3)
+    """
+
+    def __init__(
+        self,
+        policy: AutoAugmentPolicy = AutoAugmentPolicy.IMAGENET,
+        interpolation: Inter = Inter.NEAREST,
+        fill_value: Ints = 0,
+    ) -> None:
+        super().__init__(interpolation, fill_value)
+        self.pairs = _POLICIES[checked_member("AutoAugment", "policy", policy, AutoAugmentPolicy)]
+
+    def __call__(self, image: Any) -> Any:
+        space = _space(10, _size("AutoAugment", image), auto=True)
+        random = random_numbers()
+        for name, probability, at in self.pairs[int(random.integers(len(self.pairs)))]:
+            if random.random() <= probability:
+                image = self._applied(image, space, name, at, random.random() < 0.5)
+        return image
+
+
+def _functions(owner: str, name: str, value: Any) -> list[Transform]:
+    """Return a list of functions."""
+    if not isinstance(value, (list, tuple)):
+        raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a list of transforms")
+    for f in value:
+        if not callable(f):
+            raise ArgumentError(f"{owner}: got {type(f).__name__} in {name}; wanted functions")
+    if not value:
+        raise ArgumentValueError(f"{owner}: got no {name}; wanted at least one")
+    return list(value)
+
+
+class UniformAugment:
+    """Applies a random number of transforms of a list
+    (`mindspore.dataset.vision.UniformAugment`).
+
+    Args:
+        transforms: the transforms.
+        num_ops: number of transforms that are chosen; each is applied with probability 1/2.
+
+    Raises:
+        TypeError: an element that is no function.
+        ValueError: more than there are, or below 1.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> augment = vision.UniformAugment([vision.Invert(), vision.Equalize()], 1)
+        >>> augment(np.zeros((8, 8, 3), np.uint8)).shape
+        (8, 8, 3)
+    """
+
+    def __init__(self, transforms: Sequence[Transform], num_ops: int = 2) -> None:
+        self.transforms = _functions("UniformAugment", "transforms", transforms)
+        checked_number("UniformAugment", "num_ops", num_ops, 1, len(self.transforms))
+        self.num_ops = num_ops
+
+    def __call__(self, image: Any) -> Any:
+        random = random_numbers()
+        for i in random.choice(len(self.transforms), self.num_ops, replace=False):
+            if random.random() < 0.5:
+                image = self.transforms[i](image)
+        return image
+
+
+class RandomSelectSubpolicy:
+    """Applies one of several lists of transforms, each with its probability
+    (`mindspore.dataset.vision.RandomSelectSubpolicy`).
+
+    Args:
+        policy: lists of (transform, probability).
+
+    Raises:
+        TypeError: something else.
+        ValueError: an empty list, or a probability outside [0, 1].
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> choice = vision.RandomSelectSubpolicy([[(vision.Invert(), 1.0)]])
+        >>> choice(np.full((1, 1, 3), 60, np.uint8)).tolist()
+        [[[195, 195, 195]]]
+    """
+
+    def __init__(self, policy: Sequence[Sequence[tuple[Transform, float]]]) -> None:
+        owner = "RandomSelectSubpolicy"
+        if not isinstance(policy, (list, tuple)):
+            raise ArgumentError(f"{owner}: got {type(policy).__name__}; wanted a list of lists")
+        if not policy or not all(policy):
+            raise ArgumentValueError(f"{owner}: got an empty list; wanted (transform, probability)")
+        for part in policy:
+            for pair in part:
+                if not isinstance(pair, tuple) or len(pair) != 2 or not callable(pair[0]):
+                    raise ArgumentError(f"{owner}: got {pair!r}; wanted (transform, probability)")
+                checked_probability(owner, pair[1])
+        self.policy = [list(part) for part in policy]
+
+    def __call__(self, image: Any) -> Any:
+        random = random_numbers()
+        for transform, probability in self.policy[int(random.integers(len(self.policy)))]:
+            if random.random() < probability:
+                image = transform(image)
+        return image
+
+
+# ---- batches ------------------------------------------------------------------------------------
+
+
+def _one_hot(owner: str, image: Any, label: Any) -> tuple[Array, Array]:
+    """Return a batch of images (N, ...) and its labels (N, C) or (N, rows, C)."""
+    images, labels = np.asarray(image), np.asarray(label)
+    if images.ndim != 4 or labels.ndim not in (2, 3) or len(images) != len(labels):
+        raise ShapeError(
+            f"{owner}: got images of shape {images.shape} and labels of shape {labels.shape}; "
+            "wanted (N, H, W, C) or (N, C, H, W), and one-hot labels (N, classes)"
+        )
+    if labels.dtype.kind not in "uif":
+        raise ArgumentError(f"{owner}: got labels of {labels.dtype}; wanted numbers")
+    return images, labels
+
+
+class MixUpBatch:
+    """Mixes each image of a batch, and its one-hot label, with another
+    (`mindspore.dataset.vision.MixUpBatch`).
+
+    Args:
+        alpha: parameter of the Beta distribution of the weights, above 0.
+
+    Returns:
+        Images (N, ...) of their dtype, and labels, float32, when called with both.
+
+    Raises:
+        ValueError: `alpha` is not above 0; when called: labels that are not one-hot.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> x, y = vision.MixUpBatch()(np.ones((2, 4, 4, 3), np.uint8), np.eye(2))
+        >>> x.shape, y.sum(1).tolist()
+        ((2, 4, 4, 3), [1.0, 1.0])
+    """
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = checked_number("MixUpBatch", "alpha", alpha, 1e-12)
+
+    def __call__(self, image: Any, label: Any) -> tuple[Array, Array]:
+        images, labels = _one_hot("MixUpBatch", image, label)
+        random = random_numbers()
+        weight = float(random.beta(self.alpha, self.alpha))
+        order = random.permutation(len(images))
+        mixed = weight * images + (1 - weight) * images[order]
+        found = (weight * labels + (1 - weight) * labels[order]).astype(np.float32)
+        return mixed.astype(images.dtype), found
+
+
+class CutMixBatch:
+    """Puts a rectangle of another image into each image of a batch, and mixes their labels
+    (`mindspore.dataset.vision.CutMixBatch`).
+
+    Args:
+        image_batch_format: whether the channels are last or second.
+        alpha: parameter of the Beta distribution of the areas, above 0.
+        prob: probability for each image.
+
+    Returns:
+        Images (N, ...), and labels, float32, when called with both.
+
+    Raises:
+        TypeError: no ImageBatchFormat.
+        ValueError: an argument outside its range; when called: labels that are not one-hot.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> cut = vision.CutMixBatch(vision.ImageBatchFormat.NHWC)
+        >>> x, y = cut(np.ones((2, 4, 4, 3), np.uint8), np.eye(2))
+        >>> x.shape, y.sum(1).tolist()
+        ((2, 4, 4, 3), [1.0, 1.0])
+    """
+
+    def __init__(
+        self, image_batch_format: ImageBatchFormat, alpha: float = 1.0, prob: float = 1.0
+    ) -> None:
+        self.format = checked_member(
+            "CutMixBatch", "image_batch_format", image_batch_format, ImageBatchFormat
+        )
+        self.alpha = checked_number("CutMixBatch", "alpha", alpha, 1e-12)
+        self.prob = checked_probability("CutMixBatch", prob)
+
+    def __call__(self, image: Any, label: Any) -> tuple[Array, Array]:
+        images, labels = _one_hot("CutMixBatch", image, label)
+        made, found = images.copy(), labels.astype(np.float32)
+        first = 1 if self.format == ImageBatchFormat.NHWC else 2
+        height, width = images.shape[first : first + 2]
+        random = random_numbers()
+        order = random.permutation(len(images))
+        for i, j in enumerate(order):
+            if random.random() >= self.prob:
+                continue
+            side = np.sqrt(1 - random.beta(self.alpha, self.alpha))
+            cy, cx = random.integers(height), random.integers(width)
+            h, w = int(height * side), int(width * side)
+            rows = slice(max(cy - h // 2, 0), min(cy + h // 2, height))
+            columns = slice(max(cx - w // 2, 0), min(cx + w // 2, width))
+            at = (rows, columns) if first == 1 else (slice(None), rows, columns)
+            made[i][at] = images[j][at]
+            area = (rows.stop - rows.start) * (columns.stop - columns.start)
+            weight = 1 - area / (height * width)
+            found[i] = weight * labels[i] + (1 - weight) * labels[j]
+        return made, found
+
+
+class MixUp:
+    """Mixes the images of a batch with others, for `per_batch_map`
+    (`mindspore.dataset.vision.MixUp`).
+
+    Args:
+        batch_size: number of images.
+        alpha: parameter of the Beta distribution of the weights, above 0.
+        is_single: mix images of the batch; otherwise mix with the batch of the call before.
+
+    Returns:
+        Images and labels, float32, when called with both: labels (N, classes).
+
+    Raises:
+        TypeError: an argument of another kind.
+        ValueError: an argument outside its range; when called: another number of images.
+
+    Examples:
+        >>> import numpy as np
+        >>> from duograph.dataset import vision
+        >>> x, y = vision.MixUp(2, 1.0)(np.ones((2, 4, 4, 3)), np.eye(2))
+        >>> x.shape, y.shape
+        ((2, 4, 4, 3), (2, 2))
+    """
+
+    def __init__(self, batch_size: int, alpha: float, is_single: bool = True) -> None:
+        checked_number("MixUp", "batch_size", batch_size, 1)
+        self.batch_size, self.alpha = batch_size, checked_number("MixUp", "alpha", alpha, 1e-12)
+        if not isinstance(is_single, bool):
+            raise ArgumentError(f"MixUp: got is_single={is_single!r}; wanted True or False")
+        self.is_single = is_single
+        self._before: tuple[Array, Array] | None = None
+
+    def __call__(self, image: Any, label: Any) -> tuple[Array, Array]:
+        images, labels = np.asarray(image), np.asarray(label)
+        if len(images) != self.batch_size or len(labels) != self.batch_size:
+            raise ShapeError(
+                f"MixUp: got {len(images)} images and {len(labels)} labels; wanted "
+                f"{self.batch_size}"
+            )
+        random = random_numbers()
+        weight = float(random.beta(self.alpha, self.alpha))
+        if self.is_single:
+            order = np.roll(np.arange(len(images)), 1)
+            others = images[order], labels[order]
+        else:
+            others = self._before or (images, labels)
+            self._before = images, labels
+        mixed = weight * images + (1 - weight) * others[0]
+        found = weight * labels + (1 - weight) * others[1]
+        return mixed.astype(np.float32), found.astype(np.float32)

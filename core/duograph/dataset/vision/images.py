@@ -1,0 +1,207 @@
+"""What all image transforms share: kinds of images, checks of arguments, and base classes.
+
+An image is an array (H, W, C) or (H, W), or a Pillow image. A transform of a Pillow image returns
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from ...errors import ArgumentError, ArgumentValueError, ShapeError
+from ...option_checks import check_options
+from .. import config
+from ..rows import Array
+from .codecs import pillow
+
+__all__ = [
+    "ImageTransform", "Ints", "Numbers", "checked_image", "checked_member", "checked_number",
+    "checked_probability", "checked_range", "checked_size", "is_picture", "picture_like",
+    "random_numbers",
+]  # fmt: skip
+
+Ints: TypeAlias = "int | Sequence[int]"
+Numbers: TypeAlias = "float | Sequence[float]"
+
+random_numbers = config.random_numbers
+
+
+def is_picture(image: object) -> bool:
+    """Return whether an object is a Pillow image, without importing Pillow."""
+    return hasattr(image, "getbands") and hasattr(image, "convert")
+
+
+def checked_image(owner: str, image: Any) -> Array:
+    """Return an image as an array with two or three axes.
+
+    Raises:
+        ArgumentError: no numbers.
+        ShapeError: another number of axes.
+    """
+    found = np.asarray(image.asnumpy() if hasattr(image, "asnumpy") else image)
+    if found.dtype.kind not in "uifb":
+        raise ArgumentError(f"{owner}: got {type(image).__name__}; wanted an image")
+    if found.ndim not in (2, 3):
+        raise ShapeError(
+            f"{owner}: got an image of shape {found.shape}; wanted (H, W) or (H, W, C)"
+        )
+    return found
+
+
+def picture_like(array: Array, owner: str) -> Any:
+    """Return an array as a Pillow image."""
+    flat = array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array
+    return pillow(owner).fromarray(np.ascontiguousarray(flat))
+
+
+_Transform = TypeVar("_Transform", bound="HostTransform")
+
+
+class HostTransform:
+    """Base class of transforms that MindSpore can also run on Ascend."""
+
+    def device(self: _Transform, device_target: str = "CPU") -> _Transform:
+        """Choose where the transform runs; here all run on the host, as said once for Ascend.
+
+        Args:
+            device_target: ``"CPU"`` or ``"Ascend"``.
+
+        Returns:
+            The transform.
+
+        Raises:
+            ValueError: another device.
+
+        Examples:
+            >>> from duograph.dataset import vision
+            >>> type(vision.Pad(1).device("CPU")).__name__
+            'Pad'
+        """
+        if device_target not in ("CPU", "Ascend"):
+            raise ArgumentValueError(
+                f"device: got device_target={device_target!r}; wanted 'CPU' or 'Ascend'"
+            )
+        check_options("dataset.vision.Pad.device", device_target=device_target)
+        return self
+
+
+class ImageTransform(HostTransform):
+    """Base class of transforms of one image.
+
+    A subclass implements `_array`, and `_picture` where Pillow computes something else.
+    """
+
+    def __call__(self, image: Any) -> Any:
+        if is_picture(image):
+            return self._picture(image)
+        return self._array(checked_image(type(self).__name__, image))
+
+    def _array(self, image: Array) -> Array:
+        """Return the transform of an array."""
+        raise NotImplementedError
+
+    def _picture(self, image: Any) -> Any:
+        """Return the transform of a Pillow image."""
+        return picture_like(self._array(np.array(image)), type(self).__name__)
+
+
+def checked_size(owner: str, size: Ints, name: str = "size", single: bool = False) -> Any:
+    """Return an argument `size` as (height, width), or as (n,) with `single`.
+
+    Raises:
+        ArgumentError: no ints.
+        ArgumentValueError: not one or two, or below 1.
+    """
+    several = (size,) if isinstance(size, (int, np.integer)) else size
+    if not isinstance(several, (list, tuple)) or any(
+        isinstance(n, bool) or not isinstance(n, (int, np.integer)) for n in several
+    ):
+        raise ArgumentError(f"{owner}: got {name}={size!r}; wanted an int or two")
+    if len(several) not in (1, 2) or any(n < 1 for n in several):
+        raise ArgumentValueError(f"{owner}: got {name}={size!r}; wanted an int or two, above 0")
+    found = tuple(int(n) for n in several)
+    return found if single or len(found) == 2 else found * 2
+
+
+def checked_number(
+    owner: str, name: str, value: object, low: float = -np.inf, high: float = np.inf
+) -> float:
+    """Return a number in [low, high].
+
+    Raises:
+        ArgumentError: no number.
+        ArgumentValueError: outside the range.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a number")
+    if not low <= float(value) <= high:
+        raise ArgumentValueError(f"{owner}: got {name}={value}; wanted {low} to {high}")
+    return float(value)
+
+
+def checked_probability(owner: str, prob: object) -> float:
+    """Return a probability in [0, 1]."""
+    return checked_number(owner, "prob", prob, 0, 1)
+
+
+def checked_range(
+    owner: str,
+    name: str,
+    value: Any,
+    around: float | None = None,
+    low: float = -np.inf,
+    high: float = np.inf,
+) -> tuple[float, float]:
+    """Return a range (a, b); a number n is (around - n, around + n), cut at `low`.
+
+    Raises:
+        ArgumentError: no numbers.
+        ArgumentValueError: not two, not ascending, or outside [low, high].
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and around is not None:
+        if value < 0:
+            raise ArgumentValueError(f"{owner}: got {name}={value}; wanted 0 or more")
+        value = (max(around - value, low), around + value)
+    if not isinstance(value, (list, tuple)):
+        raise ArgumentError(f"{owner}: got {name}={value!r}; wanted two numbers")
+    for v in value:
+        checked_number(owner, name, v, low, high)
+    if len(value) != 2 or value[0] > value[1]:
+        raise ArgumentValueError(f"{owner}: got {name}={value!r}; wanted two ascending numbers")
+    return float(value[0]), float(value[1])
+
+
+def checked_member(owner: str, name: str, value: Any, kind: Any) -> Any:
+    """Return a member of an enumeration.
+
+    Raises:
+        ArgumentError: something else.
+    """
+    if not isinstance(value, kind):
+        raise ArgumentError(f"{owner}: got {name}={value!r}; wanted a {kind.__name__}")
+    return value
+
+
+def checked_fill(owner: str, value: Any) -> tuple[int, ...]:
+    """Return a fill value as one or three ints in [0, 255].
+
+    Raises:
+        ArgumentError: no ints.
+        ArgumentValueError: outside the range, or another number.
+    """
+    several = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    for v in several:
+        if isinstance(v, bool) or not isinstance(v, (int, np.integer)):
+            raise ArgumentError(f"{owner}: got fill_value={value!r}; wanted an int or three")
+        checked_number(owner, "fill_value", v, 0, 255)
+    if len(several) not in (1, 3):
+        raise ArgumentValueError(f"{owner}: got fill_value={value!r}; wanted an int or three")
+    return several
+
+
+def with_probability(prob: float, function: Callable[[Any], Any], image: Any) -> Any:
+    """Return `function(image)` with a probability, else the image."""
+    return function(image) if random_numbers().random() < prob else image

@@ -1,0 +1,237 @@
+"""Parallel computation of rows, by threads or by worker processes, in the order of the tasks.
+
+Sources and steps call `in_order`. The results, random numbers included, depend neither on the
+number of workers nor on their speed. No worker outlives the iteration that started it.
+"""
+
+from __future__ import annotations
+
+import collections
+import multiprocessing
+import multiprocessing.connection
+import pickle
+import random
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from . import config
+from .rows import DatasetError
+
+__all__ = ["in_order"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def in_order(
+    function: Callable[[T], R], tasks: Iterable[T], workers: int, processes: bool
+) -> Iterator[R]:
+    """Yield `function(task)` for each task, in order, computed by `workers` workers.
+
+    Args:
+        function: called once for each task, with `config.random_numbers` of that task's number.
+        tasks: iterated over in the calling thread, ahead of the results that were taken.
+        workers: with 1, everything runs in the calling thread.
+        processes: whether the workers are processes; they get copies of the tasks.
+
+    Raises:
+        DatasetError: a worker process ended without a result.
+        Exception: whatever `function` raises.
+    """
+    key = config.new_key()
+    run = _Run(function, key)
+    numbered = enumerate(tasks)
+    if workers == 1:
+        return map(run, numbered)
+    if processes:
+        return _by_processes(run, numbered, workers, key)
+    return _by_threads(run, numbered, workers)
+
+
+class _Run(Generic[T, R]):
+    """A function of numbered tasks that draws the random numbers of the task's number."""
+
+    def __init__(self, function: Callable[[T], R], key: int) -> None:
+        self.function, self.key = function, key
+
+    def __call__(self, numbered: tuple[int, T]) -> R:
+        number, task = numbered
+        with config.row_random(self.key, number):
+            return self.function(task)
+
+
+def _by_threads(
+    run: Callable[[tuple[int, T]], R], tasks: Iterator[tuple[int, T]], workers: int
+) -> Iterator[R]:
+    """Yield the results of tasks that threads run ahead of their use."""
+    ahead = max(workers, config.settings.prefetch)
+    waiting: collections.deque[Future[R]] = collections.deque()
+    pool = ThreadPoolExecutor(workers, "duograph-dataset")
+    try:
+        for task in tasks:
+            waiting.append(pool.submit(run, task))
+            if len(waiting) >= ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+# ---- processes ----------------------------------------------------------------------------------
+
+
+class _Failure:
+    """An exception of a worker process, with its traceback as text."""
+
+    def __init__(self, error: Exception) -> None:
+        self.text = "".join(traceback.format_exception(error)).rstrip()
+        try:
+            self.pickled: bytes | None = pickle.dumps(error)
+            pickle.loads(self.pickled)  # the bytes were made by this process on the line above
+        except Exception:  # noqa: BLE001 (whatever the user's exception class raises)
+            self.pickled = None
+
+    def raise_again(self, worker: int) -> None:
+        """Raise the exception of the worker process in this process."""
+        cause = DatasetError(f"dataset worker process {worker} failed:\n{self.text}")
+        if self.pickled is None:
+            raise cause
+        raise pickle.loads(self.pickled) from cause  # sent by our own child process
+
+
+def _seed_libraries(key: int, worker: int) -> None:
+    """Seed Python's and NumPy's global generators, which the user's functions may draw from."""
+    seeds = np.random.SeedSequence([key % 2**64, key >> 64, worker]).generate_state(2)
+    random.seed(int(seeds[0]))
+    np.random.seed(int(seeds[1]))
+
+
+def _serve(
+    connection: multiprocessing.connection.Connection,
+    run: Callable[[Any], Any],
+    key: int,
+    worker: int,
+) -> None:
+    """Answer the tasks of a pipe until it closes; the main function of a worker process."""
+    _seed_libraries(key, worker)
+    while True:
+        try:
+            task = connection.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        if task is None:
+            return
+        try:
+            found = pickle.dumps(run(task), pickle.HIGHEST_PROTOCOL)
+        except Exception as error:  # noqa: BLE001 (the parent raises it again)
+            found = pickle.dumps(_Failure(error))
+        try:
+            connection.send_bytes(found)
+        except (BrokenPipeError, KeyboardInterrupt):
+            return
+
+
+class _Process:
+    """A worker process and the pipe to it; at most one task is in the pipe."""
+
+    def __init__(self, run: Callable[[Any], Any], key: int, number: int) -> None:
+        context: Any = multiprocessing.get_context(config.settings.start_method)
+        self.number = number
+        self._idle = True
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, run, key, number), daemon=True)
+        with warnings.catch_warnings():
+            # Python warns of forks of processes with threads. Our own locks are freed in the child.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.process.start()
+        theirs.close()
+
+    def send(self, task: object) -> None:
+        """Send a task to the worker, which must be idle."""
+        self._idle = False
+        try:
+            self.pipe.send(task)
+        except BrokenPipeError:
+            self._ended()
+
+    def receive(self) -> Any:
+        """Wait for the worker's result and return it."""
+        began = time.monotonic()
+        while config.settings.watchdog and not self.pipe.poll(config.settings.timeout):
+            warnings.warn(
+                f"dataset: worker process {self.process.pid} has been computing a row for "
+                f"{time.monotonic() - began:.0f} s",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        try:
+            found = pickle.loads(self.pipe.recv_bytes())  # sent by our own child process
+        except (EOFError, ConnectionResetError):
+            self._ended()
+        self._idle = True
+        if isinstance(found, _Failure):
+            found.raise_again(self.number)
+        return found
+
+    def _ended(self) -> None:
+        """Raise the error of a worker that ended by itself."""
+        self.process.join(5)
+        raise DatasetError(
+            f"dataset: worker process {self.process.pid} ended with exit code "
+            f"{self.process.exitcode} and without a result; it may have run out of memory"
+        ) from None
+
+    def stop(self) -> None:
+        """End the worker: ask it if it is idle, since siblings hold its pipe open; else kill it."""
+        if self._idle and self.process.is_alive():
+            self.send(None)
+            self.process.join(5)
+        if self.process.is_alive():
+            self.process.terminate()
+            self.process.join()
+        self.pipe.close()
+
+
+def _by_processes(
+    run: Callable[[tuple[int, T]], R], tasks: Iterator[tuple[int, T]], workers: int, key: int
+) -> Iterator[R]:
+    """Yield the results of tasks that worker processes run; task i belongs to worker i % n.
+
+    A worker gets its next task only after its result was read, so that neither side of a pipe can
+    wait for the other to read.
+    """
+    started = [_Process(run, key, i) for i in range(workers)]
+    try:
+        busy: collections.deque[_Process] = collections.deque()
+        done: collections.deque[R] = collections.deque()
+        idle = collections.deque(started)
+        limit = max(1, config.settings.prefetch)
+        more = True
+        while True:
+            while more and idle and len(done) < limit:
+                try:
+                    task = next(tasks)
+                except StopIteration:
+                    more = False
+                    break
+                idle[0].send(task)
+                busy.append(idle.popleft())
+            while busy and (not done or (len(done) < limit and busy[0].pipe.poll())):
+                done.append(busy[0].receive())
+                idle.append(busy.popleft())
+                if more:
+                    break  # give the idle worker its next task first
+            if done and (not idle or not more or len(done) >= limit):
+                yield done.popleft()
+            elif not done and not busy and not more:
+                return
+    finally:
+        for process in started:
+            process.stop()

@@ -1,0 +1,234 @@
+"""Conversion of data sets into MindRecord files."""
+
+from __future__ import annotations
+
+import csv
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dataset.image_sources import Cifar10Dataset, Cifar100Dataset, MnistDataset
+from ..dataset.vision.codecs import encode_jpeg, encode_png
+from .format import SUCCESS, MindRecordError
+from .writer import FileWriter
+
+__all__ = ["Cifar100ToMR", "Cifar10ToMR", "CsvToMR", "ImageNetToMR", "MnistToMR"]
+
+_STEP = 256  # rows that are written at a time
+
+
+def _written(
+    path: str,
+    schema: dict[str, dict[str, Any]],
+    rows: Iterator[dict[str, Any]],
+    shards: int = 1,
+    index: Sequence[str] = (),
+) -> None:
+    """Write rows into a file."""
+    writer = FileWriter(path, shards)
+    writer.add_schema(schema)
+    if index:
+        writer.add_index(list(index))
+    group: list[dict[str, Any]] = []
+    for row in rows:
+        group.append(row)
+        if len(group) == _STEP:
+            writer.write_raw_data(group, parallel_writer=True)
+            group = []
+    writer.write_raw_data(group, parallel_writer=True)
+    writer.commit()
+
+
+class _Converter:
+    """Base class of converters: `transform` writes the files."""
+
+    def __init__(self, source: str, destination: str) -> None:
+        self.source, self.destination = str(source), str(destination)
+        if not pathlib.Path(self.source).exists():
+            raise MindRecordError(f"{type(self).__name__}: {self.source} does not exist")
+
+    def run(self) -> None:
+        """Write the files; subclasses implement it."""
+        raise NotImplementedError
+
+    def transform(self) -> str:
+        """Write the files, and return SUCCESS."""
+        self.run()
+        return SUCCESS
+
+
+class Cifar10ToMR(_Converter):
+    """Writes CIFAR-10 into ``destination`` and ``destination_test``
+    (`mindspore.mindrecord.Cifar10ToMR`); needs Pillow.
+
+    Fields: id, int64; label, int64; data, the bytes of a JPEG file.
+
+    Args:
+        source: folder of the Python files of CIFAR-10.
+        destination: path of the new file.
+
+    Raises:
+        ValueError: the folder does not exist.
+        RuntimeError: it has no files of CIFAR-10.
+    """
+
+    _source: type[Cifar10Dataset] = Cifar10Dataset
+    _labels = {"label": "label"}
+
+    def transform(self, fields: Sequence[str] | None = None) -> str:
+        """Write the files with an index of `fields`, and return SUCCESS."""
+        self._index = list(fields or ())
+        return super().transform()
+
+    _index: Sequence[str] = ()
+
+    def run(self) -> None:
+        schema: dict[str, dict[str, Any]] = {"id": {"type": "int64"}, "data": {"type": "bytes"}}
+        schema.update({name: {"type": "int64"} for name in self._labels.values()})
+        for usage, path in (("train", self.destination), ("test", f"{self.destination}_test")):
+            data = self._source(self.source, usage, shuffle=False)
+            rows = data.create_dict_iterator(num_epochs=1, output_numpy=True)
+            made = (
+                {"id": i, "data": encode_jpeg(row["image"]).tobytes(),
+                 **{name: int(row[column]) for column, name in self._labels.items()}}
+                for i, row in enumerate(rows)
+            )  # fmt: skip
+            _written(path, schema, made, 1, self._index)
+
+
+class Cifar100ToMR(Cifar10ToMR):
+    """Writes CIFAR-100 into ``destination`` and ``destination_test``
+    (`mindspore.mindrecord.Cifar100ToMR`); needs Pillow.
+
+    Fields: id, fine_label, coarse_label, int64; data, the bytes of a JPEG file. Arguments are those
+    of `Cifar10ToMR`.
+    """
+
+    _source = Cifar100Dataset
+    _labels = {"fine_label": "fine_label", "coarse_label": "coarse_label"}
+
+
+class MnistToMR(_Converter):
+    """Writes MNIST into ``destination_train.mindrecord`` and ``destination_test.mindrecord``
+    (`mindspore.mindrecord.MnistToMR`); needs Pillow.
+
+    Fields: label, int64; data, the bytes of a PNG file.
+
+    Args:
+        source: folder of the files of MNIST.
+        destination: beginning of the paths of the new files.
+        partition_number: number of files of each part.
+
+    Raises:
+        ValueError: the folder does not exist.
+        RuntimeError: it has no files of MNIST.
+    """
+
+    def __init__(self, source: str, destination: str, partition_number: int = 1) -> None:
+        super().__init__(source, destination)
+        self.partition_number = partition_number
+
+    def run(self) -> None:
+        schema = {"label": {"type": "int64"}, "data": {"type": "bytes"}}
+        for usage in ("train", "test"):
+            data = MnistDataset(self.source, usage, shuffle=False)
+            rows = data.create_dict_iterator(num_epochs=1, output_numpy=True)
+            made = ({"label": int(r["label"]), "data": encode_png(r["image"]).tobytes()}
+                    for r in rows)  # fmt: skip
+            path = f"{self.destination}_{usage}.mindrecord"
+            _written(path, schema, made, self.partition_number)
+
+
+class CsvToMR(_Converter):
+    """Writes the rows of a CSV file with a line of names (`mindspore.mindrecord.CsvToMR`).
+
+    A column of ints is int64, of other numbers float64, of anything else string.
+
+    Args:
+        source: path of the CSV file.
+        destination: path of the new file.
+        columns_list: the columns; by default all.
+        partition_number: number of new files.
+
+    Raises:
+        ValueError: the file does not exist, or lacks a column.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        destination: str,
+        columns_list: Sequence[str] | None = None,
+        partition_number: int = 1,
+    ) -> None:
+        super().__init__(source, destination)
+        self.columns_list, self.partition_number = columns_list, partition_number
+
+    def run(self) -> None:
+        with open(self.source, encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        names = list(self.columns_list or (rows[0] if rows else ()))
+        for row in rows:
+            if None in row or any(row.get(n) is None for n in names):
+                raise MindRecordError(f"CsvToMR: {self.source} has a row without {names}")
+        kinds = {name: _kind([row[name] for row in rows]) for name in names}
+        convert = {"int64": int, "float64": float, "string": str}
+        made = ({n: convert[kinds[n]](row[n]) for n in names} for row in rows)
+        schema = {n: {"type": kinds[n]} for n in names}
+        _written(self.destination, schema, made, self.partition_number)
+
+
+def _kind(texts: Sequence[str]) -> str:
+    """Return the type that holds all texts of a column."""
+    for kind, convert in (("int64", np.int64), ("float64", float)):
+        try:
+            for text in texts:
+                convert(text)
+        except (ValueError, OverflowError):
+            continue
+        return kind
+    return "string"
+
+
+class ImageNetToMR(_Converter):
+    """Writes the image files of folders (`mindspore.mindrecord.ImageNetToMR`).
+
+    Fields: file_name, string; label, int64; data, the bytes of the file.
+
+    Args:
+        map_file: text file with a line ``folder label ...`` for each class.
+        image_dir: folder of folders.
+        destination: path of the new file.
+        partition_number: number of new files.
+
+    Raises:
+        ValueError: a file or folder does not exist, or a line is wrong.
+    """
+
+    def __init__(
+        self, map_file: str, image_dir: str, destination: str, partition_number: int = 1
+    ) -> None:
+        super().__init__(image_dir, destination)
+        if not pathlib.Path(map_file).is_file():
+            raise MindRecordError(f"ImageNetToMR: {map_file} does not exist")
+        self.map_file, self.partition_number = map_file, partition_number
+
+    def run(self) -> None:
+        labels = {}
+        for line in pathlib.Path(self.map_file).read_text(encoding="utf-8").splitlines():
+            words = line.split()
+            if words and (len(words) < 2 or not words[1].isdigit()):
+                raise MindRecordError(f"ImageNetToMR: {self.map_file} has the line {line!r}")
+            if words:
+                labels[words[0]] = int(words[1])
+        made = (
+            {"file_name": path.name, "label": label, "data": path.read_bytes()}
+            for name, label in labels.items()
+            for path in sorted((pathlib.Path(self.source) / name).glob("*"))
+            if path.is_file()
+        )
+        schema = {"file_name": {"type": "string"}, "label": {"type": "int64"},
+                  "data": {"type": "bytes"}}  # fmt: skip
+        _written(self.destination, schema, made, self.partition_number, ["label", "file_name"])

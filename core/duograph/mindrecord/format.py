@@ -1,0 +1,217 @@
+"""The byte format of MindRecord: MessagePack rows, compressed integers and the header.
+
+`writer` and `reader` use it. What is read may come from strangers: whatever is wrong raises
+MindRecordError.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import struct
+from typing import Any
+
+import numpy as np
+
+from ..errors import DuographError
+
+__all__ = [
+    "DTYPES", "FAILED", "HEADER", "PAGE", "SUCCESS", "MindRecordError", "compressed",
+    "decompressed", "packed", "read_header", "unpacked",
+]  # fmt: skip
+
+HEADER = 1 << 24  # bytes before the first page
+PAGE = 1 << 25  # bytes of a page
+SUCCESS, FAILED = "SUCCESS", "FAILED"
+DTYPES: dict[str, np.dtype[Any]] = {
+    "int32": np.dtype(np.int32), "int64": np.dtype(np.int64), "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64),
+}  # fmt: skip
+
+
+class MindRecordError(DuographError, RuntimeError, ValueError):
+    """Error of a file, a schema or a row of MindRecord."""
+
+
+# ---- integers -----------------------------------------------------------------------------------
+
+_WIDTHS = [np.dtype(f"<i{n}") for n in (1, 2, 4, 8)]
+
+
+def compressed(array: np.ndarray[Any, Any]) -> bytes:
+    """Return integers in their smallest widths.
+
+    The form is the count (4 bytes, big-endian), two bits for the width of each, and the values.
+    """
+    flat = array.ravel().astype(np.int64)
+    kinds = np.zeros(len(flat), np.uint8)
+    for width, dtype in enumerate(_WIDTHS[:3], 1):
+        info = np.iinfo(dtype)
+        kinds[(flat < info.min) | (flat > info.max)] = width
+    quads = np.zeros(-(-len(flat) // 4) * 4, np.uint8)
+    quads[: len(flat)] = kinds
+    four = quads.reshape(-1, 4)
+    bits = four[:, 0] << 6 | four[:, 1] << 4 | four[:, 2] << 2 | four[:, 3]
+    values = b"".join(int(v).to_bytes(1 << k, "little", signed=True) for v, k in zip(flat, kinds))
+    return struct.pack(">I", len(flat)) + bits.astype(np.uint8).tobytes() + values
+
+
+def decompressed(data: bytes, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the integers that `compressed` made into bytes.
+
+    Raises:
+        MindRecordError: the bytes end too early, or do not end.
+    """
+    if len(data) < 4:
+        raise MindRecordError("integers without a count")
+    (count,) = struct.unpack_from(">I", data)
+    start = 4 + -(-count // 4)
+    if start + count > len(data):
+        raise MindRecordError(f"{len(data)} bytes for {count} integers")
+    bits = np.frombuffer(data, np.uint8, start - 4, 4)
+    kinds = np.stack([bits >> 6, bits >> 4 & 3, bits >> 2 & 3, bits & 3], 1).ravel()[:count]
+    sizes = 1 << kinds.astype(np.int64)
+    if start + int(sizes.sum()) != len(data):
+        raise MindRecordError(f"{len(data)} bytes for {count} integers")
+    ends = start + np.cumsum(sizes)
+    found = [int.from_bytes(data[e - n : e], "little", signed=True) for e, n in zip(ends, sizes)]
+    return np.array(found, np.int64).astype(dtype)
+
+
+# ---- MessagePack --------------------------------------------------------------------------------
+
+
+def packed(row: dict[str, Any]) -> bytes:
+    """Return a row of numbers and strings as a MessagePack map with sorted keys."""
+    out = bytearray([0x80 | len(row)] if len(row) < 16 else b"\xde" + struct.pack(">H", len(row)))
+    for key in sorted(row):
+        _pack(out, key)
+        _pack(out, row[key])
+    return bytes(out)
+
+
+def _pack(out: bytearray, value: Any) -> None:
+    """Append the MessagePack form of a value."""
+    if isinstance(value, str):
+        data = value.encode()
+        if len(data) < 32:
+            out.append(0xA0 | len(data))
+        elif len(data) < 256:
+            out += bytes([0xD9, len(data)])
+        elif len(data) < 1 << 16:
+            out += b"\xda" + struct.pack(">H", len(data))
+        else:
+            out += b"\xdb" + struct.pack(">I", len(data))
+        out += data
+    elif isinstance(value, int):
+        if 0 <= value < 128:
+            out.append(value)
+        elif value >= 0:
+            for code, form, top in _UNSIGNED:
+                if value < top:
+                    out += bytes([code]) + struct.pack(form, value)
+                    break
+        elif value >= -32:
+            out += struct.pack(">b", value)
+        else:
+            for code, form, top in _SIGNED:
+                if value >= -top:
+                    out += bytes([code]) + struct.pack(form, value)
+                    break
+    else:
+        out += b"\xcb" + struct.pack(">d", value)
+
+
+_UNSIGNED = (
+    (0xCC, ">B", 1 << 8), (0xCD, ">H", 1 << 16), (0xCE, ">I", 1 << 32), (0xCF, ">Q", 1 << 64),
+)  # fmt: skip
+_SIGNED = (
+    (0xD0, ">b", 1 << 7), (0xD1, ">h", 1 << 15), (0xD2, ">i", 1 << 31), (0xD3, ">q", 1 << 63),
+)  # fmt: skip
+_NUMBERS = {
+    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b",
+    0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
+}  # fmt: skip
+_TEXTS = {0xD9: ">B", 0xDA: ">H", 0xDB: ">I"}
+
+
+def unpacked(data: bytes) -> dict[str, Any]:
+    """Return the row of a MessagePack map of strings to numbers and strings.
+
+    Raises:
+        MindRecordError: the bytes are something else.
+    """
+    try:
+        at = 0
+        if data[at] >> 4 == 8:
+            count, at = data[at] & 15, 1
+        elif data[at] == 0xDE:
+            count, at = struct.unpack_from(">H", data, 1)[0], 3
+        else:
+            raise MindRecordError(f"a row starts with byte {data[at]:#x}; wanted a map")
+        found = {}
+        for _ in range(count):
+            key, at = _unpack(data, at)
+            found[key], at = _unpack(data, at)
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise MindRecordError(f"a row is damaged ({error})") from None
+    if at != len(data) or not all(isinstance(k, str) for k in found):
+        raise MindRecordError("a row is damaged")
+    return found
+
+
+def _unpack(data: bytes, at: int) -> tuple[Any, int]:
+    """Return the value at an offset, and the offset after it."""
+    code = data[at]
+    at += 1
+    if code < 0x80:
+        return code, at
+    if code >= 0xE0:
+        return code - 256, at
+    if code in _NUMBERS:
+        form = _NUMBERS[code]
+        return struct.unpack_from(form, data, at)[0], at + struct.calcsize(form)
+    if code in (0xC0, 0xC2, 0xC3):
+        return {0xC0: None, 0xC2: False, 0xC3: True}[code], at
+    if code >> 5 == 5:
+        size = code & 31
+    elif code in _TEXTS:
+        (size,) = struct.unpack_from(_TEXTS[code], data, at)
+        at += struct.calcsize(_TEXTS[code])
+    else:
+        raise MindRecordError(f"a row holds the unknown code {code:#x}")
+    if at + size > len(data):
+        raise MindRecordError("a row ends inside a text")
+    return data[at : at + size].decode(), at + size
+
+
+# ---- the header ---------------------------------------------------------------------------------
+
+
+def read_header(path: pathlib.Path) -> dict[str, Any]:
+    """Return the header of a file.
+
+    Raises:
+        MindRecordError: the file cannot be read, or is no MindRecord.
+    """
+    try:
+        with open(path, "rb") as file:
+            (size,) = struct.unpack("<Q", file.read(8))
+            if size > path.stat().st_size:
+                raise MindRecordError(f"{path} is no MindRecord file: its header is too long")
+            found = json.loads(file.read(size))
+        fields = found["schema"][0]["schema"]
+        blobs = found["schema"][0]["blob_fields"]
+        sizes = found["header_size"], found["page_size"]
+        if not all(isinstance(n, int) and n > 0 for n in sizes) or not isinstance(fields, dict):
+            raise MindRecordError(f"{path} is damaged: its header has the sizes {sizes}")
+        if not set(blobs) <= set(fields):
+            raise MindRecordError(f"{path} is damaged: its schema lacks a field")
+        for field in fields.values():
+            if field["type"] not in (*DTYPES, "string", "bytes"):
+                raise MindRecordError(f"{path} has the unknown type {field['type']!r}")
+    except (OSError, struct.error, ValueError, KeyError, TypeError, IndexError) as error:
+        if isinstance(error, MindRecordError):
+            raise
+        raise MindRecordError(f"{path} is no MindRecord file ({error})") from None
+    return found

@@ -1,0 +1,212 @@
+"""Reads MindRecord files: `FileReader`, and `RecordFiles` for `dataset.MindDataset`.
+
+Files may come from strangers: whatever is wrong raises MindRecordError with the path.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sqlite3
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .format import DTYPES, MindRecordError, decompressed, read_header, unpacked
+
+__all__ = ["FileReader", "RecordFiles"]
+
+_INDEX = ("PAGE_ID_RAW", "PAGE_OFFSET_RAW", "PAGE_OFFSET_RAW_END", "PAGE_ID_BLOB",
+          "PAGE_OFFSET_BLOB", "PAGE_OFFSET_BLOB_END")  # fmt: skip
+
+
+class RecordFiles:
+    """The rows of MindRecord files, by number.
+
+    Args:
+        paths: the files, or one file of several shards.
+        columns: the fields that rows have; None for all.
+
+    Raises:
+        MindRecordError: a file cannot be read, or the files have other fields.
+    """
+
+    def __init__(self, paths: Sequence[pathlib.Path], columns: Sequence[str] | None) -> None:
+        headers = {p: read_header(p) for p in paths}
+        if len(paths) == 1:  # one shard stands for all
+            names = headers[paths[0]].get("shard_addresses")
+            if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+                raise MindRecordError(f"{paths[0]} is damaged: its header names no shards")
+            if len(names) > 1:
+                paths = [paths[0].with_name(pathlib.PurePath(n).name) for n in names]
+                headers = {p: read_header(p) for p in paths}
+        schema = headers[paths[0]]["schema"][0]
+        self.fields: dict[str, dict[str, Any]] = schema["schema"]
+        self.blobs: list[str] = list(schema["blob_fields"])
+        for path, header in headers.items():
+            if header["schema"][0]["schema"] != self.fields:
+                raise MindRecordError(f"{path} has other fields than {paths[0]}")
+        names = list(self.fields) if columns is None else list(columns)
+        for name in names:
+            if name not in self.fields:
+                raise MindRecordError(
+                    f"{paths[0]} has no field {name!r}; it has {list(self.fields)}"
+                )
+        self.columns = names
+        self._headers = headers
+        self._rows = [(path, at) for path in paths for at in self._indexed(path)]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @staticmethod
+    def _indexed(path: pathlib.Path) -> list[tuple[int, ...]]:
+        """Return what the index of a file says of each row."""
+        index = pathlib.Path(f"{path}.db")
+        if not index.is_file():
+            raise MindRecordError(f"{path} has no index {index.name}")
+        try:
+            connection = sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro", uri=True)
+            try:
+                found = connection.execute(
+                    f"SELECT {', '.join(_INDEX)} FROM INDEXES ORDER BY ROW_ID"
+                ).fetchall()
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise MindRecordError(f"{index} is damaged ({error})") from None
+        if not all(isinstance(n, int) and n >= 0 for row in found for n in row):
+            raise MindRecordError(f"{index} is damaged: an offset is no number")
+        return found
+
+    def _bytes(self, path: pathlib.Path, page: int, begin: int, end: int) -> bytes:
+        """Return a row's part of a page, without the length before it."""
+        header = self._headers[path]
+        size = header["page_size"]
+        if not begin + 8 <= end <= size:
+            raise MindRecordError(f"{path} is damaged: a row has the offsets {begin} and {end}")
+        with open(path, "rb") as file:
+            file.seek(header["header_size"] + page * size + begin)
+            data = file.read(end - begin)
+        if len(data) != end - begin or struct.unpack_from("<Q", data)[0] != end - begin - 8:
+            raise MindRecordError(
+                f"{path} is damaged: a row has another length than its index says"
+            )
+        return data[8:]
+
+    def row(self, number: int) -> dict[str, Any]:
+        """Return the fields of a row: numbers, strings, bytes and arrays."""
+        path, (page_r, begin_r, end_r, page_b, begin_b, end_b) = self._rows[number]
+        wanted = set(self.columns)
+        try:
+            found: dict[str, Any] = {}
+            if wanted - set(self.blobs):
+                found = unpacked(self._bytes(path, page_r, begin_r, end_r))
+            if wanted & set(self.blobs):
+                data = self._bytes(path, page_b, begin_b, end_b)
+                for name, part in zip(self.blobs, self._parts(data)):
+                    if name in wanted:
+                        found[name] = self._blob(name, part)
+            return {name: found[name] for name in self.columns}
+        except (OSError, KeyError, ValueError) as error:
+            if str(path) in str(error):
+                raise
+            raise MindRecordError(f"{path} is damaged: row {number}: {error}") from None
+
+    def _parts(self, data: bytes) -> Iterator[bytes]:
+        """Yield the bytes of each blob field of a row."""
+        if len(self.blobs) == 1:
+            yield data
+            return
+        at = 0
+        for _ in self.blobs:
+            if at + 8 > len(data):
+                raise MindRecordError("a row ends before its last field")
+            (size,) = struct.unpack_from(">Q", data, at)
+            at += 8
+            if at + size > len(data):
+                raise MindRecordError("a row ends inside a field")
+            yield data[at : at + size]
+            at += size
+
+    def _blob(self, name: str, data: bytes) -> Any:
+        """Return a field of bytes or an array."""
+        field = self.fields[name]
+        if field["type"] == "bytes":
+            return data
+        dtype = DTYPES[field["type"]]
+        if dtype.kind == "i":
+            array = decompressed(data, dtype)
+        else:
+            array = np.frombuffer(data, dtype.newbyteorder("<")).astype(dtype)
+        return array.reshape(field["shape"])
+
+
+class FileReader:
+    """Reads the rows of MindRecord files (`mindspore.mindrecord.FileReader`).
+
+    Args:
+        file_name: a path, which stands for all shards, or a list of paths.
+        num_consumer: only checked; rows are read in the calling thread.
+        columns: the fields that rows have; None for all.
+        operator: only None.
+
+    Raises:
+        TypeError: an argument of another kind.
+        ValueError: a file cannot be read.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> from duograph.mindrecord import FileReader, FileWriter
+        >>> path = str(pathlib.Path(tempfile.mkdtemp()) / "rows.mindrecord")
+        >>> writer = FileWriter(path)
+        >>> _ = writer.add_schema({"x": {"type": "int64", "shape": [-1]}})
+        >>> _ = writer.write_raw_data([{"x": [1, 2]}, {"x": [3]}]), writer.commit()
+        >>> [row["x"].tolist() for row in FileReader(path).get_next()]
+        [[1, 2], [3]]
+    """
+
+    def __init__(
+        self,
+        file_name: str | Sequence[str],
+        num_consumer: int = 4,
+        columns: Sequence[str] | None = None,
+        operator: object = None,
+    ) -> None:
+        names: list[Any] = list(file_name) if isinstance(file_name, (list, tuple)) else [file_name]
+        if not names or not all(isinstance(n, (str, os.PathLike)) for n in names):
+            raise ArgumentError(f"FileReader: got file_name={file_name!r}; wanted paths")
+        if isinstance(num_consumer, bool) or not isinstance(num_consumer, int) or num_consumer < 1:
+            raise MindRecordError(f"FileReader: got num_consumer={num_consumer!r}; wanted >= 1")
+        if columns is not None and not isinstance(columns, (list, tuple)):
+            raise ArgumentError(f"FileReader: got columns={columns!r}; wanted a list")
+        if operator is not None:
+            raise MindRecordError("FileReader: got operator, which is not offered; read all rows")
+        self._files: RecordFiles | None = RecordFiles([pathlib.Path(n) for n in names], columns)
+
+    def _open(self) -> RecordFiles:
+        """Return the files, unless they were closed."""
+        if self._files is None:
+            raise MindRecordError("FileReader: it was closed")
+        return self._files
+
+    def get_next(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows as dictionaries."""
+        files = self._open()
+        for i in range(len(files)):
+            yield files.row(i)
+
+    def schema(self) -> dict[str, dict[str, Any]]:
+        """Return the fields, as `FileWriter.add_schema` takes them."""
+        return {k: dict(v) for k, v in self._open().fields.items()}
+
+    def len(self) -> int:
+        """Return the number of rows."""
+        return self._open().__len__()
+
+    def close(self) -> None:
+        """End reading."""
+        self._files = None

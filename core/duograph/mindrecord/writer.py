@@ -1,0 +1,418 @@
+"""Writes MindRecord files: `FileWriter`.
+
+Each shard is a file with a header and pages, and an SQLite index beside it. Rows are checked before
+any of them is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import sqlite3
+import struct
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .format import DTYPES, HEADER, PAGE, SUCCESS, MindRecordError, compressed, packed, read_header
+from .reader import RecordFiles
+
+__all__ = ["FileWriter"]
+
+_NAME = re.compile(r"[0-9A-Za-z_]+")
+_SQL = {"string": "TEXT", "int32": "INTEGER", "int64": "INTEGER", "float32": "NUMERIC",
+        "float64": "NUMERIC"}  # fmt: skip
+
+
+def shard_paths(file_name: str, shard_num: int) -> list[pathlib.Path]:
+    """Return the paths of the shards of a file name."""
+    if shard_num == 1:
+        return [pathlib.Path(file_name)]
+    width = len(str(shard_num - 1))
+    return [pathlib.Path(f"{file_name}{i:0{width}d}") for i in range(shard_num)]
+
+
+class _Shard:
+    """One file that is being written, with the facts that its header and index need."""
+
+    def __init__(self, path: pathlib.Path, header: int, page: int) -> None:
+        self.path, self.header, self.page = path, header, page
+        self.file: BinaryIO = open(path, "w+b")  # noqa: SIM115 (closed by commit)
+        self.pages: list[dict[str, Any]] = []
+        self.index: list[tuple[Any, ...]] = []
+        self.fields: list[dict[str, Any]] = []
+        self.saved = 0
+        self._last: dict[str, int] = {}
+
+    def _open(self, kind: str, start: int) -> dict[str, Any]:
+        """Start a page."""
+        number = sum(p["page_type"] == kind for p in self.pages)
+        self.pages.append({
+            "end_row_id": start, "page_id": len(self.pages), "page_size": 0, "page_type": kind,
+            "page_type_id": number, "row_group_ids": [], "shard_id": 0, "start_row_id": start,
+        })  # fmt: skip
+        self._last[kind] = len(self.pages) - 1
+        return self.pages[-1]
+
+    def _place(self, kind: str, data: bytes, start: int) -> tuple[dict[str, Any], int]:
+        """Return the page that takes some bytes, and their offset in it, and write them."""
+        if len(data) > self.page:
+            raise MindRecordError(
+                f"FileWriter: got a row of {len(data)} bytes for pages of {self.page}; use "
+                "set_page_size"
+            )
+        page = self.pages[self._last[kind]] if kind in self._last else None
+        if page is None or page["page_size"] + len(data) > self.page:
+            page = self._open(kind, start)
+        at = page["page_size"]
+        self.file.seek(self.header + page["page_id"] * self.page + at)
+        self.file.write(data)
+        page["page_size"] += len(data)
+        return page, at
+
+    def add(self, raw: dict[str, Any], blob: bytes, saved: int) -> None:
+        """Write a row: its numbers and strings, and its other fields."""
+        row = len(self.index)
+        data = struct.pack("<Q", len(blob)) + blob
+        page_b, at_b = self._place("BLOB_DATA", data, row)
+        page_b["end_row_id"] = row + 1
+        if not page_b["row_group_ids"]:
+            page_b["row_group_ids"] = [{"id": 0, "offset": 0}]
+        text = packed(raw)
+        packed_row = struct.pack("<Q", len(text)) + text
+        page_r, at_r = self._place("RAW_DATA", packed_row, 0)
+        page_r["end_row_id"] = page_r["start_row_id"] = 0
+        group = page_b["page_type_id"]
+        if all(g["id"] != group for g in page_r["row_group_ids"]):
+            page_r["row_group_ids"].append({"id": group, "offset": at_r})
+        self.saved += saved
+        self.fields.append(raw)
+        self.index.append((row, page_r["page_id"], at_r, at_r + len(packed_row), group,
+                           page_b["page_id"], at_b, at_b + len(data)))  # fmt: skip
+
+    def finish(self, header: dict[str, Any], kinds: dict[str, str]) -> None:
+        """Write the header and the index."""
+        text = json.dumps(header, separators=(",", ":")).encode()
+        if len(text) + 8 > self.header:
+            raise MindRecordError(f"FileWriter: {self.path} needs a larger header; use "
+                                  "set_header_size")  # fmt: skip
+        self.file.seek(0)
+        self.file.write(struct.pack("<Q", len(text)) + text)
+        self.file.seek(0, os.SEEK_END)
+        if self.file.tell() < self.header:
+            self.file.truncate(self.header)
+        self.file.close()
+        self._write_index(kinds)
+
+    def _write_index(self, kinds: dict[str, str]) -> None:
+        """Write the SQLite file."""
+        path = pathlib.Path(f"{self.path}.db")
+        path.unlink(missing_ok=True)
+        columns = ["ROW_ID", "PAGE_ID_RAW", "PAGE_OFFSET_RAW", "PAGE_OFFSET_RAW_END",
+                   "ROW_GROUP_ID", "PAGE_ID_BLOB", "PAGE_OFFSET_BLOB",
+                   "PAGE_OFFSET_BLOB_END"]  # fmt: skip
+        made = [f"{c} INT NOT NULL" for c in columns]
+        keys = ["ROW_ID"]
+        for i, (name, kind) in enumerate(kinds.items()):
+            made += [f"INC_{i} INT", f"{name}_0 {_SQL[kind]}"]
+            keys.append(f"INC_{i}")
+        places = ",".join("?" * (len(columns) + 2 * len(kinds)))
+        connection = sqlite3.connect(path)
+        try:
+            connection.execute("CREATE TABLE SHARD_NAME(NAME TEXT NOT NULL)")
+            connection.execute("INSERT INTO SHARD_NAME VALUES(?)", (self.path.name,))
+            connection.execute(
+                f"CREATE TABLE INDEXES({', '.join(made)}, PRIMARY KEY({','.join(keys)}))"
+            )
+            connection.executemany(
+                f"INSERT INTO INDEXES VALUES({places})",
+                [(*at, *[v for name in kinds for v in (0, raw[name])])
+                 for at, raw in zip(self.index, self.fields)],
+            )  # fmt: skip
+            connection.commit()
+        finally:
+            connection.close()
+
+
+class FileWriter:
+    """Writes rows into MindRecord files (`mindspore.mindrecord.FileWriter`).
+
+    Args:
+        file_name: path of the file; with several shards, a number follows it.
+        shard_num: number of files that share the rows.
+        overwrite: replace files that exist.
+
+    Raises:
+        TypeError: an argument of another kind.
+        ValueError: a number below 1, or a file that exists.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> from duograph.mindrecord import FileReader, FileWriter
+        >>> path = str(pathlib.Path(tempfile.mkdtemp()) / "rows.mindrecord")
+        >>> writer = FileWriter(path)
+        >>> _ = writer.add_schema({"label": {"type": "int32"}, "data": {"type": "bytes"}})
+        >>> _ = writer.write_raw_data([{"label": 3, "data": b"ab"}])
+        >>> _ = writer.commit()
+        >>> list(FileReader(path).get_next())
+        [{'data': b'ab', 'label': 3}]
+    """
+
+    def __init__(self, file_name: str, shard_num: int = 1, overwrite: bool = False) -> None:
+        if not isinstance(file_name, (str, os.PathLike)):
+            raise ArgumentError(f"FileWriter: got file_name={file_name!r}; wanted a path")
+        if isinstance(shard_num, bool) or not isinstance(shard_num, int):
+            raise ArgumentError(f"FileWriter: got shard_num={shard_num!r}; wanted an int")
+        if not 1 <= shard_num <= 1000:
+            raise MindRecordError(f"FileWriter: got shard_num={shard_num}; wanted 1 to 1000")
+        self._paths = shard_paths(os.fspath(file_name), shard_num)
+        for path in self._paths:
+            if path.exists() and not overwrite:
+                raise MindRecordError(f"FileWriter: {path} exists; use overwrite=True")
+        self._header, self._page = HEADER, PAGE
+        self._schema: dict[str, dict[str, Any]] = {}
+        self._description = ""
+        self._index: list[str] | None = None
+        self._shards: list[_Shard] = []
+        self._closed = False
+
+    def set_header_size(self, header_size: int) -> str:
+        """Set the bytes of the header, 16 KB to 128 MB and a multiple of 4.
+
+        Raises:
+            ValueError: another size, or rows were written.
+        """
+        self._header = self._size("set_header_size", header_size, 1 << 14, 1 << 27)
+        return SUCCESS
+
+    def set_page_size(self, page_size: int) -> str:
+        """Set the bytes of a page, 32 KB to 256 MB and a multiple of 4.
+
+        Raises:
+            ValueError: another size, or rows were written.
+        """
+        self._page = self._size("set_page_size", page_size, 1 << 15, 1 << 28)
+        return SUCCESS
+
+    def _size(self, owner: str, value: int, low: int, high: int) -> int:
+        """Return a size if it is allowed."""
+        if not isinstance(value, int) or not low <= value <= high or value % 4:
+            raise MindRecordError(f"FileWriter.{owner}: got {value!r}; wanted {low} to {high}")
+        if self._shards:
+            raise MindRecordError(f"FileWriter.{owner}: rows were written before")
+        return value
+
+    def add_schema(self, content: dict[str, dict[str, Any]], desc: str | None = None) -> int:
+        """Set the fields of the rows.
+
+        Args:
+            content: for each field ``{"type": ..., "shape": [...]}`` with the types int32, int64,
+                float32, float64, string and bytes; ``shape`` only for arrays of numbers.
+            desc: a description.
+
+        Returns:
+            The number of the schema, 0.
+
+        Raises:
+            ValueError: a name, type or shape that is not allowed, or a second schema.
+        """
+        if self._schema:
+            raise MindRecordError("FileWriter.add_schema: there is a schema already")
+        if not isinstance(content, dict) or not content:
+            raise MindRecordError("FileWriter.add_schema: wanted a dictionary of fields")
+        for name, field in content.items():
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                raise MindRecordError(
+                    f"FileWriter.add_schema: got the name {name!r}; wanted letters, digits and _"
+                )
+            kind = field.get("type") if isinstance(field, dict) else None
+            if kind not in (*DTYPES, "string", "bytes") or set(field) - {"type", "shape"}:
+                raise MindRecordError(f"FileWriter.add_schema: got {field!r} for {name!r}")
+            shape = field.get("shape")
+            if shape is not None and (
+                kind not in DTYPES
+                or not isinstance(shape, list)
+                or not all(isinstance(n, int) and (n == -1 or n > 0) for n in shape)
+            ):
+                raise MindRecordError(
+                    f"FileWriter.add_schema: got shape={shape!r} for {name!r} of {kind}; wanted a "
+                    "list of ints for numbers"
+                )
+        self._schema = {k: dict(content[k]) for k in sorted(content)}
+        self._description = desc or ""
+        return 0
+
+    def add_index(self, index_fields: Sequence[str]) -> str:
+        """Set the fields that the index holds, numbers and strings; by default all of them.
+
+        Raises:
+            TypeError: no list.
+            ValueError: an array, bytes or an unknown field.
+        """
+        if not isinstance(index_fields, (list, tuple)):
+            raise ArgumentError(f"FileWriter.add_index: got {index_fields!r}; wanted a list")
+        for name in index_fields:
+            if name not in self._raw_fields():
+                raise MindRecordError(
+                    f"FileWriter.add_index: got {name!r}; wanted one of {self._raw_fields()}"
+                )
+        self._index = list(index_fields)
+        return SUCCESS
+
+    def _raw_fields(self) -> list[str]:
+        """Return the fields of numbers and strings."""
+        return [k for k, f in self._schema.items() if f["type"] != "bytes" and "shape" not in f]
+
+    def write_raw_data(
+        self, raw_data: Sequence[dict[str, Any]], parallel_writer: bool = False
+    ) -> str:
+        """Write rows.
+
+        Args:
+            raw_data: dictionaries from fields to values.
+            parallel_writer: share the rows among the shards one by one instead of in parts.
+
+        Raises:
+            ValueError: no schema, or a row that does not fit it; no row is then written.
+        """
+        if self._closed:
+            raise MindRecordError("FileWriter.write_raw_data: the files are complete")
+        if not self._schema:
+            raise MindRecordError("FileWriter.write_raw_data: there is no schema; use add_schema")
+        if not isinstance(raw_data, (list, tuple)):
+            raise ArgumentError(
+                f"FileWriter.write_raw_data: got {type(raw_data).__name__}; wanted a list of rows"
+            )
+        rows = [self._row(row) for row in raw_data]
+        self.open_and_set_header()
+        n = len(self._shards)
+        each = max(1, -(-len(rows) // n))
+        for i, row in enumerate(rows):
+            self._shards[i % n if parallel_writer else i // each].add(*row)
+        return SUCCESS
+
+    def open_and_set_header(self) -> str:
+        """Open the files; `write_raw_data` does it too."""
+        if not self._shards:
+            self._shards = [_Shard(p, self._header, self._page) for p in self._paths]
+        return SUCCESS
+
+    def _row(self, row: dict[str, Any]) -> tuple[dict[str, Any], bytes, int]:
+        """Return a row's numbers and strings, its other fields, and the bytes that were saved."""
+        if not isinstance(row, dict) or set(row) < set(self._schema):
+            missing = sorted(set(self._schema) - set(row)) if isinstance(row, dict) else "fields"
+            raise MindRecordError(f"FileWriter: got a row without {missing}")
+        raw = {k: self._plain(k, row[k]) for k in self._raw_fields()}
+        parts, saved = [], 0
+        for name, field in self._schema.items():
+            if name in raw:
+                continue
+            value = row[name]
+            if field["type"] == "bytes":
+                data = self._binary(name, value)
+            else:
+                array = self._array(name, field, value)
+                data = array.tobytes()
+                if array.dtype.kind == "i":
+                    saved += len(data)
+                    data = compressed(array)
+                    saved -= len(data)
+            parts.append(data)
+        if not parts:
+            return raw, bytes(4), 0
+        if len(parts) == 1:
+            return raw, parts[0], saved
+        return raw, b"".join(struct.pack(">Q", len(p)) + p for p in parts), saved
+
+    def _plain(self, name: str, value: Any) -> Any:
+        """Return a number or string of a row."""
+        kind = self._schema[name]["type"]
+        found = value.item() if isinstance(value, (np.generic, np.ndarray)) else value
+        if kind == "string" and isinstance(found, str):
+            return found
+        if kind in ("int32", "int64") and type(found) is int:
+            info = np.iinfo(DTYPES[kind])
+            if info.min <= found <= info.max:
+                return found
+        if kind in ("float32", "float64") and type(found) in (int, float):
+            return float(found)
+        raise MindRecordError(f"FileWriter: got {value!r} for the field {name!r} of type {kind}")
+
+    @staticmethod
+    def _binary(name: str, value: Any) -> bytes:
+        """Return the bytes of a row."""
+        if isinstance(value, (bytes, bytearray)):
+            return bytes(value)
+        if isinstance(value, np.ndarray) and value.dtype == np.uint8:
+            return value.tobytes()
+        raise MindRecordError(f"FileWriter: got {type(value).__name__} for the bytes {name!r}")
+
+    @staticmethod
+    def _array(name: str, field: dict[str, Any], value: Any) -> np.ndarray[Any, Any]:
+        """Return an array of a row."""
+        array, dtype, shape = np.asarray(value), DTYPES[field["type"]], field["shape"]
+        if array.dtype != dtype and not isinstance(value, list):
+            raise MindRecordError(f"FileWriter: got {array.dtype} for {name!r} of {dtype}")
+        fits = array.ndim == len(shape) and all(n in (-1, m) for n, m in zip(shape, array.shape))
+        if -1 in shape and array.size % abs(int(np.prod([n for n in shape if n != -1]))) == 0:
+            fits = True
+        if not fits or not array.size:
+            raise MindRecordError(
+                f"FileWriter: got shape {array.shape} for {name!r}; wanted {shape}, not empty"
+            )
+        return array.astype(dtype)
+
+    def commit(self) -> str:
+        """Complete the files: write the headers and indexes.
+
+        Raises:
+            ValueError: no schema, or a header that is too small.
+        """
+        if not self._schema:
+            raise MindRecordError("FileWriter.commit: there is no schema; use add_schema")
+        self.open_and_set_header()
+        indexed = self._raw_fields() if self._index is None else self._index
+        kinds = {name: self._schema[name]["type"] for name in indexed}
+        blobs = [k for k in self._schema if k not in self._raw_fields()]
+        for number, shard in enumerate(self._shards):
+            header = {
+                "header_size": self._header,
+                "index_fields": [{"index_field": n, "schema_id": 0} for n in indexed],
+                "page": [{**p, "shard_id": number} for p in shard.pages],
+                "page_size": self._page,
+                "compression_size": shard.saved,
+                "schema": [{"blob_fields": blobs, "desc": self._description,
+                            "schema": self._schema}],
+                "shard_addresses": [p.name for p in self._paths],
+                "shard_id": number,
+                "statistics": None,
+                "version": "3.0",
+            }  # fmt: skip
+            shard.finish(header, kinds)
+        self._closed = True
+        return SUCCESS
+
+    @classmethod
+    def open_for_append(cls, file_name: str) -> FileWriter:
+        """Return a writer of the rows of a file, to which rows can be added before `commit`.
+
+        Raises:
+            ValueError: the file cannot be read.
+        """
+        path = pathlib.Path(file_name)
+        header = read_header(path)
+        names = header["shard_addresses"]
+        if len(names) > 1:
+            path = path.with_name(names[0][: -len(str(len(names) - 1))])
+        files = RecordFiles([pathlib.Path(file_name)], None)
+        rows = [files.row(i) for i in range(len(files))]
+        made = cls(str(path), len(names), True)
+        made._header, made._page = header["header_size"], header["page_size"]
+        made.add_schema(header["schema"][0]["schema"], header["schema"][0]["desc"])
+        made.add_index([f["index_field"] for f in header["index_fields"]])
+        made.write_raw_data(rows)
+        return made
