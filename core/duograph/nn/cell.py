@@ -111,7 +111,7 @@ class Cell:
             "name"
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if self._plain and not runtime_state.staging and settings.mode == PYNATIVE_MODE:
             return self.construct(*args, **kwargs)
         return _calls.call(self, args, kwargs)
@@ -174,15 +174,20 @@ class Cell:
         return found
 
     def _replace_parameter(self, name: str, value: object) -> None:
-        """Set a Cell's attribute that holds a Parameter to None, or write a Tensor into it."""
+        """Set a Cell's attribute that holds a Parameter to None, or write a Tensor into it.
+
+        A Parameter of one element can be written with a number, as compiled code does.
+        """
+        present = self._params[name]
         if value is None:
             self._params[name] = None
         elif isinstance(value, Tensor):
-            present = self._params[name]
             if present is None:
                 self.insert_param_to_cell(name, Parameter(value, name))
             else:
                 present.set_data(value, slice_shape=True)
+        elif isinstance(value, (int, float)) and present is not None and present.size == 1:
+            present.set_data(Tensor(value, present.dtype).reshape(present.shape))
         else:
             raise ArgumentError(
                 f"{type(self).__name__}: got {type(value).__name__} for the Parameter {name!r}; "

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..autodiff.custom import custom_gradient
+from ..autodiff.custom import without_residuals
 from ..autodiff.transforms import vjp
 from ..errors import ArgumentError
 from ..option_checks import check_options
 from ..option_table import options_of
 from ..parameter import Parameter
 from ..random_state import get_rng_state, set_rng_state
+from ..tensor import Tensor
 
 __all__ = ["recompute", "run_again"]
 
@@ -52,14 +53,19 @@ def recompute(
 
 
 def run_again(
-    block: Callable[..., Any], *args: Any, weights: Sequence[Parameter], **kwargs: Any
+    block: Callable[..., Any], /, *args: Any, weights: Sequence[Parameter], **kwargs: Any
 ) -> Any:
-    """Call `block(*args)` as one node of the autodiff tape whose backward runs the block again."""
+    """Call a block as one node of the autodiff tape whose backward runs the block again.
+
+    Tensors among the arguments, and `weights`, get gradients.
+    """
     n = len(args)
+    names = [k for k, v in kwargs.items() if isinstance(v, Tensor)]
+    inputs = (*args, *(kwargs[k] for k in names))
     state = get_rng_state()
 
-    def forward(*given: Any) -> Any:
-        return block(*given[:n], **kwargs)
+    def run(*given: Any) -> Any:
+        return block(*given[:n], **{**kwargs, **dict(zip(names, given[n : len(inputs)]))})
 
     def bprop(*given: Any) -> list[Any]:
         *operands, _, dout = given
@@ -67,14 +73,13 @@ def run_again(
         set_rng_state(state)  # the same random masks as the first time
         try:
             douts = dout if isinstance(dout, tuple) else (dout,)
-            found = vjp(lambda *xs: block(*xs, **kwargs), *operands[:n], weights=weights)
+            found = vjp(run, *operands[: len(inputs)], weights=weights)
             grads = found[1](*douts)
         finally:
             set_rng_state(after)
         if not weights:
-            return list(grads) if isinstance(grads, tuple) else [grads]
-        inputs, of_weights = grads
-        inputs = list(inputs) if isinstance(inputs, tuple) else [inputs]
-        return [*inputs, *of_weights]
+            return list(grads)
+        of_inputs, of_weights = grads
+        return [*of_inputs, *of_weights]
 
-    return custom_gradient(forward, bprop, (*args, *weights), "recompute")
+    return without_residuals(run, bprop, (*inputs, *weights), "recompute")

@@ -9,7 +9,7 @@ from .. import amp
 from ..amp import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 from ..nn.metrics import *  # noqa: F403
 from ..nn.metrics.table import names
-from . import callback, serialization
+from . import callback, serialization, summary
 from .callback import (
     Callback,
     CheckpointConfig,
@@ -27,3 +27,4 @@ from .callback import (
 from .dataset_helper import DatasetHelper, connect_network_with_dataset, data_sink
 from .model import Model
 from .serialization import *  # noqa: F403
+from .summary import SummaryRecord

@@ -1,10 +1,10 @@
-"""Reader and writer of checkpoint files. The format is safetensors, whatever the file's suffix.
+"""Reader and writer of checkpoint files, in the format safetensors or in MindSpore's own.
 
-`serialization` and `exported` call it. A file is the length of the header (8 bytes, little-endian),
-the header (JSON: dtype, shape and byte range of each tensor), and the data without gaps. Strings,
-and the dtypes that safetensors lacks, are recorded in the metadata. MindSpore's own format (a
-protocol buffer of named tensors) can be read but not written. Reading never executes code from the
-file, and everything in the header is checked; whatever is wrong raises CheckpointError.
+`serialization` and `exported` call it. A safetensors file is the length of the header (8 bytes,
+little-endian), the header (JSON: dtype, shape and byte range of each tensor), and the data without
+gaps. Strings, and the dtypes that safetensors lacks, are recorded in the metadata. MindSpore's own
+format, a protocol buffer of named tensors, is in `_mindspore_checkpoint`. Reading never executes
+code from the file, and all of it is checked; whatever is wrong raises CheckpointError.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from collections.abc import Mapping
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from ..dtype import ALL, DType, as_dtype
+from ..dtype import as_dtype
 from ..errors import CheckpointError
 from ._atomic_file import replace_file
 from ._encryption import Secret, opened, sealed
+from ._mindspore_checkpoint import array_of, read_messages, write_messages
 
 __all__ = ["write", "read"]
 
@@ -41,8 +42,16 @@ Entry: TypeAlias = "Array | str"  # a tensor, or a string
 def write(path: str, entries: Mapping[str, Entry], crc: bool, secret: Secret | None = None) -> None:
     """Write a checkpoint file of arrays and strings atomically: old or complete new content.
 
-    With `secret`, the file is encrypted.
+    The format is MindSpore's own if the path ends in ``.ckpt``, else safetensors. With `secret`,
+    the file is encrypted.
     """
+    form = write_messages if path.endswith(".ckpt") else _safetensors
+    chunks = form(entries, crc)
+    replace_file(path, chunks if secret is None else sealed(chunks, secret))
+
+
+def _safetensors(entries: Mapping[str, Entry], crc: bool) -> list[bytes]:
+    """Return the content of a safetensors file as chunks of bytes; `crc` adds a checksum."""
     header: dict[str, Any] = {}
     chunks: list[bytes] = []
     offset = 0
@@ -75,7 +84,7 @@ def write(path: str, entries: Mapping[str, Entry], crc: bool, secret: Secret | N
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)  # data starts at a multiple of 8
     chunks.insert(0, len(head).to_bytes(8, "little") + head)
-    replace_file(path, chunks if secret is None else sealed(chunks, secret))
+    return chunks
 
 
 def _crc(name: str, value: Entry, before: int) -> int:
@@ -110,10 +119,8 @@ def read(path: str, check_crc: bool, secret: Secret | None = None) -> dict[str, 
     data = opened(path, data, secret)
     if _looks_like_safetensors(data):
         return _read_safetensors(path, data, check_crc)
-    if check_crc:
-        raise CheckpointError(f"load_checkpoint: {path!r} has no checksum; wanted crc_check=False")
     try:
-        return _read_mindspore(data)
+        return read_messages(data, check_crc)
     except ValueError as error:
         raise CheckpointError(
             f"load_checkpoint: {path!r} is no checkpoint, or a damaged one ({error}; it starts "
@@ -244,7 +251,7 @@ def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, Array]:
                 f"{name} of shape {tuple(shape)} has bytes {first} to {last} of {len(data)}, "
                 f"wanted {size} bytes from {end}"
             )
-        found[name] = _array(name, data[first:last], dtype, tuple(shape))
+        found[name] = array_of(name, data[first:last], dtype, tuple(shape))
         end = last
     if end != len(data):
         raise ValueError(f"{len(data) - end} bytes are left over")
@@ -253,130 +260,3 @@ def _arrays(header: dict[str, Any], data: memoryview) -> dict[str, Array]:
 
 def _sizes(value: Any) -> TypeGuard[list[int]]:
     return isinstance(value, list) and all(type(n) is int and n >= 0 for n in value)
-
-
-def _array(name: str, data: bytes | memoryview, dtype: DType, shape: tuple[int, ...]) -> Array:
-    """Return bytes of the right number as an array; raise ValueError if no array can hold them."""
-    try:
-        made = np.frombuffer(data, dtype.np).reshape(shape)
-    except (ValueError, OverflowError) as error:  # too many axes, or too long ones beside a zero
-        raise ValueError(f"{name} has shape {shape}: {error}") from None
-    if dtype.name == "bool" and (made.view(np.uint8) > 1).any():
-        raise ValueError(f"{name} has dtype bool and bytes other than 0 and 1")
-    return made
-
-
-# ---- MindSpore's own files ----------------------------------------------------------------------
-# message Checkpoint { repeated Value value = 1; }  Value { string tag = 1; Tensor tensor = 2; }
-# Tensor { repeated int64 dims = 1; string tensor_type = 2; bytes tensor_content = 3; }
-
-_BY_DISPLAY: dict[str, DType] = {str(d).lower(): d for d in ALL}
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Decode a protocol buffer varint at offset `at`; return the integer and the next offset."""
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise ValueError("a number is cut off or too long")
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
-        if not byte & 0x80:
-            return value, at
-        shift += 7
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield (number, value) of each protocol buffer field: varints as int, other kinds as bytes."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        kind = key & 7
-        if kind == 0:
-            value, at = _varint(data, at)
-            yield key >> 3, value
-        elif kind == 2:
-            length, at = _varint(data, at)
-            if at + length > len(data):
-                raise ValueError(f"a field has {len(data) - at} of {length} bytes")
-            yield key >> 3, data[at : at + length]
-            at += length
-        else:
-            raise ValueError(f"a field has the unknown kind {kind}")
-
-
-def _bytes(what: str, value: int | bytes) -> bytes:
-    if isinstance(value, int):
-        raise ValueError(f"{what} is a number")
-    return value
-
-
-def _text(what: str, value: int | bytes, encoding: str = "utf-8") -> str:
-    try:
-        return _bytes(what, value).decode(encoding)
-    except UnicodeDecodeError:
-        raise ValueError(f"{what} is no text in {encoding}") from None
-
-
-class _TensorMessage(NamedTuple):
-    """Decoded `Tensor` message of a MindSpore checkpoint; large tensors span several messages."""
-
-    dims: tuple[int, ...]
-    dtype: str
-    content: bytes
-
-
-def _tensor_message(data: bytes) -> _TensorMessage:
-    dims: list[int] = []
-    dtype, content = "", b""
-    for field, value in _fields(data):
-        if field == 1 and isinstance(value, int):
-            dims.append(value)
-        elif field == 1:
-            packed, at = _bytes("a shape", value), 0
-            while at < len(packed):
-                n, at = _varint(packed, at)
-                dims.append(n)
-        elif field == 2:
-            dtype = _text("a dtype", value)
-        elif field == 3:
-            content = _bytes("the data of a tensor", value)
-    return _TensorMessage(tuple(dims), dtype, content)
-
-
-def _messages(data: bytes) -> dict[str, list[_TensorMessage]]:
-    """Return the `Tensor` messages of a MindSpore `Checkpoint` message, grouped by tag (name)."""
-    found: dict[str, list[_TensorMessage]] = {}
-    for number, value in _fields(data):
-        if number != 1:
-            raise ValueError(f"there is no field {number}")
-        tag, tensor = "", b""
-        for field, content in _fields(_bytes("an entry", value)):
-            if field == 1:
-                tag = _text("a name", content)
-            elif field == 2:
-                tensor = _bytes("a tensor", content)
-        if not tag:
-            raise ValueError("a tensor has no name")
-        found.setdefault(tag, []).append(_tensor_message(tensor))
-    return found
-
-
-def _read_mindspore(data: bytes) -> dict[str, Entry]:
-    """Return the entries of a MindSpore checkpoint, given as bytes; raise ValueError otherwise."""
-    found: dict[str, Entry] = {}
-    for tag, parts in _messages(data).items():
-        first = parts[0]
-        joined = b"".join(p.content for p in parts)
-        if first.dtype == "str":
-            found[tag] = _text(f"the value of {tag}", joined, "utf-32-le")  # a NumPy string
-            continue
-        dtype = _BY_DISPLAY.get(first.dtype.lower())
-        if dtype is None:
-            raise ValueError(f"{tag} has the unknown dtype {first.dtype!r}")
-        shape = () if first.dims == (0,) else first.dims
-        if math.prod(shape) * dtype.itemsize != len(joined):
-            raise ValueError(f"{tag} of shape {shape} has {len(joined)} bytes")
-        found[tag] = _array(tag, joined, dtype, shape)
-    return found

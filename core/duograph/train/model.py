@@ -32,7 +32,8 @@ class Model:
     Args:
         network: Cell from data to predictions or, without `loss_fn`, from a batch to the loss.
         loss_fn: Cell or function of (predictions, labels).
-        optimizer: Optimizer, for training.
+        optimizer: Optimizer, for training. Without it and `loss_fn`, `train` calls the network for
+            each batch, which trains itself then, as a TrainOneStepCell does.
         metrics: dictionary from names to metrics, or set of names.
         eval_network: Cell for evaluation, from a batch to the inputs of the metrics.
         eval_indexes: the positions of loss, predictions and labels in its outputs; -1 for none.
@@ -93,6 +94,8 @@ class Model:
             self._train_network = build_train_network(
                 network, optimizer, loss_fn, level=amp_level, **kwargs
             )
+        elif loss_fn is None:
+            self._train_network = network  # such as a TrainOneStepCell
 
     def _build_eval(self, eval_network: Cell | None, indexes: list[int] | None) -> Cell | None:
         """Return the Cell that evaluates this Model's network, and set `_eval_indexes`."""
@@ -204,7 +207,10 @@ class Model:
                 f"Model.train: got initial_epoch={initial_epoch}; wanted 0 to {epochs - 1}"
             )
         if self._train_network is None:
-            raise ArgumentValueError("Model.train: the Model has no optimizer; wanted one")
+            raise ArgumentValueError(
+                "Model.train: the Model has a loss_fn and no optimizer; wanted both, or a network "
+                "that trains itself, such as a TrainOneStepCell"
+            )
         steps = batch_count(dataset)
         if steps == 0:
             raise ArgumentValueError(
@@ -374,7 +380,8 @@ class Model:
         arguments count for nothing.
 
         Raises:
-            ValueError: the Model has no optimizer, or no metrics, for a dataset that is given.
+            ValueError: the Model has a loss_fn and no optimizer, or no metrics for the validation
+                dataset.
         """
         if train_dataset is not None:
             self._compile(self._check_run(epoch, train_dataset, 0)[0], train_dataset, True)

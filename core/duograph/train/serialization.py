@@ -43,9 +43,9 @@ def save_checkpoint(
 ) -> None:
     """Write Parameters to a file (`mindspore.save_checkpoint`).
 
-    The content is safetensors for either `format`. The file is replaced atomically, after all data
-    is on disk, and keeps its permissions. Saves to one path take effect in the order of the calls,
-    asynchronous ones included.
+    A ``ckpt`` file has MindSpore's own format, which MindSpore reads. The file is replaced
+    atomically, after all data is on disk, and keeps its permissions. Saves to one path take effect
+    in the order of the calls, asynchronous ones included.
 
     Args:
         save_obj: Cell (its Parameters by name, and its buffers), dictionary from names to Tensors,
@@ -62,7 +62,7 @@ def save_checkpoint(
         enc_mode: ``"AES-GCM"``, ``"AES-CBC"`` or ``"SM4-CBC"``.
         choice_func: predicate of a name; entries for which it is False are left out.
         crc_check: add a checksum of all names, types and values to the file.
-        format: the suffix, ``"ckpt"`` or ``"safetensors"``.
+        format: ``"ckpt"`` or ``"safetensors"``, which is also the suffix.
 
     Raises:
         TypeError: an entry has a type that cannot be saved.

@@ -12,6 +12,7 @@ from ...errors import ArgumentError
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
+from .._operators import Operator
 from .._types import Axis
 from ..cell import Cell
 
@@ -58,6 +59,11 @@ class ReLU(Cell):
         [0. 2.]
     """
 
+    relu = Operator("ReLU")
+
+    def __init__(self) -> None:
+        super().__init__()
+
     def construct(self, x: Tensor) -> Tensor:
         return ops.relu(x)
 
@@ -70,6 +76,8 @@ class ReLU6(Cell):
         >>> print(ms.nn.ReLU6()(ms.Tensor([-1.0, 2.0])))
         [0. 2.]
     """
+
+    relu6 = Operator("ReLU6")
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.relu6(x)
@@ -108,6 +116,8 @@ class PReLU(Cell):
         [-0.25  2.  ]
     """
 
+    prelu = Operator("PReLU")
+
     def __init__(self, channel: int = 1, w: float | list[float] | Tensor = 0.25) -> None:
         super().__init__()
         _check.positive_int("PReLU", "channel", channel)
@@ -140,6 +150,8 @@ class RReLU(Cell):
         True
     """
 
+    sign = Operator("Sign")
+
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
         super().__init__()
         self.lower = _check.real("RReLU", "lower", lower)
@@ -159,6 +171,8 @@ class ELU(Cell):
         [-0.63212055  2.        ]
     """
 
+    elu = Operator("Elu", lambda c: {"alpha": c.alpha})
+
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
         self.alpha = _check.real("ELU", "alpha", alpha)
@@ -176,6 +190,8 @@ class CELU(Cell):
         [-0.63212055  2.        ]
     """
 
+    celu = Operator("CeLU", lambda c: {"alpha": c.alpha})
+
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
         self.alpha = _check.real("CELU", "alpha", alpha)
@@ -192,6 +208,8 @@ class SeLU(Cell):
         >>> print(ms.nn.SeLU()(ms.Tensor([-1.0, 2.0])))
         [-1.1113307  2.101402 ]
     """
+
+    selu = Operator("SeLU")
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.selu(x)
@@ -223,6 +241,8 @@ class FastGelu(Cell):
         [-0.15420423  1.9356586 ]
     """
 
+    fast_gelu = Operator("FastGeLU")
+
     def construct(self, x: Tensor) -> Tensor:
         size = ops.abs(x)
         return x / (1.0 + ops.exp(-1.702 * size)) * ops.exp(0.851 * (x - size))
@@ -250,6 +270,8 @@ class Sigmoid(Cell):
         [0.2689 0.8808]
     """
 
+    sigmoid = Operator("Sigmoid")
+
     def construct(self, x: Tensor) -> Tensor:
         return ops.sigmoid(x)
 
@@ -263,6 +285,12 @@ class LogSigmoid(Cell):
         [-1.3133 -0.1269]
     """
 
+    mul = Operator("Mul")
+    exp = Operator("Exp")
+    add = Operator("Add")
+    rec = Operator("Reciprocal")
+    log = Operator("Log")
+
     def construct(self, x: Tensor) -> Tensor:
         return -ops.softplus(-x)
 
@@ -275,6 +303,8 @@ class Tanh(Cell):
         >>> print(ms.nn.Tanh()(ms.Tensor([-1.0, 2.0])))
         [-0.7615942  0.9640276]
     """
+
+    tanh = Operator("Tanh")
 
     def construct(self, x: Tensor) -> Tensor:
         return ops.tanh(x)
@@ -323,6 +353,8 @@ class Softmax(Cell):
         [0.5 0.5]
     """
 
+    softmax = Operator("Softmax", lambda c: {"axis": c.axis})
+
     def __init__(self, axis: Axis = -1) -> None:
         super().__init__()
         self.axis = axis
@@ -357,6 +389,9 @@ class Softmax2d(Cell):
         [0.5 0.5]
     """
 
+    softmax = Operator("Softmax", lambda c: {"axis": -3})
+    shape = Operator("Shape")
+
     def construct(self, x: Tensor) -> Tensor:
         _check.rank("Softmax2d", x, 3, 4)
         return ops.softmax(x, -3)
@@ -370,6 +405,8 @@ class LogSoftmax(Cell):
         >>> print(ms.nn.LogSoftmax()(ms.Tensor([-1.0, 2.0])))
         [-3.0485873  -0.04858733]
     """
+
+    log_softmax = Operator("LogSoftmax", lambda c: {"axis": c.axis})
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()
@@ -401,6 +438,8 @@ class Softsign(Cell):
         [-0.5        0.6666667]
     """
 
+    softsign = Operator("Softsign")
+
     def construct(self, x: Tensor) -> Tensor:
         return x / (ops.abs(x) + 1.0)
 
@@ -413,6 +452,8 @@ class SoftShrink(Cell):
         >>> print(ms.nn.SoftShrink()(ms.Tensor([-1.0, 2.0])))
         [-0.5  1.5]
     """
+
+    softshrink = Operator("SoftShrink", lambda c: {"lambd": c.lambd})
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -431,6 +472,8 @@ class HShrink(Cell):
         [-1.  2.]
     """
 
+    hshrink = Operator("HShrink", lambda c: {"lambd": c.lambd})
+
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = _check.real("HShrink", "lambd", lambd)
@@ -448,6 +491,11 @@ class HSwish(Cell):
         [-0.33333334  1.6666666 ]
     """
 
+    hswish = Operator("HSwish")
+
+    def __init__(self) -> None:
+        super().__init__()
+
     def construct(self, x: Tensor) -> Tensor:
         return ops.hardswish(x)
 
@@ -461,6 +509,11 @@ class HSigmoid(Cell):
         [0.3333333 0.8333334]
     """
 
+    hsigmoid = Operator("HSigmoid")
+
+    def __init__(self) -> None:
+        super().__init__()
+
     def construct(self, x: Tensor) -> Tensor:
         return ops.hardsigmoid(x)
 
@@ -473,6 +526,8 @@ class Mish(Cell):
         >>> print(ms.nn.Mish()(ms.Tensor([-1.0, 2.0])).round(decimals=4))
         [-0.3034  1.944 ]
     """
+
+    mish = Operator("Mish")
 
     def construct(self, x: Tensor) -> Tensor:
         return x * ops.tanh(ops.softplus(x))
@@ -507,6 +562,9 @@ class GLU(Cell):
         >>> print(ms.nn.GLU()(ms.Tensor([1.0, 0.0])))
         [0.5]
     """
+
+    sigmoid = Operator("Sigmoid")
+    spilt = Operator("Split", lambda c: {"axis": c.axis, "output_num": 2})
 
     def __init__(self, axis: int = -1) -> None:
         super().__init__()

@@ -17,6 +17,7 @@ from ...option_checks import check_options, warn_unused
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
+from .._operators import Operator
 from .._types import Activation, Axis, DTypeLike, Init
 from ..cell import Cell
 from .activation import get_activation
@@ -57,6 +58,11 @@ class Dense(Cell):
         Dense(input_channels=3, output_channels=2, has_bias=True)
     """
 
+    matmul = Operator("MatMul", lambda c: {"transpose_b": True})
+    bias_add = Operator("BiasAdd")
+    reshape = Operator("Reshape")
+    shape_op = Operator("Shape")
+
     def __init__(
         self,
         in_channels: int,
@@ -94,6 +100,7 @@ class Dense(Cell):
                 f"Dense: got activation={activation!r}; wanted a name, a Cell or a function"
             )
         self.activation = get_activation(activation) if isinstance(activation, str) else activation
+        self.activation_flag = self.activation is not None
 
     def construct(self, x: Tensor) -> Tensor:
         out = ops.dense(x, self.weight, self.bias)
@@ -119,6 +126,9 @@ class BiDense(Cell):
         >>> layer(ms.ops.ones((5, 3), ms.float32), ms.ops.ones((5, 4), ms.float32)).shape
         (5, 2)
     """
+
+    matmul = Operator("MatMul", lambda c: {"transpose_b": True})
+    bias_add = Operator("BiasAdd")
 
     def __init__(
         self,
@@ -200,6 +210,9 @@ class Unflatten(Cell):
         (4, 2, 3)
     """
 
+    shape = Operator("Shape")
+    reshape = Operator("Reshape")
+
     def __init__(self, axis: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
         self.axis = axis
@@ -247,6 +260,15 @@ class Embedding(Cell):
         >>> ms.nn.Embedding(10, 4)(ms.Tensor([[1, 2, 3]])).shape
         (1, 3, 4)
     """
+
+    expand = Operator("ExpandDims")
+    gather = Operator("Gather")
+    reshape_flat = Operator("Reshape")
+    reshape = Operator("Reshape")
+    get_shp = Operator("Shape")
+    array_mul = Operator("MatMul")
+    concat = Operator("Concat")
+    one_hot = Operator("OneHot")
 
     def __init__(
         self,
@@ -301,6 +323,8 @@ class Dropout(Cell):
         >>> print(ms.nn.Dropout(p=0.5)(ms.Tensor([1.0, 2.0])))
         [1. 2.]
     """
+
+    dropout = Operator("Dropout", lambda c: {"keep_prob": 1.0 - c._drop})
 
     def __init__(
         self, keep_prob: float = 0.5, p: float | None = None, dtype: DTypeLike = float32
@@ -377,6 +401,8 @@ class Dropout2d(_ChannelDropout):
         (1, 2, 3, 3)
     """
 
+    dropout2d = Operator("Dropout2D", lambda c: {"keep_prob": c.keep_prob})
+
     _ranks = (4,)
 
 
@@ -392,6 +418,8 @@ class Dropout3d(_ChannelDropout):
         (1, 3, 4, 4, 4)
     """
 
+    dropout3d = Operator("Dropout3D", lambda c: {"keep_prob": c.keep_prob})
+
     _ranks = (5,)
 
 
@@ -404,6 +432,8 @@ class OneHot(Cell):
         [[0. 0. 1.]
          [1. 0. 0.]]
     """
+
+    onehot = Operator("OneHot", lambda c: {"axis": c.axis})
 
     def __init__(
         self,
@@ -432,6 +462,10 @@ class Norm(Cell):
         >>> print(ms.nn.Norm()(ms.Tensor([3.0, 4.0])))
         5.0
     """
+
+    reduce_sum = Operator("ReduceSum", lambda c: {"keep_dims": True})
+    sqrt = Operator("Sqrt")
+    squeeze = Operator("Squeeze", lambda c: {"axis": c.axis})
 
     def __init__(self, axis: Axis = (), keep_dims: bool = False) -> None:
         super().__init__()

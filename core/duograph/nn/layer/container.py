@@ -10,6 +10,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from typing import Any
 
 from ...errors import ArgumentError, IndexRangeError
+from .._names import container_head, renumber
 from ..cell import Cell
 
 __all__ = ["SequentialCell", "CellList", "CellDict"]
@@ -23,15 +24,23 @@ class _Numbered(Cell):
             raise ArgumentError(f"{type(self).__name__}: got {type(cell).__name__}; wanted a Cell")
         return cell
 
-    def _set_all(self, cells: Iterable[Cell]) -> None:
-        """Replace all child Cells, numbered from 0, and rename their Parameters accordingly."""
-        kept = list(cells)
+    def _head(self) -> str:
+        """Return what the names of this container's Parameters have before the number."""
+        return container_head(self._cells.items()) if self._auto_prefix else ""
+
+    def _put(self, name: str, cell: Cell, head: str) -> None:
+        """Set the child Cell `name`, whose Parameters are renamed to `head` + name + path."""
+        if self._auto_prefix:
+            cell.update_parameters_name(f"{head}{name}.")
+        self._cells[name] = cell
+
+    def _set_order(self, kept: list[Cell], head: str) -> None:
+        """Make `kept` the child Cells, numbered from 0; their Parameters get the new numbers."""
         for name in list(self._cells):
             del self._cells[name]
-        head = f"{self.param_prefix}." if self.param_prefix else ""
         for i, cell in enumerate(kept):
             if self._auto_prefix:
-                cell.update_parameters_name(f"{head}{i}.")
+                renumber(cell, head, str(i))
             self._cells[str(i)] = cell
 
     def _index(self, index: int) -> int:
@@ -47,30 +56,33 @@ class _Numbered(Cell):
     def __getitem__(self, index: int | str | slice) -> Any:
         kept = list(self._cells.items())
         if isinstance(index, slice):
-            made = type(self).__new__(type(self))
-            Cell.__init__(made, auto_prefix=False)
-            for name, cell in kept[index]:
-                made._cells[name] = cell
-            return made
+            return self._part(kept[index])
         if isinstance(index, str):
             return self._cells[index]
         return kept[self._index(index)][1]
 
+    def _part(self, items: list[tuple[str, Cell]]) -> Any:
+        """Return a container of the same class with some of the items, without renaming them."""
+        made = type(self).__new__(type(self))
+        Cell.__init__(made, auto_prefix=False)
+        for name, cell in items:
+            made._cells[name] = cell
+        made.__dict__["_auto_prefix"] = self._auto_prefix
+        return made
+
     def __setitem__(self, index: int, cell: Cell) -> None:
         self._check_cell(cell)
         name = list(self._cells)[self._index(index)]
-        if self._auto_prefix:
-            head = f"{self.param_prefix}." if self.param_prefix else ""
-            cell.update_parameters_name(f"{head}{name}.")
-        self._cells[name] = cell
+        self._put(name, cell, self._head())
 
     def __delitem__(self, index: int | slice) -> None:
+        head = self._head()
         kept = list(self._cells.values())
         if isinstance(index, slice):
             del kept[index]
         else:
             del kept[self._index(index)]
-        self._set_all(kept)
+        self._set_order(kept, head)
 
     def __len__(self) -> int:
         return len(self._cells)
@@ -91,15 +103,9 @@ class _Numbered(Cell):
             cell.set_grad(requires_grad)
         return self
 
-    def append(self, cell: Cell) -> Cell:
-        """Add a Cell at the end of this container; return the container."""
-        self._check_cell(cell)
-        name = str(len(self._cells))
-        if self._auto_prefix:
-            head = f"{self.param_prefix}." if self.param_prefix else ""
-            cell.update_parameters_name(f"{head}{name}.")
-        self._cells[name] = cell
-        return self
+    def append(self, cell: Cell) -> None:
+        """Add a Cell at the end of this container."""
+        self._put(str(len(self._cells)), self._check_cell(cell), self._head())
 
 
 class SequentialCell(_Numbered):
@@ -126,13 +132,18 @@ class SequentialCell(_Numbered):
         super().__init__()
         if (len(args) == 1 and isinstance(args[0], (list, tuple))) or len(args) != 1:
             cells = args[0] if len(args) == 1 else args
-            self._set_all([self._check_cell(c) for c in cells])
+            for i, cell in enumerate(cells):
+                self._put(str(i), self._check_cell(cell), "")
         elif isinstance(args[0], Mapping):
             for name, cell in args[0].items():
-                self._check_cell(cell).update_parameters_name(name + ".")
-                self._cells[name] = cell
+                self._put(name, self._check_cell(cell), "")
         else:
-            self._set_all([self._check_cell(args[0])])
+            self._put("0", self._check_cell(args[0]), "")
+
+    @property
+    def cell_list(self) -> list[Cell]:
+        """Return the Cells in the order in which they are called."""
+        return list(self._cells.values())
 
     def construct(self, input_data: Any) -> Any:
         for cell in self._cells.values():
@@ -155,6 +166,7 @@ class CellList(_Numbered):
         >>> from duograph import nn
         >>> layers = nn.CellList([nn.Dense(2, 2), nn.ReLU()])
         >>> layers.append(nn.Dense(2, 1))
+        >>> layers
         CellList(
           (0): Dense(input_channels=2, output_channels=2, has_bias=True)
           (1): ReLU()
@@ -168,7 +180,11 @@ class CellList(_Numbered):
             raise ArgumentError(f"CellList: got the unknown argument {next(iter(kwargs))!r}")
         super().__init__(auto_prefix=auto_prefix)
         cells = args[0] if len(args) == 1 and not isinstance(args[0], Cell) else args
-        self._set_all([self._check_cell(c) for c in cells])
+        self.extend(cells)
+
+    def _part(self, items: list[tuple[str, Cell]]) -> Any:
+        """Return a CellList with some of the items, numbered from 0."""
+        return super()._part([(str(i), cell) for i, (_, cell) in enumerate(items)])
 
     def insert(self, index: int, cell: Cell) -> None:
         """Insert a Cell before position `index`."""
@@ -177,20 +193,28 @@ class CellList(_Numbered):
         n = len(kept)
         if not -n <= index <= n:
             raise IndexRangeError(f"CellList: got index {index}; wanted one in [{-n}, {n}]")
-        kept.insert(index, cell)
-        self._set_all(kept)
+        head = self._head()
+        position = index % n if index < 0 else index
+        self._set_order(kept[:position], head)
+        self._put(str(position), cell, head)
+        for i, later in enumerate(kept[position:], position + 1):
+            if self._auto_prefix:
+                renumber(later, head, str(i))
+            self._cells[str(i)] = later
 
     def extend(self, cells: Iterable[Cell]) -> CellList:
         """Add several Cells at the end of this CellList; return the CellList."""
+        head = self._head()
         for cell in list(cells):
-            self.append(cell)
+            self._put(str(len(self._cells)), self._check_cell(cell), head)
         return self
 
     def pop(self, index: int = -1) -> Cell:
         """Remove the Cell at `index` from this CellList, renumber the rest, and return the Cell."""
+        head = self._head()
         kept = list(self._cells.values())
         found = kept.pop(self._index(index))
-        self._set_all(kept)
+        self._set_order(kept, head)
         return found
 
     def construct(self, *inputs: Any) -> Any:
@@ -232,8 +256,7 @@ class CellDict(Cell):
                 f"CellDict: the key {key!r} is an attribute of the CellDict; wanted another"
             )
         if self._auto_prefix:
-            head = f"{self.param_prefix}." if self.param_prefix else ""
-            cell.update_parameters_name(f"{head}{key}.")
+            cell.update_parameters_name(f"{container_head(self._cells.items())}{key}.")
         self._cells[key] = cell
 
     def __delitem__(self, key: str) -> None:

@@ -15,6 +15,7 @@ from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
+from .._operators import Operator
 from .._types import DTypeLike, Init, Ints
 from ..cell import Cell
 
@@ -65,6 +66,9 @@ class _Conv(Cell):
 
     `_axes` is the number of spatial axes, `_formats` the data formats that the class accepts.
     """
+
+    bias_add = Operator("BiasAdd")
+    shape = Operator("Shape")
 
     _axes = 2
     _formats: tuple[str, ...] = ("NCHW",)
@@ -213,6 +217,15 @@ class Conv2d(_Forward):
         (1, 4, 2, 2)
     """
 
+    conv2d = Operator(
+        "Conv2D",
+        lambda c: {
+            "out_channel": c.out_channels, "kernel_size": c.kernel_size, "mode": 1,
+            "pad_mode": c.pad_mode, "pad": c.padding, "stride": c.stride,
+            "dilation": c.dilation, "group": c.group, "data_format": c.data_format,
+        },
+    )  # fmt: skip
+
     _formats = ("NCHW", "NHWC")
 
 
@@ -226,6 +239,17 @@ class Conv1d(_Forward):
         >>> ms.nn.Conv1d(3, 4, 5)(ms.ops.ones((1, 3, 8), ms.float32)).shape
         (1, 4, 8)
     """
+
+    conv2d = Operator(
+        "Conv2D",
+        lambda c: {
+            "out_channel": c.out_channels, "kernel_size": (1, *c.kernel_size), "mode": 1,
+            "pad_mode": c.pad_mode, "pad": (0, 0, *c._pairs[0]), "stride": (1, *c.stride),
+            "dilation": (1, *c.dilation), "group": c.group, "data_format": c.data_format,
+        },
+    )  # fmt: skip
+    expand_dims = Operator("ExpandDims")
+    squeeze = Operator("Squeeze", lambda c: {"axis": 2})
 
     _axes = 1
 
@@ -260,6 +284,15 @@ class Conv3d(_Forward):
         >>> ms.nn.Conv3d(2, 4, 3)(ms.ops.ones((1, 2, 3, 4, 5), ms.float32)).shape
         (1, 4, 3, 4, 5)
     """
+
+    conv3d = Operator(
+        "Conv3D",
+        lambda c: {
+            "out_channel": c.out_channels, "kernel_size": c.kernel_size, "mode": 1,
+            "pad_mode": c.pad_mode, "pad": c.padding, "stride": c.stride,
+            "dilation": c.dilation, "group": c.group, "data_format": c.data_format,
+        },
+    )  # fmt: skip
 
     _axes = 3
     _formats = ("NCDHW",)
@@ -345,6 +378,15 @@ class Conv2dTranspose(_Transposed):
         (1, 4, 8, 8)
     """
 
+    conv2d_transpose = Operator(
+        "Conv2DTranspose",
+        lambda c: {
+            "out_channel": c.out_channels, "kernel_size": c.kernel_size, "mode": 1,
+            "pad_mode": c.pad_mode, "pad": c.padding, "stride": c.stride,
+            "dilation": c.dilation, "group": c.group, "data_format": c.data_format,
+        },
+    )  # fmt: skip
+
     def __init__(
         self,
         in_channels: int,
@@ -385,6 +427,17 @@ class Conv1dTranspose(_Transposed):
         (1, 4, 8)
     """
 
+    conv2d_transpose = Operator(
+        "Conv2DBackpropInput",
+        lambda c: {
+            "out_channel": c.out_channels, "kernel_size": (1, *c.kernel_size), "mode": 1,
+            "pad_mode": c.pad_mode, "pad": (0, 0, *c._pairs[0]), "stride": (1, *c.stride),
+            "dilation": (1, *c.dilation), "group": c.group, "data_format": c.data_format,
+        },
+    )  # fmt: skip
+    expand_dims = Operator("ExpandDims")
+    squeeze = Operator("Squeeze", lambda c: {"axis": 2})
+
     _axes = 1
 
     def __init__(
@@ -420,6 +473,16 @@ class Conv3dTranspose(_Transposed):
         >>> ms.nn.Conv3dTranspose(3, 4, 3, 2)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
         (1, 4, 8, 8, 8)
     """
+
+    conv3d_transpose = Operator(
+        "Conv3DTranspose",
+        lambda c: {
+            "in_channel": c.in_channels, "out_channel": c.out_channels,
+            "kernel_size": c.kernel_size, "mode": 1, "pad_mode": c.pad_mode,
+            "pad": c.padding, "stride": c.stride,
+            "dilation": c.dilation, "group": c.group, "data_format": c.data_format,
+        },
+    )  # fmt: skip
 
     _axes = 3
     _formats = ("NCDHW",)

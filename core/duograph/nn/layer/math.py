@@ -221,7 +221,8 @@ class Jvp(Cell):
 class Vjp(Cell):
     """`ops.vjp` as a Cell (`mindspore.nn.Vjp`, of older versions).
 
-    Inputs: the inputs of the function, then the cotangent. Outputs: the value and the gradients.
+    Inputs: the inputs of the function, then the cotangent. Outputs: the value and the gradients,
+    bare for a single input.
 
     Examples:
         >>> import duograph as ms
@@ -236,4 +237,5 @@ class Vjp(Cell):
     def construct(self, *args: Any) -> Any:
         value, pull = vjp(self.fn, *args[:-1])
         sens = args[-1]
-        return value, pull(*(sens if isinstance(sens, tuple) else (sens,)))
+        gradients = pull(*(sens if isinstance(sens, tuple) else (sens,)))
+        return value, gradients[0] if len(gradients) == 1 else gradients

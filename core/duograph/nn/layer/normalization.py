@@ -17,6 +17,7 @@ from ...option_checks import check_options
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
+from .._operators import Operator
 from .._types import DTypeLike, Init
 from ..cell import Cell
 
@@ -33,6 +34,16 @@ def _parameter(name: str, init: Init, features: int, dtype: DTypeLike, trained: 
 
 class _BatchNorm(Cell):
     """Base of the batch normalisations; `_ranks` are the ranks of input that a class accepts."""
+
+    bn_train = Operator("BatchNorm", lambda c: {"is_training": True, **c._operator_arguments()})
+    bn_infer = Operator("BatchNorm", lambda c: {"is_training": False, **c._operator_arguments()})
+    reduce_mean = Operator("ReduceMean", lambda c: {"keep_dims": True})
+    square = Operator("Square")
+    sqrt = Operator("Sqrt")
+    cast = Operator("Cast")
+    dtype = Operator("DType")
+    reshape = Operator("Reshape")
+    shape = Operator("Shape")
 
     _ranks: tuple[int, ...] = (4,)
 
@@ -54,7 +65,8 @@ class _BatchNorm(Cell):
         owner = type(self).__name__
         self.num_features = _check.positive_int(owner, "num_features", num_features)
         self.eps = _check.in_range(owner, "eps", eps, 0)
-        self.momentum = _check.in_range(owner, "momentum", momentum, 0, 1)
+        # the weight of the new statistics, as MindSpore's layers store it
+        self.momentum = 1.0 - _check.in_range(owner, "momentum", momentum, 0, 1)
         _check.boolean(owner, "affine", affine)
         if use_batch_statistics is not None:
             _check.boolean(owner, "use_batch_statistics", use_batch_statistics)
@@ -66,6 +78,10 @@ class _BatchNorm(Cell):
         self.moving_variance = _parameter("variance", moving_var_init, num_features, dtype, False)
         self.gamma = _parameter("gamma", gamma_init, num_features, dtype, affine)
         self.beta = _parameter("beta", beta_init, num_features, dtype, affine)
+
+    def _operator_arguments(self) -> dict[str, object]:
+        """Return the keyword arguments of `bn_train` and `bn_infer`."""
+        return {"epsilon": self.eps, "momentum": self.momentum, "data_format": self.data_format}
 
     def construct(self, x: Tensor) -> Tensor:
         owner = type(self).__name__
@@ -83,7 +99,7 @@ class _BatchNorm(Cell):
             moved_mean, moved_variance = ops.moving_statistics(
                 self.moving_mean, self.moving_variance,
                 ops.stop_gradient(mean), ops.stop_gradient(variance),
-                keep=self.momentum, count=x.size // self.num_features,
+                keep=1.0 - self.momentum, count=x.size // self.num_features,
             )  # fmt: skip
             self.moving_mean.set_data(moved_mean)
             self.moving_variance.set_data(moved_variance)
@@ -226,6 +242,14 @@ class LayerNorm(Cell):
         [[-1.  1.]]
     """
 
+    layer_norm = Operator(
+        "LayerNorm",
+        lambda c: {
+            "begin_norm_axis": c.begin_norm_axis, "begin_params_axis": c.begin_params_axis,
+            "epsilon": c.epsilon,
+        },
+    )  # fmt: skip
+
     def __init__(
         self,
         normalized_shape: Sequence[int],
@@ -339,6 +363,9 @@ def _group_norm(x: Tensor, groups: int, gamma: Tensor, beta: Tensor, eps: float)
 
 class _InstanceNorm(Cell):
     """Base of the instance normalisations; `_ranks` are the ranks of input that a class accepts."""
+
+    instance_bn = Operator("InstanceNorm", lambda c: {"epsilon": c.eps, "momentum": c.momentum})
+    shape = Operator("Shape")
 
     _ranks: tuple[int, ...] = (4,)
 

@@ -16,6 +16,7 @@ from ... import ops
 from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...tensor import Tensor
 from .. import _check
+from .._operators import Operator
 from .._types import Array, Ints
 from ..cell import Cell
 from .conv import Pairs, same_padding
@@ -163,6 +164,14 @@ class MaxPool2d(_MaxPool):
         (1, 3, 2, 2)
     """
 
+    max_pool = Operator(
+        "MaxPool",
+        lambda c: {
+            "kernel_size": c._kernel, "strides": c._stride, "pad_mode": c.pad_mode,
+            "data_format": c.data_format,
+        },
+    )  # fmt: skip
+
     def __init__(
         self,
         kernel_size: Ints = 1,
@@ -197,6 +206,9 @@ class MaxPool1d(_MaxPool):
         >>> ms.nn.MaxPool1d(2, 2)(ms.ops.ones((1, 3, 4), ms.float32)).shape
         (1, 3, 2)
     """
+
+    expand = Operator("ExpandDims")
+    squeeze = Operator("Squeeze", lambda c: {"axis": 2})
 
     _axes = 1
 
@@ -299,6 +311,14 @@ class AvgPool2d(_AvgPool):
         [[[[1.]]]]
     """
 
+    avg_pool = Operator(
+        "AvgPool",
+        lambda c: {
+            "kernel_size": c._kernel, "strides": c._stride, "pad_mode": c.pad_mode,
+            "data_format": c.data_format,
+        },
+    )  # fmt: skip
+
     def __init__(
         self,
         kernel_size: Ints = 1,
@@ -329,6 +349,11 @@ class AvgPool1d(_AvgPool):
         >>> ms.nn.AvgPool1d(2, 2)(ms.ops.ones((1, 3, 4), ms.float32)).shape
         (1, 3, 2)
     """
+
+    expand = Operator("ExpandDims")
+    squeeze = Operator("Squeeze", lambda c: {"axis": 2})
+    reduce_mean = Operator("ReduceMean", lambda c: {"keep_dims": True})
+    slice = Operator("Slice")
 
     _axes = 1
 
@@ -483,6 +508,8 @@ class AdaptiveAvgPool2d(_AdaptiveAvg):
         (1, 3, 1, 5)
     """
 
+    adaptive_avgpool2d = Operator("AdaptiveAvgPool2D", lambda c: {"output_size": c.output_size})
+
 
 class AdaptiveAvgPool1d(_AdaptiveAvg):
     """`AdaptiveAvgPool2d` for (N, C, L) (`mindspore.nn.AdaptiveAvgPool1d`).
@@ -504,6 +531,8 @@ class AdaptiveAvgPool3d(_AdaptiveAvg):
         >>> ms.nn.AdaptiveAvgPool3d(2)(ms.ops.ones((1, 3, 4, 4, 4), ms.float32)).shape
         (1, 3, 2, 2, 2)
     """
+
+    adaptive_avg_pool3d = Operator("AdaptiveAvgPool3D", lambda c: {"output_size": c.output_size})
 
     _axes = 3
 

@@ -7,6 +7,7 @@ from ...dtype import float32, float64
 from ...errors import ShapeError
 from ...tensor import Tensor
 from .. import _check
+from .._operators import Operator
 from ..cell import Cell
 
 __all__ = ["LossBase", "REDUCTIONS", "reduce", "same_shape"]
@@ -52,11 +53,18 @@ class LossBase(Cell):
         1.5
     """
 
+    reduce_mean = Operator("ReduceMean")
+    reduce_sum = Operator("ReduceSum")
+    mul = Operator("Mul")
+    cast = Operator("Cast")
+
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__()
         if reduction is None:
             reduction = "none"
         self.reduction = _check.one_of(type(self).__name__, "reduction", reduction, REDUCTIONS)
+        self.average = self.reduction != "sum"
+        self.reduce = self.reduction != "none"
 
     def get_axis(self, x: Tensor) -> tuple[int, ...]:
         """Return the numbers of all axes of tensor `x` as a tuple."""

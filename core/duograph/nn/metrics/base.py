@@ -52,9 +52,10 @@ class Metric:
         self._indexes: tuple[int, ...] | None = None
 
     @property
-    def indexes(self) -> tuple[int, ...] | None:
+    def indexes(self) -> list[int] | None:
         """The positions of the metric inputs that `update` uses, or None for all inputs."""
-        return getattr(self, "_indexes", None)
+        chosen = getattr(self, "_indexes", None)
+        return None if chosen is None else list(chosen)
 
     def set_indexes(self, indexes: Sequence[int]) -> Metric:
         """Select the inputs that the metric's `update` uses, in this order; return the metric.

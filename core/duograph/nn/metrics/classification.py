@@ -452,12 +452,13 @@ def auc(x: ArrayLike, y: ArrayLike, reorder: bool = False) -> float:
 
 
 class Dice(Metric):
-    """2 |x y| / (|x|^2 + |y|^2), mean over batches (`mindspore.train.Dice`).
+    """2 |x y| / (|x|^2 + |y|^2) of each batch, summed and divided by the number of samples
+    (`mindspore.train.Dice`).
 
     Examples:
         >>> import duograph as ms
         >>> metric = ms.nn.Dice()
-        >>> metric.update(ms.Tensor([1.0, 0.0]), ms.Tensor([1.0, 0.0]))
+        >>> metric.update(ms.Tensor([[1.0, 0.0]]), ms.Tensor([[1.0, 0.0]]))
         >>> round(metric.eval(), 3)
         1.0
     """
@@ -469,7 +470,7 @@ class Dice(Metric):
 
     def clear(self) -> None:
         self._sum = 0.0
-        self._steps = 0
+        self._samples = 0
 
     def update(self, *inputs: Any) -> None:
         y_pred, y = self._inputs(inputs, 2)
@@ -481,9 +482,9 @@ class Dice(Metric):
         joint = float((y_pred * y).sum())
         union = float((y_pred**2).sum() + (y**2).sum())
         self._sum += 2 * joint / (union + self.smooth)
-        self._steps += 1
+        self._samples += y.shape[0] if y.ndim else 1
 
     def eval(self) -> float:
-        if not self._steps:
+        if not self._samples:
             raise no_batches_error("Dice")
-        return self._sum / self._steps
+        return self._sum / self._samples

@@ -24,8 +24,8 @@ _BY_NAME: dict[str, Callable[..., Metric]] = {
 
 
 def names() -> list[str]:
-    """Return the names that `get_metric_fn` accepts."""
-    return list(_BY_NAME)
+    """Return the names that `get_metric_fn` accepts, in alphabetical order."""
+    return sorted(_BY_NAME)
 
 
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:

@@ -200,7 +200,7 @@ class AdamWeightDecay(Optimizer):
 
         The Adam update itself applies the step's weight decay.
         """
-        self._current_decay = self.get_weight_decay()
+        self._current_decay = self._decay_now()
         return tuple(gradients)
 
     def update(

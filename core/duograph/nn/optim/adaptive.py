@@ -323,13 +323,13 @@ class LARS(Optimizer):
         self.use_clip = _check.boolean("LARS", "use_clip", use_clip)
         self.lars_flag = tuple(bool(lars_filter(p)) for p in self.parameters)
         n = len(self.parameters)
-        decay = optimizer.weight_decay
-        self._decays = self.weight_decay = decay if isinstance(decay, tuple) else (decay,) * n
+        decay = optimizer._decay
+        self._decays = self._decay = decay if isinstance(decay, tuple) else (decay,) * n
         self._own_flags = optimizer.decay_flags
         self.is_group = optimizer.is_group
         self.is_group_lr = optimizer.is_group_lr
         # LARS applies the weight decay itself
-        optimizer.weight_decay = (0.0,) * n if optimizer.is_group else 0.0
+        optimizer._decay = (0.0,) * n if optimizer.is_group else 0.0
         optimizer.decay_flags = (False,) * n
         optimizer.exec_weight_decay = False
         optimizer.dynamic_weight_decay = False
@@ -441,8 +441,8 @@ class ASGD(Optimizer):
         self.lambd = _check.real("ASGD", "lambd", lambd)
         self.alpha = _check.real("ASGD", "alpha", alpha)
         self.t0 = _check.real("ASGD", "t0", t0)
-        self.mu = self._state("mu", "ones")
-        self.eta = self._state("eta")
+        self.mu = self._state("mu", "ones", separator="_")
+        self.eta = self._state("eta", separator="_")
         self.ax = self._state("ax_")
 
     def update(

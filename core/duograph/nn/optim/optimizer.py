@@ -18,6 +18,7 @@ from ...dtype import float32, int32
 from ...errors import ArgumentError, ArgumentValueError
 from ...parameter import Parameter, ParameterTuple
 from ...tensor import Tensor
+from .._operators import Operator
 from .._types import Array, Decay, Init, Params, Rate
 from ..cell import Cell
 from ..learning_rate_schedule import LearningRateSchedule
@@ -88,6 +89,11 @@ class Optimizer(Cell):
         [0.5 1.5]
     """
 
+    map_ = Operator("Map")
+    map_reverse = Operator("Map", lambda c: {"reverse": True})
+    hyper_map = Operator("HyperMap")
+    hyper_map_reverse = Operator("HyperMap", lambda c: {"reverse": True})
+
     def __init__(
         self,
         learning_rate: Rate,
@@ -114,7 +120,7 @@ class Optimizer(Cell):
         self.is_group_params_ordered = False
         self.grad_centralization: bool | tuple[bool, ...] = False
         self._names: dict[str, Parameter] = {}
-        self.weight_decay: DecayGroups
+        self._decay: DecayGroups
         if self.is_group:
             self._init_groups(owner, items, learning_rate, common_decay)
         else:
@@ -126,17 +132,29 @@ class Optimizer(Cell):
                     )
             ordered: Sequence[Parameter] = items
             self.learning_rate = self._rate(owner, learning_rate, "learning_rate")
-            self.weight_decay = common_decay
+            self._decay = common_decay
             self.decay_flags = tuple(
                 "beta" not in p.name and "gamma" not in p.name for p in ordered
             )
             self.parameters = _unique(owner, ordered)
         self._parameters = self.parameters
+        self.global_step_increase_tensor = self._one
+        self.optim_filter = (True,) * len(self.parameters)  # one device updates all
+        self.use_parallel, self.param_rank = False, None
+        self.need_scale = self.loss_scale != 1.0
         self.param_length = len(self.parameters)
         self.dynamic_lr = any(isinstance(r, Cell) for r in self._rates())
-        decay = self.weight_decay
+        decay = self._decay
         decays = decay if isinstance(decay, tuple) else (decay,)
+        shown = tuple(d if isinstance(d, Cell) else Tensor(d, float32) for d in decays)
+        # what subclasses compute with; the optimisers here compute with numbers
+        self.weight_decay = shown if isinstance(decay, tuple) else shown[0]
         self.dynamic_weight_decay = any(isinstance(d, Cell) for d in decays)
+        self.dynamic_decay_flags = (
+            tuple(isinstance(d, Cell) for d in decays)
+            if self.is_group
+            else self.dynamic_weight_decay
+        )
         self.exec_weight_decay = any(isinstance(d, Cell) or d > 0 for d in decays)
         for key, held in self._names.items():
             if key not in self._params:
@@ -252,7 +270,7 @@ class Optimizer(Cell):
                     self._cells[f"learning_rate_{i}"] = r
         else:
             self.learning_rate = common_rate
-        self.weight_decay = tuple(e.decay for e in entries)
+        self._decay = tuple(e.decay for e in entries)
         self.decay_flags = tuple(isinstance(e.decay, Cell) or e.decay > 0 for e in entries)
         self.grad_centralization = tuple(e.centralize for e in entries)
         self.group_params = self.parameters
@@ -286,9 +304,16 @@ class Optimizer(Cell):
                 return found.learning_rate if isinstance(found, _IteratorLearningRate) else found
         raise ArgumentValueError(f"get_lr_parameter: {param.name!r} is not among the parameters")
 
-    def get_weight_decay(self) -> DecayNow:
+    def get_weight_decay(self) -> Any:
+        """Return this step's weight decay: a Tensor, or a tuple with one per Parameter."""
+        decay = self._decay_now()
+        several = decay if isinstance(decay, tuple) else (decay,)
+        made = tuple(d if isinstance(d, Tensor) else Tensor(d, float32) for d in several)
+        return made if isinstance(decay, tuple) else made[0]
+
+    def _decay_now(self) -> DecayNow:
         """Return this step's weight decay: a number or Tensor, or a tuple, one per Parameter."""
-        decay = self.weight_decay
+        decay = self._decay
         if isinstance(decay, tuple):
             return tuple(d(self.global_step) if isinstance(d, Cell) else d for d in decay)
         return decay(self.global_step) if isinstance(decay, Cell) else decay
@@ -297,7 +322,7 @@ class Optimizer(Cell):
         """Return the gradients plus decay * weights * loss_scale."""
         if not self.exec_weight_decay:
             return tuple(gradients)
-        decay = self.get_weight_decay()
+        decay = self._decay_now()
         decays = decay if isinstance(decay, tuple) else (decay,) * len(self.parameters)
         return tuple(
             g + p * (d * self.loss_scale) if flag else g
@@ -322,6 +347,18 @@ class Optimizer(Cell):
             for g, centre in zip(gradients, centralized, strict=True)
         )
 
+    def broadcast_params(self, optim_result: Any) -> Any:
+        """Return the updated Parameters; one device has all of them."""
+        return optim_result
+
+    def _is_dynamic_lr_or_weight_decay(self) -> bool:
+        """Return whether a learning rate or weight decay is computed from the step's number."""
+        return self.dynamic_lr or self.dynamic_weight_decay
+
+    def _grad_sparse_indices_deduplicate(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        """Return the gradients; all are dense, so no index occurs twice."""
+        return gradients
+
     def flatten_gradients(self, gradients: Sequence[Any]) -> Sequence[Any]:
         """Return the gradients unchanged; this optimiser does not flatten weights."""
         return gradients
@@ -345,9 +382,9 @@ class Optimizer(Cell):
             gradients = self.decay_weight(gradients)
             decays: Any = (0.0,) * len(params)
         elif self.is_group:
-            decays = self.weight_decay
+            decays = self._decay
         else:
-            decays = [self.weight_decay if flag else 0.0 for flag in self.decay_flags]
+            decays = [self._decay if flag else 0.0 for flag in self.decay_flags]
         if isinstance(self.grad_centralization, tuple) and any(self.grad_centralization):
             gradients = self.gradients_centralization(gradients)
         self.global_step.set_data(self.global_step + self._one)
@@ -400,11 +437,13 @@ class Optimizer(Cell):
                     f"wanted the same"
                 )
 
-    def _state(self, prefix: str, init: Init = "zeros") -> ParameterTuple:
+    def _state(self, prefix: str, init: Init = "zeros", separator: str = ".") -> ParameterTuple:
         """Create a state Parameter, named ``prefix.name``, for each Parameter."""
         found = []
         for p in self.parameters:
-            made = Parameter(initializer(init, p.shape, p.dtype), name=f"{prefix}.{p.name}")
+            made = Parameter(
+                initializer(init, p.shape, p.dtype), name=f"{prefix}{separator}{p.name}"
+            )
             found.append(made)
         return ParameterTuple(found)
 
@@ -417,6 +456,14 @@ class Optimizer(Cell):
     def target(self) -> str:
         """Return the name of the device that runs the optimiser's updates."""
         return str(get_context("device_target"))
+
+    def _set_base_target(self, value: str) -> None:
+        """Accept the name of the device that runs the updates; a subclass's `target` sets it."""
+        if value != self.target:
+            raise ArgumentValueError(
+                f"{type(self).__name__}.target: got {value!r}; the updates run on {self.target!r}, "
+                "the device of the Parameters"
+            )
 
 
 def _check_group(owner: str, group: object) -> None:

@@ -205,6 +205,7 @@ class TrainOneStepCell(Cell):
         if sens is not None and (isinstance(sens, bool) or not isinstance(sens, (int, float))):
             raise ArgumentError(f"TrainOneStepCell: got sens={sens!r}; wanted a number or None")
         self.sens = 1.0 if sens is None else sens
+        self.sense_flag = sens is not None
         self.grad = GradOperation(get_by_list=True, sens_param=True)
         self.grad_no_sens = GradOperation(get_by_list=True)
         self.reducer_flag = False

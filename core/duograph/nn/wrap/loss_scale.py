@@ -13,6 +13,7 @@ from ...errors import ArgumentError, ArgumentValueError, ShapeError
 from ...parameter import Parameter
 from ...tensor import Tensor
 from .. import _check
+from .._operators import Operator
 from ..cell import Cell
 from ..optim.optimizer import Optimizer
 from .cell_wrapper import TrainOneStepCell
@@ -137,8 +138,16 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         False 1024.0
     """
 
+    hyper_map = Operator("HyperMap")
+    reduce_sum = Operator("ReduceSum", lambda c: {"keep_dims": False})
+    reduce_all = Operator("ReduceAll", lambda c: {"keep_dims": False})
+    less_equal = Operator("LessEqual")
+    equal = Operator("Equal")
+    logic_not = Operator("LogicalNot")
+
     def __init__(self, network: Cell, optimizer: Optimizer, scale_sense: Tensor | Cell) -> None:
         super().__init__(network, optimizer, sens=None)
+        self.is_distributed = False
         self.loss_scaling_manager: Cell | None = None
         if isinstance(scale_sense, Cell):
             self.loss_scaling_manager = scale_sense

@@ -11,6 +11,6 @@ from .monitors import (
     LearningRateScheduler,
     LossMonitor,
     ReduceLROnPlateau,
-    SummaryCollector,
     TimeMonitor,
 )
+from .summary import SummaryCollector

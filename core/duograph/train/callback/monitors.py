@@ -13,14 +13,13 @@ import numpy as np
 from ...errors import ArgumentError, ArgumentValueError, DuographError
 from ...nn import _check
 from ...nn.optim.optimizer import Optimizer
-from ...option_checks import warn_moot
 from ...parameter import Parameter
 from ...tensor import Tensor
 from ._callback import Callback, RunContext, RunParameters
 
 __all__ = [
     "LossMonitor", "TimeMonitor", "EarlyStopping", "ReduceLROnPlateau", "LearningRateScheduler",
-    "History", "LambdaCallback", "SummaryCollector",
+    "History", "LambdaCallback",
 ]  # fmt: skip
 
 
@@ -31,7 +30,7 @@ class LossNotFinite(DuographError, ValueError):
     """Error: the loss of a training step is NaN or infinite."""
 
 
-def _loss(cb_params: RunParameters) -> Any:
+def loss_of(cb_params: RunParameters) -> Any:
     """Return the loss of the last training step as a number or array, or None."""
     found = cb_params.get("net_outputs")
     if isinstance(found, (tuple, list)) and found:
@@ -64,7 +63,7 @@ class LossMonitor(Callback):
 
     def step_end(self, run_context: RunContext) -> None:
         p = run_context.original_args()
-        loss = _loss(p)
+        loss = loss_of(p)
         step = (p.cur_step_num - 1) % p.batch_num + 1
         if isinstance(loss, float) and not np.isfinite(loss):
             raise LossNotFinite(
@@ -165,7 +164,7 @@ class _Watcher(Callback):
         """Return the monitored loss or metric of this epoch, or None if no evaluation ran."""
         p = run_context.original_args()
         if self.monitor == "loss":
-            return _loss(p)
+            return loss_of(p)
         results = p.get("eval_results") or {}
         name = self.monitor[5:] if self.monitor.startswith("eval_") else self.monitor
         for key in (self.monitor, name):
@@ -383,7 +382,7 @@ class History(Callback):
             first = outputs[0] if isinstance(outputs, (tuple, list)) else outputs
             value = first.asnumpy() if isinstance(first, Tensor) else first
             self.history.setdefault("net_output", []).append(
-                value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+                value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
             )
         for name, metric in (p.get("eval_results") or {}).items():
             self.history.setdefault(name, []).append(metric)
@@ -422,14 +421,3 @@ class LambdaCallback(Callback):
                     f"LambdaCallback: got {function!r} for {name}; wanted a function"
                 )
             setattr(self, name, function)
-
-
-class SummaryCollector(Callback):
-    """Accepted for scripts that write summaries (`mindspore.train.SummaryCollector`).
-
-    Writes nothing; one warning says so.
-    """
-
-    def __init__(self, summary_dir: str, *args: Any, **kwargs: Any) -> None:
-        warn_moot("train.SummaryCollector")
-        self.summary_dir = summary_dir

@@ -1,0 +1,8 @@
+"""MindSpore's `boost`: gradient accumulation. User code imports it.
+
+The other names of MindSpore's package tune networks for Ascend devices and have no meaning here.
+"""
+
+from .grad_accumulation import GradientAccumulation
+
+__all__ = ["GradientAccumulation"]

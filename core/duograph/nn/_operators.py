@@ -1,0 +1,45 @@
+"""Primitives as attributes of layers, for subclasses in user code.
+
+MindSpore's layers compute with primitives that they hold as attributes, and subclasses call these:
+`self.conv2d(x, weight)` in a subclass of `nn.Conv2d`. The layers here compute with functions. Each
+has a class attribute of type `Operator` for every such name; it must not be on a layer's own path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from .. import ops
+
+if TYPE_CHECKING:
+    from .cell import Cell
+
+__all__ = ["Operator"]
+
+
+class Operator:
+    """A primitive with which a layer computes, made at its first use as an attribute.
+
+    Args:
+        name: name of the Primitive class.
+        arguments: function of the layer that returns the keyword arguments of the class.
+
+    An attribute of the same name that a subclass sets takes precedence.
+    """
+
+    def __init__(
+        self, name: str, arguments: Callable[[Any], dict[str, Any]] = lambda layer: {}
+    ) -> None:
+        self.name = name
+        self.arguments = arguments
+        self.made: WeakKeyDictionary[Cell, Any] = WeakKeyDictionary()
+
+    def __get__(self, layer: Cell | None, owner: type | None = None) -> Any:
+        if layer is None:
+            return self
+        found = self.made.get(layer)
+        if found is None:
+            found = self.made[layer] = getattr(ops, self.name)(**self.arguments(layer))
+        return found
