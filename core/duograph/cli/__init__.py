@@ -9,8 +9,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from .. import __version__
+from .. import run
 from ..installation import check
+from ..version import OWN as __version__
 from . import cache, devices, info, new_backend, tune
 
 __all__ = ["main"]
@@ -18,6 +19,9 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand of the `duograph` command line and return the exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["run"]:  # what follows the program's name is its own
+        return run.main(given[1:])
     parser = argparse.ArgumentParser(
         prog="duograph", description="Show and manage the devices and plugins of this installation."
     )
@@ -37,10 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="NAME",
         help="a backend, or one of its devices as NAME:0 (default: all devices)",
     )
+    commands.add_parser("run", help="run a program for MindSpore: duograph run SCRIPT")
     new = commands.add_parser("new-backend", help="create a package for a new device")
     new.add_argument("name", help="the device_target of the device, such as MyDevice")
     new.add_argument("folder", nargs="?", help="folder to create (default: duograph-<name>)")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args(given)
     if chosen.version:
         print(f"duograph {__version__}")
         return 0

@@ -10,8 +10,8 @@ import os
 import platform
 import sys
 
-from .. import __version__
 from ..backend.protocol import SEAM_VERSION
+from ..version import OWN as __version__
 from . import devices
 
 __all__ = ["as_text"]

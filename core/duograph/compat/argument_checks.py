@@ -1,0 +1,253 @@
+"""MindSpore's private module `_checkparam`: checks of arguments that published packages call.
+
+Programs import it as `mindspore._checkparam`; nothing in duograph does. Each function returns the
+value that it has checked.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import ArgumentError, ArgumentValueError
+
+EQ, NE, LT, LE, GT, GE = 1, 2, 3, 4, 5, 6
+INC_NEITHER, INC_LEFT, INC_RIGHT, INC_BOTH = 7, 8, 9, 10
+IN, NOT_IN = 11, 12
+
+_RELATIONS: dict[int, tuple[str, Callable[[Any, Any], bool]]] = {
+    EQ: ("=", operator.eq),
+    NE: ("!=", operator.ne),
+    LT: ("<", operator.lt),
+    LE: ("<=", operator.le),
+    GT: (">", operator.gt),
+    GE: (">=", operator.ge),
+}
+_RANGES: dict[int, tuple[str, Callable[[Any, Any], bool], Callable[[Any, Any], bool]]] = {
+    INC_NEITHER: ("({}, {})", operator.gt, operator.lt),
+    INC_LEFT: ("[{}, {})", operator.ge, operator.lt),
+    INC_RIGHT: ("({}, {}]", operator.gt, operator.le),
+    INC_BOTH: ("[{}, {}]", operator.ge, operator.le),
+}
+
+
+def _subject(arg_name: str | None, prim_name: str | None) -> str:
+    name = arg_name or "value"
+    return f"{prim_name}: {name}" if prim_name else name
+
+
+def _is(value: object, kind: type) -> bool:
+    """Tell whether a value is of a type, where a bool is no number."""
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def check_is_number(
+    arg_value: Any, arg_type: type, arg_name: str | None = None, prim_name: str | None = None
+) -> Any:
+    """Return a number of exactly that type; a bool is none.
+
+    Raises:
+        TypeError: another type.
+    """
+    if not _is(arg_value, arg_type):
+        raise ArgumentError(
+            f"{_subject(arg_name, prim_name)}: got {type(arg_value).__name__}; "
+            f"wanted {arg_type.__name__}"
+        )
+    return arg_value
+
+
+def _compared(
+    value: Any, other: Any, rel: int, kind: type, arg_name: str | None, prim_name: str | None
+) -> Any:
+    check_is_number(value, kind, arg_name, prim_name)
+    symbol, compare = _RELATIONS[rel]
+    if not compare(value, other):
+        raise ArgumentValueError(
+            f"{_subject(arg_name, prim_name)}: got {value}; wanted {kind.__name__} {symbol} {other}"
+        )
+    return value
+
+
+def check_int(
+    arg_value: int, value: int, rel: int, arg_name: str | None = None, prim_name: str | None = None
+) -> int:
+    """Return an int that stands in a relation, such as `GE`, to a value.
+
+    Raises:
+        TypeError: no int.
+        ValueError: outside the relation.
+    """
+    return int(_compared(arg_value, value, rel, int, arg_name, prim_name))
+
+
+def check_float(
+    arg_value: float,
+    value: float,
+    rel: int,
+    arg_name: str | None = None,
+    prim_name: str | None = None,
+) -> float:
+    """Return a float that stands in a relation to a value. Raises as `check_int`."""
+    return float(_compared(arg_value, value, rel, float, arg_name, prim_name))
+
+
+def check_number_range(
+    arg_value: Any,
+    lower_limit: Any,
+    upper_limit: Any,
+    rel: int,
+    value_type: type,
+    arg_name: str | None = None,
+    prim_name: str | None = None,
+) -> Any:
+    """Return a number of a type in a range such as `INC_BOTH`. Raises as `check_int`."""
+    check_is_number(arg_value, value_type, arg_name, prim_name)
+    text, above, below = _RANGES[rel]
+    if not (above(arg_value, lower_limit) and below(arg_value, upper_limit)):
+        raise ArgumentValueError(
+            f"{_subject(arg_name, prim_name)}: got {arg_value}; wanted {value_type.__name__} in "
+            f"{text.format(lower_limit, upper_limit)}"
+        )
+    return arg_value
+
+
+def check_int_range(
+    arg_value: int,
+    lower_limit: int,
+    upper_limit: int,
+    rel: int,
+    arg_name: str | None = None,
+    prim_name: str | None = None,
+) -> int:
+    """Return an int in a range. Raises as `check_int`."""
+    return int(
+        check_number_range(arg_value, lower_limit, upper_limit, rel, int, arg_name, prim_name)
+    )
+
+
+def check_float_range(
+    arg_value: float,
+    lower_limit: float,
+    upper_limit: float,
+    rel: int,
+    arg_name: str | None = None,
+    prim_name: str | None = None,
+) -> float:
+    """Return a float in a range. Raises as `check_int`."""
+    return float(
+        check_number_range(arg_value, lower_limit, upper_limit, rel, float, arg_name, prim_name)
+    )
+
+
+def _signed(kind: type, rel: int, text: str) -> Callable[..., Any]:
+    """Return a check of the sign of an int or float."""
+
+    def check(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
+        return _compared(arg_value, kind(0), rel, kind, arg_name, prim_name)
+
+    check.__name__ = check.__qualname__ = f"check_{text}_{kind.__name__}"
+    check.__doc__ = f"Return a {text.replace('_', '-')} {kind.__name__}. Raises as `check_int`."
+    return check
+
+
+check_positive_int = _signed(int, GT, "positive")
+check_negative_int = _signed(int, LT, "negative")
+check_non_positive_int = _signed(int, LE, "non_positive")
+check_non_negative_int = _signed(int, GE, "non_negative")
+check_positive_float = _signed(float, GT, "positive")
+check_negative_float = _signed(float, LT, "negative")
+check_non_positive_float = _signed(float, LE, "non_positive")
+check_non_negative_float = _signed(float, GE, "non_negative")
+
+
+def check_equal_int(
+    arg_value: int, value: int, arg_name: str | None = None, prim_name: str | None = None
+) -> int:
+    """Return an int that equals a value. Raises as `check_int`."""
+    return check_int(arg_value, value, EQ, arg_name, prim_name)
+
+
+def check_is_int(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
+    """Return an int. Raises as `check_is_number`."""
+    return check_is_number(arg_value, int, arg_name, prim_name)
+
+
+def check_is_float(
+    arg_value: Any, arg_name: str | None = None, prim_name: str | None = None
+) -> Any:
+    """Return a float. Raises as `check_is_number`."""
+    return check_is_number(arg_value, float, arg_name, prim_name)
+
+
+def check_bool(arg_value: bool, arg_name: str | None = None, prim_name: str | None = None) -> bool:
+    """Return a bool. Raises as `check_is_number`."""
+    return bool(check_is_number(arg_value, bool, arg_name, prim_name))
+
+
+def check_string(
+    arg_value: str,
+    valid_values: Sequence[str],
+    arg_name: str | None = None,
+    prim_name: str | None = None,
+) -> str:
+    """Return a string that is one of the valid ones.
+
+    Raises:
+        ValueError: another string, or no string.
+    """
+    if not isinstance(arg_value, str) or arg_value not in valid_values:
+        raise ArgumentValueError(
+            f"{_subject(arg_name, prim_name)}: got {arg_value!r}; "
+            f"wanted one of {', '.join(map(repr, valid_values))}"
+        )
+    return arg_value
+
+
+def check_value_type(
+    arg_name: str,
+    arg_value: Any,
+    valid_types: type | Sequence[type],
+    prim_name: str | None = None,
+) -> Any:
+    """Return a value of one of the types; a bool is one only if `bool` is among them.
+
+    Raises:
+        TypeError: another type.
+    """
+    types = (valid_types,) if isinstance(valid_types, type) else tuple(valid_types)
+    wrong_bool = isinstance(arg_value, bool) and bool not in types
+    if wrong_bool or not isinstance(arg_value, types):
+        raise ArgumentError(
+            f"{_subject(arg_name, prim_name)}: got {type(arg_value).__name__}; "
+            f"wanted {' or '.join(t.__name__ for t in types)}"
+        )
+    return arg_value
+
+
+def check_type_name(
+    arg_name: str, arg_type: Any, valid_types: Sequence[Any], prim_name: str | None
+) -> Any:
+    """Return a type or dtype that is one of the valid ones.
+
+    Raises:
+        TypeError: another one.
+    """
+    if arg_type not in list(valid_types):
+        raise ArgumentError(
+            f"{_subject(arg_name, prim_name)}: got {arg_type}; "
+            f"wanted one of {', '.join(map(str, valid_types))}"
+        )
+    return arg_type
+
+
+def check_isinstance(arg_name: str, arg_value: Any, classes: type | tuple[type, ...]) -> Any:
+    """Return an instance of the classes.
+
+    Raises:
+        ValueError: an instance of another class.
+    """
+    if not isinstance(arg_value, classes):
+        raise ArgumentValueError(f"{arg_name}: got {arg_value!r}; wanted an instance of {classes}")
+    return arg_value

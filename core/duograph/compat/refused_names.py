@@ -1,0 +1,166 @@
+"""Names of MindSpore that cannot work here: they can be imported, and refuse when they are used.
+
+`served_paths` serves them after all other names, so that a row is overridden by a name that works.
+Rows are for what has no meaning without an Ascend chip, a cluster or MindSpore's own tools, and for
+training on several processes, which is not built yet. The module imports the errors only.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ..errors import UnsupportedOpError
+
+__all__ = ["REFUSED", "is_refused", "refused"]
+
+_ASCEND = "is a kernel of Ascend chips only"
+_REGISTER = "registers a kernel of another device's own tools; write a backend plugin instead"
+_SEVERAL = "needs more than one process; not built yet"
+_SERVER = "needs the processes of a parameter server; not built yet"
+_STRATEGY = "reads the files of training on several processes; not built yet"
+_LIMITS = "limits the cores of an Ascend chip"
+_ALLOCATOR = "replaces the allocator of an Ascend chip"
+_QUEUE = "reads MindSpore's data queues; iterate over the dataset instead"
+_CLUSTER = "repairs a job on a cluster of Ascend chips"
+_PROFILER = "reads the counters of MindSpore's runtime; use cProfile, or a profiler of the device"
+_TREE = "rewrites MindSpore's own syntax trees; change the source, or a Cell's attributes, instead"
+_BOOST = "tunes a network for clusters of Ascend chips"
+_INTERNAL = "is a part of MindSpore's compiler"
+
+# namespace -> reason -> names
+REFUSED: dict[str, dict[str, str]] = {
+    "": {
+        _SEVERAL: "shard Layout parameter_broadcast sync_pipeline_shared_parameters "
+        "set_algo_parameters get_algo_parameters reset_algo_parameters",
+        _STRATEGY: "build_searched_strategy merge_pipeline_strategys merge_sliced_parameter "
+        "rank_list_for_transform restore_group_info_list transform_checkpoint_by_rank "
+        "transform_checkpoints unified_safetensors load_distributed_checkpoint "
+        "load_segmented_checkpoints get_ckpt_path_with_strategy",
+        _SERVER: "set_ps_context get_ps_context",
+        _CLUSTER: "TrainFaultTolerance sdc_detect_start sdc_detect_stop get_sdc_detect_result "
+        "mindio_preload set_mindio_server_info",
+        _PROFILER: "Profiler",
+        _LIMITS: "set_device_limit get_device_limit set_stream_limit get_stream_limit "
+        "reset_stream_limit StreamLimitCtx",
+        _ALLOCATOR: "MemPool PluggableAllocator use_mem_pool memory_replay",
+        _TREE: "Node ScopedValue SymbolTree",
+        _INTERNAL: "export_split_mindir ms_memory_recycle",
+    },
+    "communication.comm_func": {
+        _SEVERAL: "all_to_all_with_output_shape all_to_all_single_with_output_shape all_to_all_v_c",
+    },
+    "parallel": {
+        _SEVERAL: "set_op_strategy_config",
+        _STRATEGY: "rank_list_for_convert convert_checkpoint_by_rank convert_checkpoints",
+    },
+    "parallel.strategy": {_STRATEGY: "enable_save_strategy_online get_strategy_metadata"},
+    "train": {
+        _CLUSTER: "TrainFaultTolerance",
+        _STRATEGY: "build_searched_strategy merge_sliced_parameter restore_group_info_list "
+        "load_distributed_checkpoint get_ckpt_path_with_strategy",
+    },
+    "train.serialization": {
+        _STRATEGY: "get_allgather_cell get_parameter_redundancy new_build_searched_strategy "
+        "new_load_distributed_checkpoint new_merge_sliced_parameter new_restore_group_info_list",
+        _INTERNAL: "split_mindir split_dynamic_mindir vlog_print init_ckpt_file_system FileSystem "
+        "_get_merged_param_data",
+    },
+    "ops": {
+        _ASCEND: "PagedAttention PagedAttentionMask ReshapeAndCache KVCacheScatterUpdate "
+        "MoeDistributeCombine MoeDistributeDispatch MoeFinalizeRouting MoeGatingTopKSoftmax "
+        "MoeInitRoutingV2 MoeTokenUnpermute moe_distribute_combine moe_distribute_dispatch "
+        "moe_init_routing_v2 moe_token_permute moe_token_unpermute nsa_compress "
+        "nsa_compress_attention nsa_select_attention FusedInferAttentionScore "
+        "fused_infer_attention_score incre_flash_attention prompt_flash_attention "
+        "lightning_indexer sparse_flash_attention ring_attention_update all_gather_matmul "
+        "matmul_reduce_scatter GroupedMatmul GroupedMatmulV4 grouped_matmul_v4 QuantBatchMatmul "
+        "WeightQuantBatchMatmul DynamicQuantExt QuantV2 FusedAddTopKDiv GroupTopk "
+        "NPUAllocFloatStatus NPUClearFloatStatus NPUGetFloatStatus speed_fusion_attention "
+        "ApplyRotaryPosEmb DSDMatmul MatmulDDS FusedCastAdamWeightDecay format_cast",
+        _REGISTER: "AiCPURegOp AkgAscendRegOp AkgGpuRegOp CpuRegOp TBERegOp CustomRegOp "
+        "CustomOpBuilder custom_info_register DataType kernel ms_kernel get_vm_impl_fn "
+        "vm_impl_registry",
+        _SEVERAL: "AlltoAll AlltoAllV AlltoAllVC AllGatherV ReduceScatterV NeighborExchange "
+        "NeighborExchangeV2 Send Receive CollectiveGather CollectiveScatter BatchISendIRecv "
+        "Reshard reshard distribute Morph",
+        _SERVER: "Push Pull MapCacheIdx MapUniform make_map_parameter",
+        _QUEUE: "GetNext ms_hasnext ms_next",
+        _INTERNAL: "Merge GeSwitch geswitch switch_layer Reusing merge DumpGradient PyExecute "
+        "CopyWithSlice SelectView SliceGetItem DtypeToEnum",
+    },
+    "runtime": {
+        _LIMITS: "set_device_limit get_device_limit set_stream_limit get_stream_limit "
+        "reset_stream_limit StreamLimitCtx",
+        _ALLOCATOR: "MemPool PluggableAllocator use_mem_pool memory_replay",
+    },
+    "profiler": {
+        _PROFILER: "Profiler ProfilerLevel ProfilerActivity AicoreMetrics DynamicProfilerMonitor "
+        "EnvProfiler ExportType HostSystem profile schedule tensorboard_trace_handler mstx",
+    },
+    "rewrite": {
+        _TREE: "Node NodeType PatternEngine PatternNode Replacement ScopedValue SymbolTree "
+        "ValueType",
+    },
+    "boost": {
+        _BOOST: "AdaSum AutoBoost BoostTrainOneStepCell BoostTrainOneStepWithLossScaleCell "
+        "DimReduce FreezeOpt GradientFreeze GroupLossScaleManager LessBN OptimizerProcess "
+        "ParameterProcess freeze_cell",
+    },
+    "utils": {
+        _CLUSTER: "stress_detect sdc_detect_start sdc_detect_stop get_sdc_detect_result "
+        "RSCPluginHandle TFTCommValue comm_exec_order_check runtime_execution_order_check",
+    },
+    "common.file_system": {_CLUSTER: "mindio_preload set_mindio_server_info"},
+    "device_context.ascend": {_ASCEND: "device_count is_available op_debug op_precision op_tuning"},
+    "train.callback": {_CLUSTER: "TrainFaultTolerance"},
+}  # fmt: skip
+
+
+@functools.cache
+def _reasons() -> dict[tuple[str, str], str]:
+    return {
+        (path, name): reason
+        for path, rows in REFUSED.items()
+        for reason, names in rows.items()
+        for name in names.split()
+    }
+
+
+def is_refused(value: object) -> bool:
+    """Tell whether an object is a name that refuses to be used."""
+    return isinstance(value, _Refused)
+
+
+class _Refused:
+    """Stands for a name that cannot work: calling it, or taking an attribute, raises the reason."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.__name__ = self.__qualname__ = name
+        self._reason = reason
+        self.__doc__ = self._text = f"{name} {reason}."
+
+    def __call__(self, *_: object, **__: object) -> object:
+        raise UnsupportedOpError(self._text)
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):  # what Python and tools ask any object
+            raise AttributeError(name)
+        return refused(f"{self.__name__}.{name}", self._reason)
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
+        raise UnsupportedOpError(f"{self._text[:-1]}; it cannot be a base class")
+
+    def __repr__(self) -> str:
+        return f"<refused: {self._text}>"
+
+
+@functools.cache
+def refused(name: str, reason: str) -> _Refused:
+    """Return the object of a name that refuses; one for each name and reason."""
+    return _Refused(name, reason)
+
+
+def find(path: str, name: str) -> _Refused | None:
+    """Return what the table holds for a name of a namespace, or None."""
+    reason = _reasons().get((path, name))
+    return None if reason is None else refused(name, reason)

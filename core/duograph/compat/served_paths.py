@@ -1,0 +1,236 @@
+"""Import hook that serves the paths of `paths.PATHS`, and names near a missing one.
+
+`duograph/__init__.py` installs it. A path without a file gets a module whose names other modules
+serve; a module that is a file gets a `__getattr__` for the names it lacks. When it is loaded, this
+module must import no other part of the package than the errors.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import types
+import warnings
+from collections.abc import Callable, Sequence
+
+from . import refused_names
+from .paths import CHILDREN, DTYPES, PATHS, RENAMED
+
+__all__ = ["nearest", "public_names", "renamed", "serve", "serve_paths"]
+
+PACKAGE = __name__.partition(".")[0]
+# where a name is looked for that the asked module lacks
+NAMESPACES = ("", "ops", "nn", "train", "numpy", "mint", "mint.nn", "mint.nn.functional", "dataset")
+EXTENDED = ("mint", "mint.nn.functional", "mint.linalg", "mint.special")
+OWN_GETATTR = ("", "ops")  # modules with a `__getattr__` of their own, which asks `serve` last
+_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_MISSING = object()
+_noted: set[str] = set()
+
+
+def renamed(name: str, where: str, find: Callable[[str], object]) -> object:
+    """Return the object of an old name, or None; warns once per process for each name."""
+    new = RENAMED.get(name)
+    found = None if new is None else find(new)
+    if found is not None and name not in _noted:
+        _noted.add(name)
+        level, frame = 1, sys._getframe()
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDER):
+            frame, level = frame.f_back, level + 1
+        text = f"{where}.{name} is the old name of {new}; both work"
+        warnings.warn(text, DeprecationWarning, stacklevel=level)
+    return found
+
+
+def full_name(path: str) -> str:
+    """Return the name of the module of a path; "" is the package itself."""
+    return f"{PACKAGE}.{path}" if path else PACKAGE
+
+
+def load(path: str) -> types.ModuleType | None:
+    """Import the module of a path, None if there is none; an error inside it is raised."""
+    try:
+        return importlib.import_module(full_name(path))
+    except MissingModuleError:
+        return None
+
+
+def serve(path: str, name: str) -> object:
+    """Return what the tables serve for a name that a module lacks.
+
+    Raises:
+        AttributeError: nothing; the message says which name is near.
+    """
+    if name.startswith("__"):  # Python asks for these while modules are being loaded
+        raise AttributeError(f"module {full_name(path)!r} has no attribute {name!r}")
+    found = _find(path, name)
+    if found is _MISSING:
+        found = renamed(name, full_name(path), lambda new: _present(path, new))
+    if found is not _MISSING and found is not None:
+        return found
+    raise AttributeError(
+        f"module {full_name(path)!r} has no attribute {name!r}{nearest(path, name)}"
+    )
+
+
+def _find(path: str, name: str) -> object:
+    """Return the sub-module of that name, or the object in the first module that has it."""
+    if not path and name in DTYPES:
+        return getattr(load("dtype"), DTYPES[name])
+    child = CHILDREN.get((path, name), f"{path}.{name}" if path else name)
+    if child in PATHS:
+        return importlib.import_module(full_name(child))
+    for source in PATHS.get(path, ()):
+        module = load(source)
+        found = _MISSING
+        if module is not None:
+            found = vars(module).get(name, _MISSING)
+            if found is _MISSING and source in PATHS and source not in OWN_GETATTR:
+                found = _find(source, name)
+            elif found is _MISSING:
+                found = getattr(module, name, _MISSING)
+        if found is not _MISSING:
+            return found
+    found = _extended(path, name)
+    if found is _MISSING:
+        found = refused_names.find(path, name) or _MISSING
+    return found
+
+
+def _extended(path: str, name: str) -> object:
+    """Return the function of `mint` that MindSpore's `ops` has under its name with `_ext`."""
+    plain = name.removesuffix("_view").removesuffix("_ext")
+    if plain != name and path.partition(".")[0] == "ops":
+        for source in EXTENDED:
+            found = getattr(load(source), plain, _MISSING)
+            if found is not _MISSING:
+                return found
+    return _MISSING
+
+
+def _present(path: str, name: str) -> object:
+    """Return an object of the module of a path or of those that serve it, or None."""
+    found = vars(sys.modules[full_name(path)]).get(name, _MISSING)
+    found = _find(path, name) if found is _MISSING else found
+    return None if found is _MISSING else found
+
+
+def public_names(module: types.ModuleType) -> list[str]:
+    """Return `__all__` of a module, or else its names without a leading underscore."""
+    return list(getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")]))
+
+
+def served_names(path: str) -> list[str]:
+    """Return the public names of the modules that serve a path."""
+    modules = [load(source) for source in PATHS[path]]
+    return sorted({n for m in modules if m is not None for n in public_names(m)})
+
+
+def nearest(path: str, name: str) -> str:
+    """Return "; did you mean ...?" for a name that a module lacks, or "" if nothing is near."""
+    module = sys.modules.get(full_name(path))
+    for other in NAMESPACES:
+        loaded = sys.modules.get(full_name(other))
+        if other != path and loaded is not None and name in vars(loaded):
+            return f"; did you mean {full_name(other)}.{name}?"
+    near_by = [module, *(sys.modules.get(full_name(s)) for s in PATHS.get(path, ()))]
+    known = {n for m in near_by if m is not None for n in vars(m) if not n.startswith("_")}
+    if path in OWN_GETATTR and module is not None:
+        known |= set(dir(module))
+    difflib = importlib.import_module("difflib")  # late: few programs ask for missing names
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.7)
+    return f"; did you mean {full_name(path)}.{near[0]}?" if near else ""
+
+
+class MissingModuleError(ModuleNotFoundError):
+    """Error: the package has no module or name of that path."""
+
+    def __init__(self, fullname: str) -> None:
+        self.parent, _, self.missing = fullname.rpartition(".")
+        # `from parent import name` swallows an error whose `name` is the full one
+        super().__init__(f"cannot import {self.missing!r} from {self.parent!r}", name=self.missing)
+
+    def __str__(self) -> str:
+        # made late, because most of these errors are caught and never shown
+        near = nearest(self.parent.partition(".")[2], self.missing)
+        return f"{super().__str__()}: no such name{near}"
+
+
+class _ServedLoader(importlib.abc.Loader):
+    """Loader of a path without a file."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        path = module.__name__.partition(".")[2]
+        sources = ", ".join(full_name(s) for s in PATHS[path]) or "the table of refused names"
+        module.__doc__ = f"A path of MindSpore's; its names live in {sources}."
+        _attach(module, path)
+
+
+class _FileLoader(importlib.machinery.SourceFileLoader):
+    """Loader of a file of the package whose row serves further names."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        super().exec_module(module)
+        if "__getattr__" not in vars(module):  # its own one asks `serve`
+            _attach(module, module.__name__.partition(".")[2])
+
+
+def _attach(module: types.ModuleType, path: str) -> None:
+    """Let a module serve the names of its row."""
+    without_file = "__file__" not in vars(module)
+
+    def get(name: str) -> object:
+        if name == "__all__" and without_file:  # a file without one exports what it defines
+            return served_names(path)
+        found = serve(path, name)
+        # the next access need not come here; the code of a file could mean a builtin by that name
+        if without_file and name not in RENAMED:
+            vars(module)[name] = found
+        return found
+
+    def listed() -> list[str]:
+        return sorted({*vars(module), *served_names(path)})
+
+    vars(module).update(__getattr__=get, __dir__=listed)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the files that have a row; comes before Python's own finder."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname.partition(".")[0] != PACKAGE or fullname.partition(".")[2] not in PATHS:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None:
+            return importlib.util.spec_from_loader(fullname, _ServedLoader(), is_package=True)
+        if type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = _FileLoader(fullname, spec.loader.path)
+        return spec
+
+
+class _LastFinder(importlib.abc.MetaPathFinder):
+    """Refuses modules that nothing found, and says what is near; comes last."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        parent, _, name = fullname.rpartition(".")
+        if fullname.partition(".")[0] != PACKAGE or parent not in sys.modules or name[:2] == "__":
+            return None
+        raise MissingModuleError(fullname)
+
+
+def serve_paths() -> None:
+    """Install the import hook."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+        sys.meta_path.append(_LastFinder())

@@ -1,0 +1,73 @@
+"""Let `import mindspore` mean duograph in a child process of a program that runs so.
+
+Python imports this module when it starts, before anything else, because `compat.alias` has put its
+folder on PYTHONPATH. It loads duograph only when `mindspore` is imported, and then runs the
+`sitecustomize` module that it hides, if there is one. It must work in a Python without duograph.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+from typing import Any
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+_VARIABLE = "DUOGRAPH_AS_MINDSPORE"
+
+
+class _Waiting(importlib.abc.MetaPathFinder):
+    """Installs the alias when `mindspore` is asked for the first time, and then steps aside."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of the alias for `mindspore`, None for other modules."""
+        if fullname.partition(".")[0] != "mindspore":
+            return None
+        alias = self._install()
+        spec: importlib.machinery.ModuleSpec | None = None
+        return spec if alias is None else alias.find_spec(fullname, path, target)
+
+    def find_distributions(
+        self, context: importlib.metadata.DistributionFinder.Context
+    ) -> Iterable[importlib.metadata.Distribution]:
+        """Return the distribution of the alias if `mindspore` is asked for by its name."""
+        if (getattr(context, "name", None) or "").lower() != "mindspore":
+            return ()
+        alias = self._install()
+        return () if alias is None else alias.find_distributions(context)
+
+    def _install(self) -> Any:
+        """Replace this finder by the alias; None if duograph is not installed here."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        if importlib.util.find_spec("duograph") is None:
+            return None
+        given = os.environ[_VARIABLE]
+        options = dict(part.split("=", 1) for part in given.split(",") if "=" in part)
+        # late: most children never import `mindspore`
+        alias = importlib.import_module("duograph.compat.alias")
+        alias.install(**options)
+        return alias.finder()
+
+
+def _run_hidden() -> None:
+    """Run the `sitecustomize` module that Python would have found without this folder."""
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != _FOLDER]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
+    if spec is not None and spec.loader is not None:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["sitecustomize"] = module
+        spec.loader.exec_module(module)
+
+
+if _VARIABLE in os.environ:
+    sys.meta_path.insert(0, _Waiting())
+_run_hidden()
