@@ -30,6 +30,7 @@ from measure import (
     markdown,
     terminal_line,
 )
+from sides.inputs import SMALL_CALLS
 
 MIB = 1024 * 1024
 LARGE_BYTES = 16 * MIB * 4
@@ -85,6 +86,9 @@ class Eager:
         """Yield (description, budget, function that measures it)."""
         for case, what, limit in AGAINST_TORCH:
             yield what, f"<= {limit} of torch's time", partial(self.time, case, limit)
+        for name in SMALL_CALLS:
+            for case in (f"small: {name}", f"small: {name}, recorded"):
+                yield case, "<= 0.8 of torch's time", partial(self.time, case, 0.8)
         yield MATMUL, "speed >= 2 of torch", partial(self.matmul, self.torch, 2.0)
         yield MATMUL, "speed >= 0.95 of JAX", partial(self.matmul, self.jax, 0.95)
         for case, what, arrays in AGAINST_COPY:

@@ -77,7 +77,7 @@ def _timed(call: PreparedCall, entry: Entry) -> Timed:
 def watch() -> None:
     """From here on, lowered graphs time their calls, and so run step by step."""
     from duograph.backend.program import Step
-    from duograph.runtime import lowering as lower
+    from duograph.execution import lowering as lower
     from duograph.types import TensorType
 
     plain = lower.Lowering.node

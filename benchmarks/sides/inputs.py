@@ -9,8 +9,25 @@ def _normal(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
+# Names of the functions that `small_mindspore` and `small_torch` return.
+SMALL_CALLS = (
+    "a + b", "a * 2.0", "a > b", "a @ b", "matmul", "exp", "relu", "sigmoid", "clamp", "where",
+    "sum", "sum of rows", "mean, kept axis", "max", "max of rows", "argmax", "softmax",
+    "cross entropy", "concat", "stack", "transpose", "reshape", "squeeze", "a[1:5, ::2]", "gather",
+    "cast", "ones", "conv2d", "Dense", "LayerNorm",
+)  # fmt: skip
+
+
 def three() -> tuple[np.ndarray, np.ndarray]:
     return _normal(0, 3), _normal(1, 3)
+
+
+def small() -> tuple[np.ndarray, ...]:
+    """Operands of the usual small calls: two matrices, image, weight, index, labels, mask."""
+    a, b = _normal(20, 8, 8), _normal(21, 8, 8)
+    index = np.array([1, 3, 5], np.int64)
+    labels = np.arange(8, dtype=np.int64)
+    return a, b, _normal(22, 1, 3, 8, 8), _normal(23, 4, 3, 3, 3), index, labels, a > 0
 
 
 def chain() -> tuple[np.ndarray, np.ndarray, np.ndarray]:

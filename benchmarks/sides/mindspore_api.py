@@ -4,7 +4,7 @@ import importlib
 import os
 from time import perf_counter
 
-from . import Case, inputs, repeat
+from . import Case, inputs, repeat, small_mindspore
 
 ms = importlib.import_module(os.environ.get("BENCH_MODULE", "duograph"))
 ops = ms.ops
@@ -133,6 +133,29 @@ def relu_large():
     return _simple(lambda: ops.relu(a))
 
 
+def _small(name, recorded):
+    """Return the case of a usual small call, recorded for a derivative or not."""
+
+    def case():
+        tensors = _tensors(inputs.small())
+        call = small_mindspore.calls(ms, *tensors)[name]
+        plain = repeat(call)
+        seconds = 0.0
+
+        def under_tape(n):
+            def f(*floats):
+                nonlocal seconds
+                seconds = repeat(small_mindspore.calls(ms, *floats, *tensors[4:])[name])(n)
+                return floats[0].sum()
+
+            ms.grad(f, (0, 1, 2, 3))(*tensors[:4])
+            return seconds
+
+        return Case(under_tape if recorded else plain, lambda: [call().asnumpy()])
+
+    return case
+
+
 CASES = {
     f.__name__: f
     for f in (
@@ -141,3 +164,6 @@ CASES = {
         relu_large,
     )
 }  # fmt: skip
+for _name in inputs.SMALL_CALLS:
+    CASES[f"small: {_name}"] = _small(_name, False)
+    CASES[f"small: {_name}, recorded"] = _small(_name, True)

@@ -6,7 +6,7 @@ from time import perf_counter
 import torch
 import torch.nn.functional as F
 
-from . import Case, inputs, repeat
+from . import Case, inputs, repeat, small_torch
 
 torch.set_num_threads(int(os.environ.get("BENCH_THREADS", "2")))
 
@@ -111,6 +111,25 @@ def relu_large():
     return _simple(lambda: torch.relu(a))
 
 
+def _small(name, recorded):
+    """Return the case of a usual small call, recorded for a derivative or not."""
+
+    def case():
+        tensors = _tensors(inputs.small())
+        if recorded:
+            tensors = [t.requires_grad_(t.is_floating_point()) for t in tensors]
+        call = small_torch.calls(*tensors)[name]
+        run = repeat(call)
+
+        def timed(n):
+            with torch.set_grad_enabled(recorded):
+                return run(n)
+
+        return Case(timed, lambda: [call().detach().numpy()])
+
+    return case
+
+
 CASES = {
     f.__name__: f
     for f in (
@@ -119,3 +138,6 @@ CASES = {
         relu_large,
     )
 }  # fmt: skip
+for _name in inputs.SMALL_CALLS:
+    CASES[f"small: {_name}"] = _small(_name, False)
+    CASES[f"small: {_name}, recorded"] = _small(_name, True)

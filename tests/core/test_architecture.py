@@ -21,8 +21,8 @@ CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 # The import order of docs/architecture.md. A module may import from its own row and from the rows
 # above it. The longest dotted prefix of a module's name that has an entry decides its row.
 LAYERS = [
-    ("_locks", "dtype", "errors", "option_table", "option_checks", "runtime_state", "context",
-     "compat", "log"),
+    ("_locks", "dtype", "errors", "option_table", "option_checks", "runtime_state", "call_cache",
+     "context", "compat", "log", "version"),
     ("types", "effects", "traits", "host_arrays", "tensor_printing"),
     ("backend",),
     ("op_signature",),
@@ -35,17 +35,20 @@ LAYERS = [
     ("common",),
     ("ops",),
     ("parameter",),
-    ("autodiff", "runtime"),
+    ("autodiff", "execution"),
     # families of ops whose gradients are Python functions, what uses these, and the package itself
     ("ops.matrix_svd", "ops.state", "ops.loss_primitives", "ops.higher_order", "ops.norms",
      "ops.nn_functions", "ops.normalization", "ops.normalization_primitives", "ops.attention",
-     "ops.attention_functions", "ops.transfers",
+     "ops.attention_functions", "ops.transfers", "ops.distances", "ops.linear_systems",
+     "ops.more_primitives", "ops.image_colors", "ops.optimizer_primitives",
+     "ops.sparse_optimizer_primitives",
      "ops.reduction_primitives", "ops.stubs", "ops.__init__"),
     ("passes",),
-    ("nn", "dataset", "amp", "communication"),
+    ("nn", "dataset", "mindrecord", "amp", "communication", "boost"),
     ("frontend", "compiler"),
     ("train",),
-    ("cli", "conformance", "numpy", "utils", "installation", "parity"),
+    ("cli", "conformance", "mint", "numpy", "scipy", "utils", "installation", "parity", "run",
+     "compat.private_names", "compat.argument_checks", "communication.comm_func", "runtime", "hal"),
 ]  # fmt: skip
 ROW = {name: i for i, row in enumerate(LAYERS) for name in row}
 

@@ -34,6 +34,7 @@ ROWS_12 = (
         (lambda: T(1.5), "Tensor(shape=[], dtype=Float32, value= 1.5)", "1.5"),
         (lambda: T(2.0), "Tensor(shape=[], dtype=Float32, value= 2)", "2.0"),
         (lambda: T(True), "Tensor(shape=[], dtype=Bool, value= True)", "True"),
+        (lambda: T([True]), "Tensor(shape=[1], dtype=Bool, value= [ True])", "[ True]"),
         (lambda: T([1, 2, 3]), "Tensor(shape=[3], dtype=Int64, value= [1, 2, 3])", "[1 2 3]"),
         (lambda: T([-1, 20]), "Tensor(shape=[2], dtype=Int64, value= [-1, 20])", "[-1 20]"),
         (
@@ -75,8 +76,8 @@ ROWS_12 = (
             "  1.20000000e+01,  1.30000000e+01])",
             None,
         ),
-        (lambda: T([]), "Tensor(shape=[0], dtype=Float32, value= [])", "[]"),
-        (lambda: T(np.zeros((2, 0))), "Tensor(shape=[2, 0], dtype=Float64, value=\n[])", "[]"),
+        (lambda: T([]), "Tensor(shape=[0], dtype=Float32, value= )", "[]"),
+        (lambda: T(np.zeros((2, 0))), "Tensor(shape=[2, 0], dtype=Float64, value=\n)", "[]"),
         (
             lambda: ms.Parameter(T([1.5]), name="w"),
             "Parameter (name=w, shape=(1,), dtype=Float32, requires_grad=True)",

@@ -237,13 +237,13 @@ def identity_of_a_tensor(x):
     return id(x)  # <- here: id(x)
 
 
-@wrong(RuntimeError, r"(?i)Parameter", F(2), eager=False)
+@wrong(RuntimeError, r"(?i)Parameter", F(2), falls_back=True)
 def parameter_in_the_body(x):
     w = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")  # <- here
     return x * w
 
 
-@wrong(RuntimeError, r"(?i)Parameter", F(2), eager=False, made=True)
+@wrong(RuntimeError, r"(?i)Parameter", F(2), falls_back=True, made=True)
 def parameter_in_a_helper():
     def helper(a):
         return a * ms.Parameter(a, name="w")  # <- here

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from duograph.backend import registry
+from duograph.execution.lower import lower
 from duograph.ir.graph import Graph
 from duograph.ir.text import parse, to_text
 from duograph.ir.verify import verify
-from duograph.runtime.lower import lower
 from duograph.types import Device, TensorType
 from ir.graphs import here
 

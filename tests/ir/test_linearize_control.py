@@ -109,7 +109,6 @@ def taped(
 
     _, pull = ms.ops.vjp(of, *[values[i] for i in positions])[:2]
     found = pull(tuple(douts)) if len(douts) > 1 else pull(douts[0])
-    found = found if isinstance(found, tuple) else (found,)
     return [g.asnumpy() for g in found]
 
 

@@ -8,7 +8,7 @@ import pytest
 from duograph.backend.prepared import PreparedCall
 from duograph.backend.program import Alias, Choice, Copy, Loop, Step
 from duograph.dtype import bool_
-from duograph.runtime.memory_plan import plan_memory
+from duograph.execution.memory_plan import plan_memory
 
 
 def kernel(overwrites=(), infallible=True):

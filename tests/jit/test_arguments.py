@@ -482,3 +482,66 @@ def test_an_argument_without_a_usable_hash_is_compared_by_identity(make, ask):
 
 
 KEPT = {3: _Number(3), 5: _Number(5), -3: _Unhashable(3), -5: _Unhashable(5)}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Setting:
+    v: object
+    noted: object = dataclasses.field(default=0, compare=False)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Slotted:
+    v: object
+    noted: object = 0
+
+
+FROZEN = {
+    "plain": (lambda v: _Setting(v), lambda o, v: object.__setattr__(o, "v", v), lambda o: o.v),
+    "not compared": (
+        lambda v: _Setting(0, v),
+        lambda o, v: object.__setattr__(o, "noted", v),
+        lambda o: o.noted,
+    ),
+    "slots": (lambda v: _Slotted(v), lambda o, v: object.__setattr__(o, "v", v), lambda o: o.v),
+    "inside another": (
+        lambda v: _Setting((_Setting(v),)),
+        lambda o, v: object.__setattr__(o.v[0], "v", v),
+        lambda o: o.v[0].v,
+    ),
+    "no field": (
+        lambda v: [(o := _Setting(0)), object.__setattr__(o, "more", v)][0],
+        lambda o, v: object.__setattr__(o, "more", v),
+        lambda o: o.more,
+    ),
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda o: o, lambda o: [o], lambda o: {"k": (o,)}])
+@pytest.mark.parametrize("name", FROZEN)
+def test_a_frozen_dataclass_counts_by_its_present_contents(name, wrap):
+    make, change, read = FROZEN[name]
+
+    def inner(o):
+        o = o["k"] if isinstance(o, dict) else o
+        return o[0] if isinstance(o, (list, tuple)) else o
+
+    f = ms.jit(lambda x, o: (x * read(inner(o)), read(inner(o))))
+    one = make(1)
+    numbers = [1, 2, 1.0, True, 0.0, -0.0, 2]
+    for v in numbers:
+        change(one, v)
+        for o in (one, make(v)):
+            x, got = f(T(3), wrap(o))
+            assert (repr(got), str(x)) == (repr(v), str(T(3) * v)), v
+    assert f.cache_info().misses == len(set(map(repr, numbers)))
+
+
+def test_a_frozen_dataclass_with_a_tensor_counts_by_the_tensor():
+    f = ms.jit(lambda x, o: x * o.v)
+    two, five = T(2), T(5)
+    for t in (two, five, two):
+        assert str(f(T(3), _Setting(t))) == str(T(3) * t)
+    two[0] = 7
+    assert str(f(T(3), _Setting(two))) == "[21.]"
+    assert f.cache_info().misses == 2

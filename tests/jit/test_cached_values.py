@@ -11,7 +11,7 @@ import pytest
 from duograph import Parameter, Tensor, nn, ops
 from duograph.backend import registry
 from duograph.backend.program import Step
-from duograph.runtime import lower
+from duograph.execution import lower
 
 CPU = pytest.importorskip("duograph_cpu")
 RNG = np.random.default_rng(0)

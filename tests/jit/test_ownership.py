@@ -4,7 +4,7 @@ import duograph as ms
 import numpy as np
 import pytest
 from duograph import Tensor, ops
-from duograph.runtime.ownership import holders, owns_buffer
+from duograph.execution.ownership import holders, owns_buffer
 
 
 @pytest.fixture

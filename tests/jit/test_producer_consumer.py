@@ -10,8 +10,8 @@ import duograph as ms
 import numpy as np
 import pytest
 from duograph import Parameter, Tensor, ops
+from duograph.execution import lower as lowering
 from duograph.ops.channels_last import conv_channels_last
-from duograph.runtime import lower as lowering
 
 COMPILES = ms.backend.registry.backend("CPU").compiles(0) is None
 pytestmark = pytest.mark.skipif(not COMPILES, reason="this machine has no C compiler")
@@ -272,7 +272,7 @@ RESIDUALS = {
 @pytest.mark.parametrize("size", [(1, 5, 6), (2, 30, 31)])
 @pytest.mark.parametrize("name", RESIDUALS)
 def test_residual_buffer_is_overwritten(name, size, monkeypatch):
-    from duograph.runtime import native_program as native
+    from duograph.execution import native_program as native
 
     function, shape, wanted = RESIDUALS[name]
     w, a, b = parameter(*shape), parameter(64), parameter(64)
@@ -308,7 +308,7 @@ lib.dg_isa_limit(isa)
 sys.path.insert(0, sys.argv[3])
 import test_producer_consumer as t
 import duograph as ms
-from duograph.runtime import lower
+from duograph.execution import lower
 if sys.argv[4] == "apart":
     lower.fuse_producer_consumer = t.apart
 found = hashlib.md5()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from collections import OrderedDict
 
 import duograph as ms
@@ -76,9 +77,15 @@ def test_names_follow_the_path():
     assert both.get_sub_cell("net") is both.net
 
 
+def appended() -> nn.SequentialCell:
+    cells = nn.SequentialCell([nn.Dense(1, 1), nn.ReLU()])
+    assert cells.append(nn.Dense(1, 1)) is None
+    return cells
+
+
 CONTAINERS = {
     "append": (
-        lambda: nn.SequentialCell([nn.Dense(1, 1), nn.ReLU()]).append(nn.Dense(1, 1)),
+        appended,
         ["0.weight", "0.bias", "2.weight", "2.bias"],
     ),
     "names of a dictionary": (
@@ -405,6 +412,89 @@ def test_recompute_has_the_same_gradients():
     np.testing.assert_array_equal(plain[0].asnumpy(), again[0].asnumpy())
     for a, b in zip([plain[1][0], *plain[1][1]], [again[1][0], *again[1][1]], strict=True):
         np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-6)
+
+
+class _Block(nn.Cell):
+    """A block that also uses what is put into it, or passed to it by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = nn.Dense(2, 2, weight_init="ones", bias_init="zeros")
+        self.factor = None
+
+    def construct(self, x, flag=True, scale=None):
+        out = self.dense(x) * (2.0 if flag else 1.0)
+        out = out if self.factor is None else out * self.factor
+        return out if scale is None else out * scale
+
+
+def _with_attribute(call, block, x, y):
+    block.factor = y * 2
+    return call(x)
+
+
+def _with_list(call, block, x, y):
+    block.factor = [y * 3, y][0]
+    return call(x, flag=False)
+
+
+# how y reaches the block, and whether the tape keeps the values of the block
+REACHES = {
+    "attribute": (_with_attribute, True),
+    "list": (_with_list, True),
+    "keyword": (lambda call, block, x, y: call(x, scale=y * 2, flag=False), False),
+    "constant attribute": (
+        lambda call, block, x, y: _with_attribute(call, block, x, Tensor([[1.0, 3.0]])) * y,
+        False,
+    ),
+    "argument": (lambda call, block, x, y: call(x * y), False),
+}
+
+
+@pytest.mark.parametrize("name", REACHES)
+@pytest.mark.parametrize("compiled", ["", "inside", "outside"])
+@pytest.mark.parametrize("method", [False, True])
+def test_recompute_keeps_every_gradient(name, compiled, method):
+    reach, keeps = REACHES[name]
+    x, y = Tensor([[1.0, 2.0]]), Tensor([[3.0, 4.0]])
+
+    def gradients(recomputed):
+        block = _Block()
+        if recomputed and method:
+            block.recompute()
+        again = recomputed and not method
+        call = (lambda *a, **k: ms.recompute(block, *a, **k)) if again else block
+        run = lambda x, y: reach(call, block, x, y).sum()  # noqa: E731
+        weights = block.trainable_params()
+        if compiled == "inside":
+            run = ms.jit(run)
+        take = lambda x, y: ms.grad(run, (0, 1), weights)(x, y)  # noqa: E731
+        found = ms.jit(take)(x, y) if compiled == "outside" else take(x, y)
+        return [g.asnumpy() for part in found for g in part]
+
+    want = gradients(False)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        got = gradients(True)
+    for a, b in zip(want, got, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert any("intermediate values are kept" in str(w.message) for w in said) == (
+        keeps and not compiled
+    )
+
+
+def test_recompute_drops_what_the_tape_recorded():
+    block, x = _Block(), Tensor([[1.0, 2.0]])
+    held = []
+
+    def loss(x):
+        out = ms.recompute(block, x)
+        held.append(out._edge)
+        return out.sum()
+
+    ms.grad(loss, 0, block.trainable_params())(x)
+    (node,) = held
+    assert [type(p).__name__ for p in node.parents] == ["Leaf"] * 3 and not node.residuals
 
 
 def test_init_parameters_data_and_same_padding():

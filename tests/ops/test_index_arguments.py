@@ -184,6 +184,11 @@ NAMES = ("index", "indices", "labels", "segment_ids", "choices", "input_indices"
 OTHERS = {
     "binary_cross_entropy", "kl_div", "softmax_cross_entropy_with_logits",  # distributions
     "select_scatter", "inplace_add", "inplace_sub", "inplace_update",  # Python numbers
+    "list_getitem", "list_setitem", "tuple_getitem", "tuple_setitem",
+    # checked by the sparse tensors, the gather and the scatter that they are made of
+    "make_coo_tensor", "make_csr_tensor", "make_row_tensor", "make_row_tensor_inner",
+    "make_sparse_tensor", "csr_gather", "sparse_segment_mean",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d",
 }  # fmt: skip
 
 

@@ -83,7 +83,7 @@ def check(function: Any, name: str) -> None:
     parameters = [
         p
         for p in inspect.signature(function).parameters.values()
-        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
     ]
     base = {p.name: sensible(p.name) for p in parameters if p.default is p.empty}
     found = []

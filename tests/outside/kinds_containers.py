@@ -126,7 +126,7 @@ KINDS = (
         DICT,
         (
             *DICT_CHANGES,
-            Change("factory", "{o}.default_factory = lambda: {n}"),
+            Change("factory", "{o}.default_factory = int if {n} % 2 else complex"),
             Change("missing item", '{o}["q"] += {n}'),
         ),
         own={"missing": 'k = 1.0 + {o}["new"] + len({o})'},

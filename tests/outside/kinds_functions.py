@@ -318,7 +318,7 @@ def decorated(n):
     ),
     Kind(
         "compiled function",
-        "ms.jit(new(n))",
+        "jit(new(n))",
         ("identity",),
         (Change("factor", "FACTOR[0] = {n}"),),
         setup="FACTOR = [1.0]\ndef new(n):\n    def go(x):\n        "

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-__all__ = ["GROUPS", "RETURNS"]
+__all__ = ["GROUPS", "PASSIVE", "RETURNS"]
 
 GROUPS: dict[str, dict[str, str]] = {
     "truth": {
@@ -174,5 +174,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
 }
 
+# Groups that use nothing up: the answer is about the object, not about its state.
+PASSIVE = frozenset({"identity", "type"})
 # Groups whose answer is returned as it is, beside a tensor, instead of being multiplied.
 RETURNS = frozenset({"returned"})

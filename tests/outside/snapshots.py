@@ -58,8 +58,8 @@ class Snapshots:
             return repr(value)
         kind = type(value)
         if kind.__module__.startswith(("duograph.ir", "duograph.frontend", "duograph.compiler")):
-            if "JitFunction" in kind.__name__:
-                return "<compiled>"
+            if "JitFunction" in kind.__name__:  # line by line it is the function itself
+                return self._of(value.function, seen, depth, numbered)
             return f"<placeholder {kind.__name__}>"
         if _is_interchangeable(value):
             return _Node(kind.__name__, "", self._parts(value, seen, depth, numbered))
@@ -92,7 +92,11 @@ def _parts(value: Any) -> list[tuple[Any, Any]]:
     """The named parts of an object that decide how it behaves."""
     if isinstance(value, enum.Enum):
         return [("value", value.value)]
-    own = [] if isinstance(value, type) else list(getattr(value, "__dict__", {}).items())
+    own = (
+        []
+        if isinstance(value, (type, types.MethodType))
+        else list(getattr(value, "__dict__", {}).items())
+    )
     own = [(k, v) for k, v in own if not _hidden(value, k)]
     for name in _slots(value):
         if hasattr(value, name):

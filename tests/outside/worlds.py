@@ -20,6 +20,7 @@ from duograph.ir.values import NeedsValue
 
 from .parts import Cell, Config
 from .places import BETWEEN, source
+from .questions import PASSIVE
 from .snapshots import Snapshots, as_text
 from .surroundings import HEAD, SURROUNDINGS
 
@@ -240,7 +241,7 @@ def _judge_old(
     may_be_old = (
         cell.config.policy in ("warn", "ignore")
         and cell.where in BETWEEN
-        and not cell.kind.used
+        and not (cell.kind.used and cell.question.split(":")[0] not in PASSIVE)
         and not (cell.change.state or (cell.kind.state and cell.change.name != "rebound"))
     )
     if not may_be_old:

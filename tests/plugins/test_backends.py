@@ -88,7 +88,7 @@ def test_minimal_seam_is_sufficient(site) -> None:
         import numpy as np
         import duograph as ms
         from duograph import nn, ops
-        from duograph.runtime.kernel_choice import fallback_counts
+        from duograph.execution.kernel_choice import fallback_counts
         ms.set_context(device_target="InnerRing")
         ms.set_seed(1)
         net = nn.SequentialCell(

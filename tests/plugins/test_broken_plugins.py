@@ -16,8 +16,8 @@ from duograph.backend.costs import DEFAULT_COSTS
 from duograph.backend.hookspecs import hookimpl
 from duograph.backend.protocol import Backend, BackendSpec, DeviceInfo
 from duograph.errors import BackendError, BackendUnavailable, DeviceError
+from duograph.execution import optional_methods
 from duograph.op import OPS, Op
-from duograph.runtime import optional_methods
 
 Reference = pytest.importorskip("duograph_reference.backend").Reference
 

@@ -291,7 +291,7 @@ USE_SORT = """
 import warnings
 import duograph as ms
 from duograph import ops
-from duograph.runtime.kernel_choice import fallback_counts
+from duograph.execution.kernel_choice import fallback_counts
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     x = ms.Tensor([3.0, 1.0, 2.0], device="Toy")

@@ -33,6 +33,11 @@ CALLS = {
     "mutable": "ms.mutable((1, 2), {})",
     "lazy_inline": "ms.lazy_inline(identity)",
     "no_inline": "ms.no_inline(identity)",
+    "set_memory": "ms.runtime.set_memory(max_size='1GB')",
+    "set_cpu_affinity": "ms.runtime.set_cpu_affinity(True)",
+    "set_kernel_launch_capture": "ms.runtime.set_kernel_launch_capture(True)",
+    "set_kernel_launch_group": "ms.runtime.set_kernel_launch_group()",
+    "dispatch_threads_num": "ms.runtime.dispatch_threads_num(2)",
     "constexpr": "ms.constexpr(identity, {})",
     "Tensor": "ms.Tensor([1.0], {})",
     "Tensor.topk": "x.topk(1, {})",
@@ -70,6 +75,21 @@ CALLS = {
     "ops.TensorSummary": "ops.TensorSummary()('n', x)",
     "ops.HistogramSummary": "ops.HistogramSummary()('n', x)",
     "ops.ImageSummary": "ops.ImageSummary()('n', x)",
+    **{
+        f"scipy.linalg.{name}": f"scipy.linalg.{name}({call}, {{}})"
+        for name, call in [
+            ("inv", _MATRIX),
+            ("cholesky", _MATRIX),
+            ("cho_factor", _MATRIX),
+            ("cho_solve", f"({_MATRIX}, True), x"),
+            ("lu_factor", _MATRIX),
+            ("lu", _MATRIX),
+            ("solve_triangular", f"{_MATRIX}, x"),
+            ("eigh", _MATRIX),
+        ]
+    },
+    "scipy.optimize.line_search": "scipy.optimize.line_search(lambda v: (v * v).sum(), x, -x, {})",
+    "scipy.optimize.minimize": "scipy.optimize.minimize(ops.sum, x, (), 'BFGS', {})",
     "Parameter": "ms.Parameter(x, {})",
     "nn.Cell.shard": "net.shard(((1, 1),))",
     "nn.Cell.init_parameters_data": "net.init_parameters_data({})",
@@ -78,6 +98,15 @@ CALLS = {
     "nn.Identity": "nn.Identity({})(x)",
     "nn.Dropout": "nn.Dropout(p=0.5, {})",
     "nn.SyncBatchNorm": "nn.SyncBatchNorm(2, {})",
+    "mint.nn.SyncBatchNorm": "ms.mint.nn.SyncBatchNorm(2, {})",
+    "mint.distributed.init_process_group": (
+        "ms.mint.distributed.init_process_group({}), ms.mint.distributed.destroy_process_group()"
+    ),
+    "mint.distributed.new_group": "ms.mint.distributed.new_group([0], {})",
+    "mint.distributed.barrier": "ms.mint.distributed.barrier({})",
+    "mint.distributed.broadcast_object_list": "ms.mint.distributed.broadcast_object_list([1], {})",
+    "mint.sort": "ms.mint.sort(x, {})",
+    "mint.argsort": "ms.mint.argsort(x, {})",
     "nn.DistributedGradReducer": "nn.DistributedGradReducer(**{'parameters': [], **dict({})})",
     "nn.Conv2dBnAct": "nn.Conv2dBnAct(1, 1, 1, {})",
     "nn.DenseBnAct": "nn.DenseBnAct(1, 1, {})",
@@ -94,14 +123,20 @@ CALLS = {
     "nn.FTRL": "nn.FTRL(net.trainable_params(), {})",
     "dataset.Dataset.batch": f"{_ROWS}.batch(1, {{}})",
     "dataset.Dataset.map": f"{_ROWS}.map(identity, {{}})",
-    "dataset.Dataset.padded_batch": f"{_ROWS}.padded_batch(1, {{}})",
-    "dataset.Dataset.filter": f"{_ROWS}.filter(bool, {{}})",
-    "dataset.NumpySlicesDataset": "dataset.NumpySlicesDataset([1, 2], {})",
     "dataset.GeneratorDataset": "dataset.GeneratorDataset([1, 2], ['x'], {})",
-    "dataset.config.set_num_parallel_workers": "dataset.config.set_num_parallel_workers(1)",
-    "dataset.config.set_prefetch_size": "dataset.config.set_prefetch_size(16)",
-    "dataset.config.set_auto_num_workers": "dataset.config.set_auto_num_workers(True)",
+    "dataset.vision.Pad.device": "dataset.vision.Pad(1).device({})",
     "dataset.config.set_enable_shared_mem": "dataset.config.set_enable_shared_mem(True)",
+    "dataset.config.set_auto_offload": "dataset.config.set_auto_offload(True)",
+    "dataset.config.set_enable_autotune": "dataset.config.set_enable_autotune(True)",
+    "dataset.config.set_autotune_interval": "dataset.config.set_autotune_interval(0)",
+    "dataset.config.set_dynamic_shape": "dataset.config.set_dynamic_shape(True)",
+    "dataset.config.set_fast_recovery": "dataset.config.set_fast_recovery(True)",
+    "dataset.config.set_monitor_sampling_interval": (
+        "dataset.config.set_monitor_sampling_interval(1000)"
+    ),
+    "dataset.config.set_numa_enable": "dataset.config.set_numa_enable(True)",
+    "dataset.config.set_sending_batches": "dataset.config.set_sending_batches(1)",
+    "dataset.config.set_iterator_mode": "dataset.config.set_iterator_mode(False, True)",
     "save_checkpoint": "ms.save_checkpoint(net, path, {})",
     "load_checkpoint": "ms.load_checkpoint(saved(), {})",
     "load_param_into_net": "ms.load_param_into_net(net, net.parameters_dict(), {})",
@@ -118,20 +153,27 @@ CALLS = {
     "Model.eval": f"{_MODEL}.eval({_BATCHES}, {{}})",
     "Model.predict": "ms.Model(net).predict(ops.ones((1, 2)), {})",
     "train.DatasetHelper": f"list(ms.train.DatasetHelper({_ROWS}, {{}}))",
-    "train.SummaryCollector": "ms.train.SummaryCollector('summaries')",
+    "train.SummaryRecord": "ms.train.SummaryRecord(path, {})",
+    "train.SummaryRecord.record": "ms.train.SummaryRecord(path).record(1, {})",
+    "train.SummaryCollector": "ms.train.SummaryCollector(path, {})",
     "connect_network_with_dataset": "ms.connect_network_with_dataset(net, {})",
     "data_sink": f"ms.data_sink(identity, {_ROWS}, {{}})",
     "communication.init": "ms.communication.init({})",
     "communication.create_group": "ms.communication.create_group('g', [0], {})",
 }
+for _name in (
+    "Adam", "AdamNoUpdateParam", "AdamWeightDecay", "ApplyAdagradDA", "ApplyAdamWithAmsgrad",
+    "ApplyAdamWithAmsgradV2", "ApplyCenteredRMSProp", "ApplyFtrl", "ApplyKerasMomentum",
+    "ApplyProximalAdagrad", "ApplyRMSProp", "FusedSparseAdam",
+    "SparseApplyProximalAdagrad",
+):  # fmt: skip
+    CALLS[f"ops.{_name}"] = f"ops.{_name}({{}})"
+CALLS["ops.SparseApplyRMSProp"] = "ops.SparseApplyRMSProp(0.1, 0.1, 1e-6, {})"
 for _mode in ("update", "add", "sub", "mul", "div", "max", "min"):
     for _kind, _at in (("scatter", "ms.Tensor([1])"), ("scatter_nd", "ms.Tensor([[1]])")):
         CALLS[f"ops.{_kind}_{_mode}"] = (
             f"ops.{_kind}_{_mode}({_PARAMETER}, {_at}, ops.ones((1, 2)), {{}})"
         )
-# Sources that read files check their options before they look for the folder.
-for _name in ("MnistDataset", "Cifar10Dataset", "ImageFolderDataset"):
-    CALLS[f"dataset.{_name}"] = f"dataset.{_name}('nowhere', {{}})"
 
 
 def namespace(tmp_path: pathlib.Path) -> dict[str, Any]:
@@ -146,6 +188,7 @@ def namespace(tmp_path: pathlib.Path) -> dict[str, Any]:
     return {
         "ms": ms, "np": np, "nn": nn, "ops": ops, "dataset": dataset, "net": net, "saved": saved,
         "x": ms.Tensor([1.0, 2.0]), "path": str(tmp_path / "file"), "identity": lambda x: x,
+        "scipy": ms.scipy,
     }  # fmt: skip
 
 

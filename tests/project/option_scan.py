@@ -12,6 +12,8 @@ import functools
 import importlib
 import inspect
 import pathlib
+import subprocess
+import sys
 import types
 from collections.abc import Iterator
 
@@ -20,8 +22,12 @@ from duograph.compat import PATHS
 
 MODULES = (
     "amp", "backend", "common", "common.initializer", "communication", "context", "dataset",
-    "dataset.config", "dataset.transforms", "dataset.vision", "log", "nn", "numpy", "ops",
-    "runtime", "train", "train.callback", "autodiff",
+    "dataset.audio",
+    "dataset.config", "dataset.transforms", "dataset.text", "dataset.vision", "log", "nn", "numpy",
+    "ops",
+    "execution", "mindrecord", "train", "train.callback", "autodiff", "mint", "mint.nn",
+    "mint.nn.functional", "mint.optim", "mint.linalg", "mint.special", "mint.distributed",
+    "scipy.linalg", "scipy.optimize",
 )  # fmt: skip
 SELF = ("self", "cls")
 
@@ -33,9 +39,19 @@ def namespaces() -> Iterator[tuple[str, types.ModuleType]]:
         yield name, importlib.import_module(f"duograph.{name}")
 
 
+@functools.cache
+def package_names() -> list[str]:
+    """Return what `dir(duograph)` shows first; the package keeps names that were looked up."""
+    code = "import duograph; print(*dir(duograph))"
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+
+
 def public_names(module: types.ModuleType) -> list[str]:
     """Return the public names of a module: its `__all__`, else what it shows."""
-    names = getattr(module, "__all__", None) or dir(module)
+    shown = package_names() if module is ms else vars(module)  # without names that others serve
+    names = getattr(module, "__all__", None) or shown
     return sorted(n for n in names if not n.startswith("_"))
 
 
@@ -125,9 +141,9 @@ def read_names(node: ast.AST, file: str) -> set[str]:
             return {n.value.id for n in node.keywords if n.arg is None and is_name(n.value)}
         if called in ("locals", "vars"):
             return {"*"}
-    if isinstance(node, ast.Assign) and is_name(node.value):
-        (target,) = node.targets
-        if isinstance(target, ast.Attribute) and target.attr not in attributes_read(file):
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and is_name(node.value):
+        kept = attributes_read(file)
+        if all(isinstance(t, ast.Attribute) and t.attr not in kept for t in node.targets):
             return set()
     return set().union(*[read_names(n, file) for n in ast.iter_child_nodes(node)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import pytest
 import safetensors
 from duograph import Parameter, Tensor, nn
 from duograph.dtype import ALL
-from duograph.train import _background_saves, _checkpoint_file
+from duograph.train import _background_saves, _checkpoint_file, _mindspore_checkpoint
 
 # Written by MindSpore 2.10 for Dense(2, 3) with append_dict={"n": 3, "name": "foo"}: its own
 # format, a protocol buffer.
@@ -42,7 +43,8 @@ def test_round_trip_of_a_network(tmp_path):
     assert ms.load_param_into_net(other, found) == ([], [])
     for a, b in zip(net.get_parameters(), other.get_parameters(), strict=True):
         np.testing.assert_array_equal(a.asnumpy(), b.asnumpy())
-    assert safetensors.safe_open(path + ".ckpt", "np").keys()  # other tools read it
+    ms.save_checkpoint(net, path, format="safetensors")
+    assert safetensors.safe_open(path + ".safetensors", "np").keys()  # other tools read it
 
 
 @pytest.mark.parametrize("dtype", ALL, ids=str)
@@ -302,8 +304,9 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def good(tmp_path, **options):
-    ms.save_checkpoint(nn.Dense(2, 3), path_in(tmp_path), **options)
-    with open(path_in(tmp_path), "rb") as f:
+    path = path_in(tmp_path, "good.safetensors")
+    ms.save_checkpoint(nn.Dense(2, 3), path, format="safetensors", **options)
+    with open(path, "rb") as f:
         return f.read()
 
 
@@ -384,8 +387,8 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_checksum_covers_every_entry(tmp_path, change):
-    path = path_in(tmp_path)
-    ms.save_checkpoint(CHECKED, path, crc_check=True)
+    path = path_in(tmp_path, "net.safetensors")
+    ms.save_checkpoint(CHECKED, path, crc_check=True, format="safetensors")
     assert list(ms.load_checkpoint(path, crc_check=True)) == list(CHECKED)
     old, new = CHANGES[change]
     with open(path, "rb") as f:
@@ -397,9 +400,9 @@ def test_checksum_covers_every_entry(tmp_path, change):
     with open(path, "wb") as f:
         f.write(len(head).to_bytes(8, "little") + head + rest)
     ms.load_checkpoint(path)  # a valid file
-    with pytest.raises(ValueError, match=r"net\.ckpt' does not match its checksum"):
+    with pytest.raises(ValueError, match=r"net\.safetensors' does not match its checksum"):
         ms.load_checkpoint(path, crc_check=True)
-    ms.save_checkpoint(CHECKED, path)
+    ms.save_checkpoint(CHECKED, path, format="safetensors")
     with pytest.raises(ValueError, match="has no checksum"):
         ms.load_checkpoint(path, crc_check=True)
 
@@ -452,3 +455,56 @@ def test_errors_of_serialization(name):
     call, kind, pattern = ERRORS[name]
     with pytest.raises(kind, match=pattern):
         call()
+
+
+# The content of a file that MindSpore 2.10 wrote.
+WRITTEN_BY_MINDSPORE = base64.b85decode(
+    b"3M>i%VG<_@0tf>V2S#jfVRSPx8W;co00000fIk2L06+i$KtKQhfIt8Mpg;-|3ITHx4H5@NY;R$7F*X_k06_{73ISpg"
+    b"3<v@e1VV3bY#IUq016fg0%B$o5C{Ph2tr0|Z((#XHW~uJKMEWQ0b>#u2mulaLvL+xY-M;hG#Us10DwOL002M=APNC#"
+    b"5*r8t5(P<abT%{^5CH%H0000000IC200000016rk1!Zt=V`vf)5(P<abT%{^2m=5B00000016=r1a5D1WfB<(01^Xp"
+    b"baEOHXaE2JX#fBKAOHXW=>Px#3Ka?hY;qD05(h?XZ((#ZG8zN`002J<5efumY++{-2@(WCZ*OcG0Ra"
+)
+
+
+def test_files_of_mindspore_are_read_and_written_to_the_byte(tmp_path):
+    path = path_in(tmp_path)
+    with open(path, "wb") as f:
+        f.write(WRITTEN_BY_MINDSPORE)
+    found = ms.load_checkpoint(path)
+    values = {
+        n: v if isinstance(v, str) else (v.asnumpy().tolist(), str(v.dtype))
+        for n, v in found.items()
+    }
+    assert values == {
+        "a": ([[0, 1, 2], [3, 4, 5]], "Float32"), "s": (2.5, "Float16"),
+        "b": ([True, False], "Bool"), "bf": ([1.5], "BFloat16"), "c": ([1 + 2j], "Complex64"),
+        "i": ([1, 2], "Int64"), "epoch": (3, "Int64"), "note": "hi é", "lr": (0.5, "Float32"),
+        "flag": (True, "Bool"),
+    }  # fmt: skip
+    again = path_in(tmp_path, "again.ckpt")
+    ms.save_checkpoint([{"name": n, "data": v} for n, v in found.items()], again)
+    with open(again, "rb") as f:
+        assert f.read() == WRITTEN_BY_MINDSPORE
+
+
+def test_checksum_of_mindspores_format(tmp_path):
+    path = path_in(tmp_path)
+    ms.save_checkpoint(CHECKED, path, crc_check=True)
+    with open(path, "rb") as f:
+        data = f.read()
+    assert data[-17:-10] == b"crc_num"
+    assert list(ms.load_checkpoint(path)) == list(ms.load_checkpoint(path, crc_check=True))
+    with open(path, "wb") as f:
+        f.write(data.replace(b"\0\0\x80?", b"\0\0\x81?"))
+    ms.load_checkpoint(path)  # a valid file
+    with pytest.raises(ValueError, match="does not match its checksum"):
+        ms.load_checkpoint(path, crc_check=True)
+
+
+def test_large_tensors_span_several_messages(tmp_path, monkeypatch):
+    monkeypatch.setattr(_mindspore_checkpoint, "_LARGEST", 8)
+    value = Tensor(np.arange(5, dtype=np.float32))
+    ms.save_checkpoint({"x": value, "y": 1}, path_in(tmp_path))
+    found = ms.load_checkpoint(path_in(tmp_path))
+    np.testing.assert_array_equal(found["x"].asnumpy(), value.asnumpy())
+    assert list(found) == ["x", "y"]

@@ -1,0 +1,93 @@
+"""Install packages that are written for MindSpore and use each through duograph: `make clients`.
+
+Each client gets an environment of its own below `build/clients`: its package without dependencies,
+the few that its program needs, and the duograph of the Python that runs this script. The program
+runs with `python -m duograph.run`, so `import mindspore` means duograph. This needs a package
+registry and is no part of `make test`.
+
+    python tests/clients/run.py [NAME ...]
+"""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+import sysconfig
+import time
+import venv
+from typing import NamedTuple
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1] / "build" / "clients"
+LIMIT = 900  # seconds for one program
+
+
+class Client(NamedTuple):
+    """A package written for MindSpore.
+
+    Attributes:
+        name: its program is `programs/use_NAME.py`.
+        package: what pip installs, without its dependencies.
+        needs: the dependencies that the program needs.
+    """
+
+    name: str
+    package: str
+    needs: tuple[str, ...] = ()
+
+
+CLIENTS = (Client("mindcv", "mindcv==0.3.0", ("pyyaml", "tqdm", "pillow")),)
+
+
+def environment(client: Client) -> pathlib.Path:
+    """Return the Python of the client's environment, which is made when it is missing."""
+    folder = ROOT / client.name
+    python = folder / "bin" / "python"
+    done = folder / "installed"
+    if done.exists() and done.read_text() == repr(client):
+        return python
+    venv.create(folder, with_pip=True, clear=True)
+    pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--no-deps", client.package], check=True)
+    if client.needs:
+        subprocess.run([*pip, *client.needs], check=True)
+    own = sysconfig.get_path("purelib")  # with NumPy, duograph and its backends
+    found = next(folder.glob("lib/python*/site-packages"))
+    (found / "zz_duograph.pth").write_text(f"import site; site.addsitedir({own!r})\n")
+    done.write_text(repr(client))
+    return python
+
+
+def use(client: Client) -> bool:
+    """Run the program of a client; print what it prints and whether it succeeded."""
+    started = time.monotonic()
+    command = [
+        str(environment(client)),
+        "-m",
+        "duograph.run",
+        f"{HERE}/programs/use_{client.name}.py",
+    ]
+    try:
+        code = subprocess.run(command, timeout=LIMIT, check=False).returncode
+    except subprocess.TimeoutExpired:
+        code = -1
+    seconds = time.monotonic() - started
+    print(
+        f"{client.name}: {'works' if code == 0 else f'FAILS ({code})'}, {seconds:.0f} s", flush=True
+    )
+    return code == 0
+
+
+def main(names: list[str]) -> int:
+    """Use the named clients, or all; return 1 if one fails."""
+    unknown = set(names) - {c.name for c in CLIENTS}
+    if unknown:
+        print(f"no such client: {', '.join(sorted(unknown))}")
+        return 2
+    chosen = [c for c in CLIENTS if not names or c.name in names]
+    return 0 if all([use(c) for c in chosen]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
