@@ -37,7 +37,20 @@ class Client(NamedTuple):
     needs: tuple[str, ...] = ()
 
 
-CLIENTS = (Client("mindcv", "mindcv==0.3.0", ("pyyaml", "tqdm", "pillow")),)
+CLIENTS = (
+    Client("mindcv", "mindcv==0.3.0", ("pyyaml", "tqdm", "pillow")),
+    Client(
+        "mindone",
+        "mindone==0.5.0",
+        ("transformers==4.57.1", "sentencepiece", "omegaconf", "pillow", "scipy", "einops"),
+    ),
+    Client(
+        "mindyolo",
+        "mindyolo==0.5.0",
+        ("pyyaml", "tqdm", "pillow", "opencv-python-headless", "setuptools<80"),
+    ),
+    Client("quaternion", "mindspore-quaternion==0.7.1"),
+)
 
 
 def environment(client: Client) -> pathlib.Path:

@@ -15,7 +15,10 @@ IMPORTED = [
     ("_checkparam", "check_subclass"),
     ("_checkparam", "check_types_same_and_valid"),
     ("common.dtype", "number_type"),
+    ("_c_expression.amp", "AmpLevel"),
     ("context", "_get_mode"),
+    ("nn", "Linear"),
+    ("ops.function.nn_func", "multi_head_attention_forward"),
     ("log", "_get_logger"),
     ("ops.functional", "mixed_precision_cast"),
     ("parallel._ps_context", "_is_role_sched"),
@@ -133,3 +136,13 @@ def test_networks_keep_the_listed_layers_in_float32() -> None:
     assert net[1](ms.ops.ones((2, 2), ms.float32)).dtype == ms.float32
     with pytest.raises(ValueError, match="one of white_list and black_list"):
         amp._auto_mixed_precision_rewrite(net, ms.float16)
+
+
+def test_functions_of_the_tape_can_be_defined_and_refuse_to_run() -> None:
+    class Double(ms.common._Function):
+        @staticmethod
+        def forward(ctx: object, x: ms.Tensor) -> ms.Tensor:
+            return x * 2
+
+    with pytest.raises(NotImplementedError, match=r"Double\.apply: .*`bprop`"):
+        Double.apply(ms.Tensor(1.0))

@@ -194,3 +194,32 @@ def test_cumprod_second_order() -> None:
 
     hessian = ms.grad(lambda t: (ms.grad(f)(t) * T([1.0, 2.0])).sum())(T([3.0, 5.0]))
     np.testing.assert_allclose(hessian.asnumpy(), [2, 1])
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize(
+    ("args", "options", "pair"),
+    [
+        ((), {}, False),
+        ((None,), {}, False),
+        ((0,), {}, True),
+        ((1, True), {}, True),
+        ((), {"dim": 0}, True),
+        ((0,), {"keepdim": True}, True),
+        ((), {"axis": 0}, False),
+        ((), {"axis": (0, 1)}, False),
+        (((0, 1),), {}, False),
+        ((-1,), {"keepdims": True}, False),
+        ((-1,), {"return_indices": True}, True),
+        ((), {"axis": -1, "return_indices": True}, True),
+    ],
+)
+def test_forms_of_max_and_min(name, args, options, pair):
+    """Which forms return (values, indices); asked of MindSpore 2.10."""
+    x = np.array([[3.0, 5.0, 1.0], [4.0, 2.0, 6.0]], np.float32)
+    axis = args[0] if args else options.get("axis", options.get("dim"))
+    keep = options.get("keepdims", options.get("keepdim", args[1] if len(args) > 1 else False))
+    found = getattr(ms.Tensor(x), name)(*args, **options)
+    assert isinstance(found, tuple) == pair
+    values = found[0] if pair else found
+    np.testing.assert_array_equal(values.asnumpy(), getattr(np, name)(x, axis=axis, keepdims=keep))

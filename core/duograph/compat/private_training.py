@@ -7,6 +7,7 @@ in duograph imports this module. Each name does what published packages use it f
 from __future__ import annotations
 
 import contextlib
+import enum
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -91,6 +92,16 @@ class _no_grad(contextlib.ContextDecorator):
 # ---- mixed precision ---------------------------------------------------------------------------
 
 
+class AmpLevel(enum.Enum):
+    """Levels of mixed precision, as values of default arguments."""
+
+    AmpO0 = 0
+    AmpO1 = 1
+    AmpO2 = 2
+    AmpO3 = 3
+    AmpAuto = 4
+
+
 def mixed_precision_cast(dst_type: DType, x: Any) -> Any:
     """Return a Tensor, or a nested tuple or list of some, with its floating parts in `dst_type`."""
     if isinstance(x, (tuple, list)):
@@ -173,3 +184,18 @@ def _handle_loss(loss: Any) -> Any:
 def set_cur_net(net: Cell) -> None:
     """Accept the network that checkpoints will be saved of; callbacks here ask the Model."""
     del net
+
+
+class _Function:
+    """Base class of functions with a gradient of their own; subclasses can be defined, not used."""
+
+    @classmethod
+    def apply(cls, *_: object, **__: object) -> Any:
+        """Refuse to run.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise UnsupportedOpError(
+            f"{cls.__name__}.apply: _Function is not built; write a Cell with a `bprop` method"
+        )

@@ -118,6 +118,9 @@ REFUSED: dict[str, dict[str, str]] = {
         _CLUSTER: "stress_detect sdc_detect_start sdc_detect_stop get_sdc_detect_result "
         "RSCPluginHandle TFTCommValue comm_exec_order_check runtime_execution_order_check",
     },
+    "_c_expression.amp": {
+        _INTERNAL: "create_amp_strategy PrimCastStrategyInfo push_amp_strategy pop_amp_strategy"
+    },
     "common.file_system": {_CLUSTER: "mindio_preload set_mindio_server_info"},
     "device_context.ascend": {_ASCEND: "device_count is_available op_debug op_precision op_tuning"},
     "train.callback": {_CLUSTER: "TrainFaultTolerance"},

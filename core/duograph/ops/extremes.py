@@ -147,11 +147,13 @@ def min(
 def _method(name, x, args, initial, where, return_indices, other, sign):
     """Implement Tensor.max (`sign` -1) and Tensor.min in all their call forms.
 
-    Called with (dim, keepdim) they return values and indices, with (axis=, keepdims=) the values.
+    Called with (dim, keepdim) they return values and indices, with (axis, keepdims) the values. A
+    first positional argument alone is `dim`, unless it is a tuple or stands beside `keepdims=`.
     """
     if len(args) > 2:
         raise ArgumentValueError(f"{name}: got {len(args)} positional arguments; wanted at most 2")
-    newer = bool(args) or "dim" in other or "keepdim" in other
+    older = "axis" in other or "keepdims" in other or (args and isinstance(args[0], (tuple, list)))
+    newer = not older and (bool(args) or "dim" in other or "keepdim" in other)
     given = (*args, *(None, False)[len(args) :])
     axis, keepdims = spelled(name, given[0], given[1], other)
     if axis is None:

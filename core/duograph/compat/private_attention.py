@@ -1,0 +1,229 @@
+"""Private helpers of MindSpore's attention and interpolation that published packages import.
+
+The table of paths serves them below `ops.function.nn_func`; nothing in duograph imports this
+module. Each name does what those packages use it for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .. import ops
+from ..dtype import bool_, int32
+from ..errors import ArgumentError, ShapeError, UnsupportedOpError
+from ..nn.layer.transformer import _additive
+from ..tensor import Tensor
+
+__all__: list[str] = []
+
+
+def linear(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor:
+    """Return `x @ w.T + b`; `w` has shape (outputs, inputs), `b` may be None."""
+    product = ops.matmul(x, w.swapaxes(-1, -2))
+    return product if b is None else product + b
+
+
+def _inner_dropout(x: Tensor, p: float, training: bool) -> Tensor:
+    """Return `x` with elements dropped with probability `p` while training."""
+    return ops.dropout(x, p=p, training=True) if training and p > 0 else x
+
+
+def _inner_pad(x: Tensor, padding: Sequence[int], value: float | None = None) -> Tensor:
+    """Pad a Tensor of any dtype, bool included; see `ops.pad`."""
+    numbers = x.astype(int32) if x.dtype is bool_ else x
+    return ops.pad(numbers, padding, value=value).astype(x.dtype)
+
+
+def _in_projection(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    b_q: Tensor | None = None,
+    b_k: Tensor | None = None,
+    b_v: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Project query, key and value with weights of their own.
+
+    Raises:
+        ValueError: a weight or bias does not fit.
+    """
+    size = q.shape[-1]
+    rows = (("query", q, w_q, b_q), ("key", k, w_k, b_k), ("value", v, w_v, b_v))
+    for name, x, w, b in rows:
+        if w.shape != (size, x.shape[-1]):
+            wanted = (size, x.shape[-1])
+            raise ShapeError(f"attention: {name} weight has shape {w.shape}; wanted {wanted}")
+        if b is not None and b.shape != (size,):
+            raise ShapeError(f"attention: {name} bias has shape {b.shape}; wanted {(size,)}")
+    return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
+
+
+def _in_projection_packed(
+    q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None, k_is_v: bool, q_is_k: bool
+) -> tuple[Tensor, ...]:
+    """Project query, key and value with one weight of shape (3 * size, size).
+
+    `k_is_v` and `q_is_k` say that they are one Tensor, which one matmul then projects.
+    """
+    size = q.shape[-1]
+    if k_is_v and q_is_k:
+        return tuple(ops.chunk(linear(q, w, b), 3, axis=-1))
+    parts = [slice(i * size, (i + 1) * size) for i in range(3)]
+    return tuple(
+        linear(x, w[part], None if b is None else b[part])
+        for x, part in zip((q, k, v), parts, strict=True)
+    )
+
+
+def _check_qkv_shape(query_ndim: int, key_ndim: int, value_ndim: int) -> bool:
+    """Return whether query, key and value have a batch axis.
+
+    Raises:
+        ValueError: they are not all of rank 2, or all of rank 3.
+    """
+    ranks = (query_ndim, key_ndim, value_ndim)
+    if ranks not in ((2, 2, 2), (3, 3, 3)):
+        raise ShapeError(f"attention: query, key and value have ranks {ranks}; wanted all 2 or 3")
+    return query_ndim == 3
+
+
+def _check_kpm_shape(query_ndim: int, kmp_ndim: int) -> None:
+    """Check the rank of a key padding mask.
+
+    Raises:
+        ValueError: it is not one less than that of the query.
+    """
+    if kmp_ndim != query_ndim - 1:
+        raise ShapeError(
+            f"attention: key_padding_mask has rank {kmp_ndim}; wanted {query_ndim - 1}"
+        )
+
+
+def _check_attn_mask_shape(
+    query_ndim: int,
+    query_shape: tuple[int, ...],
+    key_shape: tuple[int, ...],
+    attn_mask_ndim: int,
+    attn_mask_shape: tuple[int, ...],
+    num_heads: int,
+) -> None:
+    """Check the shape of an attention mask.
+
+    Raises:
+        ValueError: a rank other than 2 and 3, or another shape than (heads, queries, keys) for a
+            query without a batch axis.
+    """
+    if attn_mask_ndim not in (2, 3):
+        raise ShapeError(f"attention: attn_mask has rank {attn_mask_ndim}; wanted 2 or 3")
+    wanted = (num_heads, query_shape[0], key_shape[0])
+    if query_ndim == 2 and attn_mask_ndim == 3 and tuple(attn_mask_shape) != wanted:
+        raise ShapeError(f"attention: attn_mask has shape {attn_mask_shape}; wanted {wanted}")
+
+
+def _interploate_ext_make_tuple(input: Tensor, value: float | Sequence[float]) -> Sequence[float]:
+    """Return one value for each spatial axis of an image of shape (N, C, ...)."""
+    return value if isinstance(value, (tuple, list)) else (value,) * (input.ndim - 2)
+
+
+def _interpolate_ext_scale_factor_convert_size(
+    input: Tensor, scale_factor: Sequence[float]
+) -> tuple[int, ...]:
+    """Return the sizes of the spatial axes after scaling, rounded down."""
+    return tuple(math.floor(n * f) for n, f in zip(input.shape[2:], scale_factor, strict=False))
+
+
+def multi_head_attention_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    **options: object,
+) -> tuple[Tensor, Tensor]:
+    """Attention with the weights of the caller; `nn.MultiheadAttention` describes it.
+
+    Args:
+        query, key, value: shape (length, N, E), or without the axis N.
+        static_k, static_v: refused.
+        options: `is_causal`, `k_is_v`, `q_is_k` and `dtype` change no values here.
+
+    Returns:
+        (output, attention weights), the weights averaged over the heads or for each head.
+
+    Raises:
+        ValueError: shapes that do not fit.
+        NotImplementedError: `static_k` or `static_v` is given.
+    """
+    if static_k is not None or static_v is not None:
+        raise UnsupportedOpError("multi_head_attention_forward: static_k and static_v: not built")
+    unknown = set(options) - {"is_causal", "k_is_v", "q_is_k", "dtype"}
+    if unknown:
+        raise ArgumentError(f"multi_head_attention_forward: got unknown {sorted(unknown)}")
+    if query.shape[-1] != embed_dim_to_check:
+        raise ShapeError(f"attention: query has width {query.shape[-1]}; got {embed_dim_to_check}")
+    batched = _check_qkv_shape(query.ndim, key.ndim, value.ndim)
+    if key_padding_mask is not None:
+        _check_kpm_shape(query.ndim, key_padding_mask.ndim)
+    if attn_mask is not None:
+        rest = (key.shape, attn_mask.ndim, attn_mask.shape, num_heads)
+        _check_attn_mask_shape(query.ndim, query.shape, *rest)
+    if not batched:
+        query, key, value = (x.expand_dims(1) for x in (query, key, value))
+    length, batch, size = query.shape
+    if use_separate_proj_weight:
+        biases = (None,) * 3 if in_proj_bias is None else ops.chunk(in_proj_bias, 3)
+        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        q, k, v = _in_projection(query, key, value, *weights, *biases)
+    else:
+        q, k, v = _in_projection_packed(
+            query, key, value, in_proj_weight, in_proj_bias, False, False
+        )
+    if bias_k is not None and bias_v is not None:
+        k, v = (
+            ops.concat((x, ops.broadcast_to(b, (1, batch, size))), 0)
+            for x, b in ((k, bias_k), (v, bias_v))
+        )
+    if add_zero_attn:
+        k, v = (ops.concat((x, ops.zeros((1, batch, size), x.dtype)), 0) for x in (k, v))
+
+    def split(x: Tensor) -> Tensor:  # (n, N, E) to (N, heads, n, width)
+        return x.reshape(x.shape[0], batch, num_heads, size // num_heads).transpose(1, 2, 0, 3)
+
+    q, k, v = split(q), split(k), split(v)
+    scores = ops.matmul(q, k.swapaxes(-1, -2)) / math.sqrt(size // num_heads)
+    extra = k.shape[2] - key.shape[0]
+    for mask, rank in ((attn_mask, 3), (key_padding_mask, 2)):
+        if mask is not None:
+            added = _inner_pad(_additive(mask, q.dtype), (0, extra))
+            if rank == 2:
+                added = added.reshape(-1, 1, 1, k.shape[2])
+            elif mask.ndim == 3:
+                added = added.reshape(batch, num_heads, length, k.shape[2])
+            scores = scores + added
+    weights = ops.softmax(scores, -1)
+    joined = ops.matmul(_inner_dropout(weights, dropout_p, training), v).transpose(2, 0, 1, 3)
+    out = linear(joined.reshape(length, batch, size), out_proj_weight, out_proj_bias)
+    weights = weights.mean(1) if average_attn_weights else weights
+    return (out, weights) if batched else (out.squeeze(1), weights.squeeze(0))
