@@ -126,7 +126,9 @@ def _check_attn_mask_shape(
 
 def _interploate_ext_make_tuple(input: Tensor, value: float | Sequence[float]) -> Sequence[float]:
     """Return one value for each spatial axis of an image of shape (N, C, ...)."""
-    return value if isinstance(value, (tuple, list)) else (value,) * (input.ndim - 2)
+    if isinstance(value, (int, float)):
+        return (value,) * (input.ndim - 2)
+    return value
 
 
 def _interpolate_ext_scale_factor_convert_size(
@@ -192,14 +194,14 @@ def multi_head_attention_forward(
     if not batched:
         query, key, value = (x.expand_dims(1) for x in (query, key, value))
     length, batch, size = query.shape
-    if use_separate_proj_weight:
-        biases = (None,) * 3 if in_proj_bias is None else ops.chunk(in_proj_bias, 3)
+    if q_proj_weight is not None and k_proj_weight is not None and v_proj_weight is not None:
         weights = (q_proj_weight, k_proj_weight, v_proj_weight)
-        q, k, v = _in_projection(query, key, value, *weights, *biases)
+    elif in_proj_weight is not None and not use_separate_proj_weight:
+        weights = tuple(ops.chunk(in_proj_weight, 3))
     else:
-        q, k, v = _in_projection_packed(
-            query, key, value, in_proj_weight, in_proj_bias, False, False
-        )
+        raise ArgumentError("multi_head_attention_forward: got no weights of the projections")
+    biases = (None,) * 3 if in_proj_bias is None else ops.chunk(in_proj_bias, 3)
+    q, k, v = _in_projection(query, key, value, *weights, *biases)
     if bias_k is not None and bias_v is not None:
         k, v = (
             ops.concat((x, ops.broadcast_to(b, (1, batch, size))), 0)
@@ -222,8 +224,8 @@ def multi_head_attention_forward(
             elif mask.ndim == 3:
                 added = added.reshape(batch, num_heads, length, k.shape[2])
             scores = scores + added
-    weights = ops.softmax(scores, -1)
-    joined = ops.matmul(_inner_dropout(weights, dropout_p, training), v).transpose(2, 0, 1, 3)
+    found = ops.softmax(scores, -1)
+    joined = ops.matmul(_inner_dropout(found, dropout_p, training), v).transpose(2, 0, 1, 3)
     out = linear(joined.reshape(length, batch, size), out_proj_weight, out_proj_bias)
-    weights = weights.mean(1) if average_attn_weights else weights
-    return (out, weights) if batched else (out.squeeze(1), weights.squeeze(0))
+    found = found.mean(1) if average_attn_weights else found
+    return (out, found) if batched else (out.squeeze(1), found.squeeze(0))
