@@ -91,6 +91,7 @@ from . import (
     powers,
     primitive,
     random,
+    random_functions,
     random_primitives,
     rectifiers,
     recurrent,
@@ -229,6 +230,7 @@ FAMILIES = (
     optimizer_primitives,
     sparse_optimizer_primitives,
     unpooling,
+    random_functions,
     image_colors,
 )
 
