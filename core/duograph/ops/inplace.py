@@ -100,10 +100,6 @@ _FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "bitwise_or_": logic.bitwise_or,
     "bitwise_xor_": logic.bitwise_xor,
 }
-# those that MindSpore has as functions, too
-clamp_ = _in_place("clamp_", combinations.clamp.public)
-erfinv_ = _in_place("erfinv_", special.erfinv)
-tanh_ = _in_place("tanh_", hyperbolic.tanh)
 globals().update({f"_tensor_{n}": _in_place(n, f) for n, f in _FUNCTIONS.items()})
 
 
@@ -126,3 +122,23 @@ def _tensor_copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tens
     if value.shape != self.shape:
         value = value.broadcast_to(self.shape)
     return write(self, value, "copy_")
+
+
+@tensor_method("clamp_")
+def clamp_(
+    input: Tensor, min: Tensor | float | None = None, max: Tensor | float | None = None
+) -> Tensor:
+    """Limit every element to [min, max], in place; returns the tensor."""
+    return write(input, combinations.clamp.public(input, min, max), "clamp_")
+
+
+@tensor_method("erfinv_")
+def erfinv_(input: Tensor) -> Tensor:
+    """Replace every element by its inverse error function, in place; returns the tensor."""
+    return write(input, special.erfinv(input), "erfinv_")
+
+
+@tensor_method("tanh_")
+def tanh_(input: Tensor) -> Tensor:
+    """Replace every element by its hyperbolic tangent, in place; returns the tensor."""
+    return write(input, hyperbolic.tanh(input), "tanh_")
