@@ -46,6 +46,7 @@ LAYERS = [
     ("passes",),
     ("nn", "dataset", "mindrecord", "amp", "communication", "boost"),
     ("frontend", "compiler"),
+    ("onnx",),
     ("train",),
     ("cli", "conformance", "mint", "numpy", "scipy", "utils", "installation", "parity", "run",
      "compat.private_names", "compat.argument_checks", "communication.comm_func", "runtime", "hal"),
