@@ -221,7 +221,8 @@ endef
 	DUOGRAPH_NATIVE=0 $(BIN)/pip install $(PIP_QUIET) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
-.venv/.native: .venv/.installed $(NATIVE)
+# A new installation of the Python packages leaves the compiled module as it is.
+.venv/.native: $(NATIVE) setup.py | .venv/.installed
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
