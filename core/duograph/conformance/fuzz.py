@@ -28,7 +28,7 @@ from ..dtype import ALL
 from .program_runs import Program, disagreement, is_refused, observe
 from .random_programs import program as random_program
 
-__all__ = ["Choices", "Finding", "run", "shrunk", "verdict"]
+__all__ = ["Choices", "absent_dtypes", "allowed_refusals", "run", "shrunk", "verdict"]
 
 # Programs that a process runs before another one replaces it: a process keeps compiled kernels.
 CHUNK = 500
@@ -110,6 +110,11 @@ def verdict(program: Program, level: str, absent: Iterable[str] = ()) -> str:
     if level != "O0":
         near, rounded = max(near, ROUNDING), True
     return disagreement(want, got, near, rounded) or "agrees"
+
+
+def allowed_refusals(count: int) -> int:
+    """Return how many of `count` programs compiled code may refuse; more would test too little."""
+    return 5 + count // 10
 
 
 def is_failure(text: str) -> bool:
@@ -208,9 +213,9 @@ class _Worker:
     """A process that runs one chunk of programs, as its parent sees it."""
 
     def __init__(self, options: argparse.Namespace, numbers: Sequence[int]) -> None:
-        forked = multiprocessing.get_context("spawn")
-        self.inbox, sender = forked.Pipe(duplex=False)
-        self.process = forked.Process(target=_work, args=(options, numbers, sender))
+        spawn = multiprocessing.get_context("spawn")
+        self.inbox, sender = spawn.Pipe(duplex=False)
+        self.process = spawn.Process(target=_work, args=(options, numbers, sender))
         self.process.start()
         sender.close()
         self.left = list(numbers)
@@ -334,7 +339,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if names:
         say(f"failing programs: {names}; repeat SEED/NUMBER with --seed SEED --first NUMBER -n 1")
     refused = campaign.seen["refused"]
-    too_many = refused > 5 + options.count // 10
+    too_many = refused > allowed_refusals(options.count)
     if too_many:
         say(f"{refused} of {options.count} programs were refused, which is too many")
     return int(bool(names) or too_many)
