@@ -636,6 +636,38 @@ CHOSEN = {
         x[0] = 9
         return v + x
     """,
+    "by a recursion that returns an attribute": """
+        def helper(a):
+            if a.sum() > 3:
+                return helper(a * 0.5)
+            return net.last
+
+        v = helper(x)
+        net.last[0] = 9
+        return v + x
+    """,
+    "by a recursion, and the result is written": """
+        def helper(a):
+            if a.sum() > 3:
+                return helper(a * 0.5)
+            return net.last
+
+        v = helper(x)
+        v[0] = 9
+        return net.last + x
+    """,
+    "by a recursion that returns a variable": """
+        t = y * 2
+
+        def helper(a):
+            if a.sum() > 3:
+                return helper(a * 0.5)
+            return t
+
+        v = helper(x)
+        t[0] = 9
+        return v + x
+    """,
     "and the other one is written": """
         v = x * 1
         w = v
@@ -782,3 +814,84 @@ def test_a_gradient_is_a_tensor_of_its_own(derivative, written, compiled, outer)
     if slope:  # of x * x + 3 * gradient, where x[0] is the sum or the gradient's is constant
         want = [6.0, 7.0, 7.0] if written == "cotangent" else [1.0, 4.0, 4.0]
         assert slope[0].asnumpy().tolist() == want
+
+
+# Statements of f that keep a tensor in an attribute of an object from outside, in a loop.
+KEPT = {
+    "an argument that was written": """
+    x[0] = 7.0
+    while k < 1:
+        k = k + 1
+        box.value = x
+    """,
+    "after a host call": """
+    x[0] = 7.0
+    n = int(x.sum())
+    while k < 1:
+        k = k + 1
+        box.value = x
+    """,
+    "a new tensor that was written": """
+    t = x * 2
+    t[0] = x.sum()
+    while k < 2:
+        k = k + 1
+        box.value = t
+    """,
+    "a constant that was written": """
+    t = Tensor([0.0, 0.0, 0.0])
+    t[0] = x.sum()
+    while k < 2:
+        k = k + 1
+        box.value = t
+    """,
+    "written before and in the loop": """
+    t = x * 2
+    t[0] = 3.0
+    while k < 2:
+        t[1] = 7.0
+        k = k + 1
+        box.value = t
+        t[2] = 8.0
+    """,
+    "in two loops": """
+    t = x * 3
+    while k < 2:
+        t[1] = x.sum()
+        k = k + 1
+        if x.sum() > 0:
+            t[0] = 2.0
+            j = Tensor(0)
+            while j < 2:
+                j = j + 1
+                box.value = t
+    """,
+    "in a branch": """
+    x[1] = 2.0
+    if x.sum() > 0:
+        x[0] = x.sum()
+        while k < 1:
+            k = k + 1
+            box.value = x
+    """,
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_an_object_keeps_the_written_value(name, agree):
+    """A write before the loop was lost where the loop's body was traced more than once."""
+    source = f"""
+class Box:
+    pass
+
+box = Box()
+box.value = Tensor([1.0, -1.0, 0.5])
+WATCH = ("box.value",)
+
+@jit
+def f(x, y):
+    k = Tensor(0)
+{KEPT[name]}
+    return x * y + box.value
+"""
+    agree(source, X, Y, grad=(0, 1))
