@@ -48,6 +48,7 @@ LAYERS = [
     ("frontend", "compiler"),
     ("onnx",),
     ("train",),
+    ("experimental",),
     ("cli", "conformance", "mint", "numpy", "scipy", "utils", "installation", "parity", "run",
      "compat.private_names", "compat.argument_checks", "communication.comm_func", "runtime", "hal"),
 ]  # fmt: skip
