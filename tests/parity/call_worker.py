@@ -119,7 +119,10 @@ def outcomes(call: Call, package: Any, number: int) -> dict[str, Outcome]:
         def gradient() -> Any:
             made = Target(call, package, number)
             floats = tuple(k for k, t in enumerate(made.tensors) if t.is_floating_point())
-            return package.grad(made.function, floats)(*made.tensors) if floats else None
+            if not floats:
+                return None
+            positions = floats if floats[1:] else floats[0]  # a bare gradient of one, in both
+            return package.grad(made.function, positions)(*made.tensors)
 
         found["gradient"] = attempt(gradient, package)
     if call.get("graph"):

@@ -18,14 +18,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from parity.call_judging import AGREE, WIDER, Difference, judge_call
 from parity.listed_differences import is_listed
 from parity.run import FOLDER, NAMES, collected, forget, results, run_all
 from parity.sampling import sampled, seeds_for
 
+HERE = Path(__file__).resolve().parent
 Call = dict[str, Any]
 HEADS = ("ops", "Tensor", "nn", "mint", "numpy")
 

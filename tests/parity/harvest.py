@@ -65,10 +65,10 @@ def _recording_class(path: str, cls: Any, package: Any, calls: list[Call]) -> It
     made: dict[int, tuple[Any, Any, Any]] = {}
     own_init, own_call = cls.__dict__.get("__init__"), cls.__dict__.get("__call__")
     init: Callable[..., Any] = cls.__init__
-    call = getattr(cls, "__call__", None)
-    if call is None:
+    if not any("__call__" in vars(base) for base in cls.__mro__):
         yield
         return
+    call: Callable[..., Any] = cls.__call__
 
     @functools.wraps(init)
     def recorded_init(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -117,9 +117,12 @@ def main() -> None:
         os.chdir(folder)
         for line in sys.stdin:
             example, calls = json.loads(line), []  # type: dict[str, str], list[Call]
-            with contextlib.redirect_stdout(io.StringIO()):
-                with contextlib.suppress(Exception), recording(example["path"], package, calls):
-                    runner.run(example["text"])
+            with (
+                contextlib.redirect_stdout(io.StringIO()),
+                contextlib.suppress(Exception),
+                recording(example["path"], package, calls),
+            ):
+                runner.run(example["text"])
             answers.write(json.dumps(calls) + "\n")
             answers.flush()
         os.chdir("/")

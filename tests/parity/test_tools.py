@@ -33,7 +33,7 @@ SERVE = [sys.executable, str(Path(run.__file__).with_name("worker.py")), "serve"
         ("2.+0.j", "2.  -1.9868216e-08j", True),
         ("<class 'duograph.tensor.Tensor'>", "<class 'mindspore.common.tensor.Tensor'>", True),
         ("<class 'duograph.nn.Dense'>", "<class 'mindspore.nn.Conv2d'>", False),
-        ("Generator(seed=5, f=(1, 2))", "<mindspore.common.generator.Generator object at 0x7f>", True),
+        ("Generator(seed=5, f=(1, 2))", "<mindspore.common.Generator object at 0x7f>", True),
         ("f(w=A(1), x=3)", "f(w=<m.A object at 0x1>, x=3)", True),
         ("f(w=B(1), x=3)", "f(w=<m.A object at 0x1>, x=3)", False),
     ],
