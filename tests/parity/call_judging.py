@@ -15,7 +15,7 @@ from parity.plain import as_array
 
 Plain = Any
 Outcome = dict[str, Any]
-AGREE, WIDER = "agree", "wider"
+AGREE, WIDER, LISTED = "agree", "wider", "listed"
 # The worst first: the kinds of a difference.
 KINDS = (
     "value",
@@ -28,7 +28,9 @@ KINDS = (
     "error class",
     WIDER,
 )
-TOLERANCE = {"float16": 5e-3, "bfloat16": 3e-2, "float64": 1e-5}
+# Relative; a tenth of it, times the largest element, is absolute. MindSpore computes some functions
+# of float64 in float32.
+TOLERANCE = {"float16": 5e-3, "bfloat16": 3e-2, "float64": 1e-4}
 # What MindSpore says when it has no kernel, or an error of its own compiler.
 UNBUILT = (
     "unsupported", "not support", "unregistered", "does not support", "Unsupported", "kernel",
@@ -58,7 +60,7 @@ def judge_call(call: dict[str, Any], ours: Any, theirs: Any) -> list[Difference]
         there = theirs[mode]
         if mode == "graph" and "error" in there and "error" not in theirs["eager"]:
             continue  # a limit of MindSpore's compiler
-        if mode == "gradient" and "error" in there:
+        if mode == "gradient" and ("error" in there or not _has_tensor(theirs["eager"])):
             continue
         random = theirs["eager"] != theirs["again"]
         found += [
@@ -67,6 +69,11 @@ def judge_call(call: dict[str, Any], ours: Any, theirs: Any) -> list[Difference]
             if mode == "eager" or kind != "error class"
         ]
     return sorted(found, key=lambda d: KINDS.index(d.kind))
+
+
+def _has_tensor(outcome: Outcome) -> bool:
+    """Return whether the result of an eager call holds a tensor; the last part is its operands."""
+    return "tensor" in str(outcome["value"][1][0]) or "parameter" in str(outcome["value"][1][0])
 
 
 def _outcomes(
@@ -138,7 +145,7 @@ def _array_differences(ours: Plain, theirs: Plain, random: bool) -> list[tuple[s
         bound = TOLERANCE.get(ours[1], 1e-3)
         with np.errstate(all="ignore"):
             scale = np.max(np.abs(b[np.isfinite(b)]), initial=0)
-            same = bool(np.allclose(a, b, bound, bound * 0.01 * (scale + 1), equal_nan=True))
+            same = bool(np.allclose(a, b, bound, bound * 0.1 * (scale + 0.1), equal_nan=True))
     else:
         same = bool(np.array_equal(a, b))
     texts = [" ".join(str(x.reshape(-1)[:6]).split()) for x in (a, b)]

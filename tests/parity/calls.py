@@ -20,8 +20,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from parity.call_judging import AGREE, WIDER, Difference, judge_call
-from parity.listed_differences import is_listed
+from parity.call_judging import AGREE, LISTED, WIDER, Difference, judge_call
+from parity.listed_differences import Row, row_of, unneeded
 from parity.run import FOLDER, NAMES, collected, forget, results, run_all
 from parity.sampling import sampled, seeds_for
 
@@ -58,6 +58,29 @@ def all_calls(seeds: dict[str, list[Call]], used: int, rest: int) -> list[Call]:
     return found
 
 
+def judged(
+    calls: list[Call], ours: dict[str, Any], theirs: dict[str, Any]
+) -> tuple[dict[str, list[Difference]], set[Row]]:
+    """Return the differences of every call, the worst first, and the rows that cover some.
+
+    A listed difference comes last, as one of the kind "listed".
+    """
+    verdicts, needed = {}, set()
+    for call in calls:
+        if call["id"] not in theirs or call["id"] not in ours:
+            continue
+        found, listed = [], []
+        for difference in judge_call(call, ours[call["id"]], theirs[call["id"]]):
+            row = row_of(call, difference)
+            if row is None:
+                found.append(difference)
+            else:
+                needed.add(row)
+                listed.append(Difference(LISTED, difference.mode, row.reason))
+        verdicts[call["id"]] = found + listed
+    return verdicts, needed
+
+
 def table(calls: list[Call], verdicts: dict[str, list[Difference]]) -> None:
     """Print how many calls agree, by group and by sort of change."""
     counts: dict[tuple[str, str], collections.Counter[str]] = collections.defaultdict(
@@ -73,7 +96,7 @@ def table(calls: list[Call], verdicts: dict[str, list[Difference]]) -> None:
     for key in sorted(counts):
         row = counts[key]
         total = sum(row.values())
-        share = 100 * (row[AGREE] + row[WIDER]) / total
+        share = 100 * (row[AGREE] + row[WIDER] + row[LISTED]) / total
         print(f"{' '.join(key):24}" + "".join(f"{row[k]:14}" for k in kinds) + f"{share:8.1f} %")
 
 
@@ -82,7 +105,7 @@ def shown(calls: list[Call], verdicts: dict[str, list[Difference]], most: int, k
     groups: dict[tuple[str, str], list[tuple[Call, Difference]]] = collections.defaultdict(list)
     for call in calls:
         for difference in verdicts.get(call["id"], [])[:1]:
-            if difference.kind != WIDER or kind == WIDER:
+            if difference.kind not in (WIDER, LISTED) or kind == difference.kind:
                 groups[difference.kind, call["path"]].append((call, difference))
     order = sorted(groups, key=lambda g: (g[0], -len(groups[g])))
     for key in [k for k in order if kind in k[0]][:most]:
@@ -119,13 +142,12 @@ def main() -> None:
         command = [sys.executable, worker, "serve", "duograph"]
         run_all(calls, command, ours_file, options.jobs, 30, "id")
     theirs, ours = results(theirs_file), results(ours_file)
-    verdicts = {
-        c["id"]: [d for d in judge_call(c, ours[c["id"]], theirs[c["id"]]) if not is_listed(c, d)]
-        for c in calls
-        if c["id"] in theirs and c["id"] in ours
-    }
+    verdicts, needed = judged(calls, ours, theirs)
     table(calls, verdicts)
     shown(calls, verdicts, options.show, options.kind)
+    if not options.only:
+        for row in unneeded(needed):
+            print(f"listed, but no call needs it: {row.kind} of {row.paths}: {row.reason}")
 
 
 if __name__ == "__main__":
