@@ -25,6 +25,8 @@ PAGES = (
     "duograph",
     "duograph.ops",
     "duograph.nn",
+    "duograph.nn.probability.distribution",
+    "duograph.nn.probability.bijector",
     "duograph.train",
     "duograph.dataset",
     "duograph.mint",

@@ -114,6 +114,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "nn.optim.rprop": ("nn",),
     "nn.optim.sgd": ("nn",),
     "nn.optim.thor": ("nn",),
+    "nn.probability": (),
     "nn.utils": ("compat.private_names",),
     "nn.wrap": ("nn",),
     "nn.wrap.cell_wrapper": ("compat.private_names", "nn"),

@@ -1,0 +1,11 @@
+"""Probability distributions and bijectors (`mindspore.nn.probability`).
+
+Users import `nn.probability.distribution` and `nn.probability.bijector`; `import duograph` loads
+neither. The formulas are made of public ops, so gradients and compiled code follow from them.
+"""
+
+from __future__ import annotations
+
+from . import bijector, distribution
+
+__all__ = ["bijector", "distribution"]
