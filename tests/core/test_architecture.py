@@ -47,6 +47,7 @@ LAYERS = [
     ("nn", "dataset", "mindrecord", "amp", "communication", "boost"),
     ("frontend", "compiler"),
     ("train",),
+    ("experimental",),
     ("cli", "conformance", "mint", "numpy", "scipy", "utils", "installation", "parity", "run",
      "compat.private_names", "compat.argument_checks", "communication.comm_func", "runtime", "hal"),
 ]  # fmt: skip

@@ -26,6 +26,7 @@ PACKAGE = __name__.partition(".")[0]
 # where a name is looked for that the asked module lacks
 NAMESPACES = ("", "ops", "nn", "train", "numpy", "mint", "mint.nn", "mint.nn.functional", "dataset")
 EXTENDED = ("mint", "mint.nn.functional", "mint.linalg", "mint.special")
+EXTENDED_LAYERS = ("Linear",)  # layers of `mint.nn` that `nn` has under the same name
 OWN_GETATTR = ("", "ops")  # modules with a `__getattr__` of their own, which asks `serve` last
 _FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MISSING = object()
@@ -102,7 +103,9 @@ def _find(path: str, name: str) -> object:
 
 
 def _extended(path: str, name: str) -> object:
-    """Return the function of `mint` that MindSpore's `ops` has under its name with `_ext`."""
+    """Return what `ops` has from `mint` under its name with `_ext`, and `nn` with `Ext`."""
+    if path.partition(".")[0] == "nn" and (name in EXTENDED_LAYERS or name.endswith("Ext")):
+        return getattr(load("mint.nn"), name.removesuffix("Ext"), _MISSING)
     plain = name.removesuffix("_view").removesuffix("_ext")
     if plain != name and path.partition(".")[0] == "ops":
         for source in EXTENDED:

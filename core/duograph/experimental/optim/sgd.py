@@ -1,4 +1,7 @@
-"""Stochastic gradient descent of `duograph.mint.optim`. Its update is the op `sgd_step`."""
+"""Stochastic gradient descent with parameter groups. Its update is the op `sgd_step`.
+
+`experimental.optim` and `mint.optim` export it.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from ... import ops
-from ...common.initializer import initializer
 from ...errors import ArgumentValueError
 from ...nn import _check
-from ...parameter import Parameter, ParameterTuple
+from ...parameter import Parameter
 from ...tensor import Tensor
-from .optimizer import GroupedOptimizer
+from .optimizer import Optimizer
 
 __all__ = ["SGD"]
 
 
-class SGD(GroupedOptimizer):
-    """Stochastic gradient descent with momentum (`mindspore.mint.optim.SGD`).
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum (`mindspore.mint.optim.SGD`,
+    `mindspore.experimental.optim.SGD`).
 
     ``v = momentum * v + (1 - dampening) * g`` (in the first step ``v = g``), then
     ``p = p - lr * v``, or with `nesterov` ``p = p - lr * (g + momentum * v)``.
@@ -64,14 +67,8 @@ class SGD(GroupedOptimizer):
             "nesterov": nesterov, "maximize": maximize,
         }  # fmt: skip
         super().__init__(params, settings)
-        self.momentum_buf = ParameterTuple(self.state_of("momentum_buf", self.parameters))
-        self.first_step = ParameterTuple(
-            Parameter(
-                initializer("ones", p.shape, p.dtype), name=f"first_step.{p.name}",
-                requires_grad=False,
-            )
-            for p in self.parameters
-        )  # fmt: skip
+        self.momentum_buf = self.add_state("momentum_buf")
+        self.first_step = self.add_state("first_step", "ones")
 
     def check_group(self, owner: str, group: dict[str, Any]) -> None:
         for name in ("momentum", "weight_decay"):
@@ -93,15 +90,10 @@ class SGD(GroupedOptimizer):
             param.set_data((param - group["lr"] * step).astype(param.dtype))
             return
         new, buffer, first = ops.sgd_step(
-            param, self.momentum_buf[i], self.first_step[i], grad, _rate(group["lr"]),
+            param, self.momentum_buf[i], self.first_step[i], grad, self.rate(group),
             float(group["momentum"]), float(group["dampening"]), group["nesterov"],
             float(group["weight_decay"]), -1.0 if group["maximize"] else 1.0,
         )  # fmt: skip
         param.set_data(new)
         self.momentum_buf[i].set_data(buffer)
         self.first_step[i].set_data(first)
-
-
-def _rate(lr: float | Tensor) -> Tensor:
-    """Return a learning rate as a Tensor, if a user has replaced the Parameter by a number."""
-    return lr if isinstance(lr, Tensor) else Tensor(float(lr))
