@@ -144,6 +144,7 @@ _NAMES = {
     "get_level": "log",
     "check_gradient": "conformance.gradient_check",
     "check_parity": "conformance.parity",
+    "_no_grad": "compat.private_training",
 }
 
 
