@@ -46,6 +46,7 @@ LAYERS = [
     ("passes",),
     ("nn", "dataset", "mindrecord", "amp", "communication", "boost"),
     ("frontend", "compiler"),
+    ("onnx",),
     ("train",),
     ("experimental",),
     ("cli", "conformance", "mint", "numpy", "scipy", "utils", "installation", "parity", "run",
