@@ -8,7 +8,7 @@
 #   make test-gpu  the CUDA backend on a GPU            make bench-gpu  its speed, with PyTorch and JAX
 #   make sanitize  the CPU backend's C under AddressSanitizer (gcc)
 #   make parity    docstring examples of MindSpore, here and there
-#   make fuzz N=2000 DEVICE=CPU SEED=1 LEVEL=O2    random programs, compiled and eager
+#   make fuzz N=2000 DEVICE=CPU SEED=1 LEVEL=O2    random programs, compiled and eager; FIRST=250 N=1 repeats one
 #   make fuzz-files FILES=1000000 SEED=1           damaged files of every format, under AddressSanitizer
 
 PYTHON ?= python3
@@ -93,13 +93,14 @@ quick-%: setup
 	  set -x; $(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* --quick; fi
 
 N ?= 2000
+FIRST ?= 0
 DEVICE ?= CPU
 SEED ?= 0
 LEVEL ?= O0
 
 fuzz: setup
-	$(BIN)/pytest --pyargs duograph.conformance --device $(DEVICE) -k test_parity -s --fuzz $(N) --fuzz-seed $(SEED) \
-	  --fuzz-level $(LEVEL)
+	$(BIN)/python -m duograph.conformance.fuzz -n $(N) --first $(FIRST) --device $(DEVICE) --seed $(SEED) --level $(LEVEL) \
+	  $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
 
 # A build with AddressSanitizer, in which memory blocks have exactly the requested size and are never reused. Child processes
 # inherit the sanitizer.
