@@ -104,7 +104,13 @@ from . import (
 )
 from .creation import cast
 from .methods import install as _install
-from .primitive import Primitive
+from .primitive import (
+    Primitive,
+    PrimitiveWithCheck,
+    PrimitiveWithInfer,
+    prim_arg_register,
+    prim_attr_register,
+)
 from .primitive import spelled_classes as _spelled_classes
 from .refusals import refusing
 
