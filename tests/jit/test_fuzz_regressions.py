@@ -856,11 +856,10 @@ KEPT = {
     """,
     "in two loops": """
     t = x * 3
+    t[1] = x.sum()
     while k < 2:
-        t[1] = x.sum()
         k = k + 1
         if x.sum() > 0:
-            t[0] = 2.0
             j = Tensor(0)
             while j < 2:
                 j = j + 1

@@ -193,7 +193,7 @@ def test_wrong_arguments_are_refused(call, error, text):
 
 
 def test_mint_shares_the_optimizers():
-    assert ms.mint.optim.AdamW is optim.AdamW and ms.mint.optim.SGD is optim.SGD
+    assert ms.mint.optim.AdamW is optim.AdamW and issubclass(ms.mint.optim.SGD, optim.SGD)
     code = (
         "import duograph, sys; found = 'duograph.experimental' in sys.modules; "
         "duograph.experimental.optim.Adam; print(found)"

@@ -19,8 +19,7 @@ __all__ = ["SGD"]
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent with momentum (`mindspore.mint.optim.SGD`,
-    `mindspore.experimental.optim.SGD`).
+    """Stochastic gradient descent with momentum (`mindspore.experimental.optim.SGD`).
 
     ``v = momentum * v + (1 - dampening) * g`` (in the first step ``v = g``), then
     ``p = p - lr * v``, or with `nesterov` ``p = p - lr * (g + momentum * v)``.
@@ -44,7 +43,7 @@ class SGD(Optimizer):
     Examples:
         >>> import duograph as ms
         >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
-        >>> optimizer = ms.mint.optim.SGD([p], lr=0.5)
+        >>> optimizer = ms.experimental.optim.SGD([p], lr=0.5)
         >>> optimizer((ms.Tensor([1.0, 1.0]),))
         True
         >>> print(p.asnumpy())
@@ -57,7 +56,7 @@ class SGD(Optimizer):
         lr: float | Tensor,
         momentum: float = 0,
         dampening: float = 0,
-        weight_decay: float = 0,
+        weight_decay: float = 0.0,
         nesterov: bool = False,
         *,
         maximize: bool = False,

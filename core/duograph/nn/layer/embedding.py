@@ -70,7 +70,7 @@ class EmbeddingLookup(Cell):
         self.embedding_size = _check.positive_int(owner, "embedding_size", embedding_size)
         self.target = _check.one_of(owner, "target", target, ("CPU", "DEVICE"))
         self.slice_mode = _check.one_of(owner, "slice_mode", slice_mode, _SLICES)
-        if not _check.boolean(owner, "sparse", sparse) and target == "CPU":
+        if not _check.boolean(owner, "sparse", sparse) and target != "DEVICE":
             raise ArgumentValueError(f"{owner}: got sparse=False for the target 'CPU'; wanted True")
         self.sparse = sparse
         if slice_mode == "field_slice":
