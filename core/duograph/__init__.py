@@ -62,7 +62,7 @@ _install_optimizer(_load_passes)
 # Sub-modules imported at their first use, so that `import duograph` stays fast.
 _MODULES = (
     "amp", "boost", "common", "communication", "dataset", "log", "mindrecord", "mint", "nn",
-    "experimental", "numpy", "scipy", "train",
+    "experimental", "numpy", "onnx", "scipy", "train",
     "compat",
     "autodiff", "backend", "errors", "execution", "hal", "passes", "run", "runtime", "version",
 )  # fmt: skip

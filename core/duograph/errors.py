@@ -135,9 +135,11 @@ class OnnxError(DuographError, ValueError):
 
     Attributes:
         why: the reason alone, without the names of file, node or op.
+        file: name of the file, once the message has it.
     """
 
     why: str = ""
+    file: str = ""
 
 
 class UnsupportedSyntaxError(DuographError, RuntimeError):
