@@ -56,10 +56,11 @@ demo: setup
 test: lint unit $(FULL:%=full-%) $(QUICK:%=quick-%)
 
 # Compile every kernel of every dtype for every architecture; run the whole outside matrix; differentiate every public
-# function.
+# function; export every sample of the conformance suite as ONNX.
 test-all: export DUOGRAPH_CUDA_FULL = 1
 test-all: export DUOGRAPH_OUTSIDE = full
 test-all: export DUOGRAPH_GRADIENTS = full
+test-all: export DUOGRAPH_ONNX = full
 test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) full-WideRing wheel-test fuzz-files
 
 lint: setup
@@ -226,7 +227,8 @@ endef
 	DUOGRAPH_NATIVE=0 $(BIN)/pip install $(PIP_QUIET) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
-.venv/.native: .venv/.installed $(NATIVE)
+# A new installation of the Python packages leaves the compiled module as it is.
+.venv/.native: $(NATIVE) setup.py | .venv/.installed
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
