@@ -8,6 +8,7 @@
 #   make test-gpu  the CUDA backend on a GPU            make bench-gpu  its speed, with PyTorch and JAX
 #   make sanitize  the CPU backend's C under AddressSanitizer (gcc)
 #   make parity    docstring examples of MindSpore, here and there
+#   make parity-calls    sampled calls of MindSpore's functions, here and there
 #   make fuzz N=2000 DEVICE=CPU SEED=1 LEVEL=O2    random programs, compiled and eager; FIRST=250 N=1 repeats one
 #   make fuzz-files FILES=1000000 SEED=1           damaged files of every format, under AddressSanitizer
 
@@ -42,7 +43,7 @@ TESTS := backend_cuda/tests backend_opencl/tests backend_cpu/tests tests
 CLEAN_COPY = rm -rf build/clean && mkdir -p build/clean && tar -cf - --exclude=__pycache__ --exclude='*.so' \
   core backend_cpu backend_opencl backend_cuda pyproject.toml setup.py LICENSE README.md | tar -xf - -C build/clean
 
-.PHONY: setup demo test test-all parity clients fuzz fuzz-files sanitize bench docs lint unit wheel-test test-gpu bench-gpu clean clean-bench
+.PHONY: setup demo test test-all parity parity-calls clients fuzz fuzz-files sanitize bench docs lint unit wheel-test test-gpu bench-gpu clean clean-bench
 .DELETE_ON_ERROR:
 
 setup: .venv/.plugins
@@ -177,6 +178,10 @@ docs: setup
 # Run the docstring examples of MindSpore here and there, and compare what is printed.
 parity: setup .venv-mindspore/.peers
 	$(BIN)/python tests/parity/run.py --mindspore .venv-mindspore/bin/python $(ARGS)
+
+# Valid calls with one argument changed: another dtype, shape or type; results are cached.
+parity-calls: setup .venv-mindspore/.peers
+	$(BIN)/python tests/parity/calls.py --mindspore .venv-mindspore/bin/python $(ARGS)
 
 # Packages that are written for MindSpore, each installed from the registry into an environment of
 # its own and used once through duograph; CLIENT=mindcv for one of them.
