@@ -124,7 +124,7 @@ class Primitive:
 
     def set_prim_instance_name(self, name: str) -> Primitive:
         """Set the attribute `instance_name`, and return the instance."""
-        self.instance_name = name
+        vars(self).update(instance_name=name)
         return self
 
     def set_device(self, device_target: str) -> Primitive:
