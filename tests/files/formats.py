@@ -16,10 +16,11 @@ from typing import Any
 
 import duograph as ms
 import numpy as np
+import pytest
 from duograph import nn, ops
 from duograph.backend import disk_cache
 from duograph.compiler.interpret import interpret
-from duograph.errors import CheckpointError, DuographError, GraphError
+from duograph.errors import CheckpointError, DuographError, GraphError, OnnxError
 from duograph.ir.text import parse
 from duograph.ir.verify import verify
 from duograph.placement import device_of
@@ -189,6 +190,23 @@ def _read_entry(path: pathlib.Path) -> None:
             raise AssertionError("a damaged entry was read")
 
 
+def _onnx_models() -> list[bytes]:
+    pytest.importorskip("onnx", reason="the package onnx is missing")
+    x = ms.Tensor(np.ones((2, 2), np.float32))
+
+    def of(net: Any) -> bytes:
+        def write(path: str) -> None:
+            ms.export(net, x, file_name=path, file_format="ONNX")
+
+        return _written(write, "net.onnx")
+
+    return [of(_Steps().dense), of(_Layers()), of(nn.Dense(2, 3))]
+
+
+def _read_onnx(path: pathlib.Path) -> None:
+    ms.onnx.load(path)
+
+
 FORMATS = {
     "safetensors": Format(
         _checkpoints, "net.ckpt", lambda p: ms.load_checkpoint(str(p)), CheckpointError, 4
@@ -211,6 +229,7 @@ FORMATS = {
         _mindspore_checkpoints, "net.ckpt", lambda p: ms.load_checkpoint(str(p)), CheckpointError, 4
     ),
     "exported graph": Format(_exported, "net.mindir", _read_exported, CheckpointError, 1),
+    "ONNX model": Format(_onnx_models, "net.onnx", _read_onnx, OnnxError, 1),
     "graph text": Format(_graph_texts, "graph.txt", _read_text, GraphError, 1, "nothing"),
     "cache entry": Format(lambda: [b"code", bytes(100)], "bytes", _read_entry, GraphError, 1),
     **DATASET_FORMATS,

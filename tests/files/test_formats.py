@@ -80,3 +80,41 @@ def test_samples_are_valid(name):
             except format_.error as error:
                 assert name == "safetensors with checksum", error  # some have none
     assert accepted
+
+
+DEEP = b'{"a":' * 100_000
+# Content of files that once led to an error of another class, or without the name of the file.
+ESCAPED = [
+    ("schema", b'{"columns": {"x": {"type": "int5"}}}'),
+    ("schema", b'{"columns": {"x": {"type": "int32"}}, "numRows": 1e999}'),
+    ("schema", b'{"columns": {"x": {"type": "int32"}}, "numRows": null}'),
+    ("schema", b'{"columns": [1]}'),
+    ("schema", DEEP),
+    ("settings of datasets", b'{"seed": null}'),
+    ("settings of datasets", DEEP),
+    ("vocabulary", b"one,1\none,2\n"),
+    ("CSV", b"a,b\n1,2\n"),
+    ("CSV", b"a,b,c\n1,2\n"),
+    ("CSV", b"a,b,c\none,2,3\n"),
+    ("CLUE", DEEP + b"\n"),
+    ("CLUE", b'{"sentence1": "a"}\n'),
+    ("COCO", DEEP),
+    ("COCO", b'{"images": [], "annotations": [{"image_id": []}]}'),
+    ("VOC", b"<a><object><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>1</xmax><ymax>1</ymax></bndbox>"
+            b"<difficult>-1</difficult></object></a>"),
+    ("CelebA", b"2\nnames\n"),
+    ("manifest", DEEP + b"\n"),
+    ("manifest", b'{"source": "a\\u0000", "usage": "TRAIN", "annotation": [{"name": "b"}]}\n'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "data"), ESCAPED)
+def test_damage_names_the_file(name, data):
+    format_ = FORMATS[name]
+    with folder() as at:
+        path = at / format_.file
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+        with pytest.raises(format_.error) as raised:
+            format_.read(path)
+        assert (path.name if format_.names == "file" else str(at)) in str(raised.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import pathlib
 import subprocess
 import sys
 
@@ -59,6 +61,17 @@ def test_network(name, tmp_path):
     weights = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
     for p in net.get_parameters():
         np.testing.assert_array_equal(weights[p.name], p.asnumpy())
+
+
+def test_digits_example(tmp_path):
+    pytest.importorskip("sklearn", reason="the example needs scikit-learn")
+    path = pathlib.Path(__file__).resolve().parents[2] / "examples" / "digits.py"
+    spec = importlib.util.spec_from_file_location("digits", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    net = module.Net().set_train(False)
+    _, session = exported(tmp_path, net, Tensor(shape=[None, 1, 8, 8], dtype=ms.float32))
+    check(session, net, random(3, 1, 8, 8), tolerance=1e-4)
 
 
 @pytest.mark.parametrize("shift", [-1.0, -0.1, 2.0])

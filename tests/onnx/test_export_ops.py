@@ -30,11 +30,10 @@ CASES = {case.name: case for case in all_cases()}
 REFUSED = {
     "complex": "dtype complex",
     **dict.fromkeys(("masked_select", "nonzero", "unique", "unique_consecutive"), "size of its"),
-    "nms_with_mask": "size of its",
     **dict.fromkeys(
         ("bessel", "betainc", "betainc_slope", "eig", "eigh", "gamma_of_two", "gamma_slope", "gcd",
-         "geqrf", "histogram", "lcm", "lu", "matrix_function", "nextafter", "orgqr",
-         "permutation_of_pivots", "population_count", "qr"),
+         "geqrf", "histogram", "lcm", "lu", "matrix_function", "nextafter", "nms_with_mask",
+         "orgqr", "permutation_of_pivots", "population_count", "qr"),
         "ONNX has no operator for",
     ),
 }  # fmt: skip

@@ -121,6 +121,8 @@ class VOCDataset(ImageFiles):
                 difficult, truncated = (
                     int(item.findtext(key, "0")) for key in ("difficult", "truncated")
                 )
+                if not all(0 <= n < 1 << 32 for n in (difficult, truncated)):
+                    raise ValueError(f"an object has the marks {difficult} and {truncated}")
                 size = [left, top, right - left, bottom - top]
                 found.append((item.findtext("name", ""), size, difficult, truncated))
         except (ElementTree.ParseError, *DAMAGE) as error:

@@ -156,7 +156,12 @@ def load(file_name: str | os.PathLike[str]) -> OnnxCell:
         onnx.checker.check_model(path if _has_external(model) else model)
     except Exception as error:  # noqa: BLE001 (whatever a damaged file makes the package raise)
         raise OnnxError(f"onnx.load: {path!r} is no valid model: {error}") from None
-    return cell_of(model, path)
+    try:
+        return cell_of(model, path)
+    except OnnxError:
+        raise
+    except Exception as error:
+        raise OnnxError(f"onnx.load: {path!r} cannot be read: {error}") from error
 
 
 def _has_external(model: onnx.ModelProto) -> bool:
