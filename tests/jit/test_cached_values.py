@@ -14,6 +14,7 @@ from duograph.backend.program import Step
 from duograph.execution import lower
 
 CPU = pytest.importorskip("duograph_cpu")
+pytestmark = pytest.importorskip("own_products").only_with_own_products()
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((16, 96)).astype(np.float32)
 

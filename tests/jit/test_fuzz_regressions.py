@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import duograph as ms
 import numpy as np
 import pytest
 
@@ -635,6 +636,38 @@ CHOSEN = {
         x[0] = 9
         return v + x
     """,
+    "by a recursion that returns an attribute": """
+        def helper(a):
+            if a.sum() > 3:
+                return helper(a * 0.5)
+            return net.last
+
+        v = helper(x)
+        net.last[0] = 9
+        return v + x
+    """,
+    "by a recursion, and the result is written": """
+        def helper(a):
+            if a.sum() > 3:
+                return helper(a * 0.5)
+            return net.last
+
+        v = helper(x)
+        v[0] = 9
+        return net.last + x
+    """,
+    "by a recursion that returns a variable": """
+        t = y * 2
+
+        def helper(a):
+            if a.sum() > 3:
+                return helper(a * 0.5)
+            return t
+
+        v = helper(x)
+        t[0] = 9
+        return v + x
+    """,
     "and the other one is written": """
         v = x * 1
         w = v
@@ -703,3 +736,161 @@ def test_unused_objects_made_in_a_branch_need_no_join(load):
         )
     with pytest.raises(ms.errors.UnsupportedSyntaxError, match="variable 'box' is a Box"):
         ms.jit(space["g"], fullgraph=True)(x)
+
+
+def _kept(a):
+    return a
+
+
+def _added(a, b):
+    return a + b
+
+
+def _pulled(x):
+    return ms.vjp(_kept, x)[1](x)[0]
+
+
+def _pulled_twice(x):
+    return ms.vjp(_added, x, x)[1](x)[1]
+
+
+def _pushed(x):
+    return ms.jvp(_kept, x, x)[1]
+
+
+def _given(x):
+    return ms.grad(_kept, sens_param=True)(x, x)
+
+
+class _Same(ms.nn.Cell):
+    def construct(self, a):
+        return a * 2
+
+    def bprop(self, a, out, dout):
+        return (dout,)
+
+
+_same = _Same()
+
+
+def _through_bprop(x):
+    return ms.vjp(_same, x)[1](x)[0]
+
+
+def _written_afterwards(derivative, written):
+    """Return a function that writes to a cotangent or a gradient after the derivative was taken."""
+
+    def f(x):
+        gradient = derivative(x)
+        if written == "cotangent":
+            x[0] = x.sum()
+        else:
+            gradient[0] = 9.0
+        return x * x + gradient * 3, gradient
+
+    return f
+
+
+@pytest.mark.parametrize("outer", [lambda f: f, lambda f: ms.value_and_grad(f, has_aux=True)])
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("written", ["cotangent", "gradient"])
+@pytest.mark.parametrize(
+    "derivative",
+    [_pulled, _pulled_twice, _pushed, _given, _through_bprop],
+    ids=lambda f: f.__name__,
+)
+def test_a_gradient_is_a_tensor_of_its_own(derivative, written, compiled, outer):
+    """Inside another derivative, a rule handed on the caller's own tensor as the gradient."""
+    f = _written_afterwards(derivative, written)
+    x = ms.Tensor([0.5, 0.5, 0.5])
+    found = outer(ms.jit(f) if compiled else f)(x)
+    (value, gradient), *slope = found if isinstance(found[0], tuple) else (found,)
+    left = [1.5, 0.5, 0.5] if written == "cotangent" else [0.5] * 3
+    own = [0.5] * 3 if written == "cotangent" else [9.0, 0.5, 0.5]
+    if not slope:  # a derivative differentiates a copy of its argument
+        assert x.asnumpy().tolist() == left
+    assert gradient.asnumpy().tolist() == own
+    assert value.asnumpy().tolist() == [a * a + b * 3 for a, b in zip(left, own)]
+    if slope:  # of x * x + 3 * gradient, where x[0] is the sum or the gradient's is constant
+        want = [6.0, 7.0, 7.0] if written == "cotangent" else [1.0, 4.0, 4.0]
+        assert slope[0].asnumpy().tolist() == want
+
+
+# Statements of f that keep a tensor in an attribute of an object from outside, in a loop.
+KEPT = {
+    "an argument that was written": """
+    x[0] = 7.0
+    while k < 1:
+        k = k + 1
+        box.value = x
+    """,
+    "after a host call": """
+    x[0] = 7.0
+    n = int(x.sum())
+    while k < 1:
+        k = k + 1
+        box.value = x
+    """,
+    "a new tensor that was written": """
+    t = x * 2
+    t[0] = x.sum()
+    while k < 2:
+        k = k + 1
+        box.value = t
+    """,
+    "a constant that was written": """
+    t = Tensor([0.0, 0.0, 0.0])
+    t[0] = x.sum()
+    while k < 2:
+        k = k + 1
+        box.value = t
+    """,
+    "written before and in the loop": """
+    t = x * 2
+    t[0] = 3.0
+    while k < 2:
+        t[1] = 7.0
+        k = k + 1
+        box.value = t
+        t[2] = 8.0
+    """,
+    "in two loops": """
+    t = x * 3
+    t[1] = x.sum()
+    while k < 2:
+        k = k + 1
+        if x.sum() > 0:
+            j = Tensor(0)
+            while j < 2:
+                j = j + 1
+                box.value = t
+    """,
+    "in a branch": """
+    x[1] = 2.0
+    if x.sum() > 0:
+        x[0] = x.sum()
+        while k < 1:
+            k = k + 1
+            box.value = x
+    """,
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_an_object_keeps_the_written_value(name, agree):
+    """A write before the loop was lost where the loop's body was traced more than once."""
+    source = f"""
+class Box:
+    pass
+
+box = Box()
+box.value = Tensor([1.0, -1.0, 0.5])
+WATCH = ("box.value",)
+
+@jit
+def f(x, y):
+    k = Tensor(0)
+{KEPT[name]}
+    return x * y + box.value
+"""
+    agree(source, X, Y, grad=(0, 1))

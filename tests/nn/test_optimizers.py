@@ -56,10 +56,19 @@ STEPS = {
     ),
     "rmsprop": (
         lambda p: nn.RMSProp(p, 0.1, weight_decay=0.01),
-        None,
-        None,
+        [0.9292604, -1.8610468, 2.7973189],
+        [0.1990437, 0.5491291],
     ),
-    "rmsprop momentum": (lambda p: nn.RMSProp(p, 0.1, momentum=0.5), None, None),
+    "rmsprop momentum": (
+        lambda p: nn.RMSProp(p, 0.1, momentum=0.5),
+        [0.913513, -1.829492, 2.7499144],
+        [0.075, 0.675],
+    ),
+    "rmsprop centered": (
+        lambda p: nn.RMSProp(p, 0.1, momentum=0.5, centered=True),
+        [0.9134208, -1.8287978, 2.7477832],
+        [0.0674477, 0.6825523],
+    ),
     "adagrad": (
         lambda p: nn.Adagrad(p, learning_rate=0.1),
         [0.8569719, -1.7996632, 2.7730968],
@@ -143,7 +152,7 @@ def test_three_steps_of_each_optimizer(name):
 
 def test_rmsprop_formula():
     _, params = run(STEPS["rmsprop momentum"][0], steps=2)
-    p, s, m = 0.5, 0.0, 0.0
+    p, s, m = 0.5, 1.0, 0.0
     for _ in range(2):
         s = 0.9 * s + 0.1
         m = 0.5 * m + 0.1 / np.sqrt(s + 1e-10)
@@ -153,7 +162,7 @@ def test_rmsprop_formula():
 
 def test_rmsprop_centered():
     _, params = run(lambda p: nn.RMSProp(p, 0.1, momentum=0.5, centered=True), steps=1)
-    step = 0.1 / np.sqrt(0.1 - 0.01 + 1e-10)
+    step = 0.1 / np.sqrt(1.0 - 0.01 + 1e-10)
     np.testing.assert_allclose(params[1].asnumpy()[0], 0.5 - step, rtol=1e-6)
 
 

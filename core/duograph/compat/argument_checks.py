@@ -7,7 +7,7 @@ value that it has checked.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import ArgumentError, ArgumentValueError
@@ -240,6 +240,45 @@ def check_type_name(
             f"wanted one of {', '.join(map(str, valid_types))}"
         )
     return arg_type
+
+
+def check_subclass(
+    arg_name: str,
+    type_: Any,
+    template_types: Any,
+    prim_name: str | None = None,
+    addition_error_info: str | None = None,
+) -> None:
+    """Check that a dtype is one of the valid ones.
+
+    Raises:
+        TypeError: another one.
+    """
+    valid = template_types if isinstance(template_types, Iterable) else (template_types,)
+    try:
+        check_type_name(arg_name, type_, tuple(valid), prim_name)
+    except ArgumentError as error:
+        if addition_error_info is None:
+            raise
+        raise ArgumentError(f"{error}; {addition_error_info}") from None
+
+
+def check_types_same_and_valid(
+    args: Mapping[str, Any], valid_values: Sequence[Any], prim_name: str | None = None
+) -> None:
+    """Check that named dtypes are all the same, and one of the valid ones.
+
+    Raises:
+        TypeError: they are not.
+    """
+    for name, dtype in args.items():
+        check_subclass(name, dtype, valid_values, prim_name)
+    first = next(iter(args.items()), ("", None))
+    for name, dtype in args.items():
+        if dtype != first[1]:
+            raise ArgumentError(
+                f"{_subject(name, prim_name)}: got {dtype}; wanted {first[1]}, as {first[0]}"
+            )
 
 
 def check_isinstance(arg_name: str, arg_value: Any, classes: type | tuple[type, ...]) -> Any:

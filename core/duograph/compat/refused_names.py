@@ -24,6 +24,7 @@ _QUEUE = "reads MindSpore's data queues; iterate over the dataset instead"
 _CLUSTER = "repairs a job on a cluster of Ascend chips"
 _PROFILER = "reads the counters of MindSpore's runtime; use cProfile, or a profiler of the device"
 _TREE = "rewrites MindSpore's own syntax trees; change the source, or a Cell's attributes, instead"
+_REPLAY = "keeps a replay buffer or an environment on the device; keep it in Python instead"
 _BOOST = "tunes a network for clusters of Ascend chips"
 _INTERNAL = "is a part of MindSpore's compiler"
 
@@ -76,7 +77,14 @@ REFUSED: dict[str, dict[str, str]] = {
         "matmul_reduce_scatter GroupedMatmul GroupedMatmulV4 grouped_matmul_v4 QuantBatchMatmul "
         "WeightQuantBatchMatmul DynamicQuantExt QuantV2 FusedAddTopKDiv GroupTopk "
         "NPUAllocFloatStatus NPUClearFloatStatus NPUGetFloatStatus speed_fusion_attention "
-        "ApplyRotaryPosEmb DSDMatmul MatmulDDS FusedCastAdamWeightDecay format_cast",
+        "ApplyRotaryPosEmb DSDMatmul MatmulDDS FusedCastAdamWeightDecay format_cast "
+        "FlashAttentionScore DynamicRNN DynamicGRUV2",
+        _REPLAY: "BufferAppend BufferGetItem BufferSample EnvCreate EnvReset EnvStep MuxReceive "
+        "MuxSend BatchAssign PriorityReplayBufferCreate PriorityReplayBufferDestroy "
+        "PriorityReplayBufferPush PriorityReplayBufferSample PriorityReplayBufferUpdate "
+        "ReservoirReplayBufferCreate ReservoirReplayBufferDestroy ReservoirReplayBufferPush "
+        "ReservoirReplayBufferSample DiscountedReturn CudnnGRU TensorsQueueCreate TensorsQueuePut "
+        "TensorsQueueGet TensorsQueuePop TensorsQueueClear TensorsQueueClose TensorsQueueSize",
         _REGISTER: "AiCPURegOp AkgAscendRegOp AkgGpuRegOp CpuRegOp TBERegOp CustomRegOp "
         "CustomOpBuilder custom_info_register DataType kernel ms_kernel get_vm_impl_fn "
         "vm_impl_registry",

@@ -422,8 +422,16 @@ def _(s, x, y):
 
 @maximum.bprop
 def _(x, y, out, dout):
-    first = x >= y
-    return unbroadcast(select(first, dout, 0), x), unbroadcast(select(first, 0, dout), y)
+    return _shares(x, y, x > y, dout)
+
+
+def _shares(x: Tensor, y: Tensor, first: Tensor, dout: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the cotangents of a greater or smaller element: equal elements get half each."""
+    half = select(x == y, dout * 0.5, 0)
+    return (
+        unbroadcast(select(first, dout, half), x),
+        unbroadcast(select(logical_or(first, x == y), half, dout), y),
+    )
 
 
 @op(method="minimum", primitive="Minimum", dtypes=BOOL + REAL, promote="common", folds="biu")
@@ -458,8 +466,7 @@ def _(s, x, y):
 
 @minimum.bprop
 def _(x, y, out, dout):
-    first = x <= y
-    return unbroadcast(select(first, dout, 0), x), unbroadcast(select(first, 0, dout), y)
+    return _shares(x, y, x < y, dout)
 
 
 @minimum.decompose

@@ -110,17 +110,19 @@ class ResizeBilinear(Cell):
 
 
 def _interpolate(x: Tensor, axis: int, out: int, align: bool, half: bool) -> Tensor:
-    """Resize a tensor along one axis by linear interpolation, computed as a matrix product."""
+    """Resize a tensor along one axis by linear interpolation between two neighbours.
+
+    A product with a matrix of weights would spread NaN and infinity over the whole axis.
+    """
     n = x.shape[axis]
     step = (n - 1) / (out - 1) if align and out > 1 else n / out
     at = (np.arange(out) + 0.5) * step - 0.5 if half and not align else np.arange(out) * step
     at = np.clip(at, 0, n - 1)
     low = np.floor(at).astype(np.int64)
     high = np.minimum(low + 1, n - 1)
-    weights = np.zeros((n, out), np.float64)
-    np.add.at(weights, (low, np.arange(out)), 1 - (at - low))
-    np.add.at(weights, (high, np.arange(out)), at - low)
-    return ops.matmul(x.swapaxes(axis, -1), Tensor(weights, x.dtype)).swapaxes(axis, -1)
+    share = Tensor((at - low).reshape(-1, *[1] * (x.ndim - axis - 1)), x.dtype)
+    first, second = (ops.gather(x, Tensor(index), axis) for index in (low, high))
+    return first * (1 - share) + second * share
 
 
 class PixelShuffle(Cell):

@@ -24,7 +24,7 @@ class RMSProp(Optimizer):
     """RMSProp (Tieleman and Hinton, 2012; `mindspore.nn.RMSProp`).
 
     `s = decay * s + (1 - decay) * g ** 2; m = momentum * m + lr * g / sqrt(s + epsilon); p = p -
-    m`; `centered` subtracts the squared mean gradient from s.
+    m`; `centered` subtracts the squared mean gradient from s. At first s is 1 and m is 0.
 
     Raises:
         ValueError: an argument out of range.
@@ -55,7 +55,7 @@ class RMSProp(Optimizer):
         self.centered = _check.boolean("RMSProp", "centered", centered)
         if centered:
             self.mg = self._state("mean_grad")
-        self.ms = self._state("mean_square")
+        self.ms = self._state("mean_square", "ones")
         self.moment = self._state("moment")
 
     def update(

@@ -1,0 +1,175 @@
+"""Private names of MindSpore about mixed precision, checkpoints and logging.
+
+The table of paths serves them, as in `from mindspore.train.amp import _auto_black_list`; nothing
+in duograph imports this module. Each name does what published packages use it for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import amp, context
+from ..amp.precision import _BLACK as AMP_BLACK_LIST
+from ..amp.precision import _WHITE as AMP_WHITE_LIST
+from ..amp.precision import _cast_all_but, _cast_cells
+from ..dtype import (
+    DType,
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from ..errors import ArgumentValueError, CheckpointError, UnsupportedOpError
+from ..log import logger
+from ..nn import Cell
+from ..parameter import Parameter
+from ..runtime_state import thread_state
+from ..tensor import Tensor
+from ..train.serialization import _problem, _without_prefix, _write
+
+__all__ = ["AMP_BLACK_LIST", "AMP_WHITE_LIST"]
+
+number_type = (
+    int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64, bfloat16,
+    complex64, complex128,
+)  # fmt: skip
+
+
+# ---- modes and logging -------------------------------------------------------------------------
+
+
+def _get_mode() -> int:
+    """Return the execution mode: 0 for GRAPH_MODE, 1 for PYNATIVE_MODE."""
+    return int(context.get_context("mode"))
+
+
+def _get_logger() -> logging.Logger:
+    """Return the logger of duograph."""
+    return logger
+
+
+def _is_role_sched() -> bool:
+    """Return whether this process schedules a parameter server: False."""
+    return False
+
+
+class _no_grad(contextlib.ContextDecorator):
+    """Run code of which no gradient is taken, as a context or a decorator.
+
+    Nothing is recorded outside `grad` and its like, so that it changes nothing there.
+
+    Raises:
+        NotImplementedError: it is entered while a gradient is being recorded.
+    """
+
+    def __enter__(self) -> None:
+        if thread_state.derivative_depth:
+            raise UnsupportedOpError(
+                "_no_grad inside a function whose gradient is taken is not supported; use "
+                "ops.stop_gradient for values that get no gradient"
+            )
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+# ---- mixed precision ---------------------------------------------------------------------------
+
+
+def mixed_precision_cast(dst_dtype: DType, x: Any) -> Any:
+    """Return a Tensor, or nested tuples and lists of some, with its floats in `dst_dtype`."""
+    if isinstance(x, (tuple, list)):
+        return type(x)(mixed_precision_cast(dst_dtype, v) for v in x)
+    if isinstance(x, dict):
+        return {k: mixed_precision_cast(dst_dtype, v) for k, v in x.items()}
+    if isinstance(x, Tensor) and x.dtype.is_floating:
+        return x.astype(dst_dtype)
+    return x
+
+
+def _auto_black_list(network: Cell, black_list: Sequence[type[Cell]], dtype: DType) -> Cell:
+    """Make a network compute in `dtype`, but its layers of the listed classes in float32."""
+    _cast_all_but(network, tuple(black_list), dtype)
+    return network
+
+
+def _auto_mixed_precision_rewrite(
+    network: Cell,
+    dtype: DType,
+    *,
+    white_list: Sequence[type[Cell]] | None = None,
+    black_list: Sequence[type[Cell]] | None = None,
+) -> Cell:
+    """Make the layers of a white list, or all but those of a black list, compute in `dtype`.
+
+    Raises:
+        ValueError: both lists or none.
+    """
+    if white_list is not None and black_list is None:
+        _cast_cells(network, tuple(white_list), dtype)
+    elif black_list is not None and white_list is None:
+        _cast_all_but(network, tuple(black_list), dtype)
+    else:
+        raise ArgumentValueError(
+            "_auto_mixed_precision_rewrite: wanted one of white_list and black_list"
+        )
+    return amp.precision._OutputTo32(network)
+
+
+# ---- checkpoints and callbacks -----------------------------------------------------------------
+
+
+def _update_param(param: Parameter, new_param: object, strict_load: bool) -> None:
+    """Give a Parameter the value that a checkpoint has for it.
+
+    Raises:
+        ValueError: the value is no Tensor, or its shape or dtype does not fit.
+    """
+    problem = _problem(param.name, param, new_param, strict_load)
+    if problem is not None or not isinstance(new_param, Tensor):
+        raise CheckpointError(f"load_param_into_net: {problem}")
+    _write(param, new_param)
+
+
+def _load_dismatch_prefix_params(
+    net: Cell, parameter_dict: dict[str, Any], param_not_load: list[str], strict_load: bool
+) -> None:
+    """Load Parameters whose names in a checkpoint have one more prefix, in place.
+
+    Names that were loaded are removed from `param_not_load`.
+
+    Raises:
+        ValueError: a value does not fit.
+    """
+    found = _without_prefix(param_not_load, parameter_dict, {})
+    for param in net.get_parameters():
+        if param.name in found:
+            _update_param(param, found[param.name], strict_load)
+            param_not_load.remove(param.name)
+
+
+def _handle_loss(loss: Any) -> Any:
+    """Return the mean of a loss as a number; of several results, the first one as it is."""
+    if isinstance(loss, (tuple, list)):
+        return loss[0] if isinstance(loss[0], Tensor) else loss
+    return float(np.mean(loss.asnumpy())) if isinstance(loss, Tensor) else loss
+
+
+def set_cur_net(net: Cell) -> None:
+    """Accept the network that checkpoints will be saved of; callbacks here ask the Model."""
+    del net
