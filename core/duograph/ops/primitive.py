@@ -183,6 +183,8 @@ def prim_attr_register(fn: F) -> F:
         >>> Scale(3)
         Prim[Scale]<factor=3>
     """
+    if not inspect.isfunction(fn):
+        raise ArgumentError(f"prim_attr_register: got {fn!r}; wanted the function `__init__`")
     signature = inspect.signature(fn)
 
     @functools.wraps(fn)
