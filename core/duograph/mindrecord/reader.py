@@ -166,7 +166,7 @@ class FileReader:
         >>> from duograph.mindrecord import FileReader, FileWriter
         >>> path = str(pathlib.Path(tempfile.mkdtemp()) / "rows.mindrecord")
         >>> writer = FileWriter(path)
-        >>> _ = writer.add_schema({"x": {"type": "int64", "shape": [-1]}})
+        >>> writer.add_schema({"x": {"type": "int64", "shape": [-1]}})
         >>> _ = writer.write_raw_data([{"x": [1, 2]}, {"x": [3]}]), writer.commit()
         >>> [row["x"].tolist() for row in FileReader(path).get_next()]
         [[1, 2], [3]]

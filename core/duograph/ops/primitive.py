@@ -137,10 +137,10 @@ class Primitive:
         warn_moot("ops.Primitive.set_stage")
         return self._set_attr("stage", stage)
 
-    def place(self, role: str, rank_id: int) -> Primitive:
+    def place(self, role: str, rank_id: int) -> None:
         """Keep the role and rank of a process; every call runs in this process."""
         warn_moot("ops.Primitive.place")
-        return self._set_attr("place", (role, rank_id))
+        self._set_attr("place", (role, rank_id))
 
     def recompute(self, mode: bool = True) -> Primitive:
         """Ask that the result be computed again in the backward pass; `Cell.recompute` does so.
@@ -183,6 +183,8 @@ def prim_attr_register(fn: F) -> F:
         >>> Scale(3)
         Prim[Scale]<factor=3>
     """
+    if not inspect.isfunction(fn):
+        raise ArgumentError(f"prim_attr_register: got {fn!r}; wanted the function `__init__`")
     signature = inspect.signature(fn)
 
     @functools.wraps(fn)
