@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
     ("file", "names"),
     [
         ("tests/jit/test_cached_values.py", "test"),
+        ("tests/jit/test_packed_operands.py", "test"),
         ("backend_cpu/tests/test_conv.py", "packed_weights"),
     ],
 )

@@ -13,6 +13,7 @@ from duograph import Tensor, ops
 NAN = float("nan")
 SMALL = (ms.bool_, ms.int8, ms.uint8, ms.int16)
 ROWS = [[2, 5, 1, 6], [3, -7, -2, 4], [8, -4, 1, -3]]
+GROUPS, INSTANCES = ms.nn.GroupNorm(1, 2), ms.nn.InstanceNorm1d(1)
 MASK = [[True, False, True, False], [False, False, True, True], [True, True, True, False]]
 
 
@@ -26,6 +27,18 @@ MASK = [[True, False, True, False], [False, False, True, True], [True, True, Tru
         (lambda: ops.clip_by_value(Tensor([1.0], ms.float16), Tensor(1.5)), ms.float16, [1.5]),
         (lambda: ops.clamp(Tensor([1, 5], ms.int32), 2.5, 7.5), ms.float32, [2.5, 5]),
         (lambda: ops.clamp(Tensor([1.0, NAN]), Tensor([NAN, 2.0])), ms.float32, [NAN, NAN]),
+        (lambda: Tensor([1, 2], ms.float16).sub(Tensor(1), alpha=0.5), ms.float16, [0.5, 1.5]),
+        (lambda: Tensor([1], ms.float16).add(Tensor([True]), alpha=2), ms.float16, [3]),
+        (
+            lambda: GROUPS(Tensor([[[400.0], [-400.0]]], ms.float16)),
+            ms.float16,
+            [[[1], [-1]]],
+        ),
+        (
+            lambda: INSTANCES(Tensor([[[400.0, -400.0]]], ms.float16)),
+            ms.float16,
+            [[[1, -1]]],
+        ),
         (lambda: ops.outer(Tensor(2.0), Tensor([[3.0]])), ms.float32, [[6.0]]),
         (
             lambda: ops.min(Tensor(ROWS), 1, initial=0, where=Tensor(MASK))[1],

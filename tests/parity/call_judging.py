@@ -145,7 +145,7 @@ def _array_differences(ours: Plain, theirs: Plain, random: bool) -> list[tuple[s
         bound = TOLERANCE.get(ours[1], 1e-3)
         with np.errstate(all="ignore"):
             scale = np.max(np.abs(b[np.isfinite(b)]), initial=0)
-            same = bool(np.allclose(a, b, bound, bound * 0.1 * (scale + 0.1), equal_nan=True))
+            same = bool(np.allclose(a, b, bound, bound * 0.1 * (scale + 1), equal_nan=True))
     else:
         same = bool(np.array_equal(a, b))
     texts = [" ".join(str(x.reshape(-1)[:6]).split()) for x in (a, b)]

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 Statement = dict[str, str]
 
-# A number, NaN or infinity, that is no part of a name.
+# A number, NaN or infinity, that is no part of a name; an imaginary part has its sign.
 NUMBER = re.compile(
-    r"(?:(?<![\w.])[-+]?|(?<=\.)[-+])(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)j?(?!\w)",
+    r"(?:(?<![\w.])[-+]?|(?<=[\d.])[-+](?=[\d.]+(?:e[-+]?\d+)?j))(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)j?(?!\w)",
     re.IGNORECASE,
 )
 # Sources whose results are random, or depend on time.

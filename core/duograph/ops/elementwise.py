@@ -177,16 +177,23 @@ def _(x, y, out, dout):
     return unbroadcast(dx, x), unbroadcast(-mul(dx, conjugate(out)), y)
 
 
+def _scaled(x: Tensor, other: Tensor | Number, alpha: Number) -> Tensor | Number:
+    """Return alpha * other; an integer beside a floating x is scaled in the dtype of x."""
+    if isinstance(other, Tensor) and x.dtype.is_floating and other.dtype.kind in "biu":
+        other = cast(other, x.dtype)
+    return mul(other, alpha)
+
+
 @tensor_method("add")
 def _tensor_add(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Return ``self + alpha * other``, element by element."""
-    return add(self, other if alpha == 1 else mul(other, alpha))
+    return add(self, other if alpha == 1 else _scaled(self, other, alpha))
 
 
 @tensor_method("sub", "subtract")
 def _tensor_sub(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Return ``self - alpha * other``, element by element."""
-    return sub(self, other if alpha == 1 else mul(other, alpha))
+    return sub(self, other if alpha == 1 else _scaled(self, other, alpha))
 
 
 @op(method=["neg", "negative"], operators=["__neg__"], primitive="Neg", dtypes=NUMERIC, folds="biu")
