@@ -8,7 +8,8 @@
 #   make test-gpu  the CUDA backend on a GPU            make bench-gpu  its speed, with PyTorch and JAX
 #   make sanitize  the CPU backend's C under AddressSanitizer (gcc)
 #   make parity    docstring examples of MindSpore, here and there
-#   make fuzz N=2000 DEVICE=CPU SEED=1 LEVEL=O2    random programs, compiled and eager
+#   make parity-calls    sampled calls of MindSpore's functions, here and there
+#   make fuzz N=2000 DEVICE=CPU SEED=1 LEVEL=O2    random programs, compiled and eager; FIRST=250 N=1 repeats one
 #   make fuzz-files FILES=1000000 SEED=1           damaged files of every format, under AddressSanitizer
 
 PYTHON ?= python3
@@ -42,7 +43,7 @@ TESTS := backend_cuda/tests backend_opencl/tests backend_cpu/tests tests
 CLEAN_COPY = rm -rf build/clean && mkdir -p build/clean && tar -cf - --exclude=__pycache__ --exclude='*.so' \
   core backend_cpu backend_opencl backend_cuda pyproject.toml setup.py LICENSE README.md | tar -xf - -C build/clean
 
-.PHONY: setup demo test test-all parity clients fuzz fuzz-files sanitize bench docs lint unit wheel-test test-gpu bench-gpu clean clean-bench
+.PHONY: setup demo test test-all parity parity-calls clients fuzz fuzz-files sanitize bench docs lint unit wheel-test test-gpu bench-gpu clean clean-bench
 .DELETE_ON_ERROR:
 
 setup: .venv/.plugins
@@ -55,10 +56,11 @@ demo: setup
 test: lint unit $(FULL:%=full-%) $(QUICK:%=quick-%)
 
 # Compile every kernel of every dtype for every architecture; run the whole outside matrix; differentiate every public
-# function.
+# function; export every sample of the conformance suite as ONNX.
 test-all: export DUOGRAPH_CUDA_FULL = 1
 test-all: export DUOGRAPH_OUTSIDE = full
 test-all: export DUOGRAPH_GRADIENTS = full
+test-all: export DUOGRAPH_ONNX = full
 test-all: lint unit $(FULL:%=full-%) $(QUICK:%=full-%) full-WideRing wheel-test fuzz-files
 
 lint: setup
@@ -92,13 +94,14 @@ quick-%: setup
 	  set -x; $(BIN)/pytest $(SIDE_BY_SIDE) --pyargs duograph.conformance --device $* --quick; fi
 
 N ?= 2000
+FIRST ?= 0
 DEVICE ?= CPU
 SEED ?= 0
 LEVEL ?= O0
 
 fuzz: setup
-	$(BIN)/pytest --pyargs duograph.conformance --device $(DEVICE) -k test_parity -s --fuzz $(N) --fuzz-seed $(SEED) \
-	  --fuzz-level $(LEVEL)
+	$(BIN)/python -m duograph.conformance.fuzz -n $(N) --first $(FIRST) --device $(DEVICE) --seed $(SEED) --level $(LEVEL) \
+	  $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
 
 # A build with AddressSanitizer, in which memory blocks have exactly the requested size and are never reused. Child processes
 # inherit the sanitizer.
@@ -176,6 +179,10 @@ docs: setup
 parity: setup .venv-mindspore/.peers
 	$(BIN)/python tests/parity/run.py --mindspore .venv-mindspore/bin/python $(ARGS)
 
+# Valid calls with one argument changed: another dtype, shape or type; results are cached.
+parity-calls: setup .venv-mindspore/.peers
+	$(BIN)/python tests/parity/calls.py --mindspore .venv-mindspore/bin/python $(ARGS)
+
 # Packages that are written for MindSpore, each installed from the registry into an environment of
 # its own and used once through duograph; CLIENT=mindcv for one of them.
 clients: setup
@@ -220,7 +227,8 @@ endef
 	DUOGRAPH_NATIVE=0 $(BIN)/pip install $(PIP_QUIET) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
-.venv/.native: .venv/.installed $(NATIVE)
+# A new installation of the Python packages leaves the compiled module as it is.
+.venv/.native: $(NATIVE) setup.py | .venv/.installed
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 

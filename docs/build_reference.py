@@ -27,6 +27,8 @@ PAGES = (
     "duograph.nn",
     "duograph.nn.probability.distribution",
     "duograph.nn.probability.bijector",
+    "duograph.experimental.optim",
+    "duograph.experimental.optim.lr_scheduler",
     "duograph.train",
     "duograph.dataset",
     "duograph.mint",

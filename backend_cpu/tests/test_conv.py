@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from duograph_cpu.kernels import KERNELS
 from harness import CPU_BACKEND, check, run, type_of
+from own_products import only_with_own_products
 
 RNG = np.random.default_rng(3)
 
@@ -210,6 +211,7 @@ PACKED = [
 ]
 
 
+@only_with_own_products()
 @pytest.mark.parametrize("large", ["nothing", "input", "weights"])
 @pytest.mark.parametrize("xs, ws, stride, padding", PACKED, ids=str)
 def test_packed_weights_have_the_same_bits(xs, ws, stride, padding, large):

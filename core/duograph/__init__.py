@@ -10,28 +10,31 @@ import functools
 import importlib
 from typing import Any
 
-from . import compat as _compat
-from . import context, dtype, ops
-from ._locks import importing as _importing
-from .autodiff.transforms import grad, jvp, value_and_grad, vjp
-from .context import *  # noqa: F403  (the names of context.__all__)
-from .dtype import *  # noqa: F403  (the names of dtype.__all__)
-from .execution.device import (
-    empty_cache,
-    get_current_device,
-    max_memory_allocated,
-    memory_allocated,
-    memory_reserved,
-    memory_stats,
-    set_device,
-    synchronize,
-)
-from .ir.optimizer import Optimizer as _Optimizer
-from .ir.optimizer import install_optimizer as _install_optimizer
-from .parameter import Parameter, ParameterTuple
-from .runtime_state import runtime_state
-from .tensor import Tensor, from_numpy, is_tensor, tensor
-from .version import OWN as _OWN_VERSION
+from ._startup import without_collections as _without_collections
+
+with _without_collections():
+    from . import compat as _compat
+    from . import context, dtype, ops
+    from ._locks import importing as _importing
+    from .autodiff.transforms import grad, jvp, value_and_grad, vjp
+    from .context import *  # noqa: F403  (the names of context.__all__)
+    from .dtype import *  # noqa: F403  (the names of dtype.__all__)
+    from .execution.device import (
+        empty_cache,
+        get_current_device,
+        max_memory_allocated,
+        memory_allocated,
+        memory_reserved,
+        memory_stats,
+        set_device,
+        synchronize,
+    )
+    from .ir.optimizer import Optimizer as _Optimizer
+    from .ir.optimizer import install_optimizer as _install_optimizer
+    from .parameter import Parameter, ParameterTuple
+    from .runtime_state import runtime_state
+    from .tensor import Tensor, from_numpy, is_tensor, tensor
+    from .version import OWN as _OWN_VERSION
 
 __version__ = _OWN_VERSION
 
@@ -59,7 +62,7 @@ _install_optimizer(_load_passes)
 # Sub-modules imported at their first use, so that `import duograph` stays fast.
 _MODULES = (
     "amp", "boost", "common", "communication", "dataset", "log", "mindrecord", "mint", "nn",
-    "numpy", "scipy", "train",
+    "experimental", "numpy", "onnx", "scipy", "train",
     "compat",
     "autodiff", "backend", "errors", "execution", "hal", "passes", "run", "runtime", "version",
 )  # fmt: skip

@@ -8,9 +8,11 @@ random numbers, no in-place writes, no settings.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar, cast
 
+from .errors import ArgumentError
 from .runtime_state import runtime_state
 
 __all__ = ["cached_call", "clear_cached_calls", "copy_identity"]
@@ -41,8 +43,15 @@ def cached_call(function: F) -> F:
     seen: set[Hashable] = set()
     _caches.append((table, seen))
 
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except AttributeError as error:
+            _refuse_operand(function, args, kwargs, error)
+            raise
+
     def slow_call(key: tuple[Hashable, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result = function(*args, **kwargs)
+        result = guarded(*args, **kwargs)
         if key not in seen:
             if len(seen) >= _LIMIT:
                 seen.clear()
@@ -58,7 +67,7 @@ def cached_call(function: F) -> F:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if runtime_state.staging:
-            return function(*args, **kwargs)
+            return guarded(*args, **kwargs)
         if kwargs:
             values = (*args, *kwargs.values())
             key = (*kwargs, *[getattr(x, "_type", x) for x in values], *map(type, values))
@@ -71,7 +80,7 @@ def cached_call(function: F) -> F:
             try:
                 prepared = table.get(key)
             except TypeError:
-                return function(*args, **kwargs)
+                return guarded(*args, **kwargs)
         if prepared is None:
             return slow_call(key, args, kwargs)
         return prepared(*args, **kwargs)
@@ -79,6 +88,25 @@ def cached_call(function: F) -> F:
     copy_identity(function, call)
     call.uncached = function  # type: ignore[attr-defined]
     return cast("F", call)
+
+
+def _refuse_operand(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    error: AttributeError,
+) -> None:
+    """Raise ArgumentError if a parameter annotated as a Tensor got something else.
+
+    The functions ask their operands for dtype and shape before an op checks them; what has neither
+    ends there.
+    """
+    bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    for name, value in bound.items():
+        if function.__annotations__.get(name) == "Tensor" and not hasattr(value, "dtype"):
+            owner = function.__name__.lstrip("_")
+            found = type(value).__name__
+            raise ArgumentError(f"{owner}: got {found} for {name}; wanted a Tensor") from error
 
 
 def copy_identity(function: Callable[..., Any], wrapper: Callable[..., Any]) -> None:

@@ -20,6 +20,7 @@ DuographError
 ├── GraphError (ValueError)            a malformed graph, or text of one
 ├── RecursionDepthError (RecursionError) unbounded recursion of compiled functions
 ├── CheckpointError (ValueError)       a file that cannot be loaded as asked
+├── OnnxError (ValueError)             an ONNX model that cannot be read, run or written
 ├── UnsupportedSyntaxError (RuntimeError)  a construct that a compiled function cannot have
 ├── JoinError (TypeError)              branches, or iterations of a loop, that leave different types
 └── CaptureError (RuntimeError)        a captured constant of a compiled function changed
@@ -127,6 +128,18 @@ class GraphError(DuographError, ValueError):
 
 class CheckpointError(DuographError, ValueError):
     """Raised if a checkpoint file cannot be loaded as requested; no parameter was changed."""
+
+
+class OnnxError(DuographError, ValueError):
+    """Raised if an ONNX model cannot be read, run or written.
+
+    Attributes:
+        why: the reason alone, without the names of file, node or op.
+        file: name of the file, once the message has it.
+    """
+
+    why: str = ""
+    file: str = ""
 
 
 class UnsupportedSyntaxError(DuographError, RuntimeError):

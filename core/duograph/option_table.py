@@ -304,6 +304,13 @@ _OPS = (
         MOOT, "ops.Primitive.add_prim_attr",
         ("", "an op has no attributes beside the arguments of its class"),
     ),
+    *_rows(MOOT, "ops.Primitive.set_device", ("", "an op runs on the device of its operands")),
+    *_rows(MOOT, "ops.Primitive.set_stage", ("", "a pipeline has one process")),
+    *_rows(MOOT, "ops.Primitive.place", ("", "every op runs in the process that calls it")),
+    *_rows(
+        MOOT, "ops.Primitive.recompute",
+        ("", "a single op is not computed again; Cell.recompute and ms.recompute work"),
+    ),
     *_rows(
         REFUSED, "ops.dropout",
         ("inplace", "assign the result: x = ops.dropout(x)", "True", False),

@@ -113,7 +113,8 @@ class Stream:
         return hash((self.id, self._device))
 
     def __repr__(self) -> str:
-        return f"Stream(device_name={self.device_name}, device_id={self.device_id}, id={self.id})"
+        place = f"device_name={self.device_name}, device_id:{self.device_id}"
+        return f"Stream({place}, stream id:{self.id})"
 
 
 def _check_stream(name: str, stream: object) -> Stream:

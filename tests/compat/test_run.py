@@ -25,6 +25,7 @@ def run(*arguments: object, cwd: Path | None = None, **environment: str) -> tupl
         cwd=cwd,
         env={**os.environ, **environment},
         check=False,
+        timeout=300,
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -47,7 +48,13 @@ class Kept: pass
 atexit.register(lambda: print(type(pickle.loads(pickle.dumps(Kept()))) is Kept))
 sys.exit('stopped')
 """,
-    "interrupt": "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nwhile True: pass\n",
+    # a process that a shell started in the background ignores the signal
+    "interrupt": """
+import os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(60)
+""",
 }
 
 

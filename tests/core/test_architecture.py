@@ -21,8 +21,8 @@ CORE = pathlib.Path(__file__).resolve().parents[2] / "core" / "duograph"
 # The import order of docs/architecture.md. A module may import from its own row and from the rows
 # above it. The longest dotted prefix of a module's name that has an entry decides its row.
 LAYERS = [
-    ("_locks", "dtype", "errors", "option_table", "option_checks", "runtime_state", "call_cache",
-     "context", "compat", "log", "version"),
+    ("_startup", "_locks", "dtype", "errors", "option_table", "option_checks", "runtime_state",
+     "call_cache", "context", "compat", "log", "version"),
     ("types", "effects", "traits", "host_arrays", "tensor_printing"),
     ("backend",),
     ("op_signature",),
@@ -46,9 +46,12 @@ LAYERS = [
     ("passes",),
     ("nn", "dataset", "mindrecord", "amp", "communication", "boost"),
     ("frontend", "compiler"),
+    ("onnx",),
     ("train",),
+    ("experimental",),
     ("cli", "conformance", "mint", "numpy", "scipy", "utils", "installation", "parity", "run",
-     "compat.private_names", "compat.argument_checks", "communication.comm_func", "runtime", "hal"),
+     "compat.private_names", "compat.private_training", "compat.argument_checks",
+     "communication.comm_func", "runtime", "hal"),
 ]  # fmt: skip
 ROW = {name: i for i, row in enumerate(LAYERS) for name in row}
 

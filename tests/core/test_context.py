@@ -9,12 +9,8 @@ from duograph.errors import OptionWarning
 
 
 @pytest.fixture(autouse=True)
-def _restore():
-    before = dict(vars(context.settings))
+def _fresh(restored):
     option_checks.forget_warnings()
-    yield
-    for key, value in before.items():
-        setattr(context.settings, key, value)
 
 
 def test_mode_constants() -> None:

@@ -40,6 +40,7 @@ def examples(path: pathlib.Path) -> Iterator[tuple[str, int, str]]:
                 yield getattr(node, "name", path.stem), getattr(node, "lineno", 1), text
 
 
+@pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(CORE)))
 def test_examples_print_what_they_say(path: pathlib.Path) -> None:
     parser = doctest.DocTestParser()

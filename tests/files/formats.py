@@ -8,62 +8,29 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gzip
-import io
-import os
 import pathlib
-import pickle
-import struct
-import tempfile
-import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import duograph as ms
 import numpy as np
-from duograph import dataset as ds
+import pytest
 from duograph import nn, ops
 from duograph.backend import disk_cache
 from duograph.compiler.interpret import interpret
-from duograph.dataset import vision
-from duograph.dataset.rows import DatasetError
-from duograph.errors import CheckpointError, DuographError, GraphError
+from duograph.errors import CheckpointError, DuographError, GraphError, OnnxError
 from duograph.ir.text import parse
 from duograph.ir.verify import verify
 from duograph.placement import device_of
 from duograph.train import _checkpoint_file
 from duograph.types import TensorType
+from files.dataset_formats import DATASET_FORMATS
+from files.format import Format, folder
 
 # Graphs with larger values are read and not run.
 LARGEST = 1 << 16
-
-
-class Format(NamedTuple):
-    """A file format.
-
-    Attributes:
-        samples: makes the bytes of valid files.
-        file: name of the file that the bytes are written to, relative to a folder of its own.
-        read: reads it, given the path.
-        error: the class that a damaged file leads to.
-        share: part of all inputs that this format gets; formats that take long get fewer.
-    """
-
-    samples: Callable[[], list[bytes]]
-    file: str
-    read: Callable[[pathlib.Path], object]
-    error: type[DuographError]
-    share: float = 1.0
-
-
-@contextmanager
-def folder() -> Iterator[pathlib.Path]:
-    """Make a folder in memory where the platform has one: a million files are written."""
-    memory = "/dev/shm"
-    with tempfile.TemporaryDirectory(dir=memory if os.path.isdir(memory) else None) as made:
-        yield pathlib.Path(made)
 
 
 def _written(write: Callable[[str], object], name: str = "file.ckpt") -> bytes:
@@ -209,49 +176,6 @@ def run(graph: Any) -> None:
         return
 
 
-def _cifar_pickles() -> list[bytes]:
-    value = {b"data": np.zeros((2, 3072), np.uint8), b"labels": [1, 2]}
-    arrays = {b"data": np.ones((1, 3072), np.uint8), b"labels": np.array([1], ">i4")}
-    return [pickle.dumps(v, p) for p in (1, 2, 4, 5) for v in (value, arrays)]
-
-
-def _cifar_rows() -> list[bytes]:
-    return [bytes(3073), bytes(6146)]
-
-
-def _idx(array: np.ndarray[Any, Any]) -> bytes:
-    sizes = struct.pack(f">{array.ndim}I", *array.shape)
-    return b"\0\0\x08" + bytes([array.ndim]) + sizes + array.tobytes()
-
-
-def _mnist_images() -> list[bytes]:
-    return [_idx(np.arange(18, dtype=np.uint8).reshape(2, 3, 3))]
-
-
-def _read_mnist(path: pathlib.Path) -> None:
-    labels = path.with_name("train-labels-idx1-ubyte")
-    if not labels.exists():
-        labels.write_bytes(_idx(np.zeros(2, np.uint8)))
-    ds.MnistDataset(str(path.parent), "train")
-
-
-def _images() -> list[bytes]:
-    from PIL import Image
-
-    found = []
-    for kind in ("PNG", "BMP", "PPM", "GIF", "JPEG"):
-        out = io.BytesIO()
-        Image.fromarray(np.arange(75, dtype=np.uint8).reshape(5, 5, 3)).save(out, kind)
-        found.append(out.getvalue())
-    return found
-
-
-def _read_image(path: pathlib.Path) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of Pillow, about damaged metadata
-        vision.Decode()(np.frombuffer(path.read_bytes(), np.uint8))
-
-
 _KEY = disk_cache.key_of("fuzz")
 
 
@@ -264,6 +188,23 @@ def _read_entry(path: pathlib.Path) -> None:
     with store.find(_KEY, ".so") as found:
         if found is not None and found.data != b"code":
             raise AssertionError("a damaged entry was read")
+
+
+def _onnx_models() -> list[bytes]:
+    pytest.importorskip("onnx", reason="the package onnx is missing")
+    x = ms.Tensor(np.ones((2, 2), np.float32))
+
+    def of(net: Any) -> bytes:
+        def write(path: str) -> None:
+            ms.export(net, x, file_name=path, file_format="ONNX")
+
+        return _written(write, "net.onnx")
+
+    return [of(_Steps().dense), of(_Layers()), of(nn.Dense(2, 3))]
+
+
+def _read_onnx(path: pathlib.Path) -> None:
+    ms.onnx.load(path)
 
 
 FORMATS = {
@@ -288,31 +229,8 @@ FORMATS = {
         _mindspore_checkpoints, "net.ckpt", lambda p: ms.load_checkpoint(str(p)), CheckpointError, 4
     ),
     "exported graph": Format(_exported, "net.mindir", _read_exported, CheckpointError, 1),
-    "graph text": Format(_graph_texts, "graph.txt", _read_text, GraphError, 1),
-    "CIFAR pickle": Format(
-        _cifar_pickles,
-        "test_batch",
-        lambda p: ds.Cifar10Dataset(str(p.parent), "test"),
-        DatasetError,
-        4,
-    ),
-    "CIFAR": Format(
-        _cifar_rows,
-        "test_batch.bin",
-        lambda p: ds.Cifar10Dataset(str(p.parent), "test"),
-        DatasetError,
-        1,
-    ),
-    "MNIST": Format(
-        _mnist_images, "train-images-idx3-ubyte", _read_mnist, DatasetError, 2
-    ),
-    "MNIST, gzip": Format(
-        lambda: [gzip.compress(x) for x in _mnist_images()],
-        "train-images-idx3-ubyte.gz",
-        _read_mnist,
-        DatasetError,
-        2,
-    ),
-    "image": Format(_images, "x.png", _read_image, DatasetError, 1),
+    "ONNX model": Format(_onnx_models, "net.onnx", _read_onnx, OnnxError, 1),
+    "graph text": Format(_graph_texts, "graph.txt", _read_text, GraphError, 1, "nothing"),
     "cache entry": Format(lambda: [b"code", bytes(100)], "bytes", _read_entry, GraphError, 1),
+    **DATASET_FORMATS,
 }  # fmt: skip

@@ -36,14 +36,14 @@ class SilentError(ValueError):
 # ---- raise --------------------------------------------------------------------------------------
 
 
-@wrong(ValueError, r"the sum is positive", F(2), seconds=1)
+@wrong(ValueError, r"the sum is positive", F(2))
 def raise_on_a_tensor(x):
     if x.sum() > 0:
         raise ValueError("the sum is positive")  # <- here
     return x
 
 
-@wrong(ValueError, r"x is.*3", F(2), seconds=1)
+@wrong(ValueError, r"x is.*3", F(2))
 def raise_with_a_tensor(x):
     if x.sum() > 0:
         raise ValueError("x is", x.sum())  # <- here

@@ -120,11 +120,9 @@ def same_bits(got: np.ndarray, want: np.ndarray) -> None:
 
 
 @pytest.fixture(params=["Reference", "CPU"])
-def backend(request: Any) -> Any:
-    before = ms.get_context("device_target")
+def backend(request: Any, restored: None) -> Any:
     ms.set_context(device_target=request.param)
-    yield request.param
-    ms.set_context(device_target=before)
+    return request.param
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])

@@ -570,6 +570,7 @@ def test_adding_or_removing_a_subcell_is_seen(name):
 
 
 @pytest.mark.filterwarnings("ignore:.* is compiled for the 9th time:RuntimeWarning")
+@pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize("name", CASES)
 def test_call_context(name):
     CASES[name]()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import duograph as ms
+import numpy as np
 import pytest
 
 SOURCE = """
@@ -151,3 +153,51 @@ def test_a_trail_of_an_earlier_condition_is_forgotten(load):
     with pytest.raises(ValueError):
         ms.jit(space["f"])(ms.Tensor(1.0))
     assert float(ms.jit(space["g"], fullgraph=True)(ms.Tensor(1.0))) == 2.0
+
+
+class _Recorder(ms.nn.Cell):
+    """A Cell with a Parameter whose `construct` has an effect before an index."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = ms.Parameter(ms.Tensor(np.float32(2.0)))
+        self.seen: list[int] = []
+
+    def construct(self, x: ms.Tensor, i: ms.Tensor) -> ms.Tensor:
+        self.seen.append(1)
+        return (x * self.scale)[i]
+
+
+_seen: list[int] = []
+
+
+def _prints(x: ms.Tensor, i: ms.Tensor) -> ms.Tensor:
+    print("effect")
+    return x[i]
+
+
+def _appends(x: ms.Tensor, i: ms.Tensor) -> ms.Tensor:
+    _seen.append(1)
+    return x[i]
+
+
+@pytest.mark.parametrize("kind", ["prints", "appends", "cell"])
+def test_an_effect_before_an_error_happens_once(
+    kind: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The shortcut of repeated calls does not run a program again that has had an effect"""
+    cell = _Recorder()
+    function = {"prints": _prints, "appends": _appends, "cell": cell.construct}[kind]
+    compiled = ms.jit(function)
+    _seen.clear()
+    x, good, bad = (
+        ms.Tensor(np.ones(3, np.float32)),
+        ms.Tensor(np.array([1])),
+        ms.Tensor(np.array([9])),
+    )
+    for _ in range(4):
+        compiled(x, good)
+    with pytest.raises(IndexError):
+        compiled(x, bad)
+    printed = capfd.readouterr().out.count("effect")
+    assert {"prints": printed, "appends": len(_seen), "cell": len(cell.seen)}[kind] == 5

@@ -380,3 +380,31 @@ def test_fullgraph_refuses_python_fallback(load):
         ms.jit(f, fullgraph=True)(x)
     with pytest.raises(RuntimeError):
         ms.jit(f, jit_config=ms.JitConfig(jit_syntax_level="STRICT"))(x)
+
+
+LAMBDAS = """
+import duograph as ms
+
+def pair(k):
+    return lambda x: x * k, lambda x: x + k, lambda x, k=k: x - k
+
+same = [lambda x: x * 3, lambda x: x * 3]; other = lambda x: x * 4
+x = ms.Tensor([2.0])
+for f in (*pair(5), *same, other):
+    assert str(ms.jit(f)(x)) == str(f(x)), (str(ms.jit(f)(x)), str(f(x)))
+twins = [lambda x: x + 1, lambda x: (x + 1)]; first = [lambda x: x + 0.5, lambda y: y + 0.5]
+for f in (*twins, *first):
+    assert str(ms.jit(f)(x)) == str(f(x))
+print("told apart")
+"""
+
+
+@pytest.mark.parametrize("option", ["-X no_debug_ranges", ""])
+def test_two_lambdas_on_one_line(option, tmp_path):
+    """Also where code does not know its columns: Python 3.10, and what -X no_debug_ranges leaves
+    out.
+    """
+    program = tmp_path / "lambdas.py"
+    program.write_text(LAMBDAS)
+    run = subprocess.run([sys.executable, *option.split(), program], capture_output=True, text=True)
+    assert run.stdout == "told apart\n", run.stderr

@@ -268,7 +268,7 @@ def test_compile_time_is_reported(load):
     assert ms.jit_stats() == before
     compiled = ms.jit(f)
     compiled(t(1))
-    assert 0 < compiled.cache_info().seconds < 1
+    assert compiled.cache_info().seconds > 0
     assert ms.jit_stats()["seconds"] >= before["seconds"] + compiled.cache_info().seconds
     assert "compiling took" in str(compiled.explain(t(1)))
 

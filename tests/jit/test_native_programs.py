@@ -4,7 +4,6 @@ import dataclasses
 import os
 import signal
 import threading
-import time
 
 import duograph as ms
 import numpy as np
@@ -420,7 +419,6 @@ def test_endless_loop_can_be_interrupted():
     compiled(Tensor(np.full((4,), -1, np.float32)))  # compiled before
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    start = time.monotonic()
     try:
         timer.start()
         with pytest.raises(KeyboardInterrupt):
@@ -428,7 +426,6 @@ def test_endless_loop_can_be_interrupted():
     finally:
         timer.cancel()
         signal.signal(signal.SIGINT, before)
-    assert time.monotonic() - start < 30
 
 
 # ---- numbers of Python, and stacks

@@ -70,8 +70,11 @@ def test_gradients_have_the_bits_of_the_first(name, order):
         total(x)
         assert gradient(x).asnumpy().tobytes() == wanted.tobytes()
     if order == 1:
-        compiled = ms.jit(gradient)(x).asnumpy()
+        compiled = ms.jit(gradient, jit_level="O0")(x).asnumpy()
         assert compiled.tobytes() == wanted.tobytes()
+        # fused sums add in an order that depends on the processor's vectors
+        fused = ms.jit(gradient, jit_level="O1")(x).asnumpy()
+        np.testing.assert_allclose(fused, wanted, rtol=1e-5, atol=1e-5)
 
 
 def warm(call):

@@ -6,6 +6,7 @@ import pathlib
 import re
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 import duograph as ms
 import numpy as np
@@ -95,12 +96,44 @@ def test_what_is_documented_is_exported() -> None:
 @pytest.mark.parametrize(
     "made, shown",
     [
-        (ms.ops.Add(), "Add()"),
-        (ms.ops.Concat(1), "Concat(axis=1)"),
-        (ms.ops.Elu(alpha=0.5), "Elu(alpha=0.5)"),
-        (ms.ops.MatMul(True), "MatMul(transpose_a=True, transpose_b=False)"),
-        (ms.ops.ReduceSum(keep_dims=True), "ReduceSum(keep_dims=True, skip_mode=False)"),
+        (ms.ops.Add(), "Prim[Add]"),
+        (ms.ops.Concat(1), "Prim[Concat]<axis=1>"),
+        (ms.ops.Elu(alpha=0.5), "Prim[Elu]<alpha=0.5>"),
+        (ms.ops.MatMul(True), "Prim[MatMul]<transpose_a=True, transpose_b=False>"),
+        (ms.ops.ReduceSum(keep_dims=True), "Prim[ReduceSum]<keep_dims=True, skip_mode=False>"),
+        (ms.ops.Primitive("mine"), "Prim[mine]"),
     ],
 )
 def test_repr_of_a_primitive_shows_its_arguments(made: ms.ops.Primitive, shown: str) -> None:
     assert repr(made) == shown
+
+
+@pytest.mark.filterwarnings("ignore::duograph.errors.OptionWarning")
+def test_attributes_of_a_primitive() -> None:
+    add = ms.ops.Add().add_prim_attr("colour", 1).set_stage(0).set_device("CPU").recompute()
+    assert add.attrs == {"colour": 1, "stage": 0, "primitive_target": "CPU", "recompute": True}
+    assert add.colour == 1 and ms.ops.Add().attrs == {}
+    assert repr(add.del_prim_attr("colour").del_prim_attr("absent")).startswith("Prim[Add]<stage=0")
+    assert not hasattr(add, "colour") and add.init_attrs == {"name": "Add"}
+    add.init_prim_io_names(["x", "y"], ["sum"])
+    assert (add.input_names, add.output_names) == (["x", "y"], ["sum"])
+    assert add.set_prim_instance_name("one").instance_name == "one"
+    concat = ms.ops.Concat(0)
+    concat.add_prim_attr("axis", 1)
+    assert concat.attrs == {"axis": 1}
+
+
+@pytest.mark.parametrize("base", [ms.ops.PrimitiveWithInfer, ms.ops.PrimitiveWithCheck])
+@pytest.mark.parametrize("register", [ms.ops.prim_attr_register, ms.ops.prim_arg_register])
+def test_constructors_of_a_users_primitive_are_registered(base: type, register: Any) -> None:
+    class Scale(base):
+        @register
+        def __init__(self, factor: int, offset: int = 2) -> None:
+            self.seen = self.factor + self.offset
+
+    made = Scale(offset=3, factor=1)
+    assert (made.seen, made.name, repr(made)) == (4, "Scale", "Prim[Scale]<factor=1, offset=3>")
+    with pytest.raises(ms.errors.UnsupportedOpError, match=r"Scale: .* ops\.Custom"):
+        made(ms.Tensor([1.0]))
+    with pytest.raises(TypeError):
+        Scale()

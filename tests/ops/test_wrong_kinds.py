@@ -30,7 +30,7 @@ WRONG = {
 LEFT_OUT = {"vjp", "binop_grad_common"}
 NAMES = sorted(
     name
-    for name, value in vars(ops).items()
+    for name, value in ((n, getattr(ops, n)) for n in dir(ops))
     if not name.startswith("_")
     and callable(value)
     and not isinstance(value, (type, types.ModuleType))

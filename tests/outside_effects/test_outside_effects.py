@@ -34,11 +34,8 @@ CELLS = [
 
 
 @pytest.fixture(autouse=True)
-def _recompile():
-    before = ms.get_context("stale_captures")
+def _recompile(restored):
     ms.set_context(stale_captures="recompile")
-    yield
-    ms.set_context(stale_captures=before)
 
 
 @pytest.mark.parametrize(("name", "mode"), CELLS, ids=lambda v: v)

@@ -1,7 +1,9 @@
 """Judges one docstring example: what it prints here, compared with what MindSpore prints.
 
 `run.py` calls `judge`. Numbers may differ by rounding, white space does not count, and random
-numbers must agree in form alone.
+numbers must agree in form alone. A class is known by its name without its module. Where MindSpore
+prints an address, such as ``<mindspore.common.generator.Generator object at 0x7f>``, any text of an
+object of that class agrees. The sign of a singular vector is free.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from collections.abc import Sequence
 
 Statement = dict[str, str]
 
-# A number, NaN or infinity, that is no part of a name.
+# A number, NaN or infinity, that is no part of a name; an imaginary part has its sign.
 NUMBER = re.compile(
-    r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)j?(?!\w)",
+    r"(?:(?<![\w.])[-+]?|(?<=[\d.])[-+](?=[\d.]+(?:e[-+]?\d+)?j))(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)j?(?!\w)",
     re.IGNORECASE,
 )
 # Sources whose results are random, or depend on time.
@@ -23,6 +25,8 @@ RANDOM = re.compile(
     r"seed|rand|dropout|Dropout|normal|Normal|uniform|Uniform|initializer|gamma|poisson|multinomial"
     r"|shuffle|Shuffle|Sampler|sampler|bernoulli|time|nn\.|empty|laplace|Laplace|Random|mint\.nn\."
 )
+# Sources whose results are one of several correct answers, which differ in signs.
+SIGNS = re.compile(r"\b[Ss]vd\b")
 PASSED, SHAPE, FAILED, BOTH = "pass", "pass in form", "fail", "fails there too"
 
 
@@ -38,7 +42,9 @@ class Verdict:
 def normal(text: str) -> str:
     """Return printed text without the white space that arrays are wrapped with."""
     text = re.sub(r"duograph", "mindspore", text)
-    text = re.sub(r"<(\S+ )?object at 0x[0-9a-f]+>|0x[0-9a-f]+", "<address>", text)
+    text = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"<class '\1'>", text)
+    text = re.sub(r"<(?:\w+\.)*(\w+) object at 0x[0-9a-f]+>", r"<a \1>", text)
+    text = re.sub(r"0x[0-9a-f]+", "<address>", text)
     text = re.sub(r"\s+", " ", text.strip())
     text = re.sub(r"(?<=[\[(,=]) | (?=[\]),])", "", text)
     text = re.sub(r" +(?=[-+][\d.]+(?:e[-+]?\d+)?j)", "", text)  # NumPy 2 pads imaginary parts
@@ -50,15 +56,22 @@ def masked(text: str) -> str:
     return NUMBER.sub("#", normal(text))
 
 
-def close(a: str, b: str) -> bool:
-    """Return whether two texts are equal but for rounding of numbers."""
+def close(a: str, b: str, signs: bool = True) -> bool:
+    """Return whether our text `a` equals `b` but for rounding of numbers, and perhaps signs."""
     x, y = normal(a), normal(b)
+    for name in set(re.findall(r"<a (\w+)>", y)):
+        x = re.sub(rf"\b{name}\((?:[^()]|\([^()]*\))*\)", f"<a {name}>", x)
     if x == y:
         return True
     if NUMBER.sub("#", x) != NUMBER.sub("#", y):
         return False
-    pairs = zip(NUMBER.findall(x), NUMBER.findall(y), strict=True)
-    return all(_near(float(p.rstrip("jJ")), float(q.rstrip("jJ"))) for p, q in pairs)
+    numbers = ([_value(n) for n in NUMBER.findall(text)] for text in (x, y))
+    pairs = zip(*numbers, strict=True)
+    return all(_near(p, q) or (not signs and _near(-p, q)) for p, q in pairs)
+
+
+def _value(text: str) -> float:
+    return float(text.rstrip("jJ"))
 
 
 def _near(p: float, q: float) -> bool:
@@ -90,6 +103,7 @@ def judge(ours: Sequence[Statement] | None, theirs: Sequence[Statement] | None) 
     if ours is None:
         return Verdict(BOTH if broken else FAILED, "the process ended or took too long")
     random = any(RANDOM.search(s["source"]) for s in ours)
+    signs = not any(SIGNS.search(s["source"]) for s in ours)
     in_form = False
     for k, mine in enumerate(ours):
         printed_there = None
@@ -100,7 +114,7 @@ def judge(ours: Sequence[Statement] | None, theirs: Sequence[Statement] | None) 
                 return Verdict(BOTH, reason_of(mine["error"]), mine["error"])
             return Verdict(FAILED, reason_of(mine["error"]), f"{mine['source']}{mine['error']}")
         wanted = [t for t in (printed_there, mine["want"]) if t is not None]
-        if any(close(mine["got"], w) for w in wanted):
+        if any(close(mine["got"], w, signs) for w in wanted):
             continue
         if printed_there is None and not mine["want"]:
             continue

@@ -22,6 +22,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,10 @@ Example = dict[str, str]
 
 
 class Worker:
-    """A process that runs examples, started again after it ended or took too long."""
+    """A process that answers tasks, started again after it ended or took too long."""
 
-    def __init__(self, python: str, alias: str, limit: float) -> None:
-        self._command = [python, str(HERE / "worker.py"), "serve", alias]
+    def __init__(self, command: Sequence[str], limit: float) -> None:
+        self._command = list(command)
         self._limit = limit
         self._process: subprocess.Popen[str] | None = None
 
@@ -70,12 +71,12 @@ class Worker:
         line = process.stdout.readline()
         return line.strip() if line else None
 
-    def run(self, example: Example) -> Any:
-        """Return the statements of an example with what they printed; None if it has no end."""
+    def run(self, task: dict[str, Any]) -> Any:
+        """Return the answer to a task; None if the process ended or took too long."""
         process = self._process or self._start()
         assert process.stdin is not None
         try:
-            process.stdin.write(json.dumps(example) + "\n")
+            process.stdin.write(json.dumps(task) + "\n")
             process.stdin.flush()
             line = self._line(process, self._limit)
         except BrokenPipeError:
@@ -94,36 +95,48 @@ class Worker:
 
 
 def run_all(
-    examples: list[Example], python: str, alias: str, file: Path, jobs: int, limit: float
+    tasks: Sequence[dict[str, Any]],
+    command: Sequence[str],
+    file: Path,
+    jobs: int,
+    limit: float,
+    key: str = "path",
 ) -> None:
-    """Run the examples that have no result yet, and append the results to a file."""
+    """Give the tasks that have no result yet to processes, and append the results to a file."""
     done = results(file)
-    todo: queue.SimpleQueue[Example] = queue.SimpleQueue()
-    for example in examples:
-        if example["path"] not in done:
-            todo.put(example)
+    todo: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    for task in tasks:
+        if task[key] not in done:
+            todo.put(task)
     total, start, lock = todo.qsize(), time.monotonic(), threading.Lock()
     if not total:
         return
 
     def work() -> None:
-        worker = Worker(python, alias, limit)
+        worker = Worker(command, limit)
         while True:
             try:
-                example = todo.get_nowait()
+                task = todo.get_nowait()
             except queue.Empty:
                 worker.close()
                 return
-            found = worker.run(example)
+            found = worker.run(task)
             with lock, file.open("a") as out:
-                out.write(json.dumps({"path": example["path"], "ran": found}) + "\n")
+                out.write(json.dumps({"path": task[key], "ran": found}) + "\n")
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(jobs)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    print(f"{total} examples with {alias or 'mindspore'} in {time.monotonic() - start:.0f} s")
+    took = time.monotonic() - start
+    print(f"{total} tasks for {' '.join(command)} in {took:.0f} s", flush=True)
+
+
+def forget(file: Path, paths: set[str]) -> None:
+    """Remove the results of these paths from a file."""
+    kept = [x for x in results(file).items() if x[0] not in paths]
+    file.write_text("".join(json.dumps({"path": p, "ran": r}) + "\n" for p, r in kept))
 
 
 def results(file: Path) -> dict[str, Any]:
@@ -205,15 +218,15 @@ def main() -> None:
             (FOLDER / name).unlink(missing_ok=True)
     examples = [e for e in collected(options.mindspore) if e["path"].startswith(options.only)]
     if not options.report:
+        worker = [str(HERE / "worker.py"), "serve"]
         if options.mindspore:
-            file = FOLDER / "mindspore.jsonl"
-            run_all(examples, options.mindspore, "", file, options.jobs, options.limit)
+            command = [options.mindspore, *worker, ""]
+            run_all(examples, command, FOLDER / "mindspore.jsonl", options.jobs, options.limit)
         file = FOLDER / "duograph.jsonl"
         if not options.resume:
-            chosen = {e["path"] for e in examples}
-            kept = [x for x in results(file).items() if x[0] not in chosen]
-            file.write_text("".join(json.dumps({"path": p, "ran": r}) + "\n" for p, r in kept))
-        run_all(examples, sys.executable, "duograph", file, options.jobs, options.limit)
+            forget(file, {e["path"] for e in examples})
+        command = [sys.executable, *worker, "duograph"]
+        run_all(examples, command, file, options.jobs, options.limit)
     found = verdicts(examples)
     table(examples, found)
     reasons(found, options.reasons)

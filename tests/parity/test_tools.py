@@ -6,9 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from parity import run
 from parity.comparing import BOTH, FAILED, PASSED, SHAPE, close, judge, reason_of
 from parity.run import Worker, results, run_all
 from parity.worker import examples_in, kind_of
+
+SERVE = [sys.executable, str(Path(run.__file__).with_name("worker.py")), "serve", "duograph"]
 
 
 @pytest.mark.parametrize(
@@ -27,10 +30,25 @@ from parity.worker import examples_in, kind_of
         ("Int32", "Int64", False),
         ("<A object at 0x7f12>", "<A object at 0x8a>", True),
         ("(3,)", "(3)", False),
+        ("2.+0.j", "2.  -1.9868216e-08j", True),
+        ("1.+0.j 2.+0.j", "0.9999999+0.0000000e+00j 1.9999999 +7.9472862e-08j", True),
+        ("1.+0.j", "1.+0.5j", False),
+        ("1-2", "1+2", False),
+        ("<class 'duograph.tensor.Tensor'>", "<class 'mindspore.common.tensor.Tensor'>", True),
+        ("<class 'duograph.nn.Dense'>", "<class 'mindspore.nn.Conv2d'>", False),
+        ("Generator(seed=5, f=(1, 2))", "<mindspore.common.Generator object at 0x7f>", True),
+        ("f(w=A(1), x=3)", "f(w=<m.A object at 0x1>, x=3)", True),
+        ("f(w=B(1), x=3)", "f(w=<m.A object at 0x1>, x=3)", False),
     ],
 )  # fmt: skip
 def test_texts_are_equal_but_for_rounding(a: str, b: str, equal: bool) -> None:
     assert close(a, b) is equal
+
+
+def test_signs_are_free_where_asked() -> None:
+    assert close("[-0.3 0.9]", "[0.3 -0.9]", signs=False)
+    assert not close("[-0.3 0.9]", "[0.3 -0.9]")
+    assert not close("[-0.3 0.8]", "[0.3 -0.9]", signs=False)
 
 
 def ran(got: str = "1", want: str = "1", error: str = "", source: str = "print(x)") -> list:
@@ -83,8 +101,8 @@ def test_processes_that_end_or_hang_are_replaced(tmp_path: Path) -> None:
     }
     file = tmp_path / "results.jsonl"
     examples = [{"path": p, "kind": "", "text": t} for p, t in texts.items()]
-    run_all(examples[:2], sys.executable, "duograph", file, 1, 60)
-    run_all(examples, sys.executable, "duograph", file, 1, 1)  # goes on with the third
+    run_all(examples[:2], SERVE, file, 1, 60)
+    run_all(examples, SERVE, file, 1, 1)  # goes on with the third
     found = results(file)
     assert list(found) == list("abcde")
     assert found["a"][-1]["got"] == "[1 2]\n"
@@ -92,4 +110,4 @@ def test_processes_that_end_or_hang_are_replaced(tmp_path: Path) -> None:
     assert found["d"][0]["error"].startswith("ZeroDivisionError")
     assert found["e"][-1]["got"] == "2\n"
     with pytest.raises(SystemExit, match="does not start"):
-        Worker(sys.executable, "no_such_package", 1).run(examples[0])
+        Worker([*SERVE[:-1], "no_such_package"], 1).run(examples[0])

@@ -418,7 +418,10 @@ ERRORS = {
         "int32",
     ),
     "index of bytes": (lambda w, p: (w.add_schema(SCHEMA), w.add_index(["data"])), "wanted one of"),
-    "a file that exists": (lambda w, p: (p.touch(), mindrecord.FileWriter(str(p))), "exists"),
+    "a file that exists": (
+        lambda w, p: (p.touch(), w.add_schema(SCHEMA), w.write_raw_data([])),
+        "exists",
+    ),
     "no file": (lambda w, p: ds.MindDataset(str(p) + "x"), "no MindRecord"),
     "a page size": (lambda w, p: w.set_page_size(100), "32768"),
 }  # fmt: skip

@@ -78,7 +78,10 @@ class Recording:
             if value is None:
                 result.append(zeros_on(plain))
             else:
-                result.append(value if create_graph else Tensor._make(plain, value))
+                # A rule may hand on its cotangent or a residual, which are objects of the caller.
+                result.append(
+                    with_present_edge(value) if create_graph else Tensor._make(plain, value)
+                )
         return result
 
 

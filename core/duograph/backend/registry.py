@@ -9,12 +9,12 @@ a warning. `plugin_checks` says what is well-formed.
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
+import importlib
 import os
 import traceback
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
@@ -26,6 +26,9 @@ from ..types import Device
 from . import hookspecs
 from .plugin_checks import backend_problem, checked_specs, error_text, shown_value
 from .protocol import SEAM_VERSION, Backend, BackendSpec
+
+if TYPE_CHECKING:
+    import importlib.metadata
 
 __all__ = [
     "Entry",
@@ -116,17 +119,18 @@ def _entry_points() -> list[importlib.metadata.EntryPoint]:
 
     A name goes to the first plugin that has it, so that none can take one of ours.
     """
+    metadata = importlib.import_module("importlib.metadata")  # slow: not at import
     found: list[importlib.metadata.EntryPoint] = []
     try:
-        found += importlib.metadata.entry_points(group=GROUP)
+        found += metadata.entry_points(group=GROUP)
     except Exception:  # noqa: BLE001 (the metadata of a package is malformed; it may be any)
-        for dist in importlib.metadata.distributions():
+        for dist in metadata.distributions():
             try:
                 found += dist.entry_points.select(group=GROUP)
             except Exception as error:  # noqa: BLE001 (here it is)
                 _reports.append(f"the entry points of a package cannot be read: {_one_line(error)}")
     try:
-        own = importlib.metadata.distribution(hookspecs.PROJECT).entry_points.select(group=GROUP)
+        own = metadata.distribution(hookspecs.PROJECT).entry_points.select(group=GROUP)
         ours = {(p.name, p.value) for p in own}
     except Exception:  # noqa: BLE001 (it runs from its sources, without metadata)
         ours = set()

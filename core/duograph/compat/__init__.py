@@ -11,10 +11,22 @@ loaded, it must not import other parts of the package.
 
 from __future__ import annotations
 
-from .alias import install, installed
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from .paths import PATHS, RENAMED
 from .served_paths import serve, serve_paths
 
 __all__ = ["PATHS", "RENAMED", "install", "installed", "serve", "serve_paths"]
 
+if TYPE_CHECKING:
+    from .alias import install, installed
+
 serve_paths()
+
+
+def __getattr__(name: str) -> Any:
+    """Return a function of `alias`, which imports much of the standard library."""
+    if name in ("install", "installed"):
+        return getattr(importlib.import_module(f"{__name__}.alias"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

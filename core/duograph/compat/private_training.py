@@ -102,14 +102,14 @@ class AmpLevel(enum.Enum):
     AmpAuto = 4
 
 
-def mixed_precision_cast(dst_type: DType, x: Any) -> Any:
-    """Return a Tensor, or a nested tuple or list of some, with its floating parts in `dst_type`."""
+def mixed_precision_cast(dst_dtype: DType, x: Any) -> Any:
+    """Return a Tensor, or nested tuples and lists of some, with its floats in `dst_dtype`."""
     if isinstance(x, (tuple, list)):
-        return type(x)(mixed_precision_cast(dst_type, v) for v in x)
+        return type(x)(mixed_precision_cast(dst_dtype, v) for v in x)
     if isinstance(x, dict):
-        return {k: mixed_precision_cast(dst_type, v) for k, v in x.items()}
+        return {k: mixed_precision_cast(dst_dtype, v) for k, v in x.items()}
     if isinstance(x, Tensor) and x.dtype.is_floating:
-        return x.astype(dst_type)
+        return x.astype(dst_dtype)
     return x
 
 

@@ -8,7 +8,6 @@ module must import no other part of the package than the errors.
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
@@ -16,6 +15,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from . import refused_names
 from .paths import CHILDREN, DTYPES, PATHS, RENAMED
@@ -26,6 +26,7 @@ PACKAGE = __name__.partition(".")[0]
 # where a name is looked for that the asked module lacks
 NAMESPACES = ("", "ops", "nn", "train", "numpy", "mint", "mint.nn", "mint.nn.functional", "dataset")
 EXTENDED = ("mint", "mint.nn.functional", "mint.linalg", "mint.special")
+EXTENDED_LAYERS = ("Linear",)  # layers of `mint.nn` that `nn` has under the same name
 OWN_GETATTR = ("", "ops")  # modules with a `__getattr__` of their own, which asks `serve` last
 _FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MISSING = object()
@@ -102,7 +103,9 @@ def _find(path: str, name: str) -> object:
 
 
 def _extended(path: str, name: str) -> object:
-    """Return the function of `mint` that MindSpore's `ops` has under its name with `_ext`."""
+    """Return what `ops` has from `mint` under its name with `_ext`, and `nn` with `Ext`."""
+    if path.partition(".")[0] == "nn" and (name in EXTENDED_LAYERS or name.endswith("Ext")):
+        return getattr(load("mint.nn"), name.removesuffix("Ext"), _MISSING)
     plain = name.removesuffix("_view").removesuffix("_ext")
     if plain != name and path.partition(".")[0] == "ops":
         for source in EXTENDED:
@@ -160,8 +163,12 @@ class MissingModuleError(ModuleNotFoundError):
         return f"{super().__str__()}: no such name{near}"
 
 
-class _ServedLoader(importlib.abc.Loader):
-    """Loader of a path without a file."""
+class _ServedLoader:
+    """Loader of a path without a file.
+
+    The base classes in `importlib.abc` add nothing, and their import takes as long as twenty of
+    our modules.
+    """
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
         return None
@@ -201,7 +208,7 @@ def _attach(module: types.ModuleType, path: str) -> None:
     vars(module).update(__getattr__=get, __dir__=listed)
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     """Finds the files that have a row; comes before Python's own finder."""
 
     def find_spec(
@@ -211,13 +218,14 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is None:
-            return importlib.util.spec_from_loader(fullname, _ServedLoader(), is_package=True)
+            loader: Any = _ServedLoader()
+            return importlib.util.spec_from_loader(fullname, loader, is_package=True)
         if type(spec.loader) is importlib.machinery.SourceFileLoader:
             spec.loader = _FileLoader(fullname, spec.loader.path)
         return spec
 
 
-class _LastFinder(importlib.abc.MetaPathFinder):
+class _LastFinder:
     """Refuses modules that nothing found, and says what is near; comes last."""
 
     def find_spec(

@@ -363,10 +363,10 @@ class CompiledProgram:
         The shortcut is valid while the arguments keep their types. It raises `StateChanged` if the
         state or the captures changed. None for programs that need other checks before a call.
         """
-        if self._compares:
+        if self._compares or self.effects:  # after an error of the shortcut, `call` runs again
             return None
-        if self._only_arguments and guard.empty:
-            return self.run_single
+        if self._only_arguments:
+            return self.run_single if guard.empty else self._guarded(guard)
         if not (
             self._single is not None
             and self._arguments_then_state
@@ -385,6 +385,18 @@ class CompiledProgram:
             if run is None:
                 run = bound.run = bound.route.bound(bound.handles)
             return run(handles)[0]
+
+        return fast
+
+    def _guarded(self, guard: Guard) -> HandleFunction:
+        """Return a short form of `call` that checks the captures and reads arguments alone."""
+        holds, run = guard.holds, self.run_single
+
+        def fast(*handles: Handle) -> Handle:
+            if not holds():
+                raise StateChanged
+            self.hits += 1
+            return run(*handles)
 
         return fast
 

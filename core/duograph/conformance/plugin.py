@@ -58,17 +58,6 @@ def pytest_load_initial_conftests(
         "--conformance-html", metavar="FILE", help="write the matrix of results to a web page"
     )
     group.addoption("--conformance-json", metavar="FILE", help="write every result to a JSON file")
-    group.addoption(
-        "--fuzz",
-        metavar="N",
-        type=int,
-        help="number of random programs that test_parity runs (120; 6 with --quick)",
-    )
-    group.addoption("--fuzz-seed", metavar="SEED", type=int, help="seed of the random programs (0)")
-    group.addoption(
-        "--fuzz-level", choices=("O0", "O1", "O2"), default="O0",
-        help="jit level of the random programs (O0: same bits; others: within rounding)",
-    )  # fmt: skip
     early_config.stash[HAS_OPTIONS] = True
 
 
@@ -93,9 +82,6 @@ def session_of(config: pytest.Config) -> Session:
                 registry.check_target(required.strip())
             chosen = _dtypes(_option(config, "--dtypes") or "")
             found = Session(_option(config, "--device"), bool(_option(config, "--quick")), chosen)
-            found.fuzz = _option(config, "--fuzz") or 0
-            found.fuzz_seed = _option(config, "--fuzz-seed") or 0
-            found.fuzz_level = _option(config, "--fuzz-level") or "O0"
         except DeviceError as error:
             raise pytest.UsageError(f"--device: {error}") from None
         config.stash[SESSION] = found

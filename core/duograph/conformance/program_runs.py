@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import io
 import itertools
 import linecache
 import re
 import textwrap
+import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -118,10 +120,21 @@ def load(program: Program, mode: str) -> dict[str, Any]:
 
 def execute(source: str, name: str, space: dict[str, Any]) -> None:
     """Execute source code in a namespace, readable through `linecache` as that of a file."""
+    exec(_code(source, name), space)
+
+
+@functools.lru_cache(maxsize=256)
+def _code(source: str, name: str) -> types.CodeType:
+    """Return compiled source code; the runs of a program differ in their namespaces alone."""
     text = textwrap.dedent(source)
     file = f"<{name} {next(_numbers)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(compile(text, file, "exec"), space)
+    return compile(text, file, "exec")
+
+
+@functools.lru_cache(maxsize=256)
+def _expression(source: str) -> types.CodeType:
+    return compile(source, "<expression of a test program>", "eval")
 
 
 @contextlib.contextmanager
@@ -253,7 +266,7 @@ def _called(
             seen.error = (type(error), snapshot(error.args), error)
     seen.printed = printed_words(out.getvalue())
     for name in space.get("WATCH", ()):
-        seen.state[name] = snapshot(eval(name, space))
+        seen.state[name] = snapshot(eval(_expression(name), space))
     seen.state["the arguments"] = snapshot(arguments)
     return seen
 

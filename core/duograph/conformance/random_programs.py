@@ -1,6 +1,6 @@
 """Writes random Python programs, for comparing compiled code with line-by-line execution.
 
-`test_fuzz` runs them. They combine what compilers get wrong: nested control flow on tensors and on
+`fuzz` runs them. They combine what compilers get wrong: nested control flow on tensors and on
 constants; loops that carry tensors and end early; writes to parameters, attributes, globals,
 elements and items; prints, exceptions, random numbers; helper functions, closures, recursion,
 Cells; and gradients. A name keeps its kind (see `random_expressions`), because branches and
@@ -14,13 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from .program_runs import Program
 from .program_templates import CELL, CHANGES, HEAD, INDEX, ITEMS, REFUSED, RETURNS
 from .random_expressions import ExpressionWriter, Scope
 
-__all__ = ["programs", "program"]
+__all__ = ["program"]
 
 
 class ProgramWriter(ExpressionWriter):
@@ -578,9 +577,3 @@ def program(choose: Callable[[int], int]) -> Program:
         changes=tuple(drawn), calls=max(2, 1 + len(drawn)),
         rounded=writer.gradients > 0, refused=REFUSED, mode="graph mode" if writer.cell else "jit",
     )  # fmt: skip
-
-
-@st.composite
-def programs(draw: st.DrawFn) -> Program:
-    """Hypothesis strategy that draws random Python programs, to compare compiled and eager runs."""
-    return program(lambda n: draw(st.integers(0, n - 1)))

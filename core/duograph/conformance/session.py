@@ -48,9 +48,6 @@ class Session:
         self.device = device_of(name) if name else registry.current_device()
         self.name = self.device.name
         self.quick = quick
-        self.fuzz = 0  # number of random programs; 0 is the default number
-        self.fuzz_seed = 0
-        self.fuzz_level = "O0"
         oracle.install()
         self.backend = registry.backend(self.name)
         self.dtypes: tuple[DType, ...] = tuple(self.backend.dtypes)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import duograph as ms
 from duograph import ops
@@ -16,12 +13,9 @@ from duograph.ops.gather_scatter import gather
 from duograph.ops.scan import scan_sum
 from duograph.ops.softmax_ops import softmax_along
 
-from ..dtype import ALL
 from .check import difference
+from .fuzz import absent_dtypes, allowed_refusals, run
 from .oracle import on_oracle
-from .program_runs import Program as Source
-from .program_runs import disagreement, is_refused, observe
-from .random_programs import programs as sources
 from .session import Session, over
 from .tolerance import Tolerance
 
@@ -126,50 +120,9 @@ def test_fuzz_compiled(program):
 def test_parity(session):
     """Test that random functions have the same effects and gradients compiled and eager.
 
-    `--fuzz N` sets the number of programs, `--fuzz-seed` selects others. A failure prints the
-    smallest
-    failing program.
+    `make fuzz` runs more of them, at every level. A failure shows a small failing program.
     """
-    count = session.fuzz or (6 if session.quick else 120)
-
-    @seed(session.fuzz_seed)
-    @settings(
-        max_examples=count,
-        deadline=None,
-        database=None,
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate, Phase.shrink),
-    )
-    @given(sources())
-    def check(program: Source) -> None:
-        if any(re.search(rf"\b{name}\b", program.source) for name in absent):
-            return
-        want = observe(program, "eager")
-        got = observe(program, program.mode, session.fuzz_level)
-        if is_refused(program, got):
-            refused.append(program)
-            return
-        near, rounded = program.near, program.rounded
-        if session.fuzz_level != "O0":  # generated code may sum in another order
-            near, rounded = max(near, 1e-4), True
-        last[:] = [program, disagreement(want, got, near, rounded)]
-        assert last[1] is None
-
-    absent = [d.name for d in ALL if d not in session.dtypes]
-    last: list[Any] = []
-    refused: list[Any] = []
-    print(f"{count} programs, --fuzz-seed {session.fuzz_seed}")  # noqa: T201 (shown with -s, and on failure)
-    try:
-        check()
-    except AssertionError:
-        program, text = last
-        pytest.fail(
-            f"--fuzz-seed {session.fuzz_seed}: compiled, line by line first, this differs in\n  "
-            f"{text}\n"
-            f"inputs: {[a.tolist() for a in program.inputs]}, then "
-            f"{[a.tolist() for a in program.again]}\n"
-            f"{program}",
-            pytrace=False,
-        )
-    assert len(refused) <= 5 + count // 10, f"{len(refused)} of {count} programs were refused"
+    count = 6 if session.quick else 120
+    seen, failure = run(0, count, "O0", absent_dtypes(session.name))
+    assert not failure, failure
+    assert seen["refused"] <= allowed_refusals(count), dict(seen)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import ArgumentValueError
 from .image_sources import IMAGES, ImageFiles, PathLike, checked_usage
-from .rows import DatasetError, Row
+from .rows import DAMAGE, DatasetError, Row
 from .source import SamplerLike, damaged, folder_of
 
 __all__ = ["CelebADataset", "CocoDataset", "ManifestDataset", "VOCDataset"]
@@ -121,9 +121,11 @@ class VOCDataset(ImageFiles):
                 difficult, truncated = (
                     int(item.findtext(key, "0")) for key in ("difficult", "truncated")
                 )
+                if not all(0 <= n < 1 << 32 for n in (difficult, truncated)):
+                    raise ValueError(f"an object has the marks {difficult} and {truncated}")
                 size = [left, top, right - left, bottom - top]
                 found.append((item.findtext("name", ""), size, difficult, truncated))
-        except (ElementTree.ParseError, ValueError) as error:
+        except (ElementTree.ParseError, *DAMAGE) as error:
             raise damaged("VOCDataset", path, error) from None
         return found
 
@@ -208,7 +210,7 @@ class CocoDataset(ImageFiles):
             self.class_indexing = {
                 str(c["name"]): [int(c["id"])] for c in content.get("categories", [])
             }
-        except (ValueError, KeyError, TypeError) as error:
+        except DAMAGE as error:
             raise damaged("CocoDataset", path, repr(error)) from None
         self._setup(
             sampler, shuffle, num_samples, num_shards, shard_id, num_parallel_workers, cache
@@ -303,7 +305,7 @@ class CelebADataset(ImageFiles):
                 image = folder / pathlib.PurePath(name).name
                 items.append((image, np.array([v == "1" for v in values], np.uint32)))
         if not items:
-            raise DatasetError(f"CelebADataset: {folder} lists no images of usage {usage!r}")
+            raise DatasetError(f"CelebADataset: {path} lists no images of usage {usage!r}")
         self._items = items
         self._decode, self._decrypt = bool(decode), decrypt
         self._setup(
@@ -354,7 +356,7 @@ class ManifestDataset(ImageFiles):
                 if str(item["usage"]).lower() == usage:
                     names = [str(a["name"]) for a in item.get("annotation", [])]
                     found.append((path.parent / str(item["source"]), names))
-            except (ValueError, KeyError, TypeError) as error:
+            except DAMAGE as error:
                 raise damaged("ManifestDataset", path, repr(error)) from None
         every = sorted({n for _, names in found for n in names})
         self.class_indexing = class_indexing or {c: i for i, c in enumerate(every)}

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .. import random_state
-from ..errors import ArgumentError, ArgumentValueError
+from ..errors import ArgumentError, ArgumentValueError, DuographError
 from ..option_checks import warn_moot
 
 __all__ = [
@@ -521,11 +521,14 @@ def load(file: str | os.PathLike[str]) -> None:
     """
     try:
         found = json.loads(pathlib.Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ArgumentValueError(f"dataset.config.load: cannot read {file!s} ({error})") from None
     if not isinstance(found, dict) or not set(found) <= set(_FILE):
         raise ArgumentValueError(
             f"dataset.config.load: {file!s} holds {found!r}; wanted an object of {sorted(_FILE)}"
         )
     for name, value in found.items():
-        _FILE[name](value)
+        try:
+            _FILE[name](value)
+        except DuographError as error:
+            raise ArgumentValueError(f"dataset.config.load: {file!s}: {error}") from None

@@ -442,7 +442,7 @@ class ImageFiles(_ImageSource):
                 raw = np.fromfile(path, np.uint8)
             else:
                 raw = np.frombuffer(self._decrypt(str(path)), np.uint8)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a list of images may hold what is no path
             raise DatasetError(f"{owner}: cannot read {path} ({error})") from None
         if not self._decode:
             return raw

@@ -35,6 +35,11 @@ class DatasetError(DuographError, RuntimeError):
     """Error while a dataset produces rows."""
 
 
+# What converting the content of a damaged file raises; JSON that is nested too deeply leads to a
+# RecursionError.
+DAMAGE = (ValueError, TypeError, LookupError, OverflowError, RecursionError)
+
+
 class ColumnKindError(ArgumentError, DatasetError):
     """Error: something that is neither an array nor a dictionary stands in a column of a row."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..dtype import DType, DTypeLike, as_dtype
 from ..errors import ArgumentError, ArgumentValueError
+from .rows import DAMAGE
 
 __all__ = ["Schema"]
 
@@ -41,10 +42,9 @@ class Schema:
         self.columns: list[dict[str, Any]] = []
         if schema_file is not None:
             try:
-                found = json.loads(pathlib.Path(schema_file).read_text(encoding="utf-8"))
-            except (OSError, ValueError) as error:
+                self.from_json(json.loads(pathlib.Path(schema_file).read_text(encoding="utf-8")))
+            except (OSError, *DAMAGE) as error:
                 raise ArgumentValueError(f"Schema: cannot read {schema_file!s} ({error})") from None
-            self.from_json(found)
 
     def add_column(
         self, name: str, de_type: DTypeLike | str, shape: Sequence[int] | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from ..errors import ArgumentError, ArgumentValueError
 from . import config, samplers
 from .cache import DatasetCache
 from .pipeline import Dataset
-from .rows import DatasetError, Row
+from .rows import DAMAGE, DatasetError, Row
 from .workers import in_order
 
 __all__ = [
@@ -257,7 +257,10 @@ class Stream(SourceDataset):
         raise NotImplementedError
 
     def _decode(self, raw: Any) -> Row:
-        """Return a row from what `_read` yielded; workers call this method."""
+        """Return a row from what `_read` yielded; workers call this method.
+
+        What it raises of `DAMAGE` is reported as damage of the file.
+        """
         return raw
 
     def is_shuffled(self) -> bool:
@@ -274,8 +277,8 @@ class Stream(SourceDataset):
                 self._known = min(self._known, self._limit)
         return self._known
 
-    def _raw(self) -> Iterator[Any]:
-        """Yield the undecoded rows of one pass, shuffled."""
+    def _raw(self) -> Iterator[tuple[pathlib.Path, Any]]:
+        """Yield the undecoded rows of one pass, shuffled, each with the path of its file."""
         mode = self._shuffle
         random = config.random_numbers() if mode != samplers.Shuffle.FALSE else None
         files = self._files
@@ -283,13 +286,25 @@ class Stream(SourceDataset):
             files = [files[i] for i in random.permutation(len(files))]
         if random is None or mode == samplers.Shuffle.FILES:
             for path in files:
-                yield from self._read(path)
+                yield from self._located(path)
         elif mode == samplers.Shuffle.INFILE:
             for path in files:
-                yield from _mixed(self._read(path), random, self._BUFFER)
+                yield from _mixed(self._located(path), random, self._BUFFER)
         else:
-            rows = (row for path in files for row in self._read(path))
+            rows = (row for path in files for row in self._located(path))
             yield from _mixed(rows, random, self._BUFFER)
+
+    def _located(self, path: pathlib.Path) -> Iterator[tuple[pathlib.Path, Any]]:
+        """Yield the undecoded rows of one file, each with the path, which errors name."""
+        return ((path, row) for row in self._read(path))
+
+    def _decode_located(self, item: tuple[pathlib.Path, Any]) -> Row:
+        """Return the row of one item of `_raw`."""
+        path, raw = item
+        try:
+            return self._decode(raw)
+        except DAMAGE as error:
+            raise damaged(type(self).__name__, path, error) from None
 
     def _generate(self) -> Iterator[Row]:
         rows: Iterator[Any] = (
@@ -297,7 +312,9 @@ class Stream(SourceDataset):
         )
         if self._limit is not None:
             rows = (row for _, row in zip(range(self._limit), rows))
-        decode = self._decode if self._cache is None else self._cache.reader(self._decode)
+        decode: Callable[[Any], Row] = self._decode_located
+        if self._cache is not None:
+            decode = self._cache.reader(decode)
         return in_order(decode, rows, config.workers(self._workers), False)
 
 
@@ -343,4 +360,6 @@ def files_of(owner: str, paths: Any) -> list[pathlib.Path]:
 
 def damaged(owner: str, path: pathlib.Path, why: object) -> DatasetError:
     """Return the error of a file that does not hold what its format prescribes."""
+    if isinstance(why, (KeyError, RecursionError)):  # whose texts alone say little
+        why = repr(why)
     return DatasetError(f"{owner}: {path} is damaged: {why}")

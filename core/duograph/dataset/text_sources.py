@@ -15,9 +15,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError
-from .rows import DatasetError, Row
+from .rows import DAMAGE, DatasetError, Row
 from .samplers import Shuffle
-from .source import SamplerLike, Source, Stream, TextBaseDataset, damaged, files_of, folder_of
+from .source import (
+    SamplerLike,
+    Source,
+    Stream,
+    TextBaseDataset,
+    damaged,
+    files_of,
+    folder_of,
+)
 
 __all__ = [
     "AGNewsDataset", "AmazonReviewDataset", "CLUEDataset", "CSVDataset", "DBpediaDataset",
@@ -150,7 +158,8 @@ class CSVDataset(Stream, TextBaseDataset):
                                     "or str")  # fmt: skip
         if defaults is not None and len(defaults) != len(self._columns):
             raise ArgumentValueError(
-                f"{owner}: got {len(defaults)} column_defaults for {len(self._columns)} columns"
+                f"{owner}: got {len(defaults)} column_defaults for {len(self._columns)} columns of "
+                f"{files[0]}"
             )
         self._defaults = list(defaults) if defaults is not None else [""] * len(self._columns)
 
@@ -169,8 +178,8 @@ class CSVDataset(Stream, TextBaseDataset):
 
     def _decode(self, raw: Any) -> Row:
         if len(raw) != len(self._columns):
-            raise DatasetError(
-                f"{type(self).__name__}: a row has {len(raw)} fields; wanted {len(self._columns)}: "
+            raise ValueError(
+                f"a row has {len(raw)} fields; wanted {len(self._columns)}: "
                 f"{', '.join(self._columns)}"
             )
         return tuple(self._value(*pair) for pair in zip(self._columns, raw, self._defaults))
@@ -183,9 +192,7 @@ class CSVDataset(Stream, TextBaseDataset):
         try:
             return np.array(text or default).astype(dtype)
         except (ValueError, OverflowError):
-            raise DatasetError(
-                f"{type(self).__name__}: column {name!r} has the field {text!r}; wanted a number"
-            ) from None
+            raise ValueError(f"column {name!r} has the field {text!r}; wanted a number") from None
 
 
 class _FolderCSV(CSVDataset):
@@ -496,6 +503,6 @@ class CLUEDataset(Stream, TextBaseDataset):
                 for part in key.split("/"):
                     value = value[part]
                 row.append(np.array(value, np.uint32) if type(value) is int else np.array(value))
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise DatasetError(f"CLUEDataset: got the line {raw[:60]!r} ({error!r})") from None
+        except DAMAGE as error:
+            raise ValueError(f"got the line {raw[:60]!r} ({error!r})") from None
         return tuple(row)

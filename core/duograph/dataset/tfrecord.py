@@ -149,6 +149,13 @@ def parse_example(data: bytes) -> dict[str, Any]:
     Raises:
         ValueError: the bytes are something else.
     """
+    try:
+        return _features(data)
+    except ValueError as error:
+        raise ValueError(f"a record is no Example ({error})") from None
+
+
+def _features(data: bytes) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field, _, features in _fields(data):
         if field != 1 or not isinstance(features, bytes):
@@ -273,18 +280,14 @@ class TFRecordDataset(Stream, UnionBaseDataset):
             names = [c["name"] for c in self._schema.columns]
         else:
             first = next(records(files[0], "TFRecordDataset"), b"")
-            names = sorted(self._parsed(first))
+            try:
+                names = sorted(parse_example(first))
+            except ValueError as error:
+                raise damaged("TFRecordDataset", files[0], error) from None
         wanted = [columns_list] if isinstance(columns_list, str) else columns_list
         super().__init__(list(wanted or names))
         self._equal = bool(shard_equal_rows)
         self._setup(files, shuffle, num_samples, num_shards, shard_id, num_parallel_workers, cache)
-
-    def _parsed(self, data: bytes) -> dict[str, Any]:
-        """Return the features of a record."""
-        try:
-            return parse_example(data)
-        except ValueError as error:
-            raise DatasetError(f"TFRecordDataset: a record is no Example ({error})") from None
 
     def _read(self, path: pathlib.Path) -> Iterator[bytes]:
         return records(path, "TFRecordDataset")
@@ -311,14 +314,12 @@ class TFRecordDataset(Stream, UnionBaseDataset):
         return super()._size()
 
     def _decode(self, raw: Any) -> Row:
-        features = self._parsed(raw)
+        features = parse_example(raw)
         columns = {} if self._schema is None else {c["name"]: c for c in self._schema.columns}
         row = []
         for name in self._columns:
             if name not in features:
-                raise DatasetError(
-                    f"TFRecordDataset: a row has no feature {name!r}; it has {sorted(features)}"
-                )
+                raise ValueError(f"a row has no feature {name!r}; it has {sorted(features)}")
             row.append(_column(name, features[name], columns.get(name)))
         return tuple(row)
 
@@ -339,4 +340,4 @@ def _column(name: str, value: Any, column: dict[str, Any] | None) -> Array:
             made = made.astype(kind)
         return made if shape is None else made.reshape(shape)
     except (ValueError, UnicodeDecodeError) as error:
-        raise DatasetError(f"TFRecordDataset: column {name!r} does not fit ({error})") from None
+        raise ValueError(f"column {name!r} does not fit ({error})") from None

@@ -29,7 +29,7 @@ class MindPage:
         >>> from duograph.mindrecord import FileWriter, MindPage
         >>> path = str(pathlib.Path(tempfile.mkdtemp()) / "rows.mindrecord")
         >>> writer = FileWriter(path)
-        >>> _ = writer.add_schema({"label": {"type": "int32"}})
+        >>> writer.add_schema({"label": {"type": "int32"}})
         >>> _ = writer.write_raw_data([{"label": i % 2} for i in range(5)]), writer.commit()
         >>> page = MindPage(path)
         >>> page.category_field = "label"

@@ -76,7 +76,7 @@ class RecordFiles:
                 ).fetchall()
             finally:
                 connection.close()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # a broken name in an error message
             raise MindRecordError(f"{index} is damaged ({error})") from None
         if not all(isinstance(n, int) and n >= 0 for row in found for n in row):
             raise MindRecordError(f"{index} is damaged: an offset is no number")
@@ -87,13 +87,16 @@ class RecordFiles:
         header = self._headers[path]
         size = header["page_size"]
         if not begin + 8 <= end <= size:
-            raise MindRecordError(f"{path} is damaged: a row has the offsets {begin} and {end}")
+            raise MindRecordError(
+                f"{path} or its index {path.name}.db is damaged: a row has the offsets {begin} and "
+                f"{end}"
+            )
         with open(path, "rb") as file:
             file.seek(header["header_size"] + page * size + begin)
             data = file.read(end - begin)
         if len(data) != end - begin or struct.unpack_from("<Q", data)[0] != end - begin - 8:
             raise MindRecordError(
-                f"{path} is damaged: a row has another length than its index says"
+                f"{path} is damaged: a row has another length than its index {path.name}.db says"
             )
         return data[8:]
 
@@ -111,7 +114,7 @@ class RecordFiles:
                     if name in wanted:
                         found[name] = self._blob(name, part)
             return {name: found[name] for name in self.columns}
-        except (OSError, KeyError, ValueError) as error:
+        except (OSError, LookupError, ValueError, TypeError, OverflowError) as error:
             if str(path) in str(error):
                 raise
             raise MindRecordError(f"{path} is damaged: row {number}: {error}") from None
@@ -163,7 +166,7 @@ class FileReader:
         >>> from duograph.mindrecord import FileReader, FileWriter
         >>> path = str(pathlib.Path(tempfile.mkdtemp()) / "rows.mindrecord")
         >>> writer = FileWriter(path)
-        >>> _ = writer.add_schema({"x": {"type": "int64", "shape": [-1]}})
+        >>> writer.add_schema({"x": {"type": "int64", "shape": [-1]}})
         >>> _ = writer.write_raw_data([{"x": [1, 2]}, {"x": [3]}]), writer.commit()
         >>> [row["x"].tolist() for row in FileReader(path).get_next()]
         [[1, 2], [3]]

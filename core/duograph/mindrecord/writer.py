@@ -155,7 +155,7 @@ class FileWriter:
         >>> from duograph.mindrecord import FileReader, FileWriter
         >>> path = str(pathlib.Path(tempfile.mkdtemp()) / "rows.mindrecord")
         >>> writer = FileWriter(path)
-        >>> _ = writer.add_schema({"label": {"type": "int32"}, "data": {"type": "bytes"}})
+        >>> writer.add_schema({"label": {"type": "int32"}, "data": {"type": "bytes"}})
         >>> _ = writer.write_raw_data([{"label": 3, "data": b"ab"}])
         >>> _ = writer.commit()
         >>> list(FileReader(path).get_next())
@@ -170,9 +170,7 @@ class FileWriter:
         if not 1 <= shard_num <= 1000:
             raise MindRecordError(f"FileWriter: got shard_num={shard_num}; wanted 1 to 1000")
         self._paths = shard_paths(os.fspath(file_name), shard_num)
-        for path in self._paths:
-            if path.exists() and not overwrite:
-                raise MindRecordError(f"FileWriter: {path} exists; use overwrite=True")
+        self._overwrite = overwrite
         self._header, self._page = HEADER, PAGE
         self._schema: dict[str, dict[str, Any]] = {}
         self._description = ""
@@ -180,23 +178,21 @@ class FileWriter:
         self._shards: list[_Shard] = []
         self._closed = False
 
-    def set_header_size(self, header_size: int) -> str:
+    def set_header_size(self, header_size: int) -> None:
         """Set the bytes of the header, 16 KB to 128 MB and a multiple of 4.
 
         Raises:
             ValueError: another size, or rows were written.
         """
         self._header = self._size("set_header_size", header_size, 1 << 14, 1 << 27)
-        return SUCCESS
 
-    def set_page_size(self, page_size: int) -> str:
+    def set_page_size(self, page_size: int) -> None:
         """Set the bytes of a page, 32 KB to 256 MB and a multiple of 4.
 
         Raises:
             ValueError: another size, or rows were written.
         """
         self._page = self._size("set_page_size", page_size, 1 << 15, 1 << 28)
-        return SUCCESS
 
     def _size(self, owner: str, value: int, low: int, high: int) -> int:
         """Return a size if it is allowed."""
@@ -206,16 +202,13 @@ class FileWriter:
             raise MindRecordError(f"FileWriter.{owner}: rows were written before")
         return value
 
-    def add_schema(self, content: dict[str, dict[str, Any]], desc: str | None = None) -> int:
+    def add_schema(self, content: dict[str, dict[str, Any]], desc: str | None = None) -> None:
         """Set the fields of the rows.
 
         Args:
             content: for each field ``{"type": ..., "shape": [...]}`` with the types int32, int64,
                 float32, float64, string and bytes; ``shape`` only for arrays of numbers.
             desc: a description.
-
-        Returns:
-            The number of the schema, 0.
 
         Raises:
             ValueError: a name, type or shape that is not allowed, or a second schema.
@@ -244,7 +237,6 @@ class FileWriter:
                 )
         self._schema = {k: dict(content[k]) for k in sorted(content)}
         self._description = desc or ""
-        return 0
 
     def add_index(self, index_fields: Sequence[str]) -> str:
         """Set the fields that the index holds, numbers and strings; by default all of them.
@@ -296,8 +288,15 @@ class FileWriter:
         return SUCCESS
 
     def open_and_set_header(self) -> str:
-        """Open the files; `write_raw_data` does it too."""
+        """Open the files; `write_raw_data` does it too.
+
+        Raises:
+            ValueError: a file exists, and `overwrite` was not set.
+        """
         if not self._shards:
+            for path in self._paths:
+                if path.exists() and not self._overwrite:
+                    raise MindRecordError(f"FileWriter: {path} exists; use overwrite=True")
             self._shards = [_Shard(p, self._header, self._page) for p in self._paths]
         return SUCCESS
 

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from .. import ops as _ops
-from ..dtype import DTypeLike
+from ..dtype import DTypeLike, int32, uint8, uint16
 from ..errors import ArgumentValueError
 from ..host_arrays import shape_tuple
 from ..tensor import Tensor
@@ -40,7 +40,7 @@ def cumsum(a: TensorLike, axis: int | None = None, dtype: DTypeLike | None = Non
     Args:
         a: array-like.
         axis: the axis; None takes the flattened elements.
-        dtype: element type of the result; None is that of `a`, with at least 32 bits.
+        dtype: element type of the result; None is that of `a`, and int32 for smaller integers.
 
     Returns:
         Tensor.
@@ -53,7 +53,8 @@ def cumsum(a: TensorLike, axis: int | None = None, dtype: DTypeLike | None = Non
         >>> print(mnp.cumsum([1, 2, 3]))
         [1 3 6]
     """
-    x = with_dtype(widened(tensor_of(a)), dtype)
+    x = tensor_of(a)
+    x = with_dtype(x.astype(int32) if x.dtype in (uint8, uint16) else widened(x), dtype)
     return _ops.cumsum(x.reshape(-1) if axis is None else x, 0 if axis is None else axis)
 
 

@@ -1,15 +1,21 @@
 """The package of all ops: functions, primitive classes and Tensor methods, listed by family.
 
-Users call its functions. Each family of ops is a module of this package.
+Users call its functions. Each family of ops is a module of this package. Families without ops and
+Tensor methods, and all primitive classes, are made when a name is first asked for that the other
+families lack, so that `import duograph` stays fast.
 """
 
 from __future__ import annotations
 
-from types import FunctionType
+import importlib
+from types import FunctionType, ModuleType
 from typing import Any
 
 from .. import compat as _compat
 from .. import op as _op
+from .._locks import importing as _importing
+from .._locks import new_lock as _new_lock
+from .._startup import without_collections as _without_collections
 from ..autodiff.bprop_registry import bprop_getters as _rules
 from ..backend import registry as _registry
 from ..execution import eager as _eager
@@ -19,30 +25,24 @@ from . import (
     adaptive_pooling,
     aliases,
     attention,
-    attention_functions,
     axis_scattering,
     bessel,
     channels_last,
-    collective,
     combinations,
     comparison,
     complex_numbers,
     convolution,
     convolution_functions,
-    convolution_primitives,
     creation,
     creation_functions,
     creation_ranges,
     ctc,
-    data_formats,
     decompositions,
     detection,
     diagonals,
-    distances,
     distributions,
     division,
     dropouts,
-    einstein,
     elementwise,
     error_functions,
     exponential,
@@ -50,14 +50,11 @@ from . import (
     extremes,
     factorizations,
     fourier,
-    fourier_axes,
     gather_scatter,
     gathering,
     grid_sampling,
-    higher_order,
     histograms,
     hyperbolic,
-    image_colors,
     incomplete_gamma,
     indexing,
     inplace,
@@ -65,51 +62,38 @@ from . import (
     joining,
     linalg,
     linalg_contractions,
-    linalg_primitives,
     linear_systems,
     logic,
-    loops,
     loss,
-    loss_primitives,
-    lstm,
     margin_loss,
     matrices,
     matrix_svd,
     more_primitives,
     movement,
-    movement_primitives,
     nn_functions,
     normalization,
-    normalization_primitives,
     norms,
     number_theory,
     optimizer,
-    optimizer_primitives,
     padding,
     pooling,
-    pooling_primitives,
     powers,
     primitive,
     random,
-    random_primitives,
+    random_functions,
     rectifiers,
     recurrent,
     reduction,
-    reduction_primitives,
     repeating,
     rolling,
     rounding,
-    scalar_functions,
     scan,
     scattering,
     segments,
     shaping,
-    signal,
-    slicing,
     softmax_ops,
     sorting,
     sparse_functions,
-    sparse_optimizer_primitives,
     sparse_tensors,
     special,
     state,
@@ -117,17 +101,22 @@ from . import (
     tensor_types,
     transfers,
     trigonometry,
-    unpooling,
     value_sizes,
 )
 from .creation import cast
 from .methods import install as _install
-from .primitive import Primitive
+from .primitive import (
+    Primitive,
+    PrimitiveWithCheck,
+    PrimitiveWithInfer,
+    prim_arg_register,
+    prim_attr_register,
+)
 from .primitive import spelled_classes as _spelled_classes
 from .refusals import refusing
 
-# One family a line; its `__all__` becomes part of duograph.ops.
-FAMILIES = (
+# One family a line; its `__all__` becomes part of duograph.ops. `FAMILIES` has the late ones too.
+_EARLY = (
     creation,
     elementwise,
     movement,
@@ -136,26 +125,15 @@ FAMILIES = (
     extremes,
     linalg,
     linalg_contractions,
-    einstein,
     softmax_ops,
     detection,
     matrices,
     matrix_svd,
     nn_functions,
     grid_sampling,
-    reduction_primitives,
-    linalg_primitives,
-    convolution_primitives,
-    pooling_primitives,
-    normalization_primitives,
-    random_primitives,
-    data_formats,
-    lstm,
-    collective,
     scan,
     ctc,
     loss,
-    loss_primitives,
     margin_loss,
     statistics,
     norms,
@@ -169,7 +147,6 @@ FAMILIES = (
     pooling,
     adaptive_pooling,
     channels_last,
-    higher_order,
     logic,
     comparison,
     rounding,
@@ -200,47 +177,72 @@ FAMILIES = (
     combinations,
     rectifiers,
     inplace_indexing,
-    movement_primitives,
     rolling,
     repeating,
     tensor_types,
     transfers,
     value_sizes,
     segments,
-    slicing,
     attention,
-    attention_functions,
     fourier,
-    fourier_axes,
     bessel,
     incomplete_gamma,
-    distances,
     histograms,
     number_theory,
-    scalar_functions,
-    signal,
     decompositions,
     linear_systems,
     factorizations,
     sparse_tensors,
     sparse_functions,
-    loops,
     more_primitives,
-    optimizer_primitives,
-    sparse_optimizer_primitives,
-    unpooling,
-    image_colors,
+    random_functions,
 )
 
-for _family in FAMILIES:
-    for _name in _family.__all__:
-        _value = getattr(_family, _name)
-        if isinstance(_value, _op.Op) and _value.has_normaliser:
-            _value = _value.public
-        globals()[_name] = refusing(_value) if isinstance(_value, FunctionType) else _value
-globals().update(_spelled_classes(FAMILIES))
+# Families of functions and primitive classes alone, imported late.
+_LATE = (
+    "attention_functions",
+    "collective",
+    "convolution_primitives",
+    "data_formats",
+    "distances",
+    "einstein",
+    "fourier_axes",
+    "higher_order",
+    "image_colors",
+    "linalg_primitives",
+    "loops",
+    "loss_primitives",
+    "lstm",
+    "movement_primitives",
+    "normalization_primitives",
+    "optimizer_primitives",
+    "pooling_primitives",
+    "random_primitives",
+    "reduction_primitives",
+    "scalar_functions",
+    "signal",
+    "slicing",
+    "sparse_optimizer_primitives",
+    "unpooling",
+)
+_late_lock = _new_lock()
+_public = {"Primitive", "Tensor"}
+
+
+def _export(family: ModuleType) -> None:
+    """Make the public names of a family names of this package."""
+    _public.update(family.__all__)
+    for name in family.__all__:
+        value = getattr(family, name)
+        if isinstance(value, _op.Op) and value.has_normaliser:
+            value = value.public
+        globals()[name] = refusing(value) if isinstance(value, FunctionType) else value
+
+
+for _family in _EARLY:
+    _export(_family)
 # name -> function of every method and operator that Tensor got from the op table
-installed_methods = _install(Tensor, FAMILIES)
+installed_methods = _install(Tensor, _EARLY)
 _registry.on_plugin.append(extensions.check)
 _registry.on_disabled.append(extensions.withdraw)
 
@@ -256,12 +258,53 @@ def _public_name(name: str) -> object:
 _rules.public_names = _public_name
 
 
+class _Late:
+    """What is made at the first request for a name that the package lacks."""
+
+    def __init__(self) -> None:
+        self.begun = False
+
+    def load(self) -> None:
+        """Import the late families and create all primitive classes, once."""
+        with _late_lock:  # another thread waits until the names are there
+            if self.begun:
+                return
+            self.begun = True
+            try:
+                with _importing, _without_collections():
+                    families = [importlib.import_module(f"{__name__}.{n}") for n in _LATE]
+                    for family in families:
+                        _export(family)
+                    every = (*_EARLY, *families)
+                    classes = _spelled_classes(every)
+                    globals().update(classes, FAMILIES=every)
+                    _public.update(classes)
+            except BaseException:
+                self.begun = False
+                raise
+
+
+_late = _Late()
+
+
 def __getattr__(name: str) -> Any:
-    """Return an op of a plugin, or the op that has replaced an old name of MindSpore's."""
+    """Return a late name, an op of a plugin, or what has replaced an old name of MindSpore's."""
+    if name == "__all__":
+        _late.load()
+        return sorted(_public)
     if name.startswith("__"):
         raise AttributeError(f"module 'duograph.ops' has no attribute {name!r}")
+    _late.load()
+    if name in globals():
+        return globals()[name]
     _registry.entries()  # loads the plugins
     found: Any = _op.OPS.get(name)
     if found is None or found.graph_only:
         return _compat.serve("ops", name)
     return found
+
+
+def __dir__() -> list[str]:
+    """Return the names of the package, those of the late families included."""
+    _late.load()
+    return sorted(globals())

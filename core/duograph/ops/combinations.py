@@ -12,6 +12,7 @@ from ..errors import ArgumentError, ArgumentValueError, DTypeError
 from ..op import op
 from ..tensor import Tensor
 from .arguments import Number, number_of
+from .creation import cast_to
 from .elementwise import add, maximum, minimum, mul, neg, sub
 from .logic import logical_or, select
 from .methods import tensor_method
@@ -292,8 +293,19 @@ def _(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | 
         high = float("inf") if max is None else max
         if isinstance(low, (int, float)) and isinstance(high, (int, float)):
             return (input, float(low), float(high))
-    out = input if min is None else maximum(input, min)
-    return out if max is None else minimum(out, max)
+    out = input if min is None else _limited(input, min, True)
+    return out if max is None else _limited(out, max, False)
+
+
+def _limited(x: Tensor, limit: Tensor | Number, below: bool) -> Tensor:
+    """Return x, or a limit that it is below or above.
+
+    The whole gradient of an x that equals the limit is its own. A limit of NaN gives NaN.
+    """
+    if not x.dtype.is_floating:
+        return maximum(x, limit) if below else minimum(x, limit)
+    beyond = x < limit if below else x > limit
+    return select(logical_or(beyond, limit != limit), limit, x)
 
 
 @clamp.scalar
@@ -340,7 +352,8 @@ def clip_by_value(
         clip_value_min, clip_value_max: as `min` and `max` of `clamp`.
 
     Returns:
-        Tensor, or list or tuple of them, as `x`.
+        Tensor of the broadcast shape and the dtype of `x`; for a list or tuple, a tuple of them. An
+        element that equals a limit gets half of the gradient, as from `maximum`.
 
     Raises:
         ValueError: both limits are None.
@@ -351,5 +364,9 @@ def clip_by_value(
         Tensor(shape=[3], dtype=Float32, value= [ 2.00000000e+00,  8.00000000e+00,  5.00000000e+00])
     """
     if isinstance(x, (list, tuple)):
-        return type(x)(clip_by_value(v, clip_value_min, clip_value_max) for v in x)
-    return clamp.public(x, clip_value_min, clip_value_max)
+        return tuple(clip_by_value(v, clip_value_min, clip_value_max) for v in x)
+    if clip_value_min is None and clip_value_max is None:
+        raise ArgumentValueError("clip_by_value: got neither limit; wanted at least one of them")
+    out = x if clip_value_min is None else maximum(x, clip_value_min)
+    out = out if clip_value_max is None else minimum(out, clip_value_max)
+    return out if out.dtype is x.dtype else cast_to(out, x.dtype)

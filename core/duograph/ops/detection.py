@@ -312,7 +312,8 @@ def roi_align(
         pooled_height, pooled_width: size of the result.
         spatial_scale: of the features to the original image.
         sample_num: positions per cell and axis, at least 1.
-        roi_end_mode: 1 if the end pixel belongs to the box.
+        roi_end_mode: 1 if the end pixel belongs to the box; with 0, a box is at least one pixel
+            of the features.
 
     Returns:
         Tensor (m, C, pooled_height, pooled_width).
@@ -337,7 +338,8 @@ def roi_align(
 
     def line(begin: Tensor, end: Tensor, cells: int, size: int) -> tuple[Tensor, Tensor]:
         begin = begin * spatial_scale
-        length = maximum((end + float(roi_end_mode)) * spatial_scale - begin, one)
+        length = (end + float(roi_end_mode)) * spatial_scale - begin
+        length = length if roi_end_mode else maximum(length, one)
         steps = (np.arange(cells * sample_num) + 0.5) / (cells * sample_num)
         p = begin + length * steps.astype(x.dtype.np).reshape(1, -1)
         beyond = less(fill((), float(size), p.dtype), p)

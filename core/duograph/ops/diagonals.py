@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..call_cache import cached_call
-from ..dtype import int32
+from ..dtype import DTypeLike, as_dtype, int32
 from ..errors import ArgumentError, ArgumentValueError, ShapeError
 from ..op import op
 from ..op_signature import Number
@@ -18,7 +18,7 @@ from ..tensor import Tensor
 from .arguments import Number
 from .axes import axis_of
 from .comparison import equal, less, less_equal
-from .creation import fill, iota, zeros_of
+from .creation import cast_to, fill, iota, zeros_of
 from .division import remainder
 from .logic import logical_and, select_by
 from .methods import tensor_method
@@ -162,6 +162,19 @@ def diagonal_by(input: Tensor, offset: int):
 
 
 @tensor_method("diagonal")
+def _tensor_diagonal(
+    self: Tensor,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    *,
+    dim1: int | None = None,
+    dim2: int | None = None,
+) -> Tensor:
+    """Return a diagonal of two axes, which `dim1` and `dim2` name, too. See `ops.diagonal`."""
+    return diagonal(self, offset, axis1 if dim1 is None else dim1, axis2 if dim2 is None else dim2)
+
+
 @cached_call
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A diagonal of the matrices that two axes make, as the last axis (`mindspore.ops.diagonal`).
@@ -194,7 +207,23 @@ def _two_axes(name: str, ndim: int, dim1: int, dim2: int) -> tuple[int, int]:
     return a, b
 
 
-@op(name="trace", method="trace", primitive="Trace")
+@tensor_method("trace")
+def _tensor_trace(
+    self: Tensor,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Return the sums of a diagonal of two axes, as NumPy does; see `ops.trace` for a matrix."""
+    if (offset, axis1, axis2, dtype) == (0, 0, 1, None):
+        return trace(self)
+    chosen = diagonal(self, offset, axis1, axis2)
+    summed = chosen if dtype is None else cast_to(chosen, as_dtype(dtype))
+    return reduce_sum(summed, (summed.ndim - 1,), False)
+
+
+@op(name="trace", primitive="Trace")
 def trace(input: Tensor):
     """The sum of the main diagonal of a matrix (`mindspore.ops.trace`).
 

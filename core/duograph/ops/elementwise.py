@@ -177,16 +177,23 @@ def _(x, y, out, dout):
     return unbroadcast(dx, x), unbroadcast(-mul(dx, conjugate(out)), y)
 
 
+def _scaled(x: Tensor, other: Tensor | Number, alpha: Number) -> Tensor | Number:
+    """Return alpha * other; an integer beside a floating x is scaled in the dtype of x."""
+    if isinstance(other, Tensor) and x.dtype.is_floating and other.dtype.kind in "biu":
+        other = cast(other, x.dtype)
+    return mul(other, alpha)
+
+
 @tensor_method("add")
 def _tensor_add(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Return ``self + alpha * other``, element by element."""
-    return add(self, other if alpha == 1 else mul(other, alpha))
+    return add(self, other if alpha == 1 else _scaled(self, other, alpha))
 
 
 @tensor_method("sub", "subtract")
 def _tensor_sub(self: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """Return ``self - alpha * other``, element by element."""
-    return sub(self, other if alpha == 1 else mul(other, alpha))
+    return sub(self, other if alpha == 1 else _scaled(self, other, alpha))
 
 
 @op(method=["neg", "negative"], operators=["__neg__"], primitive="Neg", dtypes=NUMERIC, folds="biu")
@@ -422,8 +429,16 @@ def _(s, x, y):
 
 @maximum.bprop
 def _(x, y, out, dout):
-    first = x >= y
-    return unbroadcast(select(first, dout, 0), x), unbroadcast(select(first, 0, dout), y)
+    return _shares(x, y, x > y, dout)
+
+
+def _shares(x: Tensor, y: Tensor, first: Tensor, dout: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the cotangents of a greater or smaller element: equal elements get half each."""
+    half = select(x == y, dout * 0.5, 0)
+    return (
+        unbroadcast(select(first, dout, half), x),
+        unbroadcast(select(logical_or(first, x == y), half, dout), y),
+    )
 
 
 @op(method="minimum", primitive="Minimum", dtypes=BOOL + REAL, promote="common", folds="biu")
@@ -458,8 +473,7 @@ def _(s, x, y):
 
 @minimum.bprop
 def _(x, y, out, dout):
-    first = x <= y
-    return unbroadcast(select(first, dout, 0), x), unbroadcast(select(first, 0, dout), y)
+    return _shares(x, y, x < y, dout)
 
 
 @minimum.decompose

@@ -68,8 +68,7 @@ def _max_or_min(name, input, axis, keepdims, initial, where, sign, with_index):
     if x.ndim == 0:
         axis_of(name, axis, 0)
         return _initial(x, initial, sign), fill((), 0, int64)
-    value, index = found(x, axis_of(name, axis, x.ndim), keepdims)
-    return _initial(value, initial, sign), index
+    return found(_initial(x, initial, sign), axis_of(name, axis, x.ndim), keepdims)
 
 
 @cached_call
@@ -92,8 +91,9 @@ def max(
         where: bool Tensor; elements where it is False count as `initial`.
 
     Returns:
-        (values, int64 indices) with the axis removed. NaN is larger than any number; among equal
-        elements, the first wins.
+        (values, int64 indices) with the axis removed. The index is that of the first element that
+        equals the value once `initial` bounds every element. NaN is larger than any number; among
+        equal elements, the first wins.
 
     Raises:
         ValueError: there are no elements to reduce, or the axis is out of range.
@@ -128,8 +128,9 @@ def min(
         where: bool Tensor; elements where it is False count as `initial`.
 
     Returns:
-        (values, int64 indices) with the axis removed. NaN is larger than any number; among equal
-        elements, the first wins.
+        (values, int64 indices) with the axis removed. The index is that of the first element that
+        equals the value once `initial` bounds every element. NaN is larger than any number; among
+        equal elements, the first wins.
 
     Raises:
         ValueError: there are no elements to reduce, or the axis is out of range.

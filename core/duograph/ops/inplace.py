@@ -21,13 +21,14 @@ from . import (
     powers,
     rectifiers,
     rounding,
+    special,
     trigonometry,
 )
 from .creation import cast
 from .creation_functions import full_like
 from .methods import tensor_method
 
-__all__: list[str] = []
+__all__ = ["clamp_", "erfinv_", "tanh_", "zero_"]
 
 _RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
@@ -78,7 +79,6 @@ _FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "abs_": elementwise.abs,
     "square_": elementwise.square,
     "reciprocal_": elementwise.reciprocal,
-    "clamp_": combinations.clamp.public,
     "clip_": combinations.clamp.public,
     "addcmul_": combinations.addcmul.public,
     "addcdiv_": combinations.addcdiv.public,
@@ -93,7 +93,6 @@ _FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "rsqrt_": powers.rsqrt,
     "sin_": trigonometry.sin,
     "cos_": trigonometry.cos,
-    "tanh_": hyperbolic.tanh,
     "sigmoid_": activation.sigmoid,
     "relu_": rectifiers.relu,
     "masked_fill_": logic.masked_fill,
@@ -105,9 +104,9 @@ globals().update({f"_tensor_{n}": _in_place(n, f) for n, f in _FUNCTIONS.items()
 
 
 @tensor_method("zero_")
-def _tensor_zero_(self: Tensor) -> Tensor:
+def zero_(input: Tensor) -> Tensor:
     """Set every element to 0, in place; returns the tensor."""
-    return write(self, full_like(self, 0, self.dtype), "zero_")
+    return write(input, full_like(input, 0, input.dtype), "zero_")
 
 
 @tensor_method("fill_")
@@ -123,3 +122,23 @@ def _tensor_copy_(self: Tensor, src: object, non_blocking: bool = False) -> Tens
     if value.shape != self.shape:
         value = value.broadcast_to(self.shape)
     return write(self, value, "copy_")
+
+
+@tensor_method("clamp_")
+def clamp_(
+    input: Tensor, min: Tensor | float | None = None, max: Tensor | float | None = None
+) -> Tensor:
+    """Limit every element to [min, max], in place; returns the tensor."""
+    return write(input, combinations.clamp.public(input, min, max), "clamp_")
+
+
+@tensor_method("erfinv_")
+def erfinv_(input: Tensor) -> Tensor:
+    """Replace every element by its inverse error function, in place; returns the tensor."""
+    return write(input, special.erfinv(input), "erfinv_")
+
+
+@tensor_method("tanh_")
+def tanh_(input: Tensor) -> Tensor:
+    """Replace every element by its hyperbolic tangent, in place; returns the tensor."""
+    return write(input, hyperbolic.tanh(input), "tanh_")

@@ -225,14 +225,11 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Outer product of two vectors (`mindspore.ops.outer`).
 
     Args:
-        input: Tensor (n,).
-        vec2: Tensor (m,).
+        input: Tensor of n elements; one of another shape is flattened.
+        vec2: Tensor of m elements.
 
     Returns:
         Tensor (n, m).
-
-    Raises:
-        ValueError: an operand has not one axis.
 
     Examples:
         >>> import duograph as ms
@@ -240,9 +237,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
         [[3. 4.]
          [6. 8.]]
     """
-    _want_ndim("outer", input, "input", 1)
-    _want_ndim("outer", vec2, "vec2", 1)
-    return reshape_to(input, (input.shape[0], 1)) * reshape_to(vec2, (1, vec2.shape[0]))
+    return reshape_to(input, (input.size, 1)) * reshape_to(vec2, (1, vec2.size))
 
 
 @tensor_method("ger")
@@ -256,6 +251,8 @@ def ger(input: Tensor, vec2: Tensor) -> Tensor:
         [[3.]
          [6.]]
     """
+    _want_ndim("ger", input, "input", 1)
+    _want_ndim("ger", vec2, "vec2", 1)
     return outer(input, vec2)
 
 

@@ -98,8 +98,21 @@ def svd(input: Tensor, full_matrices: bool = False, compute_uv: bool = True) -> 
     return singular_values(input), u, v
 
 
-def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
-    """Pseudo-inverse of matrices, by their singular values.
+def pinv(
+    x: Tensor,
+    *,
+    atol: float | Tensor | None = None,
+    rtol: float | Tensor | None = None,
+    hermitian: bool = False,
+) -> Tensor:
+    """Pseudo-inverse of matrices, by their singular values (`mindspore.ops.pinv`).
+
+    Args:
+        x: Tensor (..., m, n), floating.
+        atol, rtol: singular values up to the larger one of `atol` and `rtol` times the largest
+            singular value count as zero. By default `rtol` is ``max(m, n) * eps`` of the dtype,
+            or 0 if `atol` is above 0.
+        hermitian: the matrices are symmetric; only their lower triangles are read.
 
     Raises:
         TypeError: integers, or 16-bit floats.
@@ -112,11 +125,23 @@ def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
     """
     if not x.dtype.is_floating:
         raise DTypeError(f"pinv: got {x.dtype.name}; wanted a floating dtype: cast the tensor")
+    if hermitian:
+        lower = x.tril()
+        x = lower + x.tril(-1).swapaxes(-1, -2)
     s, u, v = svd(x)
-    limit = (
-        max(x.shape[-2:]) * float(np.finfo(x.dtype.np).eps) if rtol is None else rtol
-    ) * reduce_max(s, (s.ndim - 1,), True)
+    if rtol is None:
+        default = max(x.shape[-2:]) * float(np.finfo(x.dtype.np).eps)
+        rtol = default if atol is None or not bool((Tensor(atol) > 0).any()) else 0.0
+    limit = _column(rtol) * reduce_max(s, (s.ndim - 1,), True)
+    if atol is not None:
+        limit = limit.maximum(_column(atol).astype(s.dtype))
     one = fill((), 1.0, s.dtype)
     large = less(limit, s)
     scaled = select_by(large, 1.0 / select_by(large, s, one), fill((), 0.0, s.dtype))
     return matmul_of(v * reshape_to(scaled, (*s.shape[:-1], 1, s.shape[-1])), u, False, True)
+
+
+def _column(tolerance: float | Tensor) -> Tensor:
+    """Return a tolerance with a last axis of size 1, which the singular values share."""
+    found = tolerance if isinstance(tolerance, Tensor) else Tensor(float(tolerance))
+    return found.reshape(*found.shape, 1)

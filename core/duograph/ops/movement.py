@@ -133,6 +133,12 @@ def _(x):
 stop_gradient.reference(np.array)
 
 
+@stop_gradient.normaliser
+def _(value: Tensor):
+    """A number, None or a string has no gradient, and is returned as it is."""
+    return (value,) if hasattr(value, "dtype") else value
+
+
 def slice_shape(
     begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
 ) -> tuple[int, ...]:

@@ -250,8 +250,8 @@ class ApplyAdagradDA(_Locking):
     def __call__(
         self, var: Tensor, gradient_accumulator: Tensor, gradient_squared_accumulator: Tensor,
         grad: Tensor, lr: Number, l1: Number, l2: Number, global_step: Number,
-    ) -> tuple[Tensor, ...]:  # fmt: skip
-        """Update the three Parameters; return them."""
+    ) -> Tensor:  # fmt: skip
+        """Update the three Parameters; return the first."""
         targets = (var, gradient_accumulator, gradient_squared_accumulator)
         _check("ApplyAdagradDA", *targets, grad)
         g = _wide(grad)
@@ -260,7 +260,7 @@ class ApplyAdagradDA(_Locking):
         step = cast_to(global_step, float32) if isinstance(global_step, Tensor) else global_step
         shrunk = sign(total) * maximum(absolute(total) - l1 * step, 0.0)
         new = -(lr * shrunk) / (l2 * step * lr + sqrt(squares))
-        return _write(targets, (new, total, squares))
+        return _write(targets, (new, total, squares))[0]
 
 
 class ApplyAdamWithAmsgradV2(_Locking):

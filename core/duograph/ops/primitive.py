@@ -8,17 +8,27 @@ class is written by hand only when its constructor checks or computes something.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from ..dtype import int32, int64
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnsupportedOpError
 from ..op import OPS, Op
 from ..option_checks import warn_moot
 
-__all__ = ["Primitive", "primitive", "respelled", "spelled_classes"]
+__all__ = [
+    "Primitive",
+    "PrimitiveWithCheck",
+    "PrimitiveWithInfer",
+    "prim_arg_register",
+    "prim_attr_register",
+    "primitive",
+    "respelled",
+    "spelled_classes",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _EMPTY = inspect.Parameter.empty
@@ -37,6 +47,9 @@ class Primitive:
 
     op: Op | None = None
 
+    # Attributes that are no arguments of the constructor; replaced, never changed.
+    _added: Mapping[str, Any] = MappingProxyType({})
+
     def __init__(self, name: str | None = None) -> None:
         self._name = name
 
@@ -46,7 +59,10 @@ class Primitive:
         return getattr(self, "_name", None) or type(self).__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        assert self.op is not None, f"{type(self).__name__} names no op"
+        if self.op is None:
+            raise UnsupportedOpError(
+                f"{self.name}: the primitive has no op; use ops.Custom to run code of your own"
+            )
         return self.op(*args, **kwargs)
 
     @classmethod
@@ -58,21 +74,132 @@ class Primitive:
             setattr(made, key, value)
         return made
 
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The arguments of the constructor and what `add_prim_attr` added, by name.
+
+        Examples:
+            >>> import duograph as ms
+            >>> ms.ops.Concat(1).attrs
+            {'axis': 1}
+        """
+        names = [n for n in inspect.signature(type(self)).parameters if n != "name"]
+        given = {n: getattr(self, n) for n in names if hasattr(self, n)}
+        return {**given, **self._added}
+
+    @property
+    def init_attrs(self) -> dict[str, Any]:
+        """The arguments of the constructor by name, and the name of the primitive."""
+        given = {n: v for n, v in self.attrs.items() if n not in self._added}
+        return {"name": self.name, **given}
+
     def add_prim_attr(self, name: str, value: Any) -> Primitive:
         """Set an argument of the constructor on this instance, and return the instance.
 
-        Another name has no meaning here, and one warning says so.
+        Another name is kept as an attribute that changes no result, and one warning says so.
         """
         if not hasattr(self, name):
             warn_moot("ops.Primitive.add_prim_attr")
-        setattr(self, name, value)
+        return self._set_attr(name, value)
+
+    def _set_attr(self, name: str, value: Any) -> Primitive:
+        """Set an attribute that `attrs` shows, and return the instance."""
+        if name not in inspect.signature(type(self)).parameters:
+            self._added = {**self._added, name: value}
+        if not hasattr(type(self), name):
+            setattr(self, name, value)
         return self
 
+    def del_prim_attr(self, name: str) -> Primitive:
+        """Remove an attribute that `add_prim_attr` added, if there is one; return the instance."""
+        if name in self._added:
+            self._added = {n: v for n, v in self._added.items() if n != name}
+            self.__dict__.pop(name, None)
+        return self
+
+    def init_prim_io_names(self, inputs: list[str], outputs: list[str]) -> None:
+        """Name the operands and results; the names stand in `input_names` and `output_names`."""
+        self._set_attr("input_names", inputs)
+        self._set_attr("output_names", outputs)
+
+    def set_prim_instance_name(self, name: str) -> Primitive:
+        """Set the attribute `instance_name`, and return the instance."""
+        vars(self).update(instance_name=name)
+        return self
+
+    def set_device(self, device_target: str) -> Primitive:
+        """Keep a device in the attribute `primitive_target`; a call runs where its operands are."""
+        warn_moot("ops.Primitive.set_device")
+        return self._set_attr("primitive_target", device_target)
+
+    def set_stage(self, stage: int) -> Primitive:
+        """Keep a number of a pipeline stage; without a pipeline of processes it has no meaning."""
+        warn_moot("ops.Primitive.set_stage")
+        return self._set_attr("stage", stage)
+
+    def place(self, role: str, rank_id: int) -> None:
+        """Keep the role and rank of a process; every call runs in this process."""
+        warn_moot("ops.Primitive.place")
+        self._set_attr("place", (role, rank_id))
+
+    def recompute(self, mode: bool = True) -> Primitive:
+        """Ask that the result be computed again in the backward pass; `Cell.recompute` does so.
+
+        A single op is not computed again: one warning says so.
+        """
+        warn_moot("ops.Primitive.recompute")
+        return self._set_attr("recompute", mode)
+
     def __repr__(self) -> str:
-        """Return the call of the constructor, such as ``Concat(axis=1)``."""
-        names = [n for n in inspect.signature(type(self)).parameters if n != "name"]
-        given = [f"{n}={getattr(self, n)!r}" for n in names if hasattr(self, n)]
-        return f"{type(self).__name__}({', '.join(given)})"
+        """Return name and attributes as MindSpore does, such as ``Prim[Concat]<axis=1>``."""
+        hidden = ("input_names", "output_names")
+        given = [f"{n}={v}" for n, v in self.attrs.items() if n not in hidden]
+        return f"Prim[{self.name}]" + (f"<{', '.join(given)}>" if given else "")
+
+
+class PrimitiveWithInfer(Primitive):
+    """Base of a user's primitive that gives the shape and dtype of its result.
+
+    Kept so that classes of MindSpore can be defined (`mindspore.ops.PrimitiveWithInfer`). A call
+    needs an op: use `ops.Custom` to run code of your own.
+    """
+
+
+class PrimitiveWithCheck(Primitive):
+    """Base of a user's primitive that checks its operands (`mindspore.ops.PrimitiveWithCheck`)."""
+
+
+def prim_attr_register(fn: F) -> F:
+    """Decorate the constructor of a primitive class to keep its arguments as attributes.
+
+    The source is `mindspore.ops.prim_attr_register`.
+
+    Examples:
+        >>> import duograph as ms
+        >>> class Scale(ms.ops.PrimitiveWithInfer):
+        ...     @ms.ops.prim_attr_register
+        ...     def __init__(self, factor=2):
+        ...         pass
+        >>> Scale(3)
+        Prim[Scale]<factor=3>
+    """
+    if not inspect.isfunction(fn):
+        raise ArgumentError(f"prim_attr_register: got {fn!r}; wanted the function `__init__`")
+    signature = inspect.signature(fn)
+
+    @functools.wraps(fn)
+    def initialize(self: Primitive, *args: Any, **kwargs: Any) -> None:
+        self._name = None
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        for name, value in list(bound.arguments.items())[1:]:
+            setattr(self, name, value)
+        fn(self, *args, **kwargs)
+
+    return initialize  # type: ignore[return-value]
+
+
+prim_arg_register = prim_attr_register
 
 
 def _bind(

@@ -232,6 +232,16 @@ def expand(input_x: Tensor, size: int | Sequence[int]) -> Tensor:
 
 
 @tensor_method("expand_as")
+def _tensor_expand_as(
+    self: Tensor, other: Tensor | None = None, *, x: Tensor | None = None
+) -> Tensor:
+    """Repeat the tensor to the shape of another one, `other` or `x`. See `ops.expand_as`."""
+    like = other if x is None else x
+    if like is None:
+        raise ArgumentError("expand_as: got no tensor; wanted one")
+    return expand_as(self, like)
+
+
 @cached_call
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """`input` repeated to the shape of `other` (`mindspore.ops.expand_as`).

@@ -27,9 +27,11 @@ __all__ = [
 
 
 @tensor_method("flip")
-def _tensor_flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
-    """Reverse the order of the elements along axes. See `ops.flip`."""
-    return flip(self, spread("flip", "dims", dims))
+def _tensor_flip(
+    self: Tensor, *axes: int | Sequence[int], dims: int | Sequence[int] | None = None
+) -> Tensor:
+    """Reverse the order of the elements along axes, given singly or as `dims`. See `ops.flip`."""
+    return flip(self, spread("flip", "dims", axes) if dims is None else dims)
 
 
 @cached_call

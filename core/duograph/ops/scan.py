@@ -11,7 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import BOOL, FLOATING, NUMERIC, REAL, DTypeLike, as_dtype, int32, int64
+from ..dtype import (
+    BOOL,
+    FLOATING,
+    NUMERIC,
+    REAL,
+    DTypeLike,
+    as_dtype,
+    bool_,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+)
 from ..errors import ArgumentError, ShapeError
 from ..host_arrays import Array
 from ..op import op
@@ -290,6 +304,24 @@ def _line(x: Tensor, axis: int | None, run: Callable[[Tensor, int], Any]) -> Any
 
 
 @tensor_method("cumsum")
+def _tensor_cumsum(
+    self: Tensor,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    **dim: object,
+) -> Tensor:
+    """Running sum along an axis; see `ops.cumsum`. Without `dtype`, integers have 32 bits at least.
+
+    Examples:
+        >>> import duograph as ms
+        >>> ms.Tensor([True, True]).cumsum(0)
+        Tensor(shape=[2], dtype=Int32, value= [1, 2])
+    """
+    if dtype is None and self.dtype in (bool_, int8, int16, uint8, uint16):
+        dtype = int32
+    return cumsum(self, axis, dtype, **dim)
+
+
 def cumsum(
     x: Tensor,
     axis: int | Sequence[int] | None = None,

@@ -7,6 +7,7 @@ executes code from the file: text that does not parse as a graph of known ops is
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -38,12 +39,15 @@ from ..placement import commit
 from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from . import _checkpoint_file
+from ._atomic_file import replace_file
 from ._encryption import secret_of
 from ._exported_form import VERSION, decoded, read_form
 
 __all__ = ["export", "load", "ExportedGraph"]
 
 _GRAPH, _FORM = "%graph", "%form"
+# The formats of `export` with the suffix of their files.
+_SUFFIXES = {"MINDIR": ".mindir", "ONNX": ".onnx"}
 
 
 class ExportedGraph:
@@ -120,19 +124,21 @@ def export(
 ) -> None:
     """Write a network as a graph with its weights (`mindspore.export`).
 
-    The format is duograph's own under MindSpore's name. MindSpore cannot read these files, and
-    duograph cannot read those of MindSpore.
+    "MINDIR" is duograph's own format under MindSpore's name: MindSpore cannot read these files, and
+    duograph cannot read those of MindSpore. "ONNX" is the Open Neural Network Exchange format,
+    which other runtimes read; it needs the package onnx (``pip install duograph[onnx]``).
 
     Args:
         net: Cell, function, or the result of `jit`.
-        inputs: example Tensors; the graph is specialised to their shapes and dtypes.
-        file_name: path; the suffix ".mindir" is added if it is missing.
-        file_format: "MINDIR".
-        enc_key, enc_mode: encrypt the file, as `save_checkpoint` does.
+        inputs: example Tensors; the graph is specialised to their shapes and dtypes. For ONNX a
+            Tensor without data, ``Tensor(shape=[None, 3], dtype=float32)``, leaves sizes open.
+        file_name: path; the suffix ".mindir" or ".onnx" is added if it is missing.
+        file_format: "MINDIR" or "ONNX".
+        enc_key, enc_mode: encrypt a MINDIR file, as `save_checkpoint` does.
 
     Raises:
-        ValueError: another format, two weights with the same name, a key of another length, or an
-            option that is not offered.
+        ValueError: another format, two weights with the same name, a key of another length, an
+            option that is not offered, or for ONNX an op that it cannot say (`errors.OnnxError`).
         TypeError: an input is not a Tensor, or an unknown option.
         RuntimeError: the network has effects that a file cannot hold: prints, Python objects,
             random numbers.
@@ -149,13 +155,42 @@ def export(
     """
     check_options("export", **kwargs)
     secret = secret_of("export", "enc", enc_key, enc_mode)
-    if file_format != "MINDIR":
-        raise ArgumentValueError(f"export: got file_format={file_format!r}; wanted 'MINDIR'")
+    if file_format not in _SUFFIXES:
+        raise ArgumentValueError(
+            f"export: got file_format={file_format!r}; wanted one of {', '.join(_SUFFIXES)}"
+        )
     if not isinstance(file_name, (str, os.PathLike)) or not os.fspath(file_name):
         raise ArgumentError(f"export: got file_name={file_name!r}; wanted a path")
     for i, x in enumerate(inputs):
         if not isinstance(x, Tensor):
             raise ArgumentError(f"export: got {type(x).__name__} for input {i}; wanted a Tensor")
+    path = os.fspath(file_name)
+    path = path if path.endswith(_SUFFIXES[file_format]) else path + _SUFFIXES[file_format]
+    if file_format == "ONNX":
+        if secret is not None:
+            raise ArgumentValueError(
+                "export: got enc_key with file_format='ONNX', whose files are never encrypted; "
+                "wanted file_format='MINDIR'"
+            )
+        # imported here since onnx is an optional package
+        from ..onnx.export import model_bytes
+
+        replace_file(path, [model_bytes(functools.partial(_traced, net), net, inputs)])
+        return
+    name, program = _traced(net, inputs)
+    form, weights = _form_of(name, program)
+    entries: dict[str, Any] = {_GRAPH: to_text(program.graph), _FORM: json.dumps(form)}
+    for key, value in weights.items():
+        entries[key] = value.asnumpy() if isinstance(value, Tensor) else value
+    _checkpoint_file.write(path, entries, False, secret)
+
+
+def _traced(net: Any, inputs: Sequence[Tensor]) -> tuple[str, CompiledProgram]:
+    """Return a network's name and its program for the given inputs.
+
+    Raises:
+        UnsupportedSyntaxError: the network has effects or hooks.
+    """
     device = registry.current_device()
     for x in inputs:
         if x._type.device is None:
@@ -170,7 +205,7 @@ def export(
             f"export: got {name}, which has hooks; wanted a network without, since a file cannot "
             "hold them"
         )
-    program = compile_program(target, inputs, {}, True, device, f"export of {name}")
+    program = compile_program(target, tuple(inputs), {}, True, device, f"export of {name}")
     for node in _nodes(program.graph, set()):
         if node.effects or any(isinstance(v, HostCall) for v in node.attributes.values()):
             raise UnsupportedSyntaxError(
@@ -178,13 +213,7 @@ def export(
                 "network that computes "
                 f"with Tensors alone: set_train(False) takes Dropout out",
             )
-    form, weights = _form_of(name, program)
-    path = os.fspath(file_name)
-    path = path if path.endswith(".mindir") else f"{path}.mindir"
-    entries: dict[str, Any] = {_GRAPH: to_text(program.graph), _FORM: json.dumps(form)}
-    for key, value in weights.items():
-        entries[key] = value.asnumpy() if isinstance(value, Tensor) else value
-    _checkpoint_file.write(path, entries, False, secret)
+    return name, program
 
 
 def load(

@@ -283,7 +283,7 @@ CASES = [
         dtypes=REAL,
         grad=False,
         oracle=lambda x, clip_value_min, clip_value_max: clip(x, clip_value_min, clip_value_max),
-        errors=[Bad((ROWS,), ValueError, "clamp: got neither")],
+        errors=[Bad((ROWS,), ValueError, "clip_by_value: got neither")],
     ),
     OpCase(floor, unary(), errors=[TEXT, no_complex(1, "floor")]),
     OpCase(ceil, unary(), errors=[TEXT, no_complex(1, "ceil")]),

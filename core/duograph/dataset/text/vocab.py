@@ -126,7 +126,10 @@ class Vocab:
             raise ArgumentValueError(f"Vocab.from_file: got vocab_size={vocab_size!r}; wanted >= 1")
         lines = _lines("Vocab.from_file", file_path)[:vocab_size]
         words = [line.split(delimiter)[0] if delimiter else line for line in lines]
-        return cls.from_list([w for w in words if w], special_tokens, special_first)
+        try:
+            return cls.from_list([w for w in words if w], special_tokens, special_first)
+        except ArgumentValueError as error:
+            raise ArgumentValueError(f"Vocab.from_file: {file_path!s}: {error}") from None
 
     @classmethod
     def from_dataset(

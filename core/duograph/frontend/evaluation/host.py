@@ -223,6 +223,7 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
     known = ev.host_objects.get(id(tensor))
     if known is not None:
         return known[1]
+    slot = None
     if not isinstance(tensor, GraphTensor):
         if id(tensor) not in ev.owned.tensors:
             return None
@@ -255,7 +256,11 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
         ]
     ev.host_objects[id(tensor)] = (tensor, made)
     if later:
-        write_through(ev, tensor)
+        # In the graph that computed the present value, since the body of a loop is traced several
+        # times and only the first time comes here.
+        present = tensor if slot is None else slot.current
+        with present._builder.current():
+            write_through(ev, tensor)
     return made
 
 

@@ -24,7 +24,7 @@ from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Function
 from ..values.nested import tuple_like
-from .aliasing import note_candidates
+from .aliasing import note_candidates, tensors_before
 from .branches import run_condition
 from .dispatch import Dead
 from .join import Join, with_results
@@ -201,7 +201,7 @@ def call_named_graph(
     for _ in range(_MAX_EVALUATIONS):
         child = StagedBuilder(ev, parent)
         body = functools.partial(_body, ev, f, record, child, args, kwargs, run, outer)
-        shape, outputs = _evaluate_named(ev, f, record, child, body)
+        shape, outputs, older = _evaluate_named(ev, f, record, child, body)
         types = tuple(v._type for v in outputs)
         stable = record.known and types == target.result_types and list(child.outer) == outer
         record.shape, record.known = shape, True
@@ -223,8 +223,8 @@ def call_named_graph(
     found = parent.append(call_op, tuple(operands), {"target": target})
     if any(_may_be_parameter(target.graph, i) for i in target.graph.outputs):
         for x in found:
-            given = [a for a in tensors_of((args, kwargs)) if a._type.plain is x._type.plain]
-            note_candidates(ev, x, given)
+            given = [*tensors_of((args, kwargs)), *older]
+            note_candidates(ev, x, [a for a in given if a._type.plain is x._type.plain])
     return with_results(record.shape, found)
 
 
@@ -262,11 +262,12 @@ def _evaluate_named(
     record: OpenCall,
     child: StagedBuilder,
     body: Callable[[], Value],
-) -> tuple[Value, list[Value]]:
+) -> tuple[Value, list[Value], list[Value]]:
     """Trace a recursive function's body once into its named graph.
 
     Returns:
-        the result with placeholders, and the outputs of the graph.
+        the result with placeholders, the outputs of the graph, and the tensors from before the call
+        that the result may be, other than arguments.
     """
     record.pending = False
     records = ev.calls.open_calls.setdefault(f.source.node, [])
@@ -277,10 +278,11 @@ def _evaluate_named(
         records.pop()
     _refuse_writes(ev, f, ends)
     join = Join.of_one(ev, child)
+    older = [t for x in tensors_of(result) for t in tensors_before(ev, x, child)]
     with child.current():
         brought = mapped(result, child.copy_of)
     shape = join.from_branch(_bring_host_values(child, brought), 0)
-    return shape, join.exports.columns[0]
+    return shape, join.exports.columns[0], older
 
 
 def _may_be_parameter(graph: Value, i: int) -> bool:

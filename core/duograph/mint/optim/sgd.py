@@ -1,42 +1,20 @@
-"""Stochastic gradient descent of `duograph.mint.optim`. Its update is the op `sgd_step`."""
+"""SGD as `mint.optim` spells it: the optimiser of `experimental.optim` with another default."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from ... import ops
-from ...common.initializer import initializer
-from ...errors import ArgumentValueError
-from ...nn import _check
-from ...parameter import Parameter, ParameterTuple
+from ...experimental.optim import sgd
 from ...tensor import Tensor
-from .optimizer import GroupedOptimizer
 
 __all__ = ["SGD"]
 
 
-class SGD(GroupedOptimizer):
+class SGD(sgd.SGD):
     """Stochastic gradient descent with momentum (`mindspore.mint.optim.SGD`).
 
-    ``v = momentum * v + (1 - dampening) * g`` (in the first step ``v = g``), then
-    ``p = p - lr * v``, or with `nesterov` ``p = p - lr * (g + momentum * v)``.
-
-    Args:
-        params: iterable of Parameters, or of dictionaries, one for each group, with ``params`` and
-            any of the settings below.
-        lr: learning rate: number or 0-d Tensor.
-        momentum: 0 or more.
-        dampening: share of the gradient that the momentum leaves out.
-        weight_decay: its product with the Parameter is added to the gradient.
-        nesterov: needs momentum above 0 and dampening 0.
-        maximize: go up the gradient.
-
-    Inputs: the gradients, in the order of `parameters`. Outputs: True.
-
-    Raises:
-        TypeError: `params` or `lr` of the wrong kind.
-        ValueError: a setting out of range.
+    Arguments, inputs and errors: as of `experimental.optim.SGD`.
 
     Examples:
         >>> import duograph as ms
@@ -59,49 +37,4 @@ class SGD(GroupedOptimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        settings = {
-            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-            "nesterov": nesterov, "maximize": maximize,
-        }  # fmt: skip
-        super().__init__(params, settings)
-        self.momentum_buf = ParameterTuple(self.state_of("momentum_buf", self.parameters))
-        self.first_step = ParameterTuple(
-            Parameter(
-                initializer("ones", p.shape, p.dtype), name=f"first_step.{p.name}",
-                requires_grad=False,
-            )
-            for p in self.parameters
-        )  # fmt: skip
-
-    def check_group(self, owner: str, group: dict[str, Any]) -> None:
-        for name in ("momentum", "weight_decay"):
-            _check.in_range(owner, name, group[name], 0)
-        _check.real(owner, "dampening", group["dampening"])
-        for name in ("nesterov", "maximize"):
-            _check.boolean(owner, name, group[name])
-        if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
-            raise ArgumentValueError(
-                f"{owner}: got nesterov with momentum={group['momentum']} and dampening="
-                f"{group['dampening']}; wanted momentum above 0 and dampening 0"
-            )
-
-    def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
-        if not group["momentum"]:
-            sign = -1.0 if group["maximize"] else 1.0
-            decay = group["weight_decay"]
-            step = grad * sign + param * decay if decay else grad * sign
-            param.set_data((param - group["lr"] * step).astype(param.dtype))
-            return
-        new, buffer, first = ops.sgd_step(
-            param, self.momentum_buf[i], self.first_step[i], grad, _rate(group["lr"]),
-            float(group["momentum"]), float(group["dampening"]), group["nesterov"],
-            float(group["weight_decay"]), -1.0 if group["maximize"] else 1.0,
-        )  # fmt: skip
-        param.set_data(new)
-        self.momentum_buf[i].set_data(buffer)
-        self.first_step[i].set_data(first)
-
-
-def _rate(lr: float | Tensor) -> Tensor:
-    """Return a learning rate as a Tensor, if a user has replaced the Parameter by a number."""
-    return lr if isinstance(lr, Tensor) else Tensor(float(lr))
+        super().__init__(params, lr, momentum, dampening, weight_decay, nesterov, maximize=maximize)

@@ -26,6 +26,7 @@ __all__ = [
     "PixelUnshuffle",
     "ChannelShuffle",
     "Unfold",
+    "MSSSIM",
     "SSIM",
     "PSNR",
 ]
@@ -109,17 +110,19 @@ class ResizeBilinear(Cell):
 
 
 def _interpolate(x: Tensor, axis: int, out: int, align: bool, half: bool) -> Tensor:
-    """Resize a tensor along one axis by linear interpolation, computed as a matrix product."""
+    """Resize a tensor along one axis by linear interpolation between two neighbours.
+
+    A product with a matrix of weights would spread NaN and infinity over the whole axis.
+    """
     n = x.shape[axis]
     step = (n - 1) / (out - 1) if align and out > 1 else n / out
     at = (np.arange(out) + 0.5) * step - 0.5 if half and not align else np.arange(out) * step
     at = np.clip(at, 0, n - 1)
     low = np.floor(at).astype(np.int64)
     high = np.minimum(low + 1, n - 1)
-    weights = np.zeros((n, out), np.float64)
-    np.add.at(weights, (low, np.arange(out)), 1 - (at - low))
-    np.add.at(weights, (high, np.arange(out)), at - low)
-    return ops.matmul(x.swapaxes(axis, -1), Tensor(weights, x.dtype)).swapaxes(axis, -1)
+    share = Tensor((at - low).reshape(-1, *[1] * (x.ndim - axis - 1)), x.dtype)
+    first, second = (ops.gather(x, Tensor(index), axis) for index in (low, high))
+    return first * (1 - share) + second * share
 
 
 class PixelShuffle(Cell):
@@ -300,10 +303,15 @@ class SSIM(Cell):
         self.c1, self.c2 = (k1 * max_val) ** 2, (k2 * max_val) ** 2
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
-        _check.rank("SSIM", img1, 4)
+        return self._similarity(img1, img2)[0].mean(1)
+
+    def _similarity(self, img1: Tensor, img2: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the similarity and its contrast part, both averaged over the images: (N, C)."""
+        owner = type(self).__name__
+        _check.rank(owner, img1, 4)
         if img1.shape != img2.shape or min(img1.shape[2:]) < self.filter_size:
             raise ShapeError(
-                f"SSIM: the images have shapes {img1.shape} and {img2.shape}; wanted the same, "
+                f"{owner}: the images have shapes {img1.shape} and {img2.shape}; wanted the same, "
                 f"at least {self.filter_size} high and wide"
             )
         at = np.arange(self.filter_size) - (self.filter_size - 1) / 2
@@ -324,7 +332,55 @@ class SSIM(Cell):
         variances = mean(img1 * img1 + img2 * img2) - squares
         light = (2.0 * joint + self.c1) / (squares + self.c1)
         contrast = (2.0 * covariance + self.c2) / (variances + self.c2)
-        return (light * contrast).reshape(n, -1).mean(1)
+        return (light * contrast).reshape(n, c, -1).mean(2), contrast.reshape(n, c, -1).mean(2)
+
+
+class MSSSIM(SSIM):
+    """Structural similarity on several scales (Wang et al., 2003; `mindspore.nn.MSSSIM`).
+
+    The output has shape (N,). Every scale halves the images; the last one has the whole
+    similarity, the others its contrast part, each to the power of its factor.
+
+    Args:
+        max_val, filter_size, filter_sigma, k1, k2: as of `SSIM`.
+        power_factors: tuple of one exponent for each scale.
+
+    Raises:
+        TypeError: an argument of the wrong kind.
+        ValueError: the images differ in shape, or are smaller than the window on a scale.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.ops.ones((1, 3, 64, 64), ms.float32)
+        >>> print(ms.nn.MSSSIM(power_factors=(0.5, 0.5))(x, x))
+        [1.]
+    """
+
+    def __init__(
+        self,
+        max_val: float = 1.0,
+        power_factors: tuple[float, ...] = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333),
+        filter_size: int = 11,
+        filter_sigma: float = 1.5,
+        k1: float = 0.01,
+        k2: float = 0.03,
+    ) -> None:
+        super().__init__(max_val, filter_size, filter_sigma, k1, k2)
+        found = _check.instance("MSSSIM", "power_factors", power_factors, (tuple, list))
+        self.power_factors = tuple(_check.real("MSSSIM", "power_factors", v) for v in found)
+
+    def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
+        product: Tensor | None = None
+        for scale, power in enumerate(self.power_factors):
+            if scale:
+                img1, img2 = (ops.avg_pool2d(x, 2, 2) for x in (img1, img2))
+            whole, contrast = self._similarity(img1, img2)
+            part = whole if scale == len(self.power_factors) - 1 else contrast
+            factor = ops.relu(part) ** power
+            product = factor if product is None else product * factor
+        if product is None:
+            return ops.ones((img1.shape[0],), img1.dtype)
+        return product.mean(1)
 
 
 class PSNR(Cell):

@@ -350,15 +350,21 @@ class GroupNorm(Cell):
 
 
 def _group_norm(x: Tensor, groups: int, gamma: Tensor, beta: Tensor, eps: float) -> Tensor:
-    """Normalise each group of channels, then scale and shift each channel by gamma and beta."""
-    shape = x.shape
+    """Normalise each group of channels, then scale and shift each channel by gamma and beta.
+
+    Computed in float32 at least, because squares of float16 overflow; the result has x's dtype.
+    """
+    shape, dtype = x.shape, x.dtype
+    if dtype.itemsize == 2:
+        x = x.astype(float32)
     rows = x.reshape(shape[0] * groups, math.prod(shape[1:]) // groups)
     mean = rows.mean(1, True)
     centred = rows - mean
     variance = (centred * centred).mean(1, True)
     normal = (centred * ops.rsqrt(variance + eps)).reshape(shape)
     affine = (1, shape[1]) + (1,) * (len(shape) - 2)
-    return normal * gamma.reshape(affine) + beta.reshape(affine)
+    out = normal * gamma.reshape(affine) + beta.reshape(affine)
+    return out if out.dtype is dtype else out.astype(dtype)
 
 
 class _InstanceNorm(Cell):

@@ -483,14 +483,12 @@ class _AdaptiveAvg(_Adaptive):
                 padding=((0, 0),) * self._axes, count_include_pad=True, divisor=0,
             )  # fmt: skip
             return pooled.reshape(*lead, *out)
-        for k, (n, o) in enumerate(zip(size, out, strict=True)):
-            axis = x.ndim - self._axes + k
-            weights = np.zeros((n, o), np.float64)
-            for j, window in enumerate(_windows(n, o)):
-                weights[list(window), j] = 1 / len(window)
-            moved = x.swapaxes(axis, -1)
-            x = ops.matmul(moved, Tensor(weights, x.dtype)).swapaxes(axis, -1)
-        return x
+        pool = (
+            ops.adaptive_avg_pool1d,
+            ops.adaptive_avg_pool2d,
+            ops.adaptive_avg_pool3d,
+        )[self._axes - 1]
+        return pool(x.reshape(1, math.prod(lead), *size), out).reshape(*lead, *out)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvg):

@@ -26,6 +26,7 @@ __all__ = [
     "MultiClassDiceLoss",
     "FocalLoss",
     "MultiLabelSoftMarginLoss",
+    "MultilabelMarginLoss",
 ]
 
 
@@ -401,3 +402,27 @@ class MultiLabelSoftMarginLoss(LossBase):
         if self.weight is not None:
             loss = loss * self.weight
         return reduce(loss.mean(-1), self.reduction)
+
+
+class MultilabelMarginLoss(LossBase):
+    """Hinge loss between the scores of a sample's classes and of all others
+    (`mindspore.nn.MultilabelMarginLoss`).
+
+    Inputs: scores (N, C) or (C,); classes of each sample, ended by the first negative one, in the
+    same shape.
+
+    Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x, target = ms.Tensor([[0.1, 0.2, 0.4, 0.8]]), ms.Tensor([[3, 0, -1, 1]])
+        >>> print(ms.nn.MultilabelMarginLoss()(x, target))
+        0.85
+    """
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+
+    def construct(self, x: Tensor, target: Tensor) -> Tensor:
+        return ops.multilabel_margin_loss(x, target, self.reduction)

@@ -8,4 +8,6 @@ from __future__ import annotations
 from .base import EvaluationBase, Metric, rearrange_inputs
 from .classification import *  # noqa: F403
 from .regression import *  # noqa: F403
+from .scores import *  # noqa: F403
+from .surface_distance import *  # noqa: F403
 from .table import *  # noqa: F403

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import ArgumentError
-from . import classification, regression
+from . import classification, regression, scores, surface_distance
 from .base import Metric
 
-__all__ = ["get_metric_fn"]
+__all__ = ["get_metric_fn", "get_metrics"]
 
 _BY_NAME: dict[str, Callable[..., Metric]] = {
     "accuracy": classification.Accuracy, "acc": classification.Accuracy,
@@ -19,6 +19,11 @@ _BY_NAME: dict[str, Callable[..., Metric]] = {
     "top_5_accuracy": classification.Top5CategoricalAccuracy, "dice": classification.Dice,
     "roc": classification.ROC, "confusion_matrix": classification.ConfusionMatrix,
     "perplexity": classification.Perplexity, "mae": regression.MAE, "mse": regression.MSE,
+    "hausdorff_distance": surface_distance.HausdorffDistance,
+    "mean_surface_distance": surface_distance.MeanSurfaceDistance,
+    "root_mean_square_distance": surface_distance.RootMeanSquareDistance,
+    "bleu_score": scores.BleuScore, "confusion_matrix_metric": scores.ConfusionMatrixMetric,
+    "occlusion_sensitivity": scores.OcclusionSensitivity,
     "loss": regression.Loss, "cosine_similarity": regression.CosineSimilarity,
 }  # fmt: skip
 
@@ -45,10 +50,16 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
 
 
 def get_metrics(metrics: object) -> dict[str, Metric]:
-    """Return the metrics of a Model, given as a dictionary by name or as a set of known names.
+    """Return the metrics of a Model, given as a dictionary by name or as a set of known names
+    (`mindspore.train.get_metrics`).
 
     Raises:
         TypeError: `metrics` has another type.
+
+    Examples:
+        >>> from duograph import train
+        >>> sorted(train.get_metrics({"acc", "loss"}))
+        ['acc', 'loss']
     """
     if metrics is None:
         return {}

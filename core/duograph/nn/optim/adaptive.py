@@ -16,7 +16,8 @@ from .._types import Decay, Params, Rate
 from ..cell import Cell
 from .optimizer import Optimizer
 
-__all__ = ["RMSProp", "Adagrad", "Adadelta", "FTRL", "Lamb", "LARS", "Rprop", "ASGD"]
+__all__ = ["RMSProp", "Adagrad", "Adadelta", "FTRL", "Lamb", "LARS", "Rprop", "ASGD",
+           "ProximalAdagrad"]  # fmt: skip
 
 
 class RMSProp(Optimizer):
@@ -115,6 +116,59 @@ class Adagrad(Optimizer):
         )
         param.set_data(new)
         self.accum[i].set_data(accum)
+
+
+class ProximalAdagrad(Optimizer):
+    """Adagrad with l1 and l2 regularisation (Duchi and Singer, 2009;
+    `mindspore.nn.ProximalAdagrad`).
+
+    With ``a = a + g ** 2``, ``r = lr / sqrt(a)`` and ``q = p - r * g``:
+    ``p = sign(q) * max(abs(q) - r * l1, 0) / (1 + r * l2)``.
+
+    Args:
+        params, learning_rate, loss_scale, weight_decay: see `Optimizer`.
+        accum: initial value of `a`.
+        l1, l2: 0 or more.
+        use_locking: updates never run at the same time, so it is moot.
+
+    Raises:
+        ValueError: an argument out of range.
+
+    Examples:
+        >>> import duograph as ms
+        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
+        >>> ms.nn.ProximalAdagrad([p], l1=0.1)((ms.Tensor([1.0, 1.0]),))
+        True
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        accum: float = 0.1,
+        learning_rate: Rate = 0.001,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        use_locking: bool = False,
+        loss_scale: float = 1.0,
+        weight_decay: Decay = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        owner = "ProximalAdagrad"
+        _check.in_range(owner, "accum", accum, 0)
+        _check.boolean(owner, "use_locking", use_locking)
+        self.l1, self.l2 = _check.in_range(owner, "l1", l1, 0), _check.in_range(owner, "l2", l2, 0)
+        self.accum = self._state("accum", float(accum))
+
+    def update(
+        self, i: int, param: Parameter, grad: Tensor, lr: Tensor, decay: float, scale: float
+    ) -> None:
+        g = grad * scale + param * decay if decay else grad * scale
+        accum = self.accum[i] + ops.square(g)
+        rate = lr / ops.sqrt(accum)
+        moved = param - rate * g
+        size = ops.relu(ops.abs(moved) - rate * self.l1) / (1.0 + rate * self.l2)
+        param.set_data((ops.sign(moved) * size).astype(param.dtype))
+        self.accum[i].set_data(accum.astype(self.accum[i].dtype))
 
 
 class Adadelta(Optimizer):

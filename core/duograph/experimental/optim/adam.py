@@ -1,4 +1,7 @@
-"""Adam and AdamW of `duograph.mint.optim`. Each update is one op, such as `adamw_step`."""
+"""Adam and AdamW with parameter groups. Each update is one op, such as `adamw_step`.
+
+`experimental.optim` and `mint.optim` export them.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,16 @@ from ...common.initializer import initializer
 from ...dtype import float32
 from ...errors import ArgumentError
 from ...nn import _check
-from ...parameter import Parameter, ParameterTuple
+from ...parameter import Parameter
 from ...tensor import Tensor
-from .optimizer import GroupedOptimizer
+from .optimizer import Optimizer
 
-__all__ = ["Adam", "AdamW", "FusedAdamW"]
+__all__ = ["Adam", "AdamW"]
 
 
-class Adam(GroupedOptimizer):
-    """Adam (Kingma and Ba, 2015; `mindspore.mint.optim.Adam`).
+class Adam(Optimizer):
+    """Adam (Kingma and Ba, 2015; `mindspore.mint.optim.Adam`,
+    `mindspore.experimental.optim.Adam`).
 
     ``p = p - lr * m / (1 - beta1 ** t) / (sqrt(v / (1 - beta2 ** t)) + eps)``.
 
@@ -66,11 +70,9 @@ class Adam(GroupedOptimizer):
             "amsgrad": amsgrad, "maximize": maximize,
         }  # fmt: skip
         super().__init__(params, settings)
-        self.exp_avg = ParameterTuple(self.state_of("exp_avg", self.parameters))
-        self.exp_avg_sq = ParameterTuple(self.state_of("exp_avg_sq", self.parameters))
-        top = [p for group in self.param_groups if group["amsgrad"] for p in group["params"]]
-        self.max_exp_avg_sq = ParameterTuple(self.state_of("max_exp_avg_sq", top))
-        self._top = {id(p): state for p, state in zip(top, self.max_exp_avg_sq, strict=True)}
+        self.exp_avg = self.add_state("exp_avg")
+        self.exp_avg_sq = self.add_state("exp_avg_sq")
+        self.max_exp_avg_sq = self.add_state("max_exp_avg_sq", only_if="amsgrad")
         self.state_step = Parameter(
             initializer("zeros", (1,), float32), name="state_step", requires_grad=False
         )
@@ -97,14 +99,14 @@ class Adam(GroupedOptimizer):
     def update(self, i: int, param: Parameter, grad: Tensor, group: dict[str, Any]) -> None:
         beta1, beta2 = (float(b) for b in group["betas"])
         corrections = self._correction(beta1), self._correction(beta2)
-        lr = group["lr"] if isinstance(group["lr"], Tensor) else Tensor(float(group["lr"]))
+        lr = self.rate(group)
         decay = float(group["weight_decay"])
         options = (
             beta1, beta2, float(group["eps"]), decay if self._decoupled else 0.0,
             0.0 if self._decoupled else decay, -1.0 if group["maximize"] else 1.0,
         )  # fmt: skip
         m, v = self.exp_avg[i], self.exp_avg_sq[i]
-        top = self._top.get(id(param))
+        top = self.state_of("max_exp_avg_sq", param)
         if top is None:
             new, m1, v1 = ops.adamw_step(param, m, v, grad, lr, *corrections, *options)
         else:
@@ -118,7 +120,8 @@ class Adam(GroupedOptimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019; `mindspore.mint.optim.AdamW`).
+    """Adam with decoupled weight decay (Loshchilov and Hutter, 2019; `mindspore.mint.optim.AdamW`,
+    `mindspore.experimental.optim.AdamW`).
 
     Every step first multiplies the Parameter by ``1 - lr * weight_decay``; the arguments are those
     of `Adam`.
@@ -146,15 +149,3 @@ class AdamW(Adam):
         maximize: bool = False,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
-
-
-class FusedAdamW(AdamW):
-    """The same as `AdamW`, one op a Parameter
-    (`mindspore.mint.optim.FusedAdamW`).
-
-    Examples:
-        >>> import duograph as ms
-        >>> p = ms.Parameter(ms.Tensor([1.0, 2.0]), name="w")
-        >>> ms.mint.optim.FusedAdamW([p])((ms.Tensor([1.0, 1.0]),))
-        True
-    """

@@ -1,0 +1,178 @@
+"""Writes a network as an ONNX model: the inputs, Parameters, sizes left open and the final check.
+
+`train.exported.export` calls `model_bytes`. A network is traced for fixed sizes; where an input
+leaves sizes open, several traces are compared (`symbolic_sizes`). The model is returned only after
+the checker of the package onnx has accepted it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from .. import version
+from ..compiler.compiled_program import CompiledProgram
+from ..compiler.results import Argument, Out
+from ..errors import OnnxError
+from ..tensor import Tensor
+from ..types import TensorType
+from .export_graph import write_graph
+from .symbolic_sizes import Sizes, open_sizes, unified
+from .writer import IR_VERSION, OPSET, Writer, value_info
+
+__all__ = ["Trace", "model_bytes"]
+
+# Traces a network: from example inputs to its name and program.
+Trace = Callable[[Sequence[Tensor]], tuple[str, CompiledProgram]]
+# Protocol buffers are limited to 2 GiB.
+_LIMIT = 2**31 - 1
+
+
+def model_bytes(trace: Trace, net: Any, inputs: Sequence[Tensor]) -> bytes:
+    """Return a network as the content of an ONNX file.
+
+    Args:
+        trace: traces the network for given inputs.
+        net: the network, for the names of its inputs.
+        inputs: examples; one without data leaves sizes open.
+
+    Raises:
+        OnnxError: ONNX cannot say an op, or the model is larger than 2 GiB.
+    """
+    names = _input_names(net, len(inputs))
+    sizes = open_sizes(inputs)
+    if sizes is None:
+        model = _Model(*trace(inputs), names)
+    else:
+        model = unified(sizes, lambda xs: _Model(*trace(xs), names))
+    proto = model.proto(sizes)
+    if proto.ByteSize() > _LIMIT:
+        raise OnnxError(f"export: the model has {proto.ByteSize()} bytes; ONNX files have 2 GiB")
+    try:
+        onnx.checker.check_model(proto, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise OnnxError(f"export: the model does not pass onnx.checker: {error}") from None
+    return bytes(proto.SerializeToString())
+
+
+class _Model:
+    """A network written for inputs of fixed sizes.
+
+    Attributes:
+        writer: its nodes and initializers.
+        outputs: names and types of its results.
+    """
+
+    def __init__(self, name: str, program: CompiledProgram, names: Sequence[str]) -> None:
+        self.name = name
+        self.writer = w = Writer()
+        self.inputs: list[tuple[str, TensorType, int]] = []
+        values = self._parameters(program, names)
+        results = write_graph(w, program.graph, values)
+        arguments = {i: x for x, _, i in self.inputs}
+        self.outputs: list[tuple[str, Any]] = []
+        for leaf in _leaves(name, program.template):
+            if isinstance(leaf, Out):
+                source, type_ = results[leaf.index], program.graph.types[
+                    program.graph.outputs[leaf.index]
+                ]  # fmt: skip
+            elif isinstance(leaf, Argument) and leaf.index in arguments:
+                source = arguments[leaf.index]
+                type_ = next(t for _, t, i in self.inputs if i == leaf.index)
+            else:
+                raise OnnxError(
+                    f"export: {name} returns {leaf!r}, which no Tensor determines; wanted Tensors"
+                )
+            made = w.name("output" if not self.outputs else f"output_{len(self.outputs)}")
+            w.rename(source, made)
+            self.outputs.append((made, type_))
+        if not self.outputs:
+            raise OnnxError(f"export: {name} returns no Tensor; wanted at least one")
+
+    def _parameters(self, program: CompiledProgram, names: Sequence[str]) -> list[str]:
+        """Return the names of the graph's parameters: model inputs and initializers."""
+        w = self.writer
+        for key, value, _ in program.writes:
+            written = getattr(value, "name", "its arguments")
+            raise OnnxError(
+                f"export: {self.name} changes {written if key == 'state' else 'its arguments'}, "
+                "and an ONNX model has no state; wanted a network that does not, such as after "
+                "set_train(False)"
+            )
+        values = []
+        for i, (kind, value) in enumerate(program.inputs):
+            if kind == "arg":
+                made = w.name(names[value])
+                type_ = program.graph.types[i]
+                assert isinstance(type_, TensorType)
+                self.inputs.append((made, type_, value))
+            elif kind in ("state", "array"):
+                array = value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
+                made = w.constant(array, getattr(value, "name", None) or "captured")
+            else:
+                raise OnnxError(
+                    f"export: {self.name} reads {kind} {value!r} at each call; wanted Tensors and "
+                    "constants"
+                )
+            values.append(made)
+        return values
+
+    def proto(self, sizes: Sizes | None) -> onnx.ModelProto:
+        """Return the model; `sizes` has the shapes of inputs with sizes that are open."""
+        w = self.writer
+        inputs = [
+            value_info(x, t, None if sizes is None else sizes.named[i])
+            for x, t, i in sorted(self.inputs, key=lambda found: found[2])
+        ]
+        results = []
+        for k, (x, t) in enumerate(self.outputs):
+            dims = None if sizes is None or not isinstance(t, TensorType) else [
+                n if sizes.fixed_results[k][axis] else f"{x}_{axis}"
+                for axis, n in enumerate(t.shape)
+            ]  # fmt: skip
+            results.append(value_info(x, t, dims))
+        graph = helper.make_graph(w.scope.nodes, self.name, inputs, results, w.initializer_protos())
+        opset = helper.make_opsetid("", OPSET)
+        made = helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION)
+        made.producer_name, made.producer_version = "duograph", version.OWN
+        return made
+
+
+def _leaves(name: str, template: Any) -> Iterator[Any]:
+    """Yield the leaves of a nested result, from left to right.
+
+    Raises:
+        OnnxError: the result holds an object of another kind.
+    """
+    if type(template) in (tuple, list):
+        for v in template:
+            yield from _leaves(name, v)
+    elif type(template) is dict:
+        for v in template.values():
+            yield from _leaves(name, v)
+    elif type(template) in (Out, Argument):
+        yield template
+    elif template is not None:
+        raise OnnxError(
+            f"export: {name} returns {template!r:.80}, which is no Tensor; wanted Tensors, and "
+            "tuples, lists and dicts of those"
+        )
+
+
+def _input_names(net: Any, count: int) -> list[str]:
+    """Return a name for each input: those of the parameters of a network's Python function."""
+    function = getattr(net, "construct", net)
+    names: list[str] = []
+    try:
+        for p in inspect.signature(function).parameters.values():
+            if p.kind is p.VAR_POSITIONAL:
+                break
+            names.append(p.name)
+    except (TypeError, ValueError):  # no Python function
+        names = []
+    return [names[i] if i < len(names) else f"input_{i}" for i in range(count)]

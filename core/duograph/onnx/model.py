@@ -1,0 +1,250 @@
+"""The program of an ONNX model: its graphs as plain Python objects, checked when they are read.
+
+`reading.load` makes it and `running` interprets it. Every node knows its operator's rule and, for
+messages, its own name. Nothing here computes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from ..errors import OnnxError
+
+__all__ = ["RULES", "Graph", "Node", "Rule", "Value", "onnx_op", "parsed"]
+
+# A value of a running model: a Tensor, a NumPy array that is known on the host, a list (sequence)
+# of those, or None for an absent optional value.
+Value: TypeAlias = Any
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """How an operator is computed.
+
+    Attributes:
+        function: `function(node, *inputs)`, which returns the result or a tuple of results.
+        static: positions of inputs that must be known when a graph is built; they arrive as arrays.
+        host: inputs and results are values as they are, such as arrays of strings and sequences.
+        random: two calls with equal inputs differ.
+    """
+
+    function: Callable[..., Any]
+    static: frozenset[int] = frozenset()
+    host: bool = False
+    random: bool = False
+
+
+# The operators of the default domain by name; those that are missing are run by the functions with
+# which ONNX defines them.
+RULES: dict[str, Rule] = {}
+
+
+def onnx_op(
+    *names: str, static: Sequence[int] = (), host: bool = False, random: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: register a function as the rule of operators; see `Rule`."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            RULES[name] = Rule(function, frozenset(static), host, random)
+        return function
+
+    return add
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Node:
+    """One node of a model.
+
+    Attributes:
+        op_type, domain: the operator.
+        label: the node for messages, such as ``node 3 (Conv 'conv1')``.
+        inputs, outputs: names of values; "" for an absent one.
+        attributes: by name: numbers, strings, arrays, graphs, and lists of those.
+        opset: version of the operator set.
+        rule: of the operator; None for functions and control flow.
+        function: the function that the node calls, for functions of the model.
+        proto: the node as it stands in the file.
+    """
+
+    op_type: str
+    domain: str
+    label: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+    opset: int
+    rule: Rule | None
+    function: Graph | None
+    proto: onnx.NodeProto
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an attribute, or the default if the node does not have it."""
+        return self.attributes.get(name, default)
+
+    def has(self, output: int) -> bool:
+        """Return whether an optional result is wanted."""
+        return output < len(self.outputs) and bool(self.outputs[output])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Graph:
+    """A graph of a model, a branch, a loop body or a function.
+
+    Attributes:
+        name: of the graph.
+        inputs, outputs: names of values.
+        nodes: in an order in which they can run.
+        constants: initializers by name.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, Array]
+
+
+class parsed:
+    """Converts protocol buffers of one model to `Graph` objects.
+
+    Args:
+        file: name of the file, for messages.
+        opsets: versions of the operator sets by domain.
+        functions: functions of the model by domain and name.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        opsets: Mapping[str, int],
+        functions: Mapping[tuple[str, str], onnx.FunctionProto],
+    ) -> None:
+        self.file = file
+        self.opsets = opsets
+        self.functions = functions
+        self._open: list[tuple[str, str]] = []
+
+    def graph(self, proto: onnx.GraphProto) -> Graph:
+        """Return a graph."""
+        constants = {t.name: self._array(t) for t in proto.initializer}
+        for sparse in proto.sparse_initializer:
+            constants[sparse.values.name] = self._dense(sparse)
+        return Graph(
+            proto.name,
+            tuple([i.name for i in proto.input]),
+            tuple([o.name for o in proto.output]),
+            tuple([self.node(n, k, {}) for k, n in enumerate(proto.node)]),
+            constants,
+        )
+
+    def function(self, proto: onnx.FunctionProto, attributes: Mapping[str, Any]) -> Graph:
+        """Return a function as a graph, with the attributes of a call in place."""
+        return Graph(
+            proto.name,
+            tuple(proto.input),
+            tuple(proto.output),
+            tuple([self.node(n, k, attributes) for k, n in enumerate(proto.node)]),
+            {},
+        )
+
+    def node(self, proto: onnx.NodeProto, index: int, outer: Mapping[str, Any]) -> Node:
+        """Return a node; `outer` has the attributes of the function call that it belongs to."""
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        name = f" {proto.name!r}" if proto.name else ""
+        label = f"node {index} ({proto.op_type}{name})"
+        attributes = {}
+        for a in proto.attribute:
+            if a.ref_attr_name:
+                if a.ref_attr_name in outer:
+                    attributes[a.name] = outer[a.ref_attr_name]
+            else:
+                attributes[a.name] = self._attribute(a, label)
+        opset = self.opsets.get(domain, 0)
+        key = (domain, proto.op_type)
+        function = rule = None
+        if key in self.functions:
+            function = self._called(key, label, attributes)
+        elif domain == "":
+            rule = RULES.get(proto.op_type)
+        return Node(
+            proto.op_type, domain, label, tuple(proto.input), tuple(proto.output), attributes,
+            opset, rule, function, proto,
+        )  # fmt: skip
+
+    def _called(self, key: tuple[str, str], label: str, attributes: Mapping[str, Any]) -> Graph:
+        """Return the body of a function of the model for the attributes of one call.
+
+        Raises:
+            OnnxError: the function calls itself.
+        """
+        if key in self._open:
+            raise OnnxError(f"load: {self.file!r}, {label}: the function calls itself")
+        self._open.append(key)
+        proto = self.functions[key]
+        defaults = {a.name: self._attribute(a, label) for a in proto.attribute_proto}
+        before, self.opsets = self.opsets, {**self.opsets, **_versions(proto.opset_import)}
+        try:
+            return self.function(proto, {**defaults, **attributes})
+        finally:
+            self.opsets = before
+            self._open.pop()
+
+    def _attribute(self, a: onnx.AttributeProto, label: str) -> Any:
+        """Return the value of an attribute: numbers, text, arrays, graphs, lists of those."""
+        kinds = onnx.AttributeProto
+        if a.type == kinds.GRAPH:
+            return self.graph(a.g)
+        if a.type == kinds.TENSOR:
+            return self._array(a.t)
+        if a.type == kinds.STRING:
+            return a.s.decode("utf-8", "replace")
+        if a.type == kinds.STRINGS:
+            return [s.decode("utf-8", "replace") for s in a.strings]
+        if a.type == kinds.TENSORS:
+            return [self._array(t) for t in a.tensors]
+        if a.type == kinds.SPARSE_TENSOR:
+            return self._dense(a.sparse_tensor)
+        if a.type in (kinds.INT, kinds.FLOAT, kinds.INTS, kinds.FLOATS):
+            found = helper.get_attribute_value(a)
+            return list(found) if a.type in (kinds.INTS, kinds.FLOATS) else found
+        if a.type == kinds.TYPE_PROTO:
+            return a.tp
+        raise OnnxError(f"load: {self.file!r}, {label}: got attribute {a.name!r} of unknown type")
+
+    def _array(self, tensor: onnx.TensorProto) -> Array:
+        """Return a stored tensor as an array; text becomes an array of Python strings."""
+        try:
+            found = numpy_helper.to_array(tensor)
+        except Exception as error:  # noqa: BLE001 (whatever a damaged tensor makes the package raise)
+            raise OnnxError(
+                f"load: {self.file!r}, tensor {tensor.name!r} cannot be read: {error}"
+            ) from None
+        if found.dtype.kind in "SU" or found.dtype == object:
+            texts = [s.decode("utf-8", "replace") if isinstance(s, bytes) else str(s)
+                     for s in found.reshape(-1)]  # fmt: skip
+            found = np.array(texts, object).reshape(found.shape)
+        return found
+
+    def _dense(self, sparse: onnx.SparseTensorProto) -> Array:
+        """Return a sparse tensor as a dense array."""
+        values, at = self._array(sparse.values), self._array(sparse.indices)
+        shape = tuple(sparse.dims)
+        dense = np.zeros(shape, values.dtype)
+        if at.ndim == 2:
+            dense[tuple(at.T)] = values
+        else:
+            dense.reshape(-1)[at] = values
+        return dense
+
+
+def _versions(imports: Any) -> dict[str, int]:
+    """Return the versions of operator sets by domain."""
+    return {"" if o.domain == "ai.onnx" else o.domain: o.version for o in imports}

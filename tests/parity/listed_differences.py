@@ -1,0 +1,81 @@
+"""The differences of sampled calls that are meant, each with its reason.
+
+`calls.py` counts them apart. A row says of which paths, of which kind, and of which text they are;
+docs/differences.md explains them to users. A row may not cover a call that agrees, so the list
+cannot hide what works: `unneeded` names the rows that no difference of a full run needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from parity.call_judging import Difference
+
+
+class Row(NamedTuple):
+    """One listed difference: patterns of the path and of the description, and the reason."""
+
+    kind: str
+    paths: str
+    what: str  # of the change of the call
+    text: str  # of the difference
+    reason: str
+
+
+_CASTS = r"Tensor\.(type_as|astype|bool|int|long|to|type)|ops\.(\w+\.)?[Cc]ast"
+_NAN = "with NaN"
+ROWS = (
+    Row("accepts", r".*", r"(number|list|array) for tensor", "", "every op takes array-likes"),
+    Row("value", _CASTS, "", r"^gradient: .* 0\. .*\[1\.|^gradient: \w+ \[0\.\]",
+        "a cast to integers has the gradient zero"),
+    Row("value", _CASTS, _NAN, "int32", "casts of NaN and infinity are defined on every device"),
+    Row("value", r"(ops\.)(\w+\.)?(OneHot|[Aa]ssign)", "", "^gradient",
+        "MindSpore has no gradient by these operands"),
+    Row("value", r"Tensor\.mul_", "", "", "MindSpore's CPU kernel changes nothing"),
+    Row("value", r"(ops|mint\.nn\.functional|nn)\.(\w+\.)?(log_s|[Ss])oftmax", _NAN, "nan nan nan",
+        "NaN in a row makes the row NaN, as its definition"),
+    Row("value", r".*\.(abs|Abs|norm|maximum|minimum|Minimum|min|relu|ReLU6|HSwish|LeakyReLU"
+        r"|[Ss]ign|clip_by_global_norm|argsort|Sort|div)", _NAN, "", "NaN wins, as in NumPy"),
+    Row("value", r"ops\.(\w+\.)?Sign", "recorded|float16", "nan", "NaN wins, as in NumPy"),
+    Row("value", r"ops\.(\w+\.)?[Tt]anh", "", "^gradient", "MindSpore approximates it"),
+    Row("value", r"ops\.L2Normalize", "", "", "MindSpore overflows in float16"),
+    Row("value", r".*\.(topk|div|std|any|mean)", r"as u?int|as int|empty", "",
+        "order of equal elements; division by zero; integers whose mean is truncated there"),
+    Row("value", r"ops\.pad", "", "e-322", "uninitialised memory there"),
+    Row("value", r"ops\.UniformReal", "", "", "random numbers; MindSpore repeats them for a seed"),
+    Row("value", r"ops\.(\w+\.)?clip_by_global_norm", "empty", "", "an empty tensor has norm zero"),
+    Row("value", r"nn\.GroupNorm", "float16", "", "the mean of float16 overflows"),
+    Row("dtype", r"Tensor\.argmin", "", "int64 here", "argmin and argmax have one dtype"),
+    Row("dtype", r"(ops|Tensor)\.abs", "complex64", "", "the absolute value is real"),
+    Row("dtype", r"ops\.operations\.RealDiv", "uint8", "", "its documentation says floating"),
+    Row("dtype", r"ops\.tuple_to_array", "", "", "MindSpore truncates the floats of the tuple"),
+    Row("dtype", r"Tensor\.norm", "bool", "", "a norm is floating"),
+    Row("dtype", r"ops\.select", "", "^graph", "MindSpore's two modes differ"),
+    Row("shape", r"Tensor\.argmax", "", "^graph", "MindSpore's two modes differ"),
+    Row("shape", r"ops\.Stack", "size 1", "^gradient", "a gradient has the shape of its operand"),
+    Row("shape", r"ops\.(\w+\.)?clip_by_global_norm", "0-d", "", "a 0-d tensor keeps its shape"),
+    Row("structure", r"ops\.(\w+\.)?(Print|DType|clip_by_global_norm)", "", "^graph",
+        "MindSpore's two modes differ"),
+    Row("structure", r"Tensor\.chunk", "empty", "", "as many chunks as were asked for"),
+)  # fmt: skip
+
+
+def row_of(call: dict[str, Any], difference: Difference) -> Row | None:
+    """Return the row that covers this difference of a call."""
+    for row in ROWS:
+        if (
+            row.kind == difference.kind
+            and re.fullmatch(row.paths, call["path"])
+            and re.search(row.what, call["what"])
+            and re.search(row.text, difference.text)
+        ):
+            return row
+    return None
+
+
+def unneeded(needed: Iterable[Row]) -> list[Row]:
+    """Return the rows that covered no difference."""
+    used = set(needed)
+    return [row for row in ROWS if row not in used]
