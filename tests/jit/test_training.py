@@ -36,6 +36,7 @@ OPTIMISERS = {
     "Momentum": "nn.Momentum(params, 0.1, 0.9)",
     "Momentum, nesterov": "nn.Momentum(params, 0.1, 0.9, weight_decay=0.01, loss_scale=2.0, "
     "use_nesterov=True)",
+    "ProximalAdagrad": "nn.ProximalAdagrad(params, learning_rate=0.1, l1=0.01)",
     "RMSProp": "nn.RMSProp(params, 0.1, momentum=0.5)",
     "RMSProp, centered": "nn.RMSProp(params, 0.1, centered=True, weight_decay=0.01)",
     "Rprop": "nn.Rprop(params, 0.1)",
