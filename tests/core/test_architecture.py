@@ -50,7 +50,8 @@ LAYERS = [
     ("train",),
     ("experimental",),
     ("cli", "conformance", "mint", "numpy", "scipy", "utils", "installation", "parity", "run",
-     "compat.private_names", "compat.private_training", "compat.argument_checks",
+     "compat.private_names", "compat.private_training", "compat.private_attention",
+     "compat.argument_checks", "compat.shared_layers",
      "communication.comm_func", "runtime", "hal"),
 ]  # fmt: skip
 ROW = {name: i for i, row in enumerate(LAYERS) for name in row}

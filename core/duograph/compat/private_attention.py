@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from .. import ops
-from ..dtype import bool_, int32
+from ..dtype import DType, bool_, float32, int32
 from ..errors import ArgumentError, ShapeError, UnsupportedOpError
 from ..nn.layer.transformer import _additive
 from ..tensor import Tensor
@@ -162,14 +162,18 @@ def multi_head_attention_forward(
     static_k: Tensor | None = None,
     static_v: Tensor | None = None,
     average_attn_weights: bool = True,
-    **options: object,
+    is_causal: bool = False,
+    k_is_v: bool = False,
+    q_is_k: bool = False,
+    dtype: DType = float32,
 ) -> tuple[Tensor, Tensor]:
     """Attention with the weights of the caller; `nn.MultiheadAttention` describes it.
 
     Args:
         query, key, value: shape (length, N, E), or without the axis N.
         static_k, static_v: refused.
-        options: `is_causal`, `k_is_v`, `q_is_k` and `dtype` change no values here.
+        is_causal: says that `attn_mask` hides later keys; the mask itself is what counts.
+        k_is_v, q_is_k, dtype: recorded by callers to save work; they change no values.
 
     Returns:
         (output, attention weights), the weights averaged over the heads or for each head.
@@ -180,9 +184,7 @@ def multi_head_attention_forward(
     """
     if static_k is not None or static_v is not None:
         raise UnsupportedOpError("multi_head_attention_forward: static_k and static_v: not built")
-    unknown = set(options) - {"is_causal", "k_is_v", "q_is_k", "dtype"}
-    if unknown:
-        raise ArgumentError(f"multi_head_attention_forward: got unknown {sorted(unknown)}")
+    del is_causal, k_is_v, q_is_k, dtype
     if query.shape[-1] != embed_dim_to_check:
         raise ShapeError(f"attention: query has width {query.shape[-1]}; got {embed_dim_to_check}")
     batched = _check_qkv_shape(query.ndim, key.ndim, value.ndim)
