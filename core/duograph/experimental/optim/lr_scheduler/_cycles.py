@@ -16,7 +16,7 @@ from ....errors import ArgumentValueError
 from ....nn import _check
 from ....tensor import Tensor
 from ..optimizer import Optimizer
-from ._base import LRScheduler, for_groups
+from ._base import LRScheduler, for_groups, scalar_parameter
 
 __all__ = ["CosineAnnealingWarmRestarts", "CyclicLR", "ReduceLROnPlateau", "SequentialLR"]
 
