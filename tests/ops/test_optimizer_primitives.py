@@ -188,7 +188,7 @@ def test_steps_where_mindspore_errs() -> None:
     total, squares = total + G.asnumpy(), squares + G.asnumpy() ** 2
     top = np.sign(total) * np.maximum(abs(total) - 0.4, 0)
     want = -0.1 * top / (0.3 * 2 * 0.1 + np.sqrt(squares))
-    np.testing.assert_allclose(ops.ApplyAdagradDA()(*dual)[0].asnumpy(), want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(ops.ApplyAdagradDA()(*dual).asnumpy(), want, rtol=1e-5, atol=1e-6)
 
 
 def test_rows_that_occur_twice_are_added() -> None:
