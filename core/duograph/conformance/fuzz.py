@@ -16,7 +16,6 @@ import random
 import re
 import sys
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import Connection, wait
@@ -194,7 +193,6 @@ def _work(options: argparse.Namespace, numbers: Sequence[int], out: Connection) 
     # what importing made never becomes garbage; the cycles of programs are few
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-    warnings.filterwarnings("ignore", ".*its bprop differs")  # `Scale` is meant to
     for number in numbers:
         out.send((number, None, ""))
         text, small = examine(options.seed, number, options.level, absent)
