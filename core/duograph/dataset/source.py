@@ -33,7 +33,7 @@ class SourceDataset(Dataset):
 
 
 class MappableDataset(SourceDataset):
-    """Base class of sources with numbered rows (`mindspore.dataset.MappableDataset`)."""
+    """Base class of sources that read rows by number (`mindspore.dataset.MappableDataset`)."""
 
     _sampler: Any
 

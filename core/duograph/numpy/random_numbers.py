@@ -69,7 +69,7 @@ def randn(*shape: Ints, dtype: DTypeLike = float32) -> Tensor:
 def randint(
     minval: int, maxval: int | None = None, shape: Ints | None = None, dtype: DTypeLike = int32
 ) -> Tensor:
-    """Return random integers from `minval` up to, but not including, `maxval`.
+    """Return random integers in the half-open interval [minval, maxval).
 
     Args:
         minval: the lowest integer; without `maxval` the end, and 0 is the lowest.

@@ -184,7 +184,7 @@ def kaiser_window(
 
 
 class _Window(Primitive):
-    """Base of the primitive classes of windows, whose length is an integer Tensor."""
+    """Base class of the primitives of window functions; the length is an integer Tensor."""
 
     def __init__(self, periodic: bool = True, dtype: DTypeLike = float32) -> None:
         super().__init__()

@@ -46,7 +46,7 @@ _FORMS: dict[NormalizeForm, Callable[[str], str]] = {
 
 
 def normal_form(text: str, form: NormalizeForm) -> str:
-    """Return a text in a normal form of Unicode."""
+    """Return a string in one of the Unicode normalization forms, such as NFC."""
     return _FORMS[form](text)
 
 

@@ -228,7 +228,7 @@ class AdjustGamma(ImageTransform):
 
 
 def _to_hsv(image: Array) -> tuple[Array, Array, Array]:
-    """Return hue (0 to 255 around the circle), saturation and value of uint8 RGB, as OpenCV."""
+    """Convert a uint8 RGB image to HSV as OpenCV does; 256 steps of hue are the full circle."""
     r, g, b = (image[..., i].astype(np.int64) for i in range(3))
     v = np.maximum(np.maximum(r, g), b)
     diff = v - np.minimum(np.minimum(r, g), b)

@@ -417,7 +417,7 @@ class RandomRotation(ImageTransform):
 
 
 class Affine(ImageTransform):
-    """Rotates, shears, scales and moves an image about its centre
+    """Rotates, shears, scales and translates an image about its centre
     (`mindspore.dataset.vision.Affine`).
 
     Args:
@@ -492,7 +492,7 @@ class Affine(ImageTransform):
 
 
 class RandomAffine(ImageTransform):
-    """Rotates, shears, scales and moves an image at random
+    """Rotates, shears, scales and translates an image at random
     (`mindspore.dataset.vision.RandomAffine`).
 
     Args:

@@ -256,7 +256,7 @@ class ConfusionMatrixMetric(Metric):
             self._count += weight
 
     def _reduced(self, rates: Array) -> tuple[float, int]:
-        """Return the rate of a batch and its weight."""
+        """Reduce the metric of one batch to a number; return it and the weight of the batch."""
         known = ~np.isnan(rates)
         rates = np.where(known, rates, 0.0)
         if self.decrease == "sum":
