@@ -23,6 +23,8 @@ from .traits import ACCUMULATED, NO_TRAITS, Traits
 from .types import TensorType, elementwise_type
 
 if TYPE_CHECKING:
+    from .backend.prepared import PreparedCall
+    from .backend.protocol import Backend
     from .effects import Effect
     from .ir.graph import Graph
     from .tensor import Tensor
@@ -68,7 +70,7 @@ def drop_tables() -> None:
     """Clear all ops' caches of prepared calls, after a change of rules or device."""
     clear_cached_calls()
     for known in OPS.values():
-        known.table.clear()
+        known.forget_calls()
 
 
 def rules_changed() -> None:
@@ -90,6 +92,7 @@ class Op:
         result_dtype: dtype of the result of an element-wise op: a dtype, a function of the first
             operand's dtype, or None for the dtype of the last operand.
         table: prepared calls by operand types (and attributes), read by the fast path.
+        prepared: kernel calls of backends, or None for no kernel; see `backend.prepared_calls`.
         is_composite: True when the defining function has a body, which calls other ops.
         differentiable: False when no operand ever has a gradient (comparisons, argmax).
         host: True when the size of the result depends on values; the op runs on the host.
@@ -157,6 +160,7 @@ class Op:
         self.is_composite = composite
         self.body: Function | None = function if composite else None
         self.table: dict[Hashable, Function] = {}
+        self.prepared: dict[Hashable, tuple[Backend, PreparedCall | None]] = {}
         self.expanded: dict[Hashable, Graph] = {}
         self._clear_rules()
         self._read_signature(function)
@@ -194,6 +198,11 @@ class Op:
         # Users call `public` under the op's name; `normaliser` replaces it.
         self.public: Function = self.function
         self.has_normaliser = False
+
+    def forget_calls(self) -> None:
+        """Discard the prepared calls of an op, in eager mode and of backends."""
+        self.table.clear()
+        self.prepared = {}
 
     # ---- rule slots -----------------------------------------------------------------------------
 

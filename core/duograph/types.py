@@ -224,7 +224,9 @@ def elementwise_type(
     first = operands[0]
     if len(operands) == 1:
         return first if dtype is None or dtype is first.dtype else first.with_(dtype=dtype)
-    shape = broadcast_shapes(*(t.shape for t in operands))
+    shape: Shape | None = first.shape
+    if any([t.shape != shape for t in operands]):
+        shape = broadcast_shapes(*(t.shape for t in operands))
     if shape is None:
         shapes = " and ".join(str(t.shape) for t in operands)
         raise ShapeError(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from duograph import Parameter, Tensor, nn, ops
 from duograph.backend import registry
+from duograph.op import drop_tables
 
 CPU = pytest.importorskip("duograph_cpu._native")
 
@@ -157,7 +158,7 @@ def test_program_enters_native_code_once_with_the_same_results(program, seed):
     assert not any("step by step" in note for note in notes)
 
 
-def test_no_kernel_is_called_from_python(monkeypatch):
+def test_no_kernel_is_called_from_python(monkeypatch, request):
     """What crosses once crosses nowhere else: every prepared call of the program raises when Python
     calls it.
     """
@@ -178,6 +179,8 @@ def test_no_kernel_is_called_from_python(monkeypatch):
 
     x, y = floats(4, 4), floats(4, 4, seed=1)
     want = flat(nested(x, y))
+    drop_tables()
+    request.addfinalizer(drop_tables)
     monkeypatch.setattr(type(backend), "prepare", poisoned)
     compiled = at("O2", nested)
     compiled(x, y)

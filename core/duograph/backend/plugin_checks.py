@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..dtype import DType
-from ..errors import BackendError, DuographError
+from ..errors import BackendError
 from .costs import Costs
 from .prepared import Handle, LinkedProgram, Packing, PreparedCall
 from .protocol import SEAM_VERSION, Backend, BackendSpec, DeviceInfo
 
 if TYPE_CHECKING:
-    from ..op import Op
-    from ..types import TensorType
+    pass
 
 __all__ = [
     "array_text",
@@ -35,7 +34,6 @@ __all__ = [
     "checked_specs",
     "error_text",
     "from_device",
-    "prepared_call",
     "shown_value",
     "to_device",
 ]
@@ -233,32 +231,6 @@ def checked_costs(found: object) -> Costs:
     if isinstance(found, Costs):
         return found
     raise BackendError(f"returned {shown_value(found)}; wanted a Costs")
-
-
-def prepared_call(
-    backend: Backend,
-    op: Op,
-    types: tuple[TensorType | None, ...],
-    attributes: Mapping[str, Any],
-    device_id: int,
-) -> PreparedCall | None:
-    """Return the call that a backend prepares for an op, or None if it has no kernel.
-
-    Raises:
-        BackendError: `prepare` failed, or returned something else.
-    """
-    try:
-        found = backend.prepare(op, types, attributes, device_id)  # type: ignore[arg-type]
-        if found is None:
-            return None
-        return as_prepared(found, len(types), lambda: len(op.infer_types(types, attributes)))
-    except Exception as error:
-        if isinstance(error, (DuographError, MemoryError)) and not isinstance(error, BackendError):
-            raise
-        said = str(error) if isinstance(error, BackendError) else f"raised {error_text(error)}"
-        raise BackendError(
-            f"{call_text(op.name, types)}: prepare() of the {backend.name} backend {said}"
-        ) from error
 
 
 def as_prepared(found: object, n_operands: int, count_results: Callable[[], int]) -> PreparedCall:

@@ -146,10 +146,9 @@ class Backend:
         """Return a prepared kernel call for an op and operand types, or None if there is no kernel.
 
         The call maps operands' buffer handles to results, which it allocates. It returns one
-        handle, or a
-        tuple if the op has several results. `op.infer_types(types, attributes)` returns the result
-        types.
-        An absent optional operand has None in place of a type and of a handle.
+        handle, or a tuple if the op has several results. `op.infer_types(types, attributes)`
+        returns the result types. An absent optional operand has None in place of a type and of a
+        handle. The answer is cached: programs and threads share it.
         """
         raise NotImplementedError(f"{type(self).__name__}: has no prepare()")
 

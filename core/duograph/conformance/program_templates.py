@@ -316,6 +316,7 @@ ITEMS = {
 # The errors with which compiled code may refuse: mutation of an object selected by a tensor, items
 # of `map` whose computation has an effect, second order through a loop, twice.
 REFUSED = (
-    "to one of several Tensors|keeps, or of one of two, chosen|an effect of an item|used twice "
-    "inside a higher derivative"
+    "to one of several Tensors|got one of several Tensors|keeps, or of one of two, chosen|"
+    "an effect of an item|used twice inside a higher derivative|"
+    "before an iteration of the loop and nothing after"
 )

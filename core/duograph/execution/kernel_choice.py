@@ -14,8 +14,9 @@ import numpy as np
 
 from .. import context
 from .._locks import new_lock
-from ..backend.plugin_checks import call_text, from_device, prepared_call, to_device
+from ..backend.plugin_checks import call_text, from_device, to_device
 from ..backend.prepared import HandleFunction, PreparedCall
+from ..backend.prepared_calls import prepared_call
 from ..backend.protocol import Backend
 from ..errors import UnsupportedOpError
 from ..op import Op

@@ -28,7 +28,8 @@ from collections.abc import Collection, Hashable
 from .. import context as settings_of
 from ..backend import registry
 from ..backend.costs import DEFAULT_COSTS
-from ..backend.plugin_checks import checked_costs, prepared_call
+from ..backend.plugin_checks import checked_costs
+from ..backend.prepared_calls import prepared_call
 from ..execution.optional_methods import answer
 from ..ir.builder import expand
 from ..ir.control import is_single_op

@@ -1,8 +1,10 @@
 """Refuses writes in place to a tensor that a graph condition may have chosen among several.
 
 After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In a graph x is a third value, so the
-write is refused while y or z is still reachable. `evaluator`, `branches` and `graph_loops` call
-this module; it never changes a tensor.
+write is refused while code or an object from outside can still reach y or z, be it from before the
+condition or made in a branch of it. Giving x to an outside object is refused if that object would
+have to receive y or z itself. `evaluator`, `branches`, `graph_loops` and `host` call this module;
+it never changes a tensor.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...tensor import Tensor
-from ..state.builder import StagedBuilder
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
@@ -20,35 +21,21 @@ from ..values.flow import Maybe
 from ..values.functions import Function
 
 
-def tensors_before(ev: Evaluation, value: Value, builder: StagedBuilder) -> list[Value]:
-    """Return the tensors from before a branch that its value may be, with or without a condition.
+def possible_tensors(ev: Evaluation, value: Value) -> list[Value]:
+    """Return the tensors that a value at the end of a branch may be, for `note_candidates`.
 
-    Args:
-        builder: builds the graph of the branch.
+    They are a tensor from before the branch that the branch wrote in place or kept, or the tensor
+    that the branch made. What a tensor itself may be is recorded already.
     """
-    found: list[Value] = []
-    seen: set[int] = set()
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen or not isinstance(value, Tensor):
-            continue
-        seen.add(id(value))
-        origin = ev.origins.get(id(value))
-        if origin is not None:
-            found.append(origin[1])
-        elif isinstance(value, GraphTensor):
-            if value._builder is not builder:
-                found.append(value)
-            else:  # a branch inside this one may have chosen it
-                waiting += ev.candidates.get(id(value), (value, []))[1]
-        elif ev.owned.depths.get(id(value), 0) < builder.depth or id(value) not in ev.owned.tensors:
-            found.append(value)
-    return found
+    if not isinstance(value, Tensor):
+        return []
+    origin = ev.origins.get(id(value))
+    return [value] if origin is None else [origin[1]]
 
 
 def note_candidates(ev: Evaluation, made: Value, of: Sequence[Value]) -> None:
     """Record that a graph tensor may turn out at run time to be any of the tensors `of`."""
+    of = [x for x in of if x is not made]
     if of and isinstance(made, GraphTensor):
         ev.candidates[id(made)] = (made, [*ev.candidates.get(id(made), (made, []))[1], *of])
 
@@ -61,6 +48,42 @@ def check_not_shared(ev: Evaluation, target: Value) -> None:
     """
     if not ev.candidates:
         return
+    if reachable_alias(ev, target):
+        raise UnsupportedSyntaxError(
+            "setitem: got a write in place to one of several Tensors, chosen by a condition on a "
+            "Tensor or by a loop inside jit; the write would have to change the original, too",
+            construct="setitem",
+            remedy="Copy the Tensor before it is written, e.g. x = x.copy()",
+        )
+
+
+def may_have_object(ev: Evaluation, value: Value) -> bool:
+    """Return whether Python may hold a tensor as an object, or one that it may turn out to be."""
+    seen = {id(value)}
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if _has_object(ev, value):
+            return True
+        for x in ev.candidates.get(id(value), (None, ()))[1]:
+            if id(x) not in seen:
+                seen.add(id(x))
+                waiting.append(x)
+    return False
+
+
+def _has_object(ev: Evaluation, tensor: Value) -> bool:
+    """Return whether Python holds a tensor as an object when the graph runs."""
+    if id(tensor) in ev.host_objects:
+        return True
+    if isinstance(tensor, GraphTensor):
+        arguments = ev.inputs.arguments
+        return id(tensor) in ev.inputs.locations or any(x is tensor for x, _, _ in arguments)
+    return id(tensor) not in ev.owned.tensors
+
+
+def reachable_alias(ev: Evaluation, target: Value) -> bool:
+    """Return whether code can reach another tensor that may be the same one at run time."""
     links: dict[int, list[Value]] = {}
     for made, of in ev.candidates.values():
         for x in of:
@@ -74,19 +97,15 @@ def check_not_shared(ev: Evaluation, target: Value) -> None:
                 found[id(x)] = x
                 waiting.append(x)
     del found[id(target)]
-    if found and any(id(x) in found for x in _visible_tensors(ev, found)):
-        raise UnsupportedSyntaxError(
-            "setitem: got a write in place to one of several Tensors, chosen by a condition on a "
-            "Tensor or by a loop inside jit; the write would have to change the original, too",
-            construct="setitem",
-            remedy="Copy the Tensor before it is written, e.g. x = x.copy()",
-        )
+    return bool(found) and any(id(x) in found for x in _visible_tensors(ev, found))
 
 
 def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]:
     """Yield the tensors that the evaluated program or outside code can still reach."""
     yield from (made for made, _, _ in ev.inputs.arguments)
-    yield from (x for k, x in found.items() if k in ev.host_objects or k in ev.inputs.locations)
+    for k, x in found.items():
+        if k in ev.inputs.locations or (k in ev.host_objects and k not in ev.joined_objects):
+            yield x
     for x in found.values():
         if not isinstance(x, GraphTensor) and id(x) not in ev.owned.tensors:
             yield x  # from outside

@@ -20,6 +20,7 @@ from ..state.journal import Changes, Key, Location, Scope
 from ..types import Flag, Value
 from ..values.flow import Flow, Maybe, Unjoined
 from ..values.nested import tuple_like
+from .aliasing import note_candidates
 from .dispatch import Dead
 from .join import Join, line_by_line, with_results
 
@@ -117,8 +118,10 @@ def value_at_end(
         if slot is None:
             return value
         found = changes.get(("slot", id(slot), None))
-        if found is None and slot.fresh and slot.written:
-            return ev.builder.bring(slot.current)  # made and written in the branch
+        if found is None and slot.fresh and slot.written:  # made and written in the branch
+            now = ev.builder.tensor(ev.builder.bring(slot.current)._id)
+            note_candidates(ev, now, [value])
+            return now
         return value if found is None else _note_origin(ev, found[1], value)
     if isinstance(value, Flow):
         inner = value_at_end(ev, changes, value.value, depth, deep)

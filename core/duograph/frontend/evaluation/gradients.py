@@ -251,8 +251,8 @@ def call_with_bprop(ev: Evaluation, cell: Value, args: Args, kwargs: Kwargs) -> 
     join = Join.of_one(ev, forward)
     exports = join.exports
     with forward.current():
-        own = [forward.operand(x, None) for x in tensors_of(result)]
-    outs = [exports.add_row([x]).index for x in own]
+        returned = [(forward.operand(x, None), x) for x in tensors_of(result)]
+    outs = [exports.add_row([value], (x,)).index for value, x in returned]
     shape = join.from_branch(result, 0)
     written = [(location, join.content_from_branch(location, value, 0)) for location, value in ends]
     backward = StagedBuilder(ev, parent)

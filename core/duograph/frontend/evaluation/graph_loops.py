@@ -27,7 +27,7 @@ from ..types import Flag, Value
 from ..values.flow import NOTHING, Maybe, Undefined
 from ..values.functions import same_function
 from ..values.nested import pairs, sequence_like, tuple_like
-from .aliasing import note_candidates, tensors_before
+from .aliasing import note_candidates, possible_tensors
 from .branches import is_outside_location, label_of, run_branch, run_condition
 from .join import is_sequence, join_side, line_by_line, or_line_by_line, placeholder_value
 from .outside import observe
@@ -419,7 +419,7 @@ def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
     for made, last in pairs(after, body.ends[key]):
         if made is last or not isinstance(last, Tensor):
             continue
-        note_candidates(ev, made, tensors_before(ev, last, child))
+        note_candidates(ev, made, possible_tensors(ev, last))
         if isinstance(last, GraphTensor) and last._builder is child and last._id in body.first:
             # iterations may exchange names
             note_candidates(ev, made, list(body.first.values()))

@@ -27,6 +27,7 @@ from ..types import Args, Kwargs, Value
 from ..values.functions import Function
 from ..values.kinds import COPIED, IMMUTABLE
 from ..values.nested import depends_on_graph, sequence_like
+from .aliasing import may_have_object, reachable_alias
 from .host_mutation import Snapshot, refuse_mutation, was_changed, with_snapshots
 from .spans import call_spans
 
@@ -223,6 +224,10 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
     known = ev.host_objects.get(id(tensor))
     if known is not None:
         return known[1]
+    if id(tensor) in ev.candidates:
+        chosen = _chosen_object(ev, tensor)
+        if chosen is not None:
+            return chosen
     slot = None
     if not isinstance(tensor, GraphTensor):
         if id(tensor) not in ev.owned.tensors:
@@ -262,6 +267,59 @@ def object_of(ev: Evaluation, tensor: Value) -> Value:
         with present._builder.current():
             write_through(ev, tensor)
     return made
+
+
+def _chosen_object(ev: Evaluation, tensor: Value) -> Value:
+    """Return the graph value of the object of a tensor that a condition chooses among others.
+
+    Returns None if the tensor is none of those that Python code holds or that may reach it.
+
+    Raises:
+        UnsupportedSyntaxError: the graph cannot tell which tensor it is.
+    """
+    _, condition, sides = ev.choices.get(id(tensor), (None, None, []))
+    home = tensor._builder
+    inside = [side is None or _is_inside(side, home) for side in sides]
+    if sides and all(inside) and not may_have_object(ev, tensor):
+        return None
+    unknown = [may_have_object(ev, side) for k, side in enumerate(sides) if inside[k]]
+    if any(unknown) or not sides:
+        if not sides and not may_have_object(ev, tensor) and not reachable_alias(ev, tensor):
+            return None
+        raise UnsupportedSyntaxError(
+            "setattr: got one of several Tensors, chosen by a condition on a Tensor or by a loop "
+            "inside jit, to be kept by an object from outside; it would have to keep the original",
+            construct="setattr",
+            remedy="Copy the Tensor before it is stored, e.g. x.copy()",
+        )
+    constants: list[Value] = [None, None]
+    operands = [condition, home.tensor(tensor._id)]
+    positions = [1, 1]  # a tensor that the branch made becomes a new object
+    with home.current():
+        for k, side in enumerate(sides):
+            if inside[k]:
+                continue
+            known = object_of(ev, side)
+            if known is None:  # the tensor from outside itself
+                constants[k] = side
+            else:
+                positions[k] = len(operands)
+                operands.append(home.bring(known))
+
+        def run(*values: Value) -> tuple[Value]:
+            k = int(bool(values[0]))
+            return (values[positions[k]] if constants[k] is None else constants[k],)
+
+        call = HostCall(run, "tensor object")
+        found = home.append(host_call, tuple(operands), {"run": call, "types": (OBJECT,)})[0]
+    ev.host_objects[id(tensor)] = (tensor, found)
+    return found
+
+
+def _is_inside(value: Value, home: Value) -> bool:
+    """Return whether a tensor was made in a branch inside the graph of a builder."""
+    builder: Value = value._builder if isinstance(value, GraphTensor) else home
+    return bool(builder.depth > home.depth)
 
 
 class Held:

@@ -30,7 +30,8 @@ from ..types import Flag, GraphValue, Value
 from ..values.flow import NOTHING, Flow, Maybe, Undefined
 from ..values.functions import Choice, Function, same_function
 from ..values.nested import tuple_like
-from .aliasing import note_candidates, tensors_before
+from .aliasing import note_candidates
+from .host import object_of
 from .truth import as_flag, negated
 
 _FILL = {INT: 0, FLOAT: 0.0, BOOL: False, OBJECT: None}
@@ -49,21 +50,28 @@ class Exports:
     """Outputs of the sub-graphs of one `switch`: a table with a column of values per sub-graph.
 
     Attributes:
-        candidates: per row, tensors from before the branches that the row may be.
+        tensors: per row, the tensor that it is in each branch.
+        objects: rows of tensors that Python holds as objects -> the rows of these objects.
     """
 
     def __init__(self, builders: list[StagedBuilder]) -> None:
         self.builders = builders
         self.columns: list[list[Value]] = [[] for _ in builders]
-        self.candidates: dict[int, list[Value]] = {}
+        self.tensors: dict[int, list[Value]] = {}
+        self.objects: dict[int, int] = {}
         self._same: dict[Value, int] = {}
 
-    def add_row(self, values: list[Value]) -> Placeholder:
+    def add_row(self, values: list[Value], tensors: Sequence[Value] = ()) -> Placeholder:
         """Make one value per sub-graph an output, all at one position; return a placeholder.
 
         Reuses the position if the same values are outputs already.
+
+        Args:
+            values: the values.
+            tensors: the tensors that have these values, if they are tensors: two tensors can have
+                one value, until one of them is written in place.
         """
-        key = tuple((id(v._builder), v._id) for v in values)
+        key = (*((id(v._builder), v._id) for v in values), *map(id, tensors))
         found = self._same.get(key)
         if found is None:
             found = self._same[key] = len(self.columns[0])
@@ -258,10 +266,41 @@ class Join:
         if a._type.plain is not b._type.plain:
             raise self._refused(a, b, what)
         builders = self.exports.builders
-        found = self.export(*[x.operand(v, None) for x, v in zip(builders, (a, b))])
-        for v, builder in zip((a, b), builders):
-            self._note(found, v, builder)
+        values = [x.operand(v, None) for x, v in zip(builders, (a, b))]
+        return self._export_tensors(values, (a, b))
+
+    def _export_tensors(self, values: list[Value], of: Sequence[Value]) -> Placeholder:
+        """Make tensors outputs, and the Python object of one that Python code of a branch keeps.
+
+        Args:
+            values: a value per sub-graph.
+            of: the tensors that have these values; None for a value that is never read.
+        """
+        found = self.exports.add_row(values, of)
+        tensors = [self._tensor(v) for v in of]
+        self.exports.tensors[found.index] = tensors
+        if len(of) > 1 and any(id(t) in self.ev.host_objects for t in tensors):
+            objects = [self._object(k, t) for k, t in enumerate(tensors)]
+            self.exports.objects[found.index] = self.exports.add_row(objects).index
+            self.ev.joined_objects.update({id(t): t for t in tensors})
         return found
+
+    def _tensor(self, value: Value) -> Value:
+        """Return the tensor whose value at the end of a branch is a given one."""
+        origin = self.ev.origins.get(id(value))
+        return value if origin is None else origin[1]
+
+    def _object(self, k: int, tensor: Value) -> Value:
+        """Return the Python object of a tensor as a host value of the graph of branch k."""
+        builder = self.exports.builders[k]
+        if tensor is None:
+            return placeholder_value(builder, OBJECT)
+        with builder.current():
+            found = object_of(self.ev, tensor)
+            if found is None:  # the tensor is that object
+                run = HostCall(lambda: (tensor,), "tensor object")
+                found = builder.append(host_call, (), {"run": run, "types": (OBJECT,)})[0]
+            return builder.bring(found)
 
     def _host(self, a: Value, b: Value) -> Value:
         """Make Python numbers or objects of two branches one `switch` result, a host value."""
@@ -348,19 +387,23 @@ class Join:
             return value
         values: list[Value] = [placeholder_value(b, value._type) for b in builders]
         values[k] = value
-        found = self.exports.add_row(values)
-        self._note(found, value, builders[k])
-        return found
-
-    def _note(self, row: Placeholder, value: Value, builder: StagedBuilder) -> None:
-        """Record which tensors from before a branch the value that it exports may be."""
-        found = tensors_before(self.ev, value, builder)
-        self.exports.candidates.setdefault(row.index, []).extend(found)
+        of: list[Value] = [None] * len(builders)
+        of[k] = value
+        return (
+            self._export_tensors(values, of)
+            if isinstance(value, Tensor)
+            else (self.exports.add_row(values))
+        )
 
     def note_candidates(self, found: Sequence[Value]) -> None:
         """Record, for the results of the joined graphs, which tensors each of them may be."""
-        for index, of in self.exports.candidates.items():
-            note_candidates(self.ev, found[index], of)
+        for index, of in self.exports.tensors.items():
+            made = found[index]
+            note_candidates(self.ev, made, [t for t in of if t is not None])
+            if len(of) > 1:
+                self.ev.choices[id(made)] = (made, self.cond, of)
+        for index, made in self.exports.objects.items():
+            self.ev.host_objects[id(found[index])] = (found[index], found[made])
 
     def flag(self, a: Value, b: Value) -> Value:
         """Join a true/false flag of two branches into a Python bool or a bool of the graph."""

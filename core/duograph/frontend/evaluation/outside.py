@@ -16,8 +16,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ...errors import UnsupportedSyntaxError
+from ...ir.builder import GraphTensor
 from ...ir.values import HostValue, NeedsValue
 from ...nn.cell import Cell
+from ...tensor import Tensor
 from ..libraries import has_own_hash, is_framework, is_host, user_method
 from ..state.captures import Raised, answer, entries_of, same_answer
 from ..state.evaluation import Evaluation
@@ -215,6 +217,8 @@ def observe(ev: Evaluation, value: Value) -> None:
     Arrays are left alone: where an op takes one, it becomes an input of the graph.
     """
     kind = type(value)
+    if kind in _PLAIN:
+        return
     if kind in COPIED:
         ev.copies.observe(value)
         for v in entries_of(value):
@@ -230,6 +234,8 @@ def observe(ev: Evaluation, value: Value) -> None:
 
 
 _NESTED = {list, dict, set, tuple}
+# Frequent classes that contain nothing; asking whether another one is a container takes long.
+_PLAIN = {bool, int, float, str, type(None), Tensor, GraphTensor}
 
 
 def owned_result(ev: Evaluation, found: Value, given: Value) -> Value:

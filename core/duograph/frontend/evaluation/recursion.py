@@ -24,7 +24,7 @@ from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Function
 from ..values.nested import tuple_like
-from .aliasing import note_candidates, tensors_before
+from .aliasing import note_candidates, possible_tensors
 from .branches import run_condition
 from .dispatch import Dead
 from .join import Join, with_results
@@ -201,7 +201,7 @@ def call_named_graph(
     for _ in range(_MAX_EVALUATIONS):
         child = StagedBuilder(ev, parent)
         body = functools.partial(_body, ev, f, record, child, args, kwargs, run, outer)
-        shape, outputs, older = _evaluate_named(ev, f, record, child, body)
+        shape, outputs, returned = _evaluate_named(ev, f, record, child, body)
         types = tuple(v._type for v in outputs)
         stable = record.known and types == target.result_types and list(child.outer) == outer
         record.shape, record.known = shape, True
@@ -222,9 +222,9 @@ def call_named_graph(
     operands = [*map(parent.bring, _graph_leaves(args, kwargs)), *(parent.tensor(i) for i in outer)]
     found = parent.append(call_op, tuple(operands), {"target": target})
     if any(_may_be_parameter(target.graph, i) for i in target.graph.outputs):
-        for x in found:
-            given = [*tensors_of((args, kwargs)), *older]
-            note_candidates(ev, x, [a for a in given if a._type.plain is x._type.plain])
+        returned += tensors_of((args, kwargs))
+    for x in found:
+        note_candidates(ev, x, [t for t in returned if t._type.plain is x._type.plain])
     return with_results(record.shape, found)
 
 
@@ -266,8 +266,8 @@ def _evaluate_named(
     """Trace a recursive function's body once into its named graph.
 
     Returns:
-        the result with placeholders, the outputs of the graph, and the tensors from before the call
-        that the result may be, other than arguments.
+        the result with placeholders, the outputs of the graph, and the tensors that the result
+        may be, other than arguments.
     """
     record.pending = False
     records = ev.calls.open_calls.setdefault(f.source.node, [])
@@ -278,11 +278,11 @@ def _evaluate_named(
         records.pop()
     _refuse_writes(ev, f, ends)
     join = Join.of_one(ev, child)
-    older = [t for x in tensors_of(result) for t in tensors_before(ev, x, child)]
+    returned = [t for x in tensors_of(result) for t in possible_tensors(ev, x)]
     with child.current():
         brought = mapped(result, child.copy_of)
     shape = join.from_branch(_bring_host_values(child, brought), 0)
-    return shape, join.exports.columns[0], older
+    return shape, join.exports.columns[0], returned
 
 
 def _may_be_parameter(graph: Value, i: int) -> bool:

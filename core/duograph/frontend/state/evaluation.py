@@ -49,6 +49,10 @@ class Evaluation:
         origins: id of a value that a branch wrote into a tensor -> (the value, that tensor).
         host_objects: id of a tensor that Python holds at run time -> (the tensor, the graph value
             of the Python object).
+        choices: id of a tensor chosen by a condition -> (that tensor, the condition, the tensor
+            of the else branch and that of the other; None for a branch after which it is unused).
+        joined_objects: tensors of branches, by id, whose Python object became that of the tensor
+            that a condition chooses.
         keep: objects that must stay alive because their id is a key.
     """
 
@@ -67,6 +71,8 @@ class Evaluation:
         self.candidates: dict[int, tuple[Value, list[Value]]] = {}
         self.origins: dict[int, tuple[Value, Value]] = {}
         self.host_objects: dict[int, tuple[Tensor, GraphValue]] = {}
+        self.choices: dict[int, tuple[Value, Value, list[Value]]] = {}
+        self.joined_objects: dict[int, Tensor] = {}
         self._thread = thread_state
 
     if TYPE_CHECKING:

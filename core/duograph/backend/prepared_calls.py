@@ -1,0 +1,101 @@
+"""Asks a backend for the kernel call of an op, and caches the answer on the op.
+
+Eager calls, the lowering of compiled functions and graph passes ask here, often for the same op
+with the same types and attributes. A cached call is shared by programs and threads. Nothing here
+runs a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..dtype import DType
+from ..errors import BackendError, DuographError
+from .plugin_checks import as_prepared, call_text, error_text
+from .prepared import PreparedCall
+from .protocol import Backend
+
+if TYPE_CHECKING:
+    from ..op import Op
+    from ..types import TensorType
+
+__all__ = ["prepared_call"]
+
+# Answers kept per op; an op with ever new shapes starts over rather than growing.
+_LIMIT = 1024
+# Parts of the longest key that is stored: attributes with long tables of numbers are not kept.
+_LONGEST = 128
+# Classes whose values are equal only if they mean the same, once the class is known.
+_PLAIN = frozenset({int, bool, str, type(None), DType})
+
+
+def prepared_call(
+    backend: Backend,
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+    device_id: int,
+) -> PreparedCall | None:
+    """Return the call that a backend prepares for an op, or None if it has no kernel.
+
+    Raises:
+        BackendError: `prepare` failed, or returned something else.
+    """
+    key: list[Hashable] = [id(backend), device_id, types, *attributes]
+    if not _add(key, attributes.values()):
+        return _prepare(backend, op, types, attributes, device_id)
+    # a table that is replaced meanwhile, because rules changed, must not get this answer
+    table, known = op.prepared, tuple(key)
+    found = table.get(known)
+    if found is None:
+        # the backend is stored too, so that no other one can get its id
+        found = backend, _prepare(backend, op, types, attributes, device_id)
+        if len(table) >= _LIMIT:
+            table.clear()
+        table[known] = found
+    return found[1]
+
+
+def _add(key: list[Hashable], values: Iterable[Any]) -> bool:
+    """Append attribute values to a key, each with its class; return whether the key is exact.
+
+    It is exact if equal keys mean equal attributes: 1 is not True or 1.0, and 0.0 is not -0.0. NaN
+    has no key because its bits can differ; neither has any object that could change or be large.
+    """
+    for value in values:
+        kind = value.__class__
+        if kind in _PLAIN:
+            key += (kind, value)
+        elif kind is tuple:
+            key += (kind, len(value))
+            if not _add(key, value):
+                return False
+        elif (kind is float or kind is complex) and value == value:
+            key += (kind, repr(value))
+        else:
+            return False
+        if len(key) > _LONGEST:
+            return False
+    return True
+
+
+def _prepare(
+    backend: Backend,
+    op: Op,
+    types: tuple[TensorType | None, ...],
+    attributes: Mapping[str, Any],
+    device_id: int,
+) -> PreparedCall | None:
+    try:
+        found = backend.prepare(op, types, attributes, device_id)  # type: ignore[arg-type]
+        if found is None:
+            return None
+        return as_prepared(found, len(types), lambda: len(op.infer_types(types, attributes)))
+    except Exception as error:
+        if isinstance(error, (DuographError, MemoryError)) and not isinstance(error, BackendError):
+            raise
+        said = str(error) if isinstance(error, BackendError) else f"raised {error_text(error)}"
+        raise BackendError(
+            f"{call_text(op.name, types)}: prepare() of the {backend.name} backend {said}"
+        ) from error
