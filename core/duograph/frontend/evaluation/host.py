@@ -102,6 +102,7 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
         parts = (value.func, value.args, value.keywords)
         if take_operands(ev, parts, []) != parts:
             raise _not_for_python(value)
+    ev.outside.given[id(value)] = value
     return value
 
 
