@@ -1,8 +1,9 @@
-"""Refuses writes in place to a tensor that a graph condition may have chosen among several.
+"""Refuses to write in place, or to tell apart, tensors that a graph condition chose among several.
 
-After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In a graph x is a third value, so the
-write is refused while y or z is still reachable. `evaluator`, `branches` and `graph_loops` call
-this module; it never changes a tensor.
+After `x = y if c else z`, Python's `x[0] = 1` changes y or z, and `x is y` depends on c. In a graph
+x is a third value, so the write is refused while y or z is still reachable, and the comparison
+always. `evaluator`, `branches`, `graph_loops` and `operators` call this module; it never changes a
+tensor.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...tensor import Tensor
-from ..state.builder import StagedBuilder
 from ..state.calls import Frame
 from ..state.evaluation import Evaluation
 from ..types import Value
@@ -20,37 +20,32 @@ from ..values.flow import Maybe
 from ..values.functions import Function
 
 
-def tensors_before(ev: Evaluation, value: Value, builder: StagedBuilder) -> list[Value]:
-    """Return the tensors from before a branch that its value may be, with or without a condition.
+def tensor_behind(ev: Evaluation, value: Value) -> list[Value]:
+    """Return the tensor that a value at the end of a branch stands for; [] for other values.
 
-    Args:
-        builder: builds the graph of the branch.
+    For a graph value that the branch wrote in place into a tensor, that is the tensor.
     """
-    found: list[Value] = []
-    seen: set[int] = set()
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen or not isinstance(value, Tensor):
-            continue
-        seen.add(id(value))
-        origin = ev.origins.get(id(value))
-        if origin is not None:
-            found.append(origin[1])
-        elif isinstance(value, GraphTensor):
-            if value._builder is not builder:
-                found.append(value)
-            else:  # a branch inside this one may have chosen it
-                waiting += ev.candidates.get(id(value), (value, []))[1]
-        elif ev.owned.depths.get(id(value), 0) < builder.depth or id(value) not in ev.owned.tensors:
-            found.append(value)
-    return found
+    if not isinstance(value, Tensor):
+        return []
+    return [ev.origins.get(id(value), (value, value))[1]]
 
 
 def note_candidates(ev: Evaluation, made: Value, of: Sequence[Value]) -> None:
     """Record that a graph tensor may turn out at run time to be any of the tensors `of`."""
     if of and isinstance(made, GraphTensor):
         ev.candidates[id(made)] = (made, [*ev.candidates.get(id(made), (made, []))[1], *of])
+
+
+def may_be(ev: Evaluation, value: Value) -> list[Value]:
+    """Return the tensors of which a tensor is one at run time: often only the tensor itself."""
+    found = {id(value): value}
+    waiting = [value]
+    while waiting:
+        for x in ev.candidates.get(id(waiting.pop()), (None, ()))[1]:
+            if id(x) not in found:
+                found[id(x)] = x
+                waiting.append(x)
+    return [*found.values()]
 
 
 def check_not_shared(ev: Evaluation, target: Value) -> None:

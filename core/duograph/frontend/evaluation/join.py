@@ -30,7 +30,7 @@ from ..types import Flag, GraphValue, Value
 from ..values.flow import NOTHING, Flow, Maybe, Undefined
 from ..values.functions import Choice, Function, same_function
 from ..values.nested import tuple_like
-from .aliasing import note_candidates, tensors_before
+from .aliasing import note_candidates, tensor_behind
 from .truth import as_flag, negated
 
 _FILL = {INT: 0, FLOAT: 0.0, BOOL: False, OBJECT: None}
@@ -49,27 +49,29 @@ class Exports:
     """Outputs of the sub-graphs of one `switch`: a table with a column of values per sub-graph.
 
     Attributes:
-        candidates: per row, tensors from before the branches that the row may be.
+        candidates: per row, the tensors that it may be.
     """
 
     def __init__(self, builders: list[StagedBuilder]) -> None:
         self.builders = builders
         self.columns: list[list[Value]] = [[] for _ in builders]
         self.candidates: dict[int, list[Value]] = {}
-        self._same: dict[Value, int] = {}
+        self._same: dict[Value, tuple[int, Sequence[Value]]] = {}
 
-    def add_row(self, values: list[Value]) -> Placeholder:
+    def add_row(self, values: list[Value], objects: Sequence[Value] = ()) -> Placeholder:
         """Make one value per sub-graph an output, all at one position; return a placeholder.
 
-        Reuses the position if the same values are outputs already.
+        Reuses the position if the same values of the same objects are outputs already.
+
+        Args:
+            objects: per sub-graph, the tensor of the program that has the value.
         """
-        key = tuple((id(v._builder), v._id) for v in values)
-        found = self._same.get(key)
-        if found is None:
-            found = self._same[key] = len(self.columns[0])
+        key = (*((id(v._builder), v._id) for v in values), *map(id, objects))
+        if key not in self._same:
+            self._same[key] = len(self.columns[0]), objects  # objects that live keep their ids
             for column, v, b in zip(self.columns, values, self.builders, strict=True):
                 column.append(b.tensor(v._id))
-        return Placeholder(found)
+        return Placeholder(self._same[key][0])
 
 
 def placeholder_value(builder: StagedBuilder, type_: Value) -> Value:
@@ -250,17 +252,19 @@ class Join:
     def _tensors(self, a: Value, b: Value, what: str) -> Value:
         """Make a tensor of each branch an output of its sub-graph; return the `switch` placeholder.
 
-        Returns the tensor itself if both branches hold the same one. If the types differ, it
+        Tensors with one value from before the branches need no output. If the types differ, it
         raises a JoinError.
         """
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
-            return a
+            made = a._builder.tensor(a._id)
+            note_candidates(self.ev, made, [t for v in (a, b) for t in tensor_behind(self.ev, v)])
+            return made
         if a._type.plain is not b._type.plain:
             raise self._refused(a, b, what)
         builders = self.exports.builders
-        found = self.export(*[x.operand(v, None) for x, v in zip(builders, (a, b))])
-        for v, builder in zip((a, b), builders):
-            self._note(found, v, builder)
+        values = [x.operand(v, None) for x, v in zip(builders, (a, b))]
+        found = self.exports.add_row(values, (a, b))
+        self._note(found, a, b)
         return found
 
     def _host(self, a: Value, b: Value) -> Value:
@@ -349,12 +353,12 @@ class Join:
         values: list[Value] = [placeholder_value(b, value._type) for b in builders]
         values[k] = value
         found = self.exports.add_row(values)
-        self._note(found, value, builders[k])
+        self._note(found, value)
         return found
 
-    def _note(self, row: Placeholder, value: Value, builder: StagedBuilder) -> None:
-        """Record which tensors from before a branch the value that it exports may be."""
-        found = tensors_before(self.ev, value, builder)
+    def _note(self, row: Placeholder, *values: Value) -> None:
+        """Record which tensors a value that the branches export may be."""
+        found = [t for v in values for t in tensor_behind(self.ev, v)]
         self.exports.candidates.setdefault(row.index, []).extend(found)
 
     def note_candidates(self, found: Sequence[Value]) -> None:

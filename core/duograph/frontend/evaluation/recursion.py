@@ -24,7 +24,7 @@ from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Function
 from ..values.nested import tuple_like
-from .aliasing import note_candidates, tensors_before
+from .aliasing import note_candidates, tensor_behind
 from .branches import run_condition
 from .dispatch import Dead
 from .join import Join, with_results
@@ -266,8 +266,8 @@ def _evaluate_named(
     """Trace a recursive function's body once into its named graph.
 
     Returns:
-        the result with placeholders, the outputs of the graph, and the tensors from before the call
-        that the result may be, other than arguments.
+        the result with placeholders, the outputs of the graph, and the tensors that the result may
+        be, other than arguments.
     """
     record.pending = False
     records = ev.calls.open_calls.setdefault(f.source.node, [])
@@ -278,7 +278,7 @@ def _evaluate_named(
         records.pop()
     _refuse_writes(ev, f, ends)
     join = Join.of_one(ev, child)
-    older = [t for x in tensors_of(result) for t in tensors_before(ev, x, child)]
+    older = [t for x in tensors_of(result) for t in tensor_behind(ev, x)]
     with child.current():
         brought = mapped(result, child.copy_of)
     shape = join.from_branch(_bring_host_values(child, brought), 0)
