@@ -3,8 +3,8 @@
 After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In a graph x is a third value, so the
 write is refused while code or an object from outside can still reach y or z, be it from before the
 condition or made in a branch of it. Giving x to an outside object is refused if that object would
-have to receive y or z itself. `evaluator`, `branches`, `graph_loops` and `host` call this module;
-it never changes a tensor.
+have to receive y or z itself; whether `x is y` is refused, too. `evaluator`, `branches`,
+`graph_loops`, `host` and `operators` call this module; it never changes a tensor.
 """
 
 from __future__ import annotations
@@ -57,19 +57,21 @@ def check_not_shared(ev: Evaluation, target: Value) -> None:
         )
 
 
-def may_have_object(ev: Evaluation, value: Value) -> bool:
-    """Return whether Python may hold a tensor as an object, or one that it may turn out to be."""
-    seen = {id(value)}
+def may_be(ev: Evaluation, value: Value) -> list[Value]:
+    """Return the tensors of which a tensor is one at run time: often only the tensor itself."""
+    found = {id(value): value}
     waiting = [value]
     while waiting:
-        value = waiting.pop()
-        if _has_object(ev, value):
-            return True
-        for x in ev.candidates.get(id(value), (None, ()))[1]:
-            if id(x) not in seen:
-                seen.add(id(x))
+        for x in ev.candidates.get(id(waiting.pop()), (None, ()))[1]:
+            if id(x) not in found:
+                found[id(x)] = x
                 waiting.append(x)
-    return False
+    return [*found.values()]
+
+
+def may_have_object(ev: Evaluation, value: Value) -> bool:
+    """Return whether Python may hold a tensor as an object, or one that it may turn out to be."""
+    return any(_has_object(ev, x) for x in may_be(ev, value))
 
 
 def _has_object(ev: Evaluation, tensor: Value) -> bool:
