@@ -31,6 +31,7 @@ from ..values.flow import NOTHING, Flow, Maybe, Undefined
 from ..values.functions import Choice, Function, same_function
 from ..values.nested import tuple_like
 from .aliasing import note_candidates
+from .branch_ends import items_at_end
 from .host import object_of
 from .truth import as_flag, negated
 
@@ -252,8 +253,13 @@ class Join:
 
     def contents(self, value: Value, k: int) -> Value:
         """Return the content of a list or dict at the end of branch k; other values unchanged."""
+        if type(value) not in (list, dict):
+            return value
         found = self.changes[k].get((type(value).__name__, id(value), None))
-        return value if found is None else found[1]
+        if found is not None:
+            return found[1]
+        depth = self.exports.builders[k].depth
+        return items_at_end(self.ev, self.changes[k], value, value, depth, False)
 
     def _tensors(self, a: Value, b: Value, what: str) -> Value:
         """Make a tensor of each branch an output of its sub-graph; return the `switch` placeholder.
