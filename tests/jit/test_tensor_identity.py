@@ -112,6 +112,11 @@ PROGRAMS = {
         else:
             z, w = x, y
         return z is w, z is x, w is y""",
+    "two that were one before": """
+        z = x * 2
+        z.copy_(y)
+        u = z if x.sum() > 0 else y
+        return u is z, u is y, z is y""",
     "an early return": """
         if x.sum() > 99:
             return True

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "AFFINE",
     "HEAD",
     "CELL",
     "CHANGES",
@@ -15,11 +16,16 @@ __all__ = [
     "SECOND",
     "CONDITIONS",
     "KNOWN",
+    "LINEAR",
     "RETURNS",
     "INDEX",
     "ITEMS",
     "REFUSED",
 ]
+
+# The gradient of `Scale`, which is no derivative on purpose; and one that is linear in `dout`.
+AFFINE = "dout * 3 + x * 0.125"
+LINEAR = "dout * (3 + x * 0.125)"
 
 HEAD = """
 import collections

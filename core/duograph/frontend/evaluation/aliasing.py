@@ -57,21 +57,9 @@ def check_not_shared(ev: Evaluation, target: Value) -> None:
         )
 
 
-def may_be(ev: Evaluation, value: Value) -> list[Value]:
-    """Return the tensors of which a tensor is one at run time: often only the tensor itself."""
-    found = {id(value): value}
-    waiting = [value]
-    while waiting:
-        for x in ev.candidates.get(id(waiting.pop()), (None, ()))[1]:
-            if id(x) not in found:
-                found[id(x)] = x
-                waiting.append(x)
-    return [*found.values()]
-
-
 def may_have_object(ev: Evaluation, value: Value) -> bool:
     """Return whether Python may hold a tensor as an object, or one that it may turn out to be."""
-    return any(_has_object(ev, x) for x in may_be(ev, value))
+    return any(_has_object(ev, x) for x in possibilities(ev, value).values())
 
 
 def _has_object(ev: Evaluation, tensor: Value) -> bool:
@@ -86,20 +74,27 @@ def _has_object(ev: Evaluation, tensor: Value) -> bool:
 
 def reachable_alias(ev: Evaluation, target: Value) -> bool:
     """Return whether code can reach another tensor that may be the same one at run time."""
-    links: dict[int, list[Value]] = {}
-    for made, of in ev.candidates.values():
-        for x in of:
-            links.setdefault(id(made), []).append(x)
-            links.setdefault(id(x), []).append(made)
-    found = {id(target): target}
-    waiting = [target]
+    mine = possibilities(ev, target)
+    found = {
+        id(made): made
+        for made, _ in list(ev.candidates.values())
+        if not mine.keys().isdisjoint(possibilities(ev, made))
+    }
+    found.update(mine)
+    del found[id(target)]
+    return bool(found) and any(id(x) in found for x in _visible_tensors(ev, found))
+
+
+def possibilities(ev: Evaluation, value: Value) -> dict[int, Value]:
+    """Return a tensor and all tensors that it may turn out to be at run time, by id."""
+    found = {id(value): value}
+    waiting = [value]
     while waiting:
-        for x in links.get(id(waiting.pop()), ()):
+        for x in ev.candidates.get(id(waiting.pop()), (None, ()))[1]:
             if id(x) not in found:
                 found[id(x)] = x
                 waiting.append(x)
-    del found[id(target)]
-    return bool(found) and any(id(x) in found for x in _visible_tensors(ev, found))
+    return found
 
 
 def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]:

@@ -23,7 +23,7 @@ from ..state.evaluation import Evaluation
 from ..types import Value
 from ..values.kinds import CONTAINERS, COPIED
 from ..values.nested import depends_on_graph
-from .aliasing import may_be
+from .aliasing import possibilities
 from .branches import select
 from .dispatch import call, evaluate, syntax
 from .host import check_known, run_on_host
@@ -298,7 +298,7 @@ def _identical_tensors(ev: Evaluation, x: Tensor, y: Tensor) -> Value:
         UnsupportedSyntaxError: a condition on a tensor, or a loop, decides whether the two are one.
     """
     held = ev.inputs.locations
-    xs, ys = may_be(ev, x), may_be(ev, y)
+    xs, ys = [*possibilities(ev, x).values()], [*possibilities(ev, y).values()]
     if x is not y and len(xs) == len(ys) == 1 and (id(x) in held or id(y) in held):
         return truth(ev, run_on_host(ev, operator.is_, (x, y), {}, "is_", (BOOL,), objects=True))
     for a, b in () if x is y else itertools.product(xs, ys):
