@@ -10,6 +10,31 @@ from duograph import Parameter, Tensor, nn, ops
 USES = {
     "value": (lambda p, x: p * x, False),
     "assign": (lambda p, x: (ops.assign(p, x * 3), p + 0)[1], False),
+    "result of assign": (lambda p, x: ops.assign(p, x * 3), False),
+    "result of assign_add": (lambda p, x: ops.assign_add(p, x), False),
+    "result of assign_sub": (lambda p, x: ops.assign_sub(p, x), False),
+    "result of assign before a write": (
+        lambda p, x: (ops.assign(p, x * 3), ops.assign(p, x * 4))[0],
+        False,
+    ),
+    "result of assign in a branch": (
+        lambda p, x: ops.assign(p, x * 3) if x.sum() > 0 else x,
+        False,
+    ),
+    "step of an optimiser": (
+        lambda p, x: ops.assign(p, p - 0.1 * ms.grad(lambda q: (q * q * x).sum())(p)),
+        False,
+    ),
+    "weights of a gradient": (
+        lambda p, x: ms.grad(lambda v: (p * v).sum(), None, weights=[p])(x)[0],
+        True,
+    ),
+    "identity": (lambda p, x: (p is x, p is p, p is ops.assign(p, x)), False),
+    "clone": (lambda p, x: (p.clone() * x, p.clone().name), True),
+    "value before a write": (lambda p, x: (p.value(), ops.assign(p, x))[0], True),
+    "text": (lambda p, x: (str(p), p * x), True),
+    "repr": (lambda p, x: (repr(p)[:12], f"{p}"[:12], p * x), True),
+    "state of an instance": (lambda p, x: (p.layerwise_parallel, p * x), True),
     "element": (lambda p, x: (p.__setitem__(0, 5.0), p + 0)[1], False),
     "returned": (lambda p, x: p, False),
     "set_data": (lambda p, x: (p.set_data(x * 2), p * 1)[1], True),

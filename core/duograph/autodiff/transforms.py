@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import ArgumentError, ArgumentValueError, GradientError, ShapeError
 from ..parameter import Parameter
+from ..runtime_state import staged_builder
 from ..tensor import Tensor
 from .pytrees import mapped, tensors_of
 from .recording import Recording, ones_of, record
@@ -55,9 +56,11 @@ def _weights(weights: Weights) -> tuple[list[Parameter], bool]:
         found = [weights]  # type: ignore[list-item]  # refused below
     for w in found:
         if not isinstance(w, Parameter):
-            raise ArgumentError(
-                f"grad: got {type(w).__name__} among the weights; wanted Parameters"
-            )
+            builder = staged_builder()
+            if builder is not None:
+                builder.evaluation.ask_class(w, "grad")
+            found_kind = "Tensor" if isinstance(w, Tensor) else type(w).__name__
+            raise ArgumentError(f"grad: got {found_kind} among the weights; wanted Parameters")
     return found, False
 
 

@@ -67,10 +67,11 @@ def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
     kind = value.__class__
     if isinstance(value, Tensor):
         slots.leaves.append(value)
-        type_ = value._type
+        type_ = value._type if not value._type.level else value._type.on(value._type.device)
         if kind is not Tensor and isinstance(value, Parameter):
             slots.objects.append(value)
-        return type_ if not type_.level else type_.on(type_.device)
+            return (Parameter, type_)
+        return type_
     if kind in _HOST:
         slots.numbers.append(_HOST[kind][1](value))
         return _HOST[kind][0]

@@ -26,7 +26,6 @@ from ..frontend.types import Value
 from ..ir.dump import dump_of
 from ..ir.graph import Graph
 from ..ir.optimizer import Watch
-from ..parameter import Parameter
 from ..placement import commit
 from ..runtime_state import runtime_state
 from ..tensor import Tensor
@@ -129,7 +128,6 @@ class CompiledProgram:
         outside: the lists, dicts and sets from outside that the function reads, by id.
         only_for: arrays and frozen dataclasses among the arguments, by position, that the function
             changes or gives to Python code, or of which it uses the identity.
-        only_tensors: whether it depends on no tensor argument being a Parameter.
         distinguishes: whether it matters which arguments are one object; see `shared`.
         seconds: how long compiling took.
         hits: number of calls that the program served; the fast route of programs without state
@@ -160,7 +158,6 @@ class CompiledProgram:
         self.effects = graph.effects
         self.outside = evaluation.copies.outside()
         self.only_for: dict[int, Value] = {}
-        self.only_tensors = False
         self.distinguishes = bool(writes) or evaluation.inputs.compared
         self.keep = evaluation.keep  # objects whose ids the program knows
         self.for_shared_tensors = for_shared_tensors
@@ -313,8 +310,6 @@ class CompiledProgram:
         an array and got another one with the same contents.
         """
         if not all(slots.objects[i] is v for i, v in self.only_for.items()):
-            return False
-        if self.only_tensors and any(isinstance(v, Parameter) for v in slots.objects):
             return False
         return not any(id(c) in self.outside for c in slots.containers)
 

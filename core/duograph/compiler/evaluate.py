@@ -208,7 +208,6 @@ class _Tracing:
                 graph, entries, self.template, writes, ev, device, name, level, bool(self.shared)
             )
             used = {**ev.outside.targets, **ev.outside.given, **ev.captures.arrays}
-            program.only_tensors = ev.inputs.asks_class
             program.only_for = {i: v for i, v in enumerate(self.objects) if id(v) in used}
             return program
         finally:
@@ -252,7 +251,8 @@ class _Tracing:
             return leaves[first][0]
         self.ev.check_device(value._type.device, "an argument on")
         made = self.ev.root.parameter(value._type.plain)
-        inputs.has_parameters |= isinstance(value, Parameter)
+        if isinstance(value, Parameter):
+            inputs.parameters[id(made)] = value
         inputs.entries.append(("arg", len(leaves)))
         inputs.arguments.append((made, made._id, len(leaves)))
         leaves.append((made, made._id))

@@ -57,6 +57,11 @@ class GraphTensor(Tensor):
         assert value is not None
         builder.rebind(self, value)
 
+    def _after_write(self) -> Tensor:
+        builder = thread_state.builder or self._builder
+        assert isinstance(builder, GraphBuilder)
+        return builder.after_write(self)
+
     def __repr__(self) -> str:
         if getattr(thread_state.builder, "staged", False):
             raise NeedsValue("str: got a Tensor whose text is known only when the function runs")
@@ -131,6 +136,10 @@ class GraphBuilder:
         target._type = value._type
         target._id = value._id
         target._builder = value._builder
+
+    def after_write(self, target: Tensor) -> Tensor:
+        """Return what functions return that have written to a graph tensor: the tensor itself."""
+        return target
 
     def host(self, value: object) -> Any:
         """Return a symbolic Python value unchanged; append other objects as constants."""

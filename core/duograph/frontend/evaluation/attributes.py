@@ -19,7 +19,6 @@ from ...nn.cell import Cell
 from ...parameter import Parameter
 from ...tensor import Tensor
 from ..libraries import is_framework, is_host, user_method
-from ..state.containers import AliasedError
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING, Key
 from ..types import Value
@@ -231,6 +230,10 @@ def _property(ev: Evaluation, owner: Value, name: str) -> Value:
     return call(ev, getattr(type(owner), name).fget, (owner,), {})
 
 
+# Methods of every Tensor that do something else for a Parameter.
+_OF_PARAMETERS = {"clone", "init_data", "value"}
+
+
 def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
     """Return the value of an attribute of a graph tensor, graph number or run-time object.
 
@@ -255,31 +258,16 @@ def _of_graph_value(ev: Evaluation, owner: Value, name: str) -> Value:
             construct=name,
             remedy="Compute with the Tensor, move the call out, or use jit_syntax_level=LAX",
         )
+    if name in _OF_PARAMETERS:
+        ev.ask_class(owner, name)
     try:
         return getattr(owner, name)
     except AttributeError as error:
         if "'GraphTensor' object" not in str(error):
             raise
-        if hasattr(Parameter, name):
-            ask_class(ev, owner, name)
+        if hasattr(ev.inputs.parameters.get(id(owner)), name):
+            ev.ask_class(owner, name)
         raise AttributeError(f"'Tensor' object has no attribute {name!r}") from None
-
-
-def ask_class(ev: Evaluation, tensor: Value, what: str) -> None:
-    """Record that the function depends on a tensor being no Parameter.
-
-    Raises:
-        AliasedError: it is an argument, and a Parameter is among the arguments of this call.
-    """
-    if any(made is tensor for made, _, _ in ev.inputs.arguments):
-        ev.inputs.asks_class = True
-        if ev.inputs.has_parameters:
-            raise AliasedError(
-                f"{what}: got a question about a Tensor argument that may be a Parameter inside "
-                "jit, where it is a Tensor",
-                construct=what,
-                remedy="Reach the Parameter from outside, e.g. as an attribute of a Cell",
-            )
 
 
 def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None:
@@ -299,8 +287,8 @@ def set_attribute(ev: Evaluation, owner: Value, name: str, value: Value) -> None
         try:
             setattr(owner, name, value)
         except AttributeError as error:  # the user does not know this class
-            if isinstance(owner, GraphTensor) and hasattr(Parameter, name):
-                ask_class(ev, owner, name)
+            if isinstance(owner, GraphTensor):
+                ev.ask_class(owner, name)
             raise AttributeError(str(error).replace("'GraphTensor'", "'Tensor'")) from None
         return
     if isinstance(owner, GraphObject):

@@ -36,7 +36,7 @@ from ..types import Value
 from ..values.functions import Choice, Function
 from ..values.nested import depends_on_graph
 from ..values.ranges import GraphRange
-from .attributes import ask_class, delete_attribute, get_attribute, set_attribute
+from .attributes import delete_attribute, get_attribute, set_attribute
 from .dispatch import call, replaces
 from .host import append_effect, check_known, host_number, run_on_host
 from .iteration import iterate, pairs_of
@@ -156,7 +156,7 @@ def _class_of(ev: Evaluation, x: Value) -> Value:
     if isinstance(x, Function):
         return types.FunctionType
     if isinstance(x, GraphTensor):
-        ask_class(ev, x, "type")
+        ev.ask_class(x, "type")
         return Tensor
     if isinstance(x, GraphScalar):
         return _CLASSES[x._type]
@@ -176,7 +176,7 @@ def is_instance(ev: Evaluation, x: Value, kinds: Value) -> Value:
         ev.captures.class_of(x)
     found = isinstance(x, kinds)
     if not found and isinstance(x, GraphTensor) and issubclass(Parameter, kinds):
-        ask_class(ev, x, "isinstance")
+        ev.ask_class(x, "isinstance")
     return found
 
 

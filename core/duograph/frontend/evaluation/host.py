@@ -83,6 +83,7 @@ def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool =
             return value  # from outside: the object itself, which receives all writes
         return found.add(ev, made, value)
     if isinstance(value, (GraphTensor, HostValue)):
+        ev.ask_class(value, "Python code")
         return found.add(ev, value, value)
     if isinstance(value, Tensor):
         slot = ev.inputs.slots.get(id(value))

@@ -150,6 +150,14 @@ class StagedBuilder(GraphBuilder):
         else:
             self.evaluation.write_slot(target, found)
 
+    def after_write(self, target: Tensor) -> Tensor:
+        """Return what functions return that have written to a graph tensor; see `Parameter`."""
+        if id(target) not in self.evaluation.inputs.parameters:
+            return target
+        assert isinstance(target, GraphTensor)
+        written: Tensor = self.tensor(self.bring(target)._id)
+        return written
+
     def look_at(self, value: Tensor) -> None:
         """Record an eager tensor's data for the guards, as code reads them while compiling."""
         self.evaluation.require_data(value)

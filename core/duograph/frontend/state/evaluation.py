@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
-from ...errors import StrictDeviceError
+from ...errors import StrictDeviceError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import NeedsValue
 from ...parameter import Parameter
@@ -91,6 +91,20 @@ class Evaluation:
     def is_constant(self, tensor: Tensor) -> bool:
         """Return whether an eager tensor was made while compiling and is unused by the graph."""
         return id(tensor) in self.owned.tensors and id(tensor) not in self.inputs.slots
+
+    def ask_class(self, tensor: Value, what: str) -> None:
+        """Refuse what a graph value cannot answer as the Parameter that is passed for it.
+
+        Raises:
+            UnsupportedSyntaxError: the tensor is an argument that is a Parameter.
+        """
+        if id(tensor) in self.inputs.parameters:
+            raise UnsupportedSyntaxError(
+                f"{what}: got a question about an argument that is a Parameter inside jit, where "
+                "it is a Tensor",
+                construct=what,
+                remedy="Reach the Parameter from outside, e.g. as an attribute of a Cell",
+            )
 
     def check_device(self, device: Device | None, what: str) -> None:
         """Refuse a value on another device than that of the program; None is data on no device.

@@ -58,8 +58,7 @@ class GraphInputs:
         arguments: per tensor argument (graph tensor, its first value id, its index).
         held: tensors fetched from a location outside that the function also writes.
         locations: the location of each tensor in `held`, by id of the tensor.
-        has_parameters: whether a Parameter is among the arguments.
-        asks_class: whether the function depends on a tensor argument being no Parameter.
+        parameters: the arguments that are Parameters, by id of their graph tensor.
         compared: whether the function compares a tensor argument with another tensor by identity.
     """
 
@@ -72,8 +71,7 @@ class GraphInputs:
         self.arguments: list[tuple[GraphTensor, int, int]] = []
         self.held: dict[Hashable, GraphTensor] = {}
         self.locations: dict[int, tuple[GraphTensor, tuple[str, Value, Value]]] = {}
-        self.has_parameters = False
-        self.asks_class = False
+        self.parameters: dict[int, Tensor] = {}
         self.compared = False
         self._parameters: dict[Hashable, GraphValue] = {}
 
