@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 from .errors import ArgumentError
 from .runtime_state import runtime_state
 
-__all__ = ["cached_call", "clear_cached_calls", "copy_identity"]
+__all__ = ["cached_call", "clear_cached_calls", "copy_identity", "refuse_operand"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,7 +47,7 @@ def cached_call(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except AttributeError as error:
-            _refuse_operand(function, args, kwargs, error)
+            refuse_operand(function.__name__.lstrip("_"), function, args, kwargs, error)
             raise
 
     def slow_call(key: tuple[Hashable, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -90,23 +90,35 @@ def cached_call(function: F) -> F:
     return cast("F", call)
 
 
-def _refuse_operand(
+def refuse_operand(
+    owner: str,
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    error: AttributeError,
+    error: Exception,
 ) -> None:
-    """Raise ArgumentError if a parameter annotated as a Tensor got something else.
+    """Raise ArgumentError if a parameter annotated as a Tensor or a tuple of them got another kind.
 
-    The functions ask their operands for dtype and shape before an op checks them; what has neither
-    ends there.
+    Functions and layers ask their operands for dtype and shape before an op checks them; what has
+    neither ends there.
+
+    Args:
+        owner: the name for the message.
+        error: the error of the call that has ended there.
     """
-    bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs).arguments
+    except TypeError:  # another number of arguments
+        return
     for name, value in bound.items():
-        if function.__annotations__.get(name) == "Tensor" and not hasattr(value, "dtype"):
-            owner = function.__name__.lstrip("_")
-            found = type(value).__name__
-            raise ArgumentError(f"{owner}: got {found} for {name}; wanted a Tensor") from error
+        kind = str(function.__annotations__.get(name))
+        values = {name: value} if kind == "Tensor" else {}
+        if kind.startswith("tuple[Tensor") and isinstance(value, (tuple, list)):
+            values = {f"{name}[{i}]": v for i, v in enumerate(value)}
+        for label, v in values.items():
+            if not hasattr(v, "dtype"):
+                found = type(v).__name__
+                raise ArgumentError(f"{owner}: got {found} for {label}; wanted a Tensor") from error
 
 
 def copy_identity(function: Callable[..., Any], wrapper: Callable[..., Any]) -> None:

@@ -207,6 +207,7 @@ def set_context(**kwargs: Any) -> None:
         for key, value in checked.items():
             setattr(settings, key, value)
         runtime_state.settings_version = object()
+        runtime_state.cells_version += "stale_captures" in checked  # compare all again
         _recorded.update({k: v for k, v in kwargs.items() if k in _RECORDED})
     if moved:
         for call in on_device_change:

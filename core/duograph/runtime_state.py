@@ -47,7 +47,7 @@ class RuntimeState:
         bindings_version: changes when an existing Tensor gets another buffer or type.
         rules_version: how many times rules of ops were replaced after their definition.
         cells_version: how many times an attribute, member or hook of a Cell, or a flag of a
-            Parameter, was set.
+            Parameter, was set, and how many times the policy for their changes was.
         derivatives: derivatives that are recording now, in all threads. At 0, a tensor whose type
             still says that it is recorded (its derivative is over) counts as a plain one.
         horizon: sequence number at which the first of these derivatives began: an edge with a

@@ -96,25 +96,20 @@ class Tensor(TensorMethods):
         const_arg: bool = False,
         device: str | None = None,
     ) -> None:
-        if const_arg:
-            check_options("Tensor", const_arg=const_arg)
         wanted = None if dtype is None else as_dtype(dtype)
         if input_data is None:
             self._init_lazy(wanted, shape, init)
         else:
-            if init is not None:
-                raise ArgumentValueError("Tensor: got both input_data and init; wanted one of them")
             if runtime_state.derivatives and _holds_recorded(input_data):
                 assert _recorded_value is not None
                 self._take(_recorded_value(input_data, wanted), device)
             else:
                 self._buf = array = host_array(input_data, wanted)
                 self._type = TensorType.of(array.shape, as_dtype(array.dtype))
-            if shape is not None and shape_tuple(shape) != self._type.shape:
-                raise ShapeError(
-                    f"Tensor: got shape={tuple(shape_tuple(shape))} and data of shape "
-                    f"{self._type.shape}; wanted the same, or shape with init"
-                )
+            if shape is not None or init is not None:
+                check_data_options(self._type.shape, shape, init)
+        if const_arg:
+            check_options("Tensor", const_arg=const_arg)
         if device is not None:
             commit(self, device_of(device))
         builder = staged_builder()
@@ -550,6 +545,17 @@ def _with_arrays(data: object) -> object:
 
 def _unpickle(array: Array, dtype: str) -> Tensor:
     return Tensor(array, dtype)
+
+
+def check_data_options(data: tuple[int, ...], shape: Any, init: Any) -> None:
+    """Check the options of `Tensor(input_data, shape=shape, init=init)` for data of a shape."""
+    if init is not None:
+        raise ArgumentValueError("Tensor: got both input_data and init; wanted one of them")
+    if shape is not None and shape_tuple(shape) != data:
+        raise ShapeError(
+            f"Tensor: got shape={tuple(shape_tuple(shape))} and data of shape {data}; wanted the "
+            "same, or shape with init"
+        )
 
 
 def tensor(

@@ -8,6 +8,7 @@ D22, D23, D24, D25, D49: attributes, globals, closures, items, defaults, helpers
 
 from __future__ import annotations
 
+import sys
 import textwrap
 
 import duograph as ms
@@ -188,15 +189,146 @@ def test_the_default_is_to_warn():
     assert ms.get_context("stale_captures") == "warn"
 
 
-def test_policy_change_takes_effect_at_once(program, warned):
-    run, alter = program("function", "VALUE")
-    ms.set_context(stale_captures="ignore")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("thing", CAPTURED)
+@pytest.mark.parametrize("before", ["warn", "ignore"])
+def test_policy_change_takes_effect_at_once(before, thing, form, program, warned):
+    read, change, _ = CAPTURED[thing]
+    run, alter = program(form, read)
+    ms.set_context(stale_captures=before)
     assert run() == OLD
-    alter("VALUE = 1")
+    alter(change)
     assert run() == OLD
+    assert len(warned) == (before == "warn")
+    ms.set_context(stale_captures="error")
+    with pytest.raises(errors.CaptureError):
+        run()
+    ms.set_context(stale_captures="warn")
+    assert run() == OLD
+    assert len(warned) == 1
     ms.set_context(stale_captures="recompile")
     assert run() == NEW
+    assert len(warned) == 1
+
+
+# What a function with programs for 1, 2 and 3, the last of them used last, does with other values.
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("read", ["VALUE", "config.value", "{net}.value", "{net}.level"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_program_last_used_goes_on(policy, read, form, program, warned):
+    run, alter = program(form, read)
+    place = read.replace("{net}.level", "type(net).level").replace("{net}", "net")
+    ms.set_context(stale_captures="recompile")
+    for value in (1, 2, 3):
+        alter(f"{place} = {value}")
+        assert run() == run() == [1.0 + value, 2.0 + value, 3.0 + value]
+    ms.set_context(stale_captures=policy)
+    used = 3
+    # 2 and 1 have programs; for 7, 8 and 9 the policy decides about the program last used
+    for value in (3, 7, 7, 2, 8, 2, 1, 9, 3):
+        alter(f"{place} = {value}")
+        del warned[:]
+        if value > 3 and policy == "error":
+            with pytest.raises(errors.CaptureError, match=rf"was {used} .* is {value} now"):
+                run()
+            continue
+        known = used
+        used = value if value <= 3 or policy == "recompile" else used
+        assert run() == run() == [1.0 + used, 2.0 + used, 3.0 + used]
+        texts = [str(w.message) for w in warned]
+        again = value == 7 and known == 3 and texts == []  # the second 7 is no news
+        if value <= 3 or policy != "warn" or again:
+            assert not texts
+        else:
+            (text,) = texts
+            assert f"was {used} when" in text and f"is {value} now" in text
+
+
+def test_a_program_that_runs_line_by_line_comes_last(load, warned):
+    """Where one captured value makes a function run line by line, programs of others go on."""
+    space = load(
+        "VALUE = 1\n@ms.jit\ndef f(x):\n    return x + (VALUE if VALUE < 3 else len(locals()))"
+    )
+    ms.set_context(stale_captures="recompile")
+    x = ms.Tensor([0.0])
+    code = space["f"].function.__code__
+    for value, runs in ((1, 0), (2, 0), (5, 1), (1, 0), (2, 0), (5, 1)):
+        space["VALUE"] = value
+        frames = []
+        sys.setprofile(lambda frame, event, arg, frames=frames: frames.append(frame.f_code))
+        try:
+            space["f"](x)
+        finally:
+            sys.setprofile(None)
+        assert (code in frames) is bool(runs), value
+
+
+CLASSES = """
+class Base:
+    low = 5
+
+class Held(Base):
+    level = 5
+    table = {"a": 5}
+
+class Below(Held):
+    pass
+
+class Slots:
+    __slots__ = ("v",)
+
+class Asked:
+    @property
+    def v(self):
+        return self._v
+
+def put(owner, name, value):
+    setattr(owner, name, value)
+    return owner
+
+held, other, below = Held(), Held(), Below()
+net, net2 = Net(), Net()
+slots, slots2 = put(Slots(), "v", 5), put(Slots(), "v", 5)
+asked, asked2 = put(Asked(), "_v", 5), put(Asked(), "_v", 5)
+module = types.ModuleType("module")
+module.v = 5
+table = {"a": 5, "b": 6}
+"""
+# what a function reads, what changes, and how many warnings there are
+ONE_CHANGE = [
+    ("held.level + Held.level", "Held.level = 1", 1),
+    ("Held.level + held.level", "Held.level = 1", 1),
+    ("held.level + type(held).level", "Held.level = 1", 1),
+    ("held.level + other.level", "Held.level = 1", 1),
+    ("below.level + Below.level + Held.level", "Held.level = 1", 1),
+    ("below.level + Below.level", "Below.level = 1", 1),
+    ("below.level + Below.level", "del Held.level; Base.level = 1", 1),
+    ("held.low + Held.low + Base.low", "Base.low = 1", 1),
+    ("net.level + Net.level + net2.level", "Net.level = 1", 1),
+    ("held.level + getattr(Held, 'level')", "Held.level = 1", 1),
+    ("held.table['a'] + Held.table['a']", "Held.table['a'] = 1", 1),
+    ("held.table['a'] + Held.table['a']", "Held.table = {'a': 1}", 1),
+    ("module.v + module.__dict__['v']", "module.v = 1", 1),
+    ("table['a'] + sum(table.values()) + len(table)", "table['a'] = 1", 1),
+    ("sum(table.values()) + table['a'] + ('a' in table)", "del table['a']", 1),
+    # several changes
+    ("held.level + Held.level", "held.level = 1", 1),
+    ("held.level + Held.level", "held.level = 1; Held.level = 1", 2),
+    ("held.level + held.low", "Held.level = 1; Base.low = 1", 2),
+    ("net.level + net2.level", "net.level = 1; net2.level = 1", 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("read, change, n", ONE_CHANGE)
+def test_one_warning_per_change(load, warned, read, change, n):
+    space = load(HEAD + CLASSES + f"@ms.jit\ndef f(x):\n    return x + {read}\n")
+    x = ms.Tensor([0.0])
+    want = space["f"](x).asnumpy().tolist()
     assert not warned
+    exec(change, space)
+    for _ in range(3):
+        assert space["f"](x).asnumpy().tolist() == want
+    assert len(warned) == n, [str(w.message) for w in warned]
 
 
 def test_restored_value_reuses_its_program(program):

@@ -465,3 +465,21 @@ def test_errors_of_layers(name):
     call, kind, pattern = ERRORS[name]
     with pytest.raises(kind, match=pattern):
         call()
+
+
+@pytest.mark.parametrize("dim, eps", [(1, 1e-8), (0, 1e-8), (-1, 2.0)])
+def test_the_two_cosine_similarities(dim, eps):
+    """`nn.CosineSimilarity` is a metric, `nn.layer.CosineSimilarity` a layer."""
+    assert issubclass(nn.CosineSimilarity, nn.Metric)
+    rng = np.random.RandomState(0)
+    x, y = (rng.randn(3, 4).astype(np.float32) for _ in range(2))
+    layer = nn.layer.CosineSimilarity(dim, eps)
+    norms = np.sqrt((x * x).sum(dim) * (y * y).sum(dim))
+    wanted = (x * y).sum(dim) / np.maximum(norms, eps)
+    for mode in (ms.PYNATIVE_MODE, ms.GRAPH_MODE):
+        ms.set_context(mode=mode)
+        found = layer(ms.Tensor(x), ms.Tensor(y)).asnumpy()
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    zero = ms.ops.zeros((3, 4), ms.float32)
+    np.testing.assert_array_equal(layer(zero, zero).asnumpy(), np.zeros_like(wanted))

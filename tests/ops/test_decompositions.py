@@ -130,13 +130,22 @@ def test_of_complex_numbers(name, dtype):
     check(*both(getattr(ops, name), array), dtype, *OF_COMPLEX[name])
 
 
-INFINITE = [complex(a, b) for a in (np.inf, -np.inf, 1.0, 0.0) for b in (0.0, np.inf, -np.inf)]
+PARTS = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5)
+ANY_PARTS = [complex(a, b) for a in PARTS for b in PARTS]
 
 
-@pytest.mark.parametrize("name", ["abs", "neg", "isfinite", "isinf", "real", "imag", "conj"])
-def test_of_complex_infinities(name):
-    found, wanted = both(getattr(ops, name), np.array(INFINITE))
+@pytest.mark.parametrize("mode", ["eager", "O0", "O1", "O2"])
+@pytest.mark.parametrize("dtype", COMPLEX, ids=str)
+@pytest.mark.parametrize(
+    "name", ["abs", "neg", "isnan", "isfinite", "isinf", "real", "imag", "conj"]
+)
+def test_infinities_and_nan_in_one_part_leave_the_other(name, dtype, mode):
+    function = getattr(ops, name)
+    call = function if mode == "eager" else ms.jit(lambda x: function(x), jit_level=mode)
+    found, wanted = both(call, np.array(ANY_PARTS, dtype.np))
     np.testing.assert_array_equal(found, wanted)
+    for part in ("real", "imag") if found.dtype.kind == "c" else ():
+        np.testing.assert_array_equal(getattr(found, part), getattr(wanted, part))
 
 
 def test_imag_without_a_kernel_is_exact_for_finite_numbers(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import linecache
+import os
 import re
 import sys
 import threading
@@ -78,10 +79,11 @@ def _plain(function: Any = None, **_: Any) -> Any:
 
 
 def settings_kept() -> Iterator[None]:
-    """Restore the settings that cells change (the body of a fixture)."""
+    """Restore the settings and the environment variable that cells change (body of a fixture)."""
     before = {k: ms.get_context(k) for k in ("mode", "stale_captures")}
     yield
     ms.set_context(**before)
+    os.environ.pop("DG_CELL", None)
 
 
 def run(cell: Cell) -> Verdict:

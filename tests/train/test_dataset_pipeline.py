@@ -5,6 +5,7 @@ Expected rows are those of MindSpore 2.10 unless a comment says otherwise.
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import threading
@@ -422,6 +423,59 @@ def test_sync_wait():
     assert next(iterator)["a"].tolist() == [4, 5]
     with pytest.raises(RuntimeError, match="waits for \\['go'\\]"):
         data.sync_update("stop")
+    for wrong in (0, -1, 2.5, "a", True):
+        with pytest.raises(RuntimeError, match=f"got num_batch={wrong!r}"):
+            data.sync_update("go", wrong)
+
+
+@pytest.mark.parametrize("follow", [lambda d: d, lambda d: d.batch(1), lambda d: d.map(abs, "a")])
+def test_sync_wait_ends_without_an_update(follow):
+    config.set_callback_timeout(1)
+    iterator = follow(numbers(3).sync_wait("go")).create_dict_iterator(1, True)
+    next(iterator)
+    with pytest.raises(RuntimeError, match="no sync_update\\('go'\\) came within 1 s"):
+        next(iterator)
+
+
+COLUMNS = {"a": {"type": "int32", "shape": [1]}}
+WRONG_SCHEMAS = {
+    **{
+        f"numRows {n!r}": ({"columns": COLUMNS, "numRows": n}, ValueError, "numRows=")
+        for n in (float("inf"), float("nan"), -1, 1.5, "3", True, None, [1])
+    },
+    "no columns": ({"numRows": 1}, ValueError, "no columns"),
+    "another key": ({"columns": COLUMNS, "rows": 1}, ValueError, "'rows'"),
+    "columns": ({"columns": 5}, TypeError, "list or dict"),
+    "column": ({"columns": {"a": 5}}, ValueError, "name and type"),
+    "column of a list": ({"columns": ["a"]}, ValueError, "name and type"),
+    "no type": ({"columns": {"a": {"shape": [1]}}}, ValueError, "name and type"),
+    "name": ({"columns": [{"name": 5, "type": "int32"}]}, TypeError, "wanted a str"),
+    "type": ({"columns": {"a": {"type": "int3"}}}, TypeError, "int3"),
+    **{
+        f"shape {n!r}": ({"columns": {"a": {"type": "int32", "shape": n}}}, wanted, "shape=")
+        for n, wanted in ((5, TypeError), ("ab", TypeError), ([-2], ValueError),
+                          ([1.5], ValueError), ([True], ValueError), ([float("inf")], ValueError))
+    },
+    "no dictionary": ([], TypeError, "wanted a dictionary"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_SCHEMAS)
+def test_wrong_schemas(name, tmp_path):
+    content, wanted, text = WRONG_SCHEMAS[name]
+    with pytest.raises(wanted, match=text):
+        ds.Schema().from_json(content)
+    (tmp_path / "schema.json").write_text(json.dumps(content))
+    with pytest.raises((ValueError, TypeError), match="Schema"):
+        ds.Schema(str(tmp_path / "schema.json"))
+
+
+def test_a_schema_from_a_dictionary():
+    made = ds.Schema()
+    made.from_json({"columns": COLUMNS, "numRows": 7, "datasetType": "TF"})
+    again = ds.Schema()
+    again.from_json(json.loads(made.to_json()))
+    assert (again.num_rows, again.dataset_type, again.columns) == (7, "TF", made.columns)
 
 
 def test_cached_rows_are_read_once(tmp_path):

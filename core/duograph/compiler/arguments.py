@@ -30,7 +30,7 @@ from .options import (
     MutableTuple,
 )
 
-__all__ = ["Identity", "ArgumentReader", "Slots", "signature"]
+__all__ = ["ArgumentReader", "Identity", "Slots", "fields_of", "is_frozen", "signature"]
 
 # The class of a marked number -> its type in a graph, and the class of its value.
 _HOST = {MutableInt: (INT, int), MutableFloat: (FLOAT, float), MutableBool: (BOOL, bool)}
@@ -91,7 +91,7 @@ def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
     if kind in (dict, MutableDict):
         slots.containers.append(value)
         inner = mutable or kind is MutableDict
-        return (kind, *[(k, signature(v, slots, inner)) for k, v in value.items()])
+        return (kind, *[(_key(k), signature(v, slots, inner)) for k, v in value.items()])
     if isinstance(value, np.ndarray):
         slots.objects.append(value)
         return (kind, value.dtype.str, value.shape, value.tobytes())
@@ -104,13 +104,18 @@ def signature(value: Value, slots: Slots, mutable: bool = False) -> Hashable:
         return (kind, *map(_constant, value))
     if isinstance(value, (set, frozenset)):
         return (kind, *map(_constant, value))
-    if _is_frozen(value):  # a changed object must not change the key, which the cache has hashed
+    if is_frozen(value):  # a changed object must not change the key, which the cache has hashed
         slots.objects.append(value)
-        return (kind, *[(k, _constant(v)) for k, v in _fields(value)])
+        return (kind, *[(k, _constant(v)) for k, v in fields_of(value)])
     if isinstance(value, (dict, list, collections.deque)):  # a subclass: its items are constants
         held = value.items() if isinstance(value, dict) else enumerate(value)
-        return (kind, Identity(value), *[(k, _constant(v)) for k, v in held])
+        return (kind, Identity(value), *[(_key(k), _constant(v)) for k, v in held])
     return (kind, value if _by_value(kind) and _is_hashable(value) else Identity(value))
+
+
+def _key(key: Value) -> Hashable:
+    """Return the part of a cache key of a key of a dict: 1, 1.0 and True are different ones."""
+    return key if key.__class__ is str else _constant(key)
 
 
 def _constant(value: Value) -> Hashable:
@@ -119,14 +124,14 @@ def _constant(value: Value) -> Hashable:
     return Identity(value) if mutable else signature(value, Slots())
 
 
-def _is_frozen(value: Value) -> bool:
+def is_frozen(value: Value) -> bool:
     """Return whether an object of a frozen dataclass is compared by its fields."""
     parameters = vars(type(value)).get("__dataclass_params__")
     by_fields = parameters is not None and bool(parameters.frozen and parameters.eq)
     return by_fields and _is_hashable(value)
 
 
-def _fields(value: Value) -> list[tuple[str, Value]]:
+def fields_of(value: Value) -> list[tuple[str, Value]]:
     """Return the attributes of a dataclass object, without those that it computes and keeps."""
     kind = type(value)
     held = dict(getattr(value, "__dict__", {}))
@@ -231,6 +236,6 @@ class ArgumentReader:
             made, used = self.container(value)
             made.update(value)
             return used
-        if isinstance(value, np.ndarray) or _is_frozen(value):
+        if isinstance(value, np.ndarray) or is_frozen(value):
             self.constant(value)
         return value

@@ -128,7 +128,7 @@ class CompiledProgram:
         captures: values that the evaluation took as constant, and how to look them up again.
         outside: the lists, dicts and sets from outside that the function reads, by id.
         only_for: arrays and frozen dataclasses among the arguments, by position, that the function
-            changes or of which it uses the identity.
+            changes or gives to Python code, or of which it uses the identity.
         only_tensors: whether it depends on no tensor argument being a Parameter.
         distinguishes: whether it matters which arguments are one object; see `shared`.
         seconds: how long compiling took.

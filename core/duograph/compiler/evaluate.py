@@ -28,6 +28,7 @@ from ..placement import commit
 from ..runtime_state import runtime_state, thread_state
 from ..tensor import Tensor
 from ..types import Device, HostType
+from .argument_captures import without_contents
 from .arguments import ArgumentReader
 from .compiled_program import CompiledProgram
 from .results import ArgumentContainer, template_of
@@ -149,6 +150,7 @@ class _Tracing:
             itself and None for an argument that is also state.
         containers: copies of the lists, dicts and sets among the arguments.
         objects: arrays and frozen dataclasses among the arguments.
+        arguments: all arguments of the call.
         outputs: of the graph.
         template: the result; see `results.template_of`.
     """
@@ -159,6 +161,7 @@ class _Tracing:
         self.leaves: list[tuple[Value, int | None]] = []
         self.containers: list[Value] = []
         self.objects: list[Value] = []
+        self.arguments: tuple[Value, ...] = ()
         self.numbers = 0
         self.outputs: list[GraphValue] = []
         self.template: Value = None
@@ -170,6 +173,7 @@ class _Tracing:
         The template is None if the function always raises.
         """
         enter = ArgumentReader(self._tensor, self._number, self._container, self.objects.append)
+        self.arguments = (*args, *kwargs.values())
         given = tuple(enter(v) for v in args)
         named = {k: enter(v) for k, v in kwargs.items()}
         if args and isinstance(args[0], Cell):  # the receiver of a compiled method
@@ -196,13 +200,14 @@ class _Tracing:
         for tensor in [v for kind, v in entries if kind == "state"]:
             if tensor._type.device is None:
                 commit(tensor, device, own=id(tensor) in written)
+        without_contents(ev.captures, self.arguments)
         thread_state.builder = None
         runtime_state.leave_staging()
         try:
             program = CompiledProgram(
                 graph, entries, self.template, writes, ev, device, name, level, bool(self.shared)
             )
-            used = {**ev.outside.targets, **ev.captures.arrays}
+            used = {**ev.outside.targets, **ev.outside.given, **ev.captures.arrays}
             program.only_tensors = ev.inputs.asks_class
             program.only_for = {i: v for i, v in enumerate(self.objects) if id(v) in used}
             return program

@@ -14,18 +14,14 @@ import sys
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from .._locks import new_lock
 from ..context import STRICT, settings
 from ..errors import (
     ArgumentValueError,
     IndexRangeError,
-    RefusedError,
-    UnsupportedSyntaxError,
 )
 from ..frontend.diagnostics import forget_marks, forget_own_frames, is_located
-from ..frontend.state.containers import AliasedError
 from ..frontend.types import Args, Kwargs, Value
 from ..ir.values import NeedsValue
 from ..nn.cell import Cell
@@ -35,11 +31,11 @@ from ..tensor import Placeholder, Tensor
 from ..types import Device
 from .arguments import Slots
 from .compiled_program import CompiledProgram, StateChanged
-from .evaluate import compile_program
 from .explain import Explanation
 from .guards import callers_level
-from .history import FEW, History, advice, advice_on_captures
-from .key import JitKey, bind_call
+from .history import History
+from .jit_call import JitCall
+from .key import bind_call
 from .options import JitConfig
 from .program_cache import LIMIT, Compiled, Interpreted, ProgramCache, ReceiverCaches
 
@@ -53,7 +49,6 @@ CacheInfo = collections.namedtuple("CacheInfo", "hits misses maxsize currsize fa
 _all: weakref.WeakSet[JitFunction] = weakref.WeakSet()
 # What collected functions have counted, so that the sums of `jit_stats` never fall.
 _collected: dict[str, float] = dict.fromkeys(("compiles", "hits", "fallbacks", "seconds"), 0)
-_compiling = new_lock()
 _new = object.__new__
 # What the fast route finds for arguments without a program: no settings version is None.
 _NO_CALL: tuple[Value, Value, None] = (None, None, None)
@@ -174,19 +169,10 @@ class JitFunction:
         if bound is None:
             return self._call(args, kwargs)
         key, slots = bound
-        call = _Call(self, cache, key, args, given, kwargs, slots)
-        if cache.aliased and (slots.containers or slots.objects):
-            own = key.of_objects(slots)
-            call.key = own if own in cache.entries else key
+        call = JitCall(self, cache, key, args, given, kwargs, slots)
         entry = call.entry()
-        if isinstance(entry, Compiled) and not entry.program.is_for(slots):
-            call.key = key.of_objects(slots)
-            entry = call.entry()
-        if isinstance(entry, Compiled) and entry.program.distinguishes:
-            shared = entry.program.shared(slots.leaves)
-            if shared:
-                call.key = key.sharing_tensors(shared, slots)
-                entry = call.entry(shared)
+        if not call.compiled and isinstance(entry, Compiled):
+            self._hits += 1
         if isinstance(entry, Interpreted):
             return self._line_by_line(args, kwargs)
         entry.program.hits += 1
@@ -328,22 +314,25 @@ class JitFunction:
 
     def compile(self, *args: Value, **kwargs: Value) -> None:
         """Compile the function for the types of the given arguments without running it."""
-        call, _ = self._bind(args, kwargs)
-        if call.cache.find(call.key) is None:
-            try:
-                call.compile()
-            except Exception as error:
-                if _is_outermost():
-                    forget_marks(error)
-                raise
+        self._entry(args, kwargs)
+
+    def _entry(self, args: Args, kwargs: Kwargs) -> tuple[JitCall, Compiled | Interpreted]:
+        """Return a call that is not made, and its entry in the program cache; compile if needed."""
+        call = self._bind(args, kwargs)
+        try:
+            return call, call.entry()
+        except Exception as error:
+            if _is_outermost():
+                forget_marks(error)
+            raise
 
     def has(self, args: Args, kwargs: Kwargs) -> bool:
         """Return whether the function's program cache has an entry for the arguments' types."""
-        call, _ = self._bind(args, kwargs)
+        call = self._bind(args, kwargs)
         return call.key in call.cache.entries
 
-    def _bind(self, args: Args, kwargs: Kwargs) -> tuple[_Call, Slots]:
-        """Return a `_Call` with its program cache key, and the arguments' run-time inputs.
+    def _bind(self, args: Args, kwargs: Kwargs) -> JitCall:
+        """Return a `JitCall` with its program cache key and the arguments' run-time inputs.
 
         Does not run or compile the function; may move tensors to a device.
         """
@@ -352,7 +341,7 @@ class JitFunction:
         while bound is None:
             bound = bind_call(given, kwargs, self._device())
         key, slots = bound
-        return _Call(self, cache, key, args, given, kwargs, slots), slots
+        return JitCall(self, cache, key, args, given, kwargs, slots)
 
     # ---- questions ----------------------------------------------------------------------------
 
@@ -378,9 +367,7 @@ class JitFunction:
 
         Compiles the function for these arguments if it was not; does not run it.
         """
-        self.compile(*args, **kwargs)
-        call, _ = self._bind(args, kwargs)
-        entry = call.cache.entries[call.key][-1]
+        call, entry = self._entry(args, kwargs)
         program = entry.program if isinstance(entry, Compiled) else None
         reason = entry.reason if isinstance(entry, Interpreted) else ""
         return Explanation(self._name, call.key, program, reason, list(self._reasons))
@@ -423,123 +410,6 @@ class JitFunction:
             self.function, self.config, self._strict, self._input_signature, self._target,
             self._backend,
         )  # fmt: skip
-
-
-class _Call:
-    """One call of a compiled function that looks for its program in the program cache.
-
-    Attributes:
-        given: the arguments without the receiver of a method; these are part of the key.
-        slots: the run-time inputs among the arguments.
-    """
-
-    __slots__ = ("function", "cache", "key", "args", "given", "kwargs", "slots")
-
-    def __init__(
-        self,
-        function: JitFunction,
-        cache: ProgramCache,
-        key: JitKey,
-        args: Args,
-        given: Args,
-        kwargs: Kwargs,
-        slots: Slots,
-    ) -> None:
-        self.function = function
-        self.slots = slots
-        self.cache = cache
-        self.key = key
-        self.args = args
-        self.given = given
-        self.kwargs = kwargs
-
-    def entry(self, shared: Mapping[int, int | None] | None = None) -> Compiled | Interpreted:
-        """Return the program cache's entry for the call; compile the function if none is valid.
-
-        Args:
-            shared: see `CompiledProgram.shared`.
-        """
-        entry = self.cache.find(self.key)
-        if entry is None:
-            return self.compile(shared)
-        if isinstance(entry, Compiled):
-            self.function._hits += 1
-        return entry
-
-    def compile(self, shared: Mapping[int, int | None] | None = None) -> Compiled | Interpreted:
-        """Compile the function for the call and add the program to the program cache.
-
-        Code that cannot be compiled gets an entry that makes it run line by line, with a warning;
-        in strict mode the error is raised.
-        """
-        function, cache = self.function, self.cache
-        with _compiling:
-            found = cache.find(self.key)  # another thread may have been faster
-            if found is not None:
-                function._hits += 1
-                return found
-            self._say_why()
-            strict = function.strict()
-            target, args = function._target, self.given
-            if target is None:
-                target, args = function.function, self.args
-            entry: Compiled | Interpreted
-            try:
-                program = compile_program(
-                    target,
-                    args,
-                    self.kwargs,
-                    strict,
-                    self.key.device,
-                    function._name,
-                    function.level(),
-                    shared,
-                )
-            except (UnsupportedSyntaxError, NeedsValue) as error:
-                if strict or isinstance(error, RefusedError):
-                    raise
-                if isinstance(error, AliasedError):  # only with these objects
-                    cache.aliased = True
-                    self.key = self.key.of_objects(self.slots)
-                entry = Interpreted(str(error))
-                function._fallbacks += 1
-                function._reasons.add(f"runs line by line: {error}")
-                warnings.warn(
-                    f"{function._name} runs line by line, not compiled: {error}",
-                    RuntimeWarning,
-                    stacklevel=callers_level(),
-                )
-            else:
-                entry = Compiled(program)
-                function._seconds += program.seconds
-                function._misses += 1
-            cache.add(self.key, entry)
-            return entry
-
-    def _say_why(self) -> None:
-        """Record why a function that has programs is compiled again; warn if that is too often."""
-        cache, reasons = self.cache, self.function._reasons
-        name = self.function._name
-        known = cache.entries.get(self.key)
-        said = ""
-        if known and isinstance(known[-1], Compiled):
-            changed = ", ".join(known[-1].guard.differing()) or "its state"
-            reasons.add(f"recompiled: {changed} changed")
-            if len(known) >= FEW:
-                said = advice_on_captures(name, len(known) + 1, changed)
-        elif cache.entries:
-            last = next(reversed(cache.entries))
-            reasons.add(f"compiled: {self.key.difference_from(last)}")
-            if len(cache.entries) >= FEW:
-                code = getattr(self.function.function, "__code__", None)
-                names = code.co_varnames[: code.co_argcount] if code is not None else ()
-                skipped = len(self.args) - len(self.given)
-                target = isinstance(self.function._target, Cell)
-                names = names[max(skipped, int(target)) :]
-                said = advice(name, [*cache.entries, self.key], names)
-        if said and not reasons.advised:
-            reasons.advised = True
-            warnings.warn(said, RuntimeWarning, stacklevel=callers_level())
 
 
 def _is_outermost() -> bool:

@@ -10,7 +10,7 @@ import functools
 import inspect
 import operator
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from ..frontend.types import Value
 from ..nn.cell import Cell
 from ..parameter import Parameter
 from ..runtime_state import runtime_state
+from .places import Homes, changed_places, homes_of
 
 __all__ = ["Guard", "callers_level"]
 
@@ -45,6 +46,7 @@ class Guard:
         cells_version: see `RuntimeState`; at the last comparison of `cells`.
         reported: by id of a capture, the changed value that a warning was about.
         empty: there is nothing to check.
+        alone: no other program differs from this one in captured values alone.
     """
 
     def __init__(self, captures: Captures) -> None:
@@ -72,35 +74,46 @@ class Guard:
         self.cells_version = runtime_state.cells_version
         self.reported: dict[int, Value] = {}
         self.empty = not self.others and not self.cells
+        self.alone = True
+        found = {id(c): homes_of(c) for c in (*self.others, *self.cells)}
+        self._homes: dict[int, Homes] = {key: homes for key, homes in found.items() if homes}
 
-    def holds(self) -> bool:
+    def holds(self, chosen: bool = False) -> bool:
         """Return whether the program may run, given the present values of what it captured.
 
         A change is answered as the policy `stale_captures` says.
+
+        Args:
+            chosen: no other program was compiled for the present values.
 
         Raises:
             CaptureError: something has changed, and the policy is "error".
         """
         for owner, name, value in self.items:
             if owner.get(name, MISSING) is not value:
-                return self._apply_policy()
+                return self._apply_policy(chosen)
         for items, is_unchanged in self.lists:
             if not is_unchanged(items):
-                return self._apply_policy()
+                return self._apply_policy(chosen)
         for c in self.rest:
             now = c.now()
             if now is not c.value and not c.agrees(now):
-                return self._apply_policy()
+                return self._apply_policy(chosen)
         if self.cells and runtime_state.cells_version != self.cells_version:
-            return self._apply_policy()
+            return self._apply_policy(chosen)
         if self.reported:
             self.reported.clear()
         return True
 
-    def _apply_policy(self) -> bool:
+    def unchanged(self) -> bool:
+        """Return whether all captured values are those that the program was compiled for."""
+        return all([c.agrees(c.now()) for c in (*self.others, *self.cells)])
+
+    def _apply_policy(self, chosen: bool) -> bool:
         """Compare all captures by value; return whether the program may run.
 
-        The policy `stale_captures` decides about a change: recompile, warn, raise or ignore.
+        The policy `stale_captures` decides about a change: recompile, warn, raise or ignore. Where
+        another program may fit better, the answer to a change is no, unless this one is `chosen`.
         """
         changed = []
         for c in (*self.others, *self.cells):
@@ -112,7 +125,7 @@ class Guard:
             elif id(c) in self.reported:  # as it was again: the next change is news
                 del self.reported[id(c)]
         policy = context.settings.stale_captures
-        if changed and policy == "recompile":
+        if changed and (policy == "recompile" or not (chosen or self.alone)):
             return RECOMPILE
         if not changed or policy == "ignore":
             self.cells_version = runtime_state.cells_version
@@ -120,14 +133,21 @@ class Guard:
         if policy == "error":
             raise CaptureError(_message(*changed[0]))
         self.cells_version = runtime_state.cells_version
+        told: set[Hashable] = set()
         for c, now in [(c, now) for c, now in changed if not self._was_reported(c, now)]:
             self.reported[id(c)] = now.copy() if isinstance(now, np.ndarray) else now
-            warnings.warn(_message(c, now), RuntimeWarning, stacklevel=callers_level())
+            places = changed_places(c, now, self._homes.get(id(c), []))
+            if not places <= told:
+                warnings.warn(_message(c, now), RuntimeWarning, stacklevel=callers_level())
+            told |= places
         return KEEP
 
     def _was_reported(self, capture: Capture, now: Value) -> bool:
         """Return whether a warning was already issued for a capture with its present value."""
-        return id(capture) in self.reported and capture.agrees(now, self.reported[id(capture)])
+        before = self.reported.get(id(capture), self)
+        if before is self or before is MISSING or now is MISSING:
+            return before is now
+        return capture.agrees(now, before)
 
     def differing(self) -> list[str]:
         """Return the names of captured values that changed since the program was compiled."""

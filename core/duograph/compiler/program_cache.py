@@ -51,9 +51,14 @@ class Compiled:
         self.recorded = RecordedProgram(program)
 
     def valid(self) -> bool:
+        """Return whether the program may run, if none was compiled for the present captures."""
+        return (self.guard.empty or self.guard.holds(chosen=True)) and self._state_fits()
+
+    def fits(self) -> bool:
         """Return whether the program's captures and state are still those it was compiled for."""
-        if not self.guard.empty and not self.guard.holds():
-            return False
+        return self.guard.unchanged() and self._state_fits()
+
+    def _state_fits(self) -> bool:
         program = self.program
         return not program.state or program.ready() or program.fits()
 
@@ -70,6 +75,10 @@ class Interpreted:
         """Return True: a call that runs line by line has no captures that could change."""
         return True
 
+    def fits(self) -> bool:
+        """Return False: a program that was compiled for the present values is better."""
+        return False
+
 
 # A program that runs on handles, for arguments that are all plain Tensors: a function from their
 # handles to the handle of the result, the type of the result, and the settings version that it is
@@ -82,7 +91,8 @@ class ProgramCache:
     """The compiled programs of one function, or of one method for one receiver.
 
     Attributes:
-        entries: key -> programs for that key which differ in their captures.
+        entries: key -> programs for that key which differ in their captures, the one last used
+            last.
         fast: argument types -> fast call; for arguments that are all plain Tensors.
         quick: argument types -> (cache entry, settings version), for programs whose state and
             captures must be checked before a call.
@@ -98,11 +108,18 @@ class ProgramCache:
         self.aliased = False
 
     def find(self, key: JitKey) -> Compiled | Interpreted | None:
-        """Return the cached entry of a key whose captured values and state still fit, or None."""
-        for entry in self.entries.get(key, ()):
-            if entry.valid():
-                return entry
-        return None
+        """Return the cached entry of a key whose captured values and state still fit, or None.
+
+        Unless changed values compile again, it may be the entry last used, with its old values.
+        """
+        variants = self.entries.get(key, [])
+        latest = variants[::-1]
+        found = next((e for e in latest if e.fits()), None) if len(latest) > 1 else None
+        if found is None or not found.valid():
+            found = next((e for e in latest if e.valid()), None)
+        if found is not None and found is not variants[-1]:
+            self.entries[key] = [*(e for e in variants if e is not found), found]
+        return found
 
     def add(self, key: JitKey, entry: Compiled | Interpreted) -> None:
         """Add an entry to the program cache; remove the oldest ones beyond the cache's limits."""
@@ -112,6 +129,9 @@ class ProgramCache:
         variants = self.entries.setdefault(key, [])
         del variants[: max(0, len(variants) + 1 - VARIANTS)]
         variants.append(entry)
+        for known in variants if len(variants) > 1 else ():
+            if isinstance(known, Compiled):
+                known.guard.alone = False
 
     def programs(self) -> list[CompiledProgram]:
         """Return all compiled programs in the cache."""

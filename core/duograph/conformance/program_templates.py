@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 __all__ = [
+    "AFFINE",
     "HEAD",
     "CELL",
     "CHANGES",
@@ -15,11 +16,16 @@ __all__ = [
     "SECOND",
     "CONDITIONS",
     "KNOWN",
+    "LINEAR",
     "RETURNS",
     "INDEX",
     "ITEMS",
     "REFUSED",
 ]
+
+# The gradient of `Scale`, which is no derivative on purpose; and one that is linear in `dout`.
+AFFINE = "dout * 3 + x * 0.125"
+LINEAR = "dout * (3 + x * 0.125)"
 
 HEAD = """
 import collections
@@ -316,6 +322,7 @@ ITEMS = {
 # The errors with which compiled code may refuse: mutation of an object selected by a tensor, items
 # of `map` whose computation has an effect, second order through a loop, twice.
 REFUSED = (
-    "to one of several Tensors|got one of several Tensors|keeps, or of one of two, chosen|an effect of an "
-    "item|used twice inside a higher derivative"
+    "to one of several Tensors|got one of several Tensors|keeps, or of one of two, chosen|"
+    "an effect of an item|used twice inside a higher derivative|"
+    "before an iteration of the loop and nothing after"
 )

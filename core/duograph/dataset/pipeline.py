@@ -434,7 +434,7 @@ class Dataset:
         """Let `num_batch` more rows pass `sync_wait`, after its callback ran with `data`.
 
         Raises:
-            RuntimeError: no `sync_wait` of this name in the pipeline.
+            RuntimeError: no `sync_wait` of this name in the pipeline, or `num_batch` is below 1.
         """
         found = self.get_sync_notifiers()
         if condition_name not in found:

@@ -57,7 +57,7 @@ class Schema:
             shape: its shape; -1 stands for any size. None allows any shape.
 
         Raises:
-            TypeError: a name that is no str, or no dtype.
+            TypeError: a name that is no str, or no dtype, or a shape that is no list or tuple.
             ValueError: a name that the schema has.
         """
         if not isinstance(name, str):
@@ -66,6 +66,8 @@ class Schema:
             raise ArgumentValueError(f"Schema: got the column {name!r} twice")
         column: dict[str, Any] = {"name": name, "type": _type_name(de_type)}
         if shape is not None:
+            if not isinstance(shape, (list, tuple)):
+                raise ArgumentError(f"Schema: got shape={shape!r}; wanted a list or tuple of ints")
             for n in shape:
                 if isinstance(n, bool) or not isinstance(n, int) or n < -1:
                     raise ArgumentValueError(f"Schema: got shape={list(shape)}; wanted ints")
@@ -81,7 +83,7 @@ class Schema:
             TypeError: neither a list nor a dictionary.
         """
         if isinstance(columns, dict):
-            several = [{"name": k, **v} for k, v in columns.items()]
+            several = [{"name": k, **v} if isinstance(v, dict) else v for k, v in columns.items()]
         elif isinstance(columns, list):
             several = columns
         else:
@@ -115,7 +117,11 @@ class Schema:
             if key == "datasetType":
                 self.dataset_type = str(value)
             elif key == "numRows":
-                self.num_rows = int(value)
+                if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                    raise ArgumentValueError(
+                        f"Schema: got numRows={value!r}; wanted a whole number of at least 0"
+                    )
+                self.num_rows = value
             elif key == "columns":
                 self.columns = []
                 self.parse_columns(value)
@@ -124,8 +130,6 @@ class Schema:
                                          "datasetType")  # fmt: skip
         if not self.columns:
             raise ArgumentValueError("Schema: got no columns; wanted at least one")
-        if self.num_rows < 0:
-            raise ArgumentValueError(f"Schema: got numRows={self.num_rows}; wanted 0 or more")
 
     def get_num_rows(self) -> int:
         """Return the number of rows that the schema states, or 0."""

@@ -439,7 +439,15 @@ class SyncWaitDataset(Dataset):
         return {**super().get_sync_notifiers(), self.condition_name: self._update}
 
     def _update(self, num_batch: int | None, data: object) -> None:
-        """Permit more rows, after the callback ran."""
+        """Permit more rows, after the callback ran.
+
+        Raises:
+            DatasetError: `num_batch` is below 1.
+        """
+        if num_batch is not None and (
+            isinstance(num_batch, bool) or not isinstance(num_batch, int) or num_batch < 1
+        ):
+            raise DatasetError(f"sync_update: got num_batch={num_batch!r}; wanted 1 or more")
         if self.callback is not None:
             self.callback(data)
         self._permitted += self.num_batch if num_batch is None else num_batch
@@ -455,7 +463,9 @@ class SyncWaitDataset(Dataset):
                 if time.monotonic() > end:
                     raise DatasetError(
                         f"sync_wait: no sync_update({self.condition_name!r}) came within "
-                        f"{config.settings.callback_timeout} s"
+                        f"{config.settings.callback_timeout} s; call it after each "
+                        f"{self.num_batch} rows, or disable_sync(), or wait longer with "
+                        "dataset.config.set_callback_timeout"
                     )
                 time.sleep(0.001)
             self._permitted -= 1

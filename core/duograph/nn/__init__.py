@@ -13,6 +13,6 @@ from .graph_cell import *  # noqa: F403
 from .layer import *  # noqa: F403
 from .learning_rate_schedule import *  # noqa: F403
 from .loss import *  # noqa: F403
-from .metrics import *  # noqa: F403
+from .metrics import *  # type: ignore[assignment]  # noqa: F403  (CosineSimilarity is the metric)
 from .optim import *  # noqa: F403
 from .wrap import *  # noqa: F403

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .. import call_cache
 from ..context import GRAPH_MODE, settings
 from ..dtype import DType
+from ..errors import DuographError
 from ..parameter import Parameter
 from ..runtime_state import runtime_state, staged_builder
 from ..tensor import Tensor
@@ -67,6 +69,29 @@ def call(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return run(*a, **k) if found is NotImplemented else found
 
     return _hooks.call_with_hooks(cell, args, kwargs, inside)
+
+
+def refuse_operand(
+    cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> None:
+    """Raise ArgumentError if a layer of the library failed because an input is no Tensor.
+
+    Errors of the user's code, and errors that say what is wrong, remain as they are.
+    """
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    own = at is not None and _is_ours(at.tb_frame.f_globals.get("__name__"))
+    if (
+        own
+        and not isinstance(error, DuographError)
+        and _is_ours(getattr(cell.construct, "__module__", ""))
+    ):
+        call_cache.refuse_operand(type(cell).__name__, cell.construct, args, kwargs, error)
+
+
+def _is_ours(module: object) -> bool:
+    return str(module).split(".")[0] == "duograph"
 
 
 def _run_cast(

@@ -112,9 +112,13 @@ class Cell:
         )
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if self._plain and not runtime_state.staging and settings.mode == PYNATIVE_MODE:
-            return self.construct(*args, **kwargs)
-        return _calls.call(self, args, kwargs)
+        try:
+            if self._plain and not runtime_state.staging and settings.mode == PYNATIVE_MODE:
+                return self.construct(*args, **kwargs)
+            return _calls.call(self, args, kwargs)
+        except (AttributeError, TypeError) as error:
+            _calls.refuse_operand(self, args, kwargs, error)
+            raise
 
     # ---- attributes -----------------------------------------------------------------------------
 

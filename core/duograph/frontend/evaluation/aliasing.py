@@ -3,8 +3,8 @@
 After `x = y if c else z`, Python's `x[0] = 1` changes y or z. In a graph x is a third value, so the
 write is refused while code or an object from outside can still reach y or z, be it from before the
 condition or made in a branch of it. Giving x to an outside object is refused if that object would
-have to receive y or z itself. `evaluator`, `branches`, `graph_loops` and `host` call this module;
-it never changes a tensor.
+have to receive y or z itself; whether `x is y` is refused, too. `evaluator`, `branches`,
+`graph_loops`, `host` and `operators` call this module; it never changes a tensor.
 """
 
 from __future__ import annotations
@@ -59,17 +59,7 @@ def check_not_shared(ev: Evaluation, target: Value) -> None:
 
 def may_have_object(ev: Evaluation, value: Value) -> bool:
     """Return whether Python may hold a tensor as an object, or one that it may turn out to be."""
-    seen = {id(value)}
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if _has_object(ev, value):
-            return True
-        for x in ev.candidates.get(id(value), (None, ()))[1]:
-            if id(x) not in seen:
-                seen.add(id(x))
-                waiting.append(x)
-    return False
+    return any(_has_object(ev, x) for x in possibilities(ev, value).values())
 
 
 def _has_object(ev: Evaluation, tensor: Value) -> bool:
@@ -84,20 +74,27 @@ def _has_object(ev: Evaluation, tensor: Value) -> bool:
 
 def reachable_alias(ev: Evaluation, target: Value) -> bool:
     """Return whether code can reach another tensor that may be the same one at run time."""
-    links: dict[int, list[Value]] = {}
-    for made, of in ev.candidates.values():
-        for x in of:
-            links.setdefault(id(made), []).append(x)
-            links.setdefault(id(x), []).append(made)
-    found = {id(target): target}
-    waiting = [target]
+    mine = possibilities(ev, target)
+    found = {
+        id(made): made
+        for made, _ in list(ev.candidates.values())
+        if not mine.keys().isdisjoint(possibilities(ev, made))
+    }
+    found.update(mine)
+    del found[id(target)]
+    return bool(found) and any(id(x) in found for x in _visible_tensors(ev, found))
+
+
+def possibilities(ev: Evaluation, value: Value) -> dict[int, Value]:
+    """Return a tensor and all tensors that it may turn out to be at run time, by id."""
+    found = {id(value): value}
+    waiting = [value]
     while waiting:
-        for x in links.get(id(waiting.pop()), ()):
+        for x in ev.candidates.get(id(waiting.pop()), (None, ()))[1]:
             if id(x) not in found:
                 found[id(x)] = x
                 waiting.append(x)
-    del found[id(target)]
-    return bool(found) and any(id(x) in found for x in _visible_tensors(ev, found))
+    return found
 
 
 def _visible_tensors(ev: Evaluation, found: dict[int, Value]) -> Iterator[Value]:

@@ -26,8 +26,9 @@ from ...nn.cell import Cell
 from ...ops import print_ as _ops_print
 from ...ops.joining import stack_by
 from ...ops.rounding import round_half_even
+from ...option_checks import check_options
 from ...parameter import Parameter
-from ...tensor import Tensor
+from ...tensor import Tensor, check_data_options
 from ...tensor import tensor as _tensor_function
 from ...types import BOOL, FLOAT, INT
 from ..state.evaluation import Evaluation
@@ -434,6 +435,9 @@ def _print_op(ev: Evaluation, *args: Value) -> None:
 # ---- tensors ------------------------------------------------------------------------------------
 
 
+_TENSOR_SIGNATURE = inspect.signature(Tensor)
+
+
 @replaces(Tensor, _tensor_function)
 def _tensor(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
     """Trace a call of `Tensor(...)` or `tensor(...)` in compiled code."""
@@ -442,15 +446,18 @@ def _tensor(ev: Evaluation, /, *args: Value, **kwargs: Value) -> Value:
         raise NeedsValue("Tensor: got a NumPy array that the compiled function changes")
     if isinstance(data, np.ndarray) and id(data) in ev.inputs.large_arrays:
         data = ev.inputs.array(data)
-    if not depends_on_graph(data):
-        if isinstance(data, Tensor):
-            dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
-            return data if dtype is None else data.astype(dtype)
+    if not depends_on_graph(data) and (not isinstance(data, Tensor) or ev.is_constant(data)):
         return native(ev, Tensor, args, kwargs)
     if isinstance(data, GraphObject):
         return run_on_host(ev, Tensor, args, kwargs, "Tensor")
-    dtype = args[1] if len(args) > 1 else kwargs.get("dtype")
-    return _converted(ev, data, dtype)
+    options = _TENSOR_SIGNATURE.bind(*args, **kwargs).arguments
+    made: Tensor = _converted(ev, data, options.get("dtype"))
+    check_data_options(made.shape, options.get("shape"), options.get("init"))
+    if options.get("const_arg"):
+        check_options("Tensor", const_arg=options["const_arg"])
+    if options.get("device") is not None:
+        made = made.move_to(options["device"])
+    return made.copy() if made is data else made
 
 
 def _converted(ev: Evaluation, data: Value, dtype: Value) -> Value:
@@ -509,6 +516,16 @@ def _id(ev: Evaluation, x: Value) -> Value:
     if argument or (outside is x and isinstance(x, (GraphTensor, HostValue))):
         if ev.strict:
             return _python_only("id")(ev, x)
+        arguments = [made for made, _, _ in ev.inputs.arguments]
+        if isinstance(x, GraphTensor) and not (
+            id(x) in ev.inputs.locations or any(x is a for a in arguments)
+        ):
+            raise UnsupportedSyntaxError(
+                "id: got a Tensor that the compiled function makes; it is no object while the "
+                "graph runs",
+                construct="id",
+                remedy="Call it outside the compiled function",
+            )
         return run_on_host(ev, id, (x,), {}, "id", (INT,), objects=True)
     check_known(ev, x)
     if isinstance(x, np.ndarray) and not ev.owned.owns_data(x):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ...errors import RefusedError, UnsupportedSyntaxError
 from ...ir.values import GraphObject
 from ...nn import _tree
-from ...nn._calls import cast_floating
+from ...nn._calls import cast_floating, refuse_operand
 from ...nn.cell import Cell
 from ...op import Op
 from ...parameter import Parameter
@@ -103,6 +103,9 @@ def call_cell(ev: Evaluation, cell: Cell, args: Args, kwargs: Kwargs) -> Value:
         if inside:
             return _call_with_hooks(ev, cell, args, kwargs)
         return _call_construct(ev, cell, args, kwargs)
+    except (AttributeError, TypeError) as error:
+        refuse_operand(cell, args, kwargs, error)
+        raise
     finally:
         ev.calls.open_cells -= 1
 

@@ -285,7 +285,8 @@ class _Body:
         locations: the variables, attributes, containers and tensors that an iteration writes.
         before, ends: per location, its content before the loop and after an iteration.
         plans: per location, its loop plan.
-        first: id of a body parameter -> the tensor that it is in the first iteration.
+        entered: the tensors with which an iteration starts, by id.
+        first: the tensors with which the first iteration starts.
         shared: per variable, the lists and dicts from outside that it may be after the loop.
     """
 
@@ -295,7 +296,8 @@ class _Body:
     before: dict[Key, Value]
     ends: dict[Key, Value]
     plans: dict[Key, Value]
-    first: dict[int, Tensor]
+    entered: dict[int, Tensor]
+    first: list[Tensor]
     shared: dict[Key, list[Value]]
 
 
@@ -341,7 +343,7 @@ def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
     Raises:
         JoinError: the types keep changing.
     """
-    _, _, changes = run_branch(ev, step)
+    builder, _, changes = run_branch(ev, step)
     locations = {key: location for key, (location, _) in changes.items()}
     before = {key: location.read() for key, location in locations.items()}
     plans = {
@@ -352,11 +354,16 @@ def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
         key: _shared(ev, location, before[key], changes[key][1])
         for key, location in locations.items()
     }
+    first = [x for held in before.values() for x, _ in pairs(held, held) if isinstance(x, Tensor)]
+    entered = {id(x): x for x in first}
+    ends = {key: value for key, (_, value) in changes.items()}
+    body = _Body(builder, False, locations, before, ends, plans, entered, first, shared)
     for _ in range(_MAX_EVALUATIONS):
+        earlier = body
         child = StagedBuilder(ev, ev.builder)
-        body = _Body(child, False, locations, before, {}, plans, {}, shared)
+        body = _Body(child, False, locations, before, {}, plans, {}, [], shared)
         following, written = run_condition(
-            ev, body.builder, functools.partial(_iteration, ev, body, step)
+            ev, body.builder, functools.partial(_iteration, ev, body, step, earlier)
         )
         body.following = following
         body.ends = {key: value for key, (_, value) in written.items()}
@@ -381,10 +388,14 @@ def _evaluate_until_stable(ev: Evaluation, step: Callable[[], Value]) -> _Body:
     )
 
 
-def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value]) -> Value:
+def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value], earlier: _Body) -> Value:
     """Trace one loop iteration that starts from graph parameters for the loop-carried values.
 
-    Returns whether there is another iteration.
+    Args:
+        earlier: the trace before this one.
+
+    Returns:
+        whether there is another iteration.
     """
     for key, location in body.locations.items():
         entered = _at_entry(body.plans[key], body.builder)
@@ -396,8 +407,12 @@ def _iteration(ev: Evaluation, body: _Body, step: Callable[[], Value]) -> Value:
                 and isinstance(old, Tensor)
                 and _holds_tensors(location)
             ):
-                body.first[made._id] = old
+                body.entered[id(made)] = made
+                body.first.append(old)
                 note_candidates(ev, made, [old])
+        for made, last in pairs(entered, earlier.ends.get(key)):
+            if isinstance(made, GraphTensor) and isinstance(last, Tensor):
+                note_candidates(ev, made, _after_an_iteration(ev, last, earlier))
         ev.journal.write(location, entered)
     return step()
 
@@ -415,14 +430,17 @@ def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
     for made, old in pairs(after, body.before[key]):
         if isinstance(old, Tensor) and made is not old:
             note_candidates(ev, made, [old])
-    child = body.builder
     for made, last in pairs(after, body.ends[key]):
-        if made is last or not isinstance(last, Tensor):
-            continue
-        note_candidates(ev, made, possible_tensors(ev, last))
-        if isinstance(last, GraphTensor) and last._builder is child and last._id in body.first:
-            # iterations may exchange names
-            note_candidates(ev, made, list(body.first.values()))
+        if made is not last and isinstance(last, Tensor):
+            note_candidates(ev, made, _after_an_iteration(ev, last, body))
+
+
+def _after_an_iteration(ev: Evaluation, last: Tensor, body: _Body) -> list[Value]:
+    """Return which tensors a variable may be after an iteration that ends with the value `last`."""
+    found = possible_tensors(ev, last)
+    if id(last) in body.entered:  # iterations may exchange names
+        found += body.first
+    return found
 
 
 def _wider_plan(ev: Evaluation, location: Location, plan: Value, old: Value, new: Value) -> Value:

@@ -44,7 +44,22 @@ class Operand:
         self.index = index
 
 
-def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: bool = False) -> Value:
+class Operands(list[Value]):
+    """The inputs of a host call's graph node; a tensor that is passed twice is one input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._of: dict[int, tuple[Operand, Value]] = {}  # by id of an object that lives
+
+    def add(self, ev: Evaluation, value: Value, source: Value) -> Operand:
+        """Return the placeholder for a graph value, which an object of the evaluation has."""
+        if id(source) not in self._of:
+            self.append(ev.builder.bring(value))
+            self._of[id(source)] = Operand(len(self) - 1), source
+        return self._of[id(source)][0]
+
+
+def take_operands(ev: Evaluation, value: Value, found: Operands, objects: bool = False) -> Value:
     """Return a host call's arguments with graph values replaced by `Operand` placeholders.
 
     A tensor from outside that the function has written is a graph value too.
@@ -66,17 +81,14 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
         made = object_of(ev, value)
         if made is None:
             return value  # from outside: the object itself, which receives all writes
-        found.append(ev.builder.bring(made))
-        return Operand(len(found) - 1)
+        return found.add(ev, made, value)
     if isinstance(value, (GraphTensor, HostValue)):
-        found.append(ev.builder.bring(value))
-        return Operand(len(found) - 1)
+        return found.add(ev, value, value)
     if isinstance(value, Tensor):
         slot = ev.inputs.slots.get(id(value))
         if slot is None or slot.current is slot.incoming:
             return value  # not written: the host call reads the object itself
-        found.append(ev.builder.bring(slot.current))
-        return Operand(len(found) - 1)
+        return found.add(ev, slot.current, value)
     if hasattr(type(value), "as_python"):
         return value.as_python()
     refuse_wrapper(value)
@@ -100,8 +112,9 @@ def take_operands(ev: Evaluation, value: Value, found: list[Value], objects: boo
         return _take_made(ev, value, found, objects)
     if isinstance(value, functools.partial):
         parts = (value.func, value.args, value.keywords)
-        if take_operands(ev, parts, []) != parts:
+        if take_operands(ev, parts, Operands()) != parts:
             raise _not_for_python(value)
+    ev.outside.given[id(value)] = value
     return value
 
 
@@ -152,7 +165,7 @@ class Built:
         self.args = args
 
 
-def _take_made(ev: Evaluation, value: Value, found: list[Value], objects: bool) -> Value:
+def _take_made(ev: Evaluation, value: Value, found: Operands, objects: bool) -> Value:
     """Return what stands for an object that evaluated code made, in a host call's arguments.
 
     Raises:
@@ -395,7 +408,7 @@ def run_on_host(
     """
     refuse_mutation(ev, function, args, kwargs, name, objects)
     ev.outside.has_writes = True
-    found: list[Value] = []
+    found = Operands()
     nested = with_snapshots(ev, take_operands(ev, (args, kwargs), found, objects))
     commits = take_writes(ev, found)
     spans = call_spans(ev)
@@ -473,7 +486,7 @@ def append_effect(
         commit: whether earlier writes to tensors are made visible first.
         objects: see `take_operands`.
     """
-    found: list[Value] = []
+    found = Operands()
     ev.outside.has_writes = True
     nested = take_operands(ev, args, found, objects)
     if objects:

@@ -31,6 +31,7 @@ from ..values.flow import NOTHING, Flow, Maybe, Undefined
 from ..values.functions import Choice, Function, same_function
 from ..values.nested import tuple_like
 from .aliasing import note_candidates
+from .branch_ends import items_at_end
 from .host import object_of
 from .truth import as_flag, negated
 
@@ -252,17 +253,24 @@ class Join:
 
     def contents(self, value: Value, k: int) -> Value:
         """Return the content of a list or dict at the end of branch k; other values unchanged."""
+        if type(value) not in (list, dict):
+            return value
         found = self.changes[k].get((type(value).__name__, id(value), None))
-        return value if found is None else found[1]
+        if found is not None:
+            return found[1]
+        depth = self.exports.builders[k].depth
+        return items_at_end(self.ev, self.changes[k], value, value, depth, False)
 
     def _tensors(self, a: Value, b: Value, what: str) -> Value:
         """Make a tensor of each branch an output of its sub-graph; return the `switch` placeholder.
 
-        Returns the tensor itself if both branches hold the same one. If the types differ, it
+        Tensors with one value from before the branches need no output. If the types differ, it
         raises a JoinError.
         """
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
-            return a
+            made = a._builder.tensor(a._id)
+            note_candidates(self.ev, made, [self._tensor(a), self._tensor(b)])
+            return made
         if a._type.plain is not b._type.plain:
             raise self._refused(a, b, what)
         builders = self.exports.builders

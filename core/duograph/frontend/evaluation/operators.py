@@ -7,11 +7,13 @@ never decided by looking at data.
 from __future__ import annotations
 
 import ast
+import itertools
 import operator
 from collections.abc import Callable
 
 import numpy as np
 
+from ...errors import UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.values import GraphObject, GraphScalar
 from ...tensor import Tensor
@@ -21,6 +23,7 @@ from ..state.evaluation import Evaluation
 from ..types import Value
 from ..values.kinds import CONTAINERS, COPIED
 from ..values.nested import depends_on_graph
+from .aliasing import possibilities
 from .branches import select
 from .dispatch import call, evaluate, syntax
 from .host import check_known, run_on_host
@@ -278,19 +281,36 @@ def identical(ev: Evaluation, x: Value, y: Value) -> Value:
             return truth(ev, run_on_host(ev, operator.is_, (a, b), {}, "is_"))
         if isinstance(a, GraphScalar) and (b is True or b is False):
             return a == b if a._type.name == "bool" else False
-    held = ev.inputs.locations
-    if isinstance(x, Tensor) and isinstance(y, Tensor) and (id(x) in held or id(y) in held):
-        return truth(ev, run_on_host(ev, operator.is_, (x, y), {}, "is_", (BOOL,), objects=True))
     if isinstance(x, Tensor) and isinstance(y, Tensor):
-        _note_comparison(ev, x, y)
-    if isinstance(x, GraphTensor) and isinstance(y, GraphTensor):
-        return x is y or (x._builder is y._builder and x._id == y._id)
+        return _identical_tensors(ev, x, y)
     for a in (x, y):
         if isinstance(a, np.ndarray) and not ev.owned.owns_data(a) and x is not None is not y:
             ev.captures.arrays[id(a)] = a
         check_known(ev, a)
     originals = ev.copies.originals
     return originals.get(id(x), x) is originals.get(id(y), y)
+
+
+def _identical_tensors(ev: Evaluation, x: Tensor, y: Tensor) -> Value:
+    """Trace the identity test of two tensors.
+
+    Raises:
+        UnsupportedSyntaxError: a condition on a tensor, or a loop, decides whether the two are one.
+    """
+    held = ev.inputs.locations
+    xs, ys = [*possibilities(ev, x).values()], [*possibilities(ev, y).values()]
+    if x is not y and len(xs) == len(ys) == 1 and (id(x) in held or id(y) in held):
+        return truth(ev, run_on_host(ev, operator.is_, (x, y), {}, "is_", (BOOL,), objects=True))
+    for a, b in () if x is y else itertools.product(xs, ys):
+        if a is b or id(a) in held or id(b) in held:
+            raise UnsupportedSyntaxError(
+                "is: got a Tensor that is one of several, chosen by a condition on a Tensor or by "
+                "a loop inside jit, to be compared by identity",
+                construct="Compare",
+                remedy="Compare numbers that tell the Tensors apart",
+            )
+        _note_comparison(ev, a, b)
+    return x is y
 
 
 def _note_comparison(ev: Evaluation, x: Tensor, y: Tensor) -> None:

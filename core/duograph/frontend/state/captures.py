@@ -347,6 +347,6 @@ class Captures:
         """Record for the guards the data of an array or tensor that were read while compiling."""
         if ("contents", id(owner), None) in self.items:
             return
-        value = owner._buf if isinstance(owner, Tensor) else np.array(owner)
+        value = owner._buf if isinstance(owner, Tensor) else np.array(owner, subok=True)
         what = label or ("a Tensor" if isinstance(owner, Tensor) else "a NumPy array")
         self.add("contents", owner, None, value, what, exact=isinstance(owner, Tensor))

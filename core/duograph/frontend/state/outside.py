@@ -27,6 +27,7 @@ class OutsideLocations:
         changed_containers: containers from outside that the function changes, by id.
         has_writes: whether a write happens when the graph runs.
         targets: objects from outside that the function changes, or uses up, by id.
+        given: objects from outside that Python code receives when the graph runs, by id.
     """
 
     def __init__(self, written: set[Key]) -> None:
@@ -36,6 +37,7 @@ class OutsideLocations:
         self.changed_containers: dict[int, Value] = {}
         self.has_writes = False
         self.targets: dict[int, Value] = {}
+        self.given: dict[int, Value] = {}
 
     def writes_to(self, owner: Value) -> bool:
         """Return whether the function writes an attribute of an object, in any evaluation."""

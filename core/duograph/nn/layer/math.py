@@ -19,7 +19,7 @@ from ..cell import Cell
 
 __all__ = [
     "Tril", "Triu", "Roll", "Range", "Moments", "ReduceLogSumExp", "L1Regularizer", "CentralCrop",
-    "ImageGradients", "Jvp", "Vjp",
+    "CosineSimilarity", "ImageGradients", "Jvp", "Vjp",
 ]  # fmt: skip
 
 
@@ -66,6 +66,33 @@ class Roll(Cell):
 
     def construct(self, input_x: Tensor) -> Tensor:
         return ops.roll(input_x, self.shift, self.axis)
+
+
+class CosineSimilarity(Cell):
+    """Cosine of the angle between vectors along one axis (`mindspore.nn.layer.CosineSimilarity`).
+
+    `nn.CosineSimilarity` is the metric of this name, as in MindSpore.
+
+    Args:
+        dim: the axis, which is removed.
+        eps: the product of the norms counts as at least this.
+
+    Examples:
+        >>> import duograph as ms
+        >>> x = ms.Tensor([[1.0, 3.0, 4.0, 7.0], [3.0, 1.0, 5.0, 8.0]])
+        >>> y = ms.Tensor([[2.0, 4.0, 2.0, 5.0], [1.0, 3.0, 4.0, 7.0]])
+        >>> print(ms.nn.layer.CosineSimilarity()(x, y))
+        [0.9402562 0.9516245]
+    """
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        super().__init__()
+        self.dim, self.eps = dim, eps
+
+    def construct(self, x1: Tensor, x2: Tensor) -> Tensor:
+        sizes = ops.mul((x1 * x1).sum(self.dim), (x2 * x2).sum(self.dim))
+        least = ops.maximum(sizes, self.eps * self.eps)
+        return ops.div_no_nan((x1 * x2).sum(self.dim), ops.sqrt(least))
 
 
 class Range(Cell):

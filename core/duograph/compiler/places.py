@@ -1,0 +1,66 @@
+"""Where a captured value is stored, so that one change that several captures see is one change.
+
+`self.level`, `Net.level` and `type(self).level` are three captures of one place: the attribute of
+the class `Net`. `compiler.guards` asks for the places of changed captures before it warns. The
+module only reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+
+from ..frontend.state.captures import Capture, same
+from ..frontend.state.journal import MISSING
+from ..frontend.types import Value
+
+__all__ = ["Homes", "changed_places", "homes_of"]
+
+# The dicts in which Python looks for an attribute, as (what stands for the dict, content); and the
+# present content of the attribute in each.
+Homes = list[tuple[Hashable, Value]]
+
+
+def homes_of(capture: Capture) -> Homes:
+    """Return, for a captured attribute, where Python looks for it and what is stored there now."""
+    if capture.kind not in ("attribute", "method"):
+        return []
+    owner, name = capture.owner, capture.name
+    return [(place, held.get(name, MISSING)) for place, held in _dicts(owner, capture.kind)]
+
+
+def changed_places(capture: Capture, now: Value, before: Homes) -> set[Hashable]:
+    """Return the places whose change a changed capture has noticed.
+
+    Args:
+        capture: the capture.
+        now: its present value.
+        before: its `homes_of` when the program was compiled.
+    """
+    owner, name = capture.owner, capture.name
+    if capture.kind == "item":
+        return {(id(owner), name)}
+    if capture.kind == "entries" and isinstance(owner, dict):
+        return _changed_keys(owner, capture.value, now)
+    present = dict(homes_of(capture))
+    for place, was in before:
+        if present.get(place, MISSING) is not was:
+            return {(place, name)}
+    return {(id(capture), "capture")}  # such as the value of a property
+
+
+def _dicts(owner: Value, kind: str) -> Iterator[tuple[Hashable, Mapping[str, Value]]]:
+    """Yield the dicts in which Python looks for an attribute, with a name for each."""
+    if not isinstance(owner, type):
+        held = getattr(owner, "__dict__", None)
+        if isinstance(held, dict):
+            yield id(held), held  # as a captured item of this dict says
+        owner = type(owner)
+    for cls in owner.__mro__ if kind == "attribute" else (owner,):
+        yield id(cls), vars(cls)
+
+
+def _changed_keys(owner: Value, was: Value, now: Value) -> set[Hashable]:
+    """Return the places of a dict whose entries differ: keys of one only, and other values."""
+    before, after = (dict(zip(x[: len(x) // 2], x[len(x) // 2 :], strict=True)) for x in (was, now))
+    keys = before.keys() | after.keys()
+    return {(id(owner), k) for k in keys if not same(before.get(k, MISSING), after.get(k, MISSING))}

@@ -1,0 +1,96 @@
+"""Values as they are at the end of a branch, with what the branch wrote in place.
+
+`branches` undoes the writes of a branch to what existed before it; `join` then needs the tensors
+and containers with these writes. Nothing here evaluates source or changes a value.
+"""
+
+from __future__ import annotations
+
+from ...ir.builder import GraphTensor
+from ...tensor import Tensor
+from ..state.builder import StagedBuilder
+from ..state.evaluation import Evaluation
+from ..state.journal import Changes, Location
+from ..types import Value
+from ..values.flow import Flow
+from ..values.nested import tuple_like
+from .aliasing import note_candidates
+
+
+def value_at_end(
+    ev: Evaluation, changes: Changes, value: Value, depth: int, deep: bool = False
+) -> Value:
+    """Return a value with the in-place changes that a branch made to it.
+
+    A tensor that the branch wrote in place is replaced by its new value. Lists and dicts that
+    existed before stay the same object unless `deep`: their content is a change of its own.
+    """
+    if isinstance(value, GraphTensor):
+        found = changes.get(("tensor", id(value), None))
+        return value if found is None else _note_origin(ev, found[1], value)
+    if isinstance(value, Tensor):
+        slot = ev.inputs.slots.get(id(value))
+        if slot is None:
+            return value
+        found = changes.get(("slot", id(slot), None))
+        if found is None and slot.fresh and slot.written:  # made and written in the branch
+            now = ev.builder.tensor(ev.builder.bring(slot.current)._id)
+            note_candidates(ev, now, [value])
+            return now
+        return value if found is None else _note_origin(ev, found[1], value)
+    if isinstance(value, Flow):
+        inner = value_at_end(ev, changes, value.value, depth, deep)
+        if inner is value.value:
+            return value
+        return Flow(value.ret, value.brk, value.cont, inner, value.dead)
+    kind = type(value)
+    if kind in (list, dict):
+        if not deep and ev.owned.depths.get(id(value), 0) < depth:
+            return value
+        found = changes.get((kind.__name__, id(value), None))
+        content = value if found is None else found[1]
+        return items_at_end(ev, changes, content, value, depth, deep)
+    if kind is tuple or hasattr(value, "_fields"):
+        return items_at_end(ev, changes, value, value, depth, deep)
+    return value
+
+
+def _note_origin(ev: Evaluation, now: Value, tensor: Tensor) -> Value:
+    """Record that a branch wrote a graph value into an eager tensor; return the graph value."""
+    ev.origins[id(now)] = (now, tensor)
+    return now
+
+
+def items_at_end(
+    ev: Evaluation, changes: Changes, content: Value, value: Value, depth: int, deep: bool
+) -> Value:
+    """Return a list or dict with its tensors' values as they are at the end of a branch.
+
+    Returns `value` itself if its items are the same objects in the same order.
+
+    Args:
+        content: the items of the container at the end of the branch.
+        value: the container.
+    """
+    if isinstance(content, dict):
+        made = {k: value_at_end(ev, changes, v, depth, deep) for k, v in content.items()}
+        alike = list(made) == list(value) and all(made[k] is value[k] for k in made)
+        return value if alike else ev.owned.add(made)
+    items = [value_at_end(ev, changes, v, depth, deep) for v in content]
+    if len(items) == len(value) and all(a is b for a, b in zip(items, value)):
+        return value
+    if isinstance(value, list):
+        return ev.owned.add(items)
+    return tuple_like(value, items)
+
+
+def content_at_end(
+    ev: Evaluation, changes: Changes, location: Location, value: Value, child: StagedBuilder
+) -> Value:
+    """Return a changed location's content as it is at the end of the branch.
+
+    In-place changes of tensors in it by the branch are included.
+    """
+    if location.kind in ("list", "dict"):
+        return items_at_end(ev, changes, value, value, child.depth, False)
+    return value_at_end(ev, changes, value, child.depth)
