@@ -5,7 +5,10 @@ their names nor their arguments before a call.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import TracebackType
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., object])
 
 class CType:
     """A C type that `ffi.typeof` returned."""
@@ -48,6 +51,12 @@ class FFI:
     def sizeof(self, cdata: _CData) -> int: ...
     def addressof(self, lib: Lib, name: str) -> _CData: ...
     def gc(self, cdata: _CData, destructor: Callable[[_CData], None]) -> _CData: ...
+    def def_extern(
+        self,
+        name: str = ...,
+        error: object = ...,
+        onerror: Callable[[type[BaseException], BaseException, TracebackType | None], object] = ...,
+    ) -> Callable[[F], F]: ...
     def string(self, cdata: _CData) -> bytes: ...
 
 class Lib:

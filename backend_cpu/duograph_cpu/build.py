@@ -27,6 +27,11 @@ FLAGS = [
     "-fvisibility=hidden",
 ]
 
+# The Python functions that C calls; native/pool.c declares them too.
+FROM_C = """
+extern "Python+C" int dg_handle_signals(void);
+"""
+
 
 def _generated() -> tuple[str, list[Path]]:
     """Write the C files of elementwise kernels; return (cffi declarations, file paths).
@@ -48,7 +53,7 @@ def _builder() -> FFI:
     declarations, generated = _generated()
     sources = sorted(NATIVE.glob("*.c")) + generated
     ffi = FFI()
-    ffi.cdef((NATIVE / "native.h").read_text() + declarations)
+    ffi.cdef((NATIVE / "native.h").read_text() + declarations + FROM_C)
     ffi.set_source(
         "duograph_cpu._native",
         '#include "common.h"\n' + declarations,

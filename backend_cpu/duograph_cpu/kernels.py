@@ -22,6 +22,7 @@ from duograph.errors import ArgumentValueError, IndexRangeError, LabelRangeError
 from . import memory
 from ._native import ffi, lib
 from .native_program import CALL, Native, NativeCall
+from .signals import raise_stopped
 
 if TYPE_CHECKING:
     from duograph.backend.prepared import HandleFunction
@@ -58,6 +59,8 @@ def fail(name: str, code: int, axis: int | None = 0) -> NoReturn:
     """Raise the exception for the error code that a C kernel returned (native/common.h)."""
     if code == 1:
         raise memory.no_memory(name)
+    if code == 5:
+        raise_stopped()
     if code == 2:
         where = ffi.new("int64_t[2]")
         lib.dg_index_error(where)

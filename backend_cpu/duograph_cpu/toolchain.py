@@ -96,7 +96,11 @@ class BuildFailure(NamedTuple):
 
 
 class Library:
-    """A loaded shared library of compiled functions, which is never unloaded."""
+    """A loaded shared library of compiled functions, which is never unloaded.
+
+    Structs of prepared calls and programs hold addresses of its functions as numbers. 300 libraries
+    take 6 MB and 1,200 memory mappings.
+    """
 
     def __init__(self, path: str | os.PathLike[str], handle: CData) -> None:
         self.path = path

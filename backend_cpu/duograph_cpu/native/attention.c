@@ -108,8 +108,9 @@ static int forward_all(const dg_attention *p, void *out, void *log_sum, const vo
     while (j.rows > 64 && heads * ((p->queries + j.rows - 1) / j.rows) < 4 * dg_threads()) j.rows = (j.rows + 1) / 2;
     int64_t units = (p->queries + j.rows - 1) / j.rows;
     double each = flops(p) / (double)units;
+    dg_begin_stoppable();
     dg_parallel_for(forward_task, (void *[]){&j}, heads * units, 1 + (int64_t)(UNIT_FLOPS / (each + 1)));
-    return failed ? DG_NO_MEMORY : DG_OK;
+    return dg_end_stoppable(failed ? DG_NO_MEMORY : DG_OK);
 }
 
 int dg_attention_forward(const dg_attention *p, void *out, void *log_sum, const void *q, const void *k, const void *v) {
@@ -179,10 +180,11 @@ static int backward_all(const dg_attention *p, void *dq, void *dk, void *dv, con
         if (!j.sums) return DG_NO_MEMORY;
     }
     double each = 2.5 * flops(p) * (double)(p->heads / p->key_heads) / (double)j.parts;
+    dg_begin_stoppable();
     dg_parallel_for(backward_task, (void *[]){&j}, heads * j.parts, 1 + (int64_t)(UNIT_FLOPS / (each + 1)));
     if (j.sums && !failed) dg_parallel_for(finish_task, (void *[]){&j}, rows, 1 + 16384 / (j.width * j.parts));
     dg_free(j.sums);
-    return failed ? DG_NO_MEMORY : DG_OK;
+    return dg_end_stoppable(failed ? DG_NO_MEMORY : DG_OK);
 }
 
 int dg_attention_grad(const dg_attention *p, void *dq, void *dk, void *dv, const void *q, const void *k, const void *v, const void *out,

@@ -21,7 +21,7 @@ enum {
 };
 
 /* Return codes of kernels. */
-enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3, DG_PYTHON = 4, DG_WRONG_INDEX = 16 };
+enum { DG_OK = 0, DG_NO_MEMORY = 1, DG_INDEX = 2, DG_NO_KERNEL = 3, DG_PYTHON = 4, DG_STOPPED = 5, DG_WRONG_INDEX = 16 };
 
 /* Returns n and tells the compiler that n <= most, which silences its warnings about larger sizes. */
 #define DG_AT_MOST(n, most) ({ size_t n_ = (n); if (n_ > (most)) __builtin_unreachable(); n_; })

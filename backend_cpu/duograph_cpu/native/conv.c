@@ -789,10 +789,10 @@ static int convolve(const dg_convolution *p, int what, const dg_epilogue *e, voi
     return code;
 }
 
-int dg_conv_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) { return convolve(p, FORWARD, e, y, x, w); }
-int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w) { return convolve(p, FORWARD, 0, y, x, w); }
-int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w) { return convolve(p, INPUT, 0, dx, dy, w); }
-int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy) { return convolve(p, WEIGHT, 0, dw, x, dy); }
+int dg_conv_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) { return DG_STOPPABLE(convolve(p, FORWARD, e, y, x, w)); }
+int dg_conv(const dg_convolution *p, void *y, const void *x, const void *w) { return DG_STOPPABLE(convolve(p, FORWARD, 0, y, x, w)); }
+int dg_conv_input_grad(const dg_convolution *p, void *dx, const void *dy, const void *w) { return DG_STOPPABLE(convolve(p, INPUT, 0, dx, dy, w)); }
+int dg_conv_weight_grad(const dg_convolution *p, void *dw, const void *x, const void *dy) { return DG_STOPPABLE(convolve(p, WEIGHT, 0, dw, x, dy)); }
 
 /* ---- weights packed in advance ---- */
 
@@ -811,13 +811,17 @@ int dg_conv_pack(const dg_convolution *p, void *out, const void *w) {
     return DG_OK;
 }
 
-int dg_conv_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
+static int packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
     dg_product q;
     if (as_product(p, &q)) return dg_matmul_packed0_then(&q, e, y, w, x);
     if (!dg_conv_winograd_takes(p)) return dg_conv_columns_packed(p, e, y, x, w);
     const void *plain;
     int code = dg_conv_winograd_packed(p, e, y, x, w, &plain);
     return code == DG_NO_KERNEL ? without_tiles(p, FORWARD, e, y, x, plain) : code;
+}
+
+int dg_conv_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
+    return DG_STOPPABLE(packed_then(p, e, y, x, w));
 }
 
 int dg_conv_packed(const dg_convolution *p, void *y, const void *x, const void *w) { return dg_conv_packed_then(p, 0, y, x, w); }

@@ -75,7 +75,7 @@ static void bands_task(void **args, int64_t begin, int64_t end) {
     dg_free(scratch);
 }
 
-int dg_conv_chain(const dg_chain *p, void **args) {
+static int chain(const dg_chain *p, void **args) {
     int failed = 0;
     const dg_convolution *d = p->stage[p->first + 1].plan;
     int64_t lines = d->batch * d->out_size[1], threads = dg_threads();
@@ -85,6 +85,8 @@ int dg_conv_chain(const dg_chain *p, void **args) {
     dg_parallel_chunks(bands_task, (void *[]){&j}, j.bands);
     return failed ? DG_NO_MEMORY : DG_OK;
 }
+
+int dg_conv_chain(const dg_chain *p, void **args) { return DG_STOPPABLE(chain(p, args)); }
 
 static int is_depthwise(const dg_convolution *p) { return dg_conv_depthwise_takes(p) && p->kernel[0] == 1 && p->size[0] == 1 && p->out_size[0] == 1 && p->pad[0] == 0; }
 

@@ -356,7 +356,7 @@ static int with_packed(const dg_convolution *p, int64_t bytes, int (*f)(const dg
     return code;
 }
 
-int dg_conv_last_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
+static int packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
     if (dg_conv_depthwise_takes(p)) return dg_conv_depthwise(p, e, y, x, w);
     if (!dg_conv_last_winograd_takes(p)) return product(p, e, y, x, w);
     const float *plain;
@@ -364,9 +364,13 @@ int dg_conv_last_packed_then(const dg_convolution *p, const dg_epilogue *e, void
     return code == DG_NO_KERNEL ? with_packed(p, product_packs(p), product, pack, e, y, x, plain) : code;
 }
 
+int dg_conv_last_packed_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
+    return DG_STOPPABLE(packed_then(p, e, y, x, w));
+}
+
 int dg_conv_last_then(const dg_convolution *p, const dg_epilogue *e, void *y, const void *x, const void *w) {
     int64_t bytes = dg_conv_last_packs(p);
-    if (bytes) return with_packed(p, bytes, dg_conv_last_packed_then, dg_conv_last_pack, e, y, x, w);
+    if (bytes) return DG_STOPPABLE(with_packed(p, bytes, packed_then, dg_conv_last_pack, e, y, x, w));
     int64_t count = p->batch * p->groups * p->out * p->out_size[0] * p->out_size[1] * p->out_size[2];
     memset(y, 0, (size_t)count * sizeof(float));
     run_whole_epilogue(e, count);

@@ -193,6 +193,7 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
         for (int64_t c = column; c < last_column; c += most_columns) {
             int64_t nc = DG_MIN(most_columns, last_column - c);
             for (int64_t k = 0; k < j->depth; k += j->deep) {
+                if ((k > 0 || c > column) && dg_stop()) goto stopped;
                 int64_t depth = DG_MIN(j->deep, j->depth - k);
                 char *b = j->shared_b ? packed_b(j, k, c, depth) : scratch + room_a;
                 if (!j->shared_b) pack_columns(j, b, k, c, nc, depth);
@@ -222,6 +223,7 @@ static void unit_task(void **args, int64_t begin, int64_t end) {
             }
         }
     }
+stopped:
     dg_free(scratch);
 }
 

@@ -14,6 +14,26 @@ typedef struct {
     int64_t size, rows, row_parts, cols, col_parts; /* a work unit is (batch, row part, column part) */
 } Job;
 
+static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+/* A long matmul calls BLAS for pieces of so many flops of float32, a second or two, and can stop between them. */
+#define PIECE 1e11
+/* Pieces are a multiple of so many rows. The register tiles of OpenBLAS divide it, so the bits are those of one whole call, and b is
+ * packed again not more often than costs 3 % of the time. Pieces of fewer columns would change bits. */
+#define PIECE_ROWS 1536
+
+/* dg_gemm, in pieces if it takes long. */
+static void gemm(int type, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, int64_t lda, const char *b, int64_t ldb, char *c,
+                 int64_t ldc) {
+    double slower = type < DG_F32 || !dg_blas_is_open() ? 8 : type == DG_F32 ? 1 : type == DG_F64 ? 2 : type == DG_C64 ? 4 : 8;
+    double most = PIECE / slower / (2 * (double)k * (double)n);
+    int64_t rows = (double)m > most ? DG_MAX(1, (int64_t)most / PIECE_ROWS) * PIECE_ROWS : m;
+    for (int64_t i = 0; i < m; i += rows) {
+        if (i > 0 && dg_stop()) return;
+        dg_gemm(type, ta, tb, DG_MIN(rows, m - i), n, k, a + (ta ? i : i * lda) * SIZES[type], lda, b, ldb, 0, c + i * ldc * SIZES[type], ldc);
+    }
+}
+
 static void matmul_task(void **args, int64_t begin, int64_t end) {
     const Job *j = args[0];
     const dg_product *p = j->p;
@@ -37,12 +57,10 @@ static void matmul_task(void **args, int64_t begin, int64_t end) {
         else if (n == 1) done = p->ta ? dg_gemv(j->type, 1, k, rows, a, lda, b, c) : dg_gemv(j->type, 0, rows, k, a, lda, b, c);
         else if (m <= DG_THIN && !p->ta) done = dg_gemm_thin(j->type, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n);
         if (!done && m > 1 && n > 1 && dg_gemm_tiled(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n, j->e, at)) continue;
-        if (!done) dg_gemm(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, 0, c, n);
+        if (!done) gemm(j->type, (int)p->ta, (int)p->tb, rows, cols, k, a, lda, b, ldb, c, n);
         dg_run_epilogue_rows(j->e, at, rows, cols, n);
     }
 }
-
-static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 static int matmul(const dg_product *p, int type, const dg_epilogue *e, void *out, const void *a, const void *b) {
     Job j = {.p = p, .e = e, .a = a, .b = b, .out = out, .type = type, .size = SIZES[type],
@@ -104,7 +122,7 @@ static int64_t matrices(const dg_product *p, const int64_t *stride) {
 
 static void whole_task(void **args, int64_t begin, int64_t end) { dg_run_epilogue(args[0], begin, end - begin); }
 
-int dg_matmul_then(const dg_product *p, const dg_epilogue *e, void *out, const void *a, const void *b) {
+static int product(const dg_product *p, const dg_epilogue *e, void *out, const void *a, const void *b) {
     int64_t total = p->batches * p->m * p->n;
     if (total == 0) return DG_OK;
     if (p->k == 0) {
@@ -131,6 +149,10 @@ int dg_matmul_then(const dg_product *p, const dg_epilogue *e, void *out, const v
     return code;
 }
 
+int dg_matmul_then(const dg_product *p, const dg_epilogue *e, void *out, const void *a, const void *b) {
+    return DG_STOPPABLE(product(p, e, out, a, b));
+}
+
 int dg_matmul(const dg_product *p, void *out, const void *a, const void *b) { return dg_matmul_then(p, 0, out, a, b); }
 
 /* ---- one operand packed in advance ---- */
@@ -153,8 +175,7 @@ int dg_matmul_pack1(const dg_product *p, void *out, const void *b) {
 
 static int packed(const dg_product *p, int side, const dg_epilogue *e, void *out, const void *a, const void *b) {
     int64_t lda = p->ta ? p->m : p->k, ldb = p->tb ? p->k : p->n;
-    int done = dg_gemm_packed((int)p->type, side, (int)p->ta, (int)p->tb, p->m, p->n, p->k, a, lda, b, ldb, out, p->n, e);
-    return done ? DG_OK : DG_NO_MEMORY;
+    return DG_STOPPABLE(dg_gemm_packed((int)p->type, side, (int)p->ta, (int)p->tb, p->m, p->n, p->k, a, lda, b, ldb, out, p->n, e) ? DG_OK : DG_NO_MEMORY);
 }
 
 int dg_matmul_packed0_then(const dg_product *p, const dg_epilogue *e, void *out, const void *a, const void *b) {

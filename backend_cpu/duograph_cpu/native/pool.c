@@ -1,8 +1,9 @@
-/* The pool starts its threads at the first job worth splitting, and restarts them in a forked child. Each thread has a fixed share of the
+/* The pool starts its threads at the first job worth splitting, and restarts them in a forked child. A fork does not wait for a job:
+ * the job's thread may itself wait for the forking one, which holds Python's lock. Each thread has a fixed share of the
  * chunks of every job, so that it finds its data in its cache; when its share is done it steals chunks of others. Between jobs a worker
  * spins briefly and then sleeps. */
 #define _GNU_SOURCE
-#include "pool.h"
+#include "common.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -10,11 +11,15 @@
 #include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
 
 #define MAX_THREADS 256
 #define CHUNKS 32          /* chunks of a large job: enough to balance up to 16 cores or an uneven load */
 #define SPIN_NS 200000     /* a thread spins this long before it sleeps; waking up takes up to 50 us */
 #define ALONE_NS 30000     /* part of the spinning without yielding the core */
+#define POLL_NS 100000000  /* a stoppable call asks Python for signals at this interval */
 
 /* The rest of a thread's share of a job: job number << 32 | next chunk. */
 typedef struct {
@@ -37,6 +42,7 @@ static struct {
     ALONE_IN_A_LINE _Atomic uint32_t number; /* job number; 0 before the first */
     ALONE_IN_A_LINE _Atomic int64_t left;    /* chunks not yet finished */
     ALONE_IN_A_LINE _Atomic int64_t chunks;
+    _Atomic bool stop;             /* the remaining chunks do nothing */
     _Atomic int threads;           /* threads that have a share */
     dg_task task;                  /* from here on, read only by threads that took a chunk */
     void **args;
@@ -44,7 +50,7 @@ static struct {
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .mutex = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER, .finished = PTHREAD_COND_INITIALIZER};
 
-static _Thread_local bool inside_task;
+static _Thread_local bool inside_task, is_worker;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 int dg_threads(void) {
@@ -104,7 +110,7 @@ static void work(uint32_t number, int thread) {
             if ((uint32_t)(t >> 32) != number || (int64_t)(uint32_t)t >= last) break;
             int64_t begin = (int64_t)(uint32_t)t * pool.chunk;
             int64_t end = begin + pool.chunk < pool.n ? begin + pool.chunk : pool.n;
-            pool.task(pool.args, begin, end);
+            if (!dg_stop()) pool.task(pool.args, begin, end);
             t = atomic_load(&shares[of].next);
             if (atomic_fetch_sub(&pool.left, 1) == 1) {
                 pthread_mutex_lock(&pool.mutex);
@@ -116,7 +122,7 @@ static void work(uint32_t number, int thread) {
 }
 
 static void *worker(void *thread) {
-    inside_task = true;
+    inside_task = is_worker = true;
     uint32_t seen = 0;
     for (;;) {
         int64_t until = 0;
@@ -139,23 +145,21 @@ static void *worker(void *thread) {
     return 0;
 }
 
-static void before_fork(void) {
-    pthread_mutex_lock(&pool.owner);
-    pthread_mutex_lock(&pool.mutex);
-}
+static void before_fork(void) { pthread_mutex_lock(&pool.mutex); }
 
-static void after_fork_parent(void) {
-    pthread_mutex_unlock(&pool.mutex);
-    pthread_mutex_unlock(&pool.owner);
-}
+static void after_fork_parent(void) { pthread_mutex_unlock(&pool.mutex); }
 
+/* The child has one thread, no workers, and no job of another thread. */
 static void after_fork_child(void) {
     pthread_mutex_unlock(&pool.mutex);
-    pthread_mutex_unlock(&pool.owner);
+    pthread_mutex_init(&pool.owner, 0);
     pthread_cond_init(&pool.wake, 0);
     pthread_cond_init(&pool.finished, 0);
     pool.started = pool.sleeping = 0;
+    pool.threads = 0;
     pool.waiting = false;
+    uint64_t closed = (uint64_t)atomic_load(&pool.number) << 32 | UINT32_MAX;
+    for (int t = 0; t < MAX_THREADS; t++) atomic_store(&shares[t].next, closed);
 }
 
 static void watch_forks(void) { pthread_atfork(before_fork, after_fork_parent, after_fork_child); }
@@ -174,12 +178,63 @@ static void start_workers(void) {
     pthread_attr_destroy(&attributes);
 }
 
+/* ---- stopping ---- */
+
+/* The stoppable call of this thread. */
+typedef struct {
+    int depth;      /* of calls inside each other: a kernel of a program, or of another kernel */
+    bool stopped;
+    int64_t next;   /* when to let Python handle signals; 0: not known yet */
+} Call;
+
+static _Thread_local Call call;
+
+/* Python: lets the signal handlers run and returns whether one raised; see signals.py. */
+int dg_handle_signals(void);
+
+static bool handles_signals(void) {
+#ifdef __linux__
+    return getpid() == (pid_t)syscall(SYS_gettid);
+#elif defined(__APPLE__)
+    return pthread_main_np();
+#else
+    return true;
+#endif
+}
+
+void dg_begin_stoppable(void) { call.depth++; }
+
+int dg_end_stoppable(int code) {
+    if (call.stopped) code = DG_STOPPED;
+    if (--call.depth == 0) call = (Call){0};
+    return code;
+}
+
+int dg_stop(void) {
+    if (is_worker) return atomic_load_explicit(&pool.stop, memory_order_relaxed);
+    if (call.depth == 0 || call.stopped) return call.stopped;
+    int64_t now = now_ns();
+    if (call.next == 0) call.next = handles_signals() ? now + POLL_NS : INT64_MAX;
+    if (now < call.next) return 0;
+    Call before = call; /* a handler may call kernels */
+    call = (Call){0};
+    int stop = dg_handle_signals();
+    call = before;
+    call.next = now_ns() + POLL_NS;
+    call.stopped = stop;
+    if (stop && inside_task) atomic_store(&pool.stop, true); /* this thread owns the job */
+    return stop;
+}
+
+/* ---- jobs ---- */
+
 static void run_here(dg_task task, void **args, int64_t n, int64_t chunk) {
-    for (int64_t begin = 0; begin < n; begin += chunk)
+    for (int64_t begin = 0; begin < n && (begin == 0 || !dg_stop()); begin += chunk)
         task(args, begin, begin + chunk < n ? begin + chunk : n);
 }
 
 static void run(dg_task task, void **args, int64_t n, int64_t chunk) {
+    if (call.stopped) return;
     if (n <= chunk || inside_task || dg_threads() == 1 || pthread_mutex_trylock(&pool.owner) != 0) {
         run_here(task, args, n, chunk);
         return;
@@ -191,6 +246,7 @@ static void run(dg_task task, void **args, int64_t n, int64_t chunk) {
     uint64_t last = atomic_load(&pool.number);
     uint32_t number = (uint32_t)(last + 1);
     for (int t = 0; t < pool.threads; t++) atomic_store(&shares[t].next, last << 32 | UINT32_MAX);
+    atomic_store(&pool.stop, false);
     pool.task = task;
     pool.args = args;
     pool.n = n;

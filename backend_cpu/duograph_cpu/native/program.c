@@ -145,7 +145,9 @@ static int64_t run(const dg_program *p, void **slots, void **given, char *arena,
 
 int64_t dg_program_run(const dg_program *p, void **slots, void **given, char *arena, int64_t at) {
     crossings++;
+    dg_begin_stoppable(); /* the time of all its kernels counts */
     int64_t found = run(p, slots, given, arena, at);
+    dg_end_stoppable(DG_OK);
     if (found >= 0) dg_program_end(slots + p->slots);
     return found;
 }

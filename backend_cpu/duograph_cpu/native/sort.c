@@ -79,6 +79,7 @@ static Pair *radix_sort(Pair *a, Pair *b, int64_t n, int bits) {
         for (int pass = 0; pass < passes; pass++) count[pass][a[i].key >> (pass * digit) & mask]++;
     for (int pass = 0; pass < passes; pass++) {
         int64_t *c = count[pass], at = 0;
+        if (dg_stop()) return a;
         if (c[a[0].key >> (pass * digit) & mask] == n) continue;
         for (uint64_t d = 0; d <= mask; d++) {
             int64_t here = c[d];
@@ -148,6 +149,7 @@ int dg_sort(const dg_sorting *p, void *values, void *indices, const void *x) {
     if (p->type >= DG_C64) return DG_NO_KERNEL;
     if (p->n == 0 || p->k == 0) return DG_OK;
     Job j = {p, values, indices, x, sizes[p->type], &failed};
+    dg_begin_stoppable();
     dg_parallel_for(sort_task, (void *[]){&j}, p->outer * p->inner, DG_MAX(1, 2048 / p->n));
-    return failed ? DG_NO_MEMORY : DG_OK;
+    return dg_end_stoppable(failed ? DG_NO_MEMORY : DG_OK);
 }
