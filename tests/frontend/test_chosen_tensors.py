@@ -336,3 +336,86 @@ def test_as_line_by_line(name: str, level: str) -> None:
 def test_strict_refuses(name: str) -> None:
     with pytest.raises((ms.errors.UnsupportedSyntaxError, ms.errors.JoinError)):
         observed(name, ms.jit(jit_syntax_level="STRICT"))
+
+
+# code of a function that writes in place, and the arguments of its calls
+ALIASES = {
+    "argument at a location": (
+        "x[0] = 9.; r = net.last + 1; net.last = x * 2",
+        ["Tensor([1., 1., 1.])", "net.last", "net.last", "net.other", "Tensor([1., 1., 1.])"],
+    ),
+    "location that is an argument": (
+        "net.last[0] = 9.; r = x + 1; net.last = x * 2",
+        ["Tensor([1., 1., 1.])", "net.last", "net.last", "net.other", "Tensor([1., 1., 1.])"],
+    ),
+    "two locations": ("net.last[0] = 9.; r = net.other + 1; net.last = net.other = x * 2", []),
+    "two locations, kept": ("net.last[0] = 9.; r = net.other + 1; net.other = net.last", []),
+    "location and item": ("net.last[0] = 9.; r = L[0] + 1; net.last = L[0]", []),
+    "item and location": ("L[0][0] = 9.; r = net.last + 1; net.last = L[0]", []),
+    "exchanged": ("net.last[0] = x[0]; net.last, net.other = net.other, net.last; r = L[0]", []),
+    "argument kept": (
+        "r = net.last + x; net.last = x; x[0] = r[0]",
+        ["Tensor([1., 1., 1.])", "net.last", "net.other", "net.last"],
+    ),
+    "global name and item": ("global G; G.add_(G); r = L[0] + x; L[0] = G; G = G + 1", []),
+}
+
+
+@pytest.mark.parametrize("level", ["O0", "O1"])
+@pytest.mark.parametrize("name", ALIASES)
+def test_locations_that_hold_one_tensor(name: str, level: str) -> None:
+    """Two outside locations, or an argument and one, may become one tensor between calls."""
+    code, arguments = ALIASES[name]
+    file = f"<aliases: {name}>"
+    source = f"def f(x):\n  {code.replace('; ', chr(10) + '  ')}\n  return r\n"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+
+    def seen(compile_it: Any) -> list[Any]:
+        space = {
+            "Tensor": Tensor, "net": Holder(), "L": [Tensor([5.0, 6.0, 7.0])],
+            "G": Tensor([2.0, 3.0, 4.0]),
+        }  # fmt: skip
+        exec(compile(source, file, "exec"), space)
+        f = compile_it(space["f"])
+        found = []
+        for text in arguments or ["Tensor([0.5, 0.25, 1.0])"] * 4:
+            x = eval(text, space)
+            result = f(x).asnumpy().tolist()
+            held = [x, space["net"].last, space["net"].other, *space["L"], space["G"]]
+            same = [a is b for a, b in itertools.combinations(held, 2)]
+            found.append((result, [t.asnumpy().tolist() for t in held], same))
+        return found
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert seen(ms.jit(jit_level=level)) == seen(lambda f: f)
+
+
+@pytest.mark.parametrize("times", [0, 2])
+@pytest.mark.parametrize(
+    "before, iteration, result",
+    [
+        ("o = Box(x)", "o = Box(y)", "o.v * 2"),
+        ("o = None", "o = Box(y)", "x if o is None else o.v * 2"),
+        ("o = Box(x)", "y = y + o.v; o = Box(y)", "y + 0"),
+        ("o = Box(x)", "o = Box(y); y = y + o.v", "y + 0"),
+        ("o = Box(Box(x))", "o.v = Box(y)", "o.v.v + 0"),
+        ("o = [Box(x)]", "o[0] = Box(y)", "o[0].v + 0"),
+        ("o = Box(x)", "o = Box(y) if i > 0 else o", "o.v + 0"),
+    ],
+)
+def test_objects_that_a_loop_makes(before: str, iteration: str, result: str, times: int) -> None:
+    source = (
+        "class Box:\n  def __init__(self, v):\n    self.v = v\n"
+        f"def f(x, y):\n  {before}\n  i = Tensor(0)\n  while i < {times}:\n    i = i + 1\n"
+        f"    {iteration}\n  return {result}\n"
+    )
+    file = f"<objects {hash(source)}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    space: dict[str, Any] = {"Tensor": Tensor}
+    exec(compile(source, file, "exec"), space)
+    x, y = Tensor([1.0, 2.0]), Tensor([3.0, 5.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = ms.jit(space["f"])(x, y).asnumpy().tolist()
+    assert got == space["f"](x, y).asnumpy().tolist()

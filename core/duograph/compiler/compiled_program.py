@@ -22,6 +22,7 @@ from ..execution.ownership import owns_buffer
 from ..execution.source_spans import source_of
 from ..frontend.diagnostics import Span, located
 from ..frontend.state.evaluation import Evaluation
+from ..frontend.state.inputs import tensor_at
 from ..frontend.types import Value
 from ..ir.dump import dump_of
 from ..ir.graph import Graph
@@ -158,7 +159,9 @@ class CompiledProgram:
         self.effects = graph.effects
         self.outside = evaluation.copies.outside()
         self.only_for: dict[int, Value] = {}
-        self.distinguishes = bool(writes) or evaluation.inputs.compared
+        in_place = evaluation.inputs.writes_in_place() or bool(writes)
+        self._locations = [where for *_, where in evaluation.inputs.objects] if in_place else []
+        self.distinguishes = in_place or evaluation.inputs.compared
         self.keep = evaluation.keep  # objects whose ids the program knows
         self.for_shared_tensors = for_shared_tensors
         self.device = device
@@ -287,6 +290,8 @@ class CompiledProgram:
     def shared(self, leaves: Sequence[Tensor]) -> dict[int, int | None]:
         """Return which tensor arguments are the same object as an earlier argument or as state.
 
+        State is also what a location outside holds now, if the function writes in place.
+
         If the function writes such a tensor in place, every alias must see the write; it may also
         compare tensors with `is`. Calls with aliases are therefore compiled separately.
 
@@ -296,8 +301,11 @@ class CompiledProgram:
         """
         found: dict[int, int | None] = {}
         first: dict[int, int] = {}
+        known = self._state_ids
+        if self._locations:
+            known = known.union([id(tensor_at(where)) for where in self._locations])
         for i, x in enumerate(leaves):
-            if id(x) in self._state_ids:
+            if id(x) in known:
                 found[i] = None
             elif self._writes_arguments and first.setdefault(id(x), i) != i:
                 found[i] = first[id(x)]

@@ -18,6 +18,7 @@ from ..frontend.evaluation.outside import reachable
 from ..frontend.evaluation.spans import error_spans
 from ..frontend.state.evaluation import Evaluation
 from ..frontend.state.freshness import require_present
+from ..frontend.state.inputs import shared_objects
 from ..frontend.state.journal import Key
 from ..frontend.state.outside import Restart
 from ..frontend.types import Args, GraphValue, Kwargs, Value
@@ -180,6 +181,7 @@ class _Tracing:
             self.ev.captures.members(args[0])
         try:
             result = self.ev.call(target, given, named)
+            self._check_aliases()
             self.template = template_of(self.ev, result, self._put, self.leaves, self.containers)
         except Dead:
             self.template = None
@@ -188,6 +190,23 @@ class _Tracing:
                 raise
             raise_when_run(self.ev, error)
             self.template = None
+
+    def _check_aliases(self) -> None:
+        """Restart if a tensor that is written in place is also an input from another location.
+
+        The next evaluation reads it as one tensor that is at these locations.
+        """
+        ev = self.ev
+        aliases = ev.inputs.written_aliases()
+        if aliases:
+            ev.keep += aliases
+            ev.outside.written |= {("aliased", id(t), None) for t in aliases}
+            raise Restart("a tensor at several locations")
+        locations = tuple([location for _, _, _, location in ev.inputs.objects])
+        if locations and ev.inputs.writes_in_place():
+            question = (locations, ev.inputs.plain_state())
+            ev.captures.add("answer", shared_objects, question, shared_objects(*question),
+                            "which Tensors are one object", exact=True)  # fmt: skip
 
     def program(self, device: Device, name: str, level: str) -> CompiledProgram:
         """Finish the graph of the evaluated call; return the compiled program, ready to run."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import JoinError
+from ...errors import JoinError, UnsupportedSyntaxError
 from ...ir.builder import GraphTensor
 from ...ir.control import while_loop
 from ...ir.values import GraphScalar, HostValue, kind_of
@@ -24,7 +24,7 @@ from ..state.captures import same
 from ..state.evaluation import Evaluation
 from ..state.journal import MISSING, Key, Location
 from ..types import Flag, Value
-from ..values.flow import NOTHING, Maybe, Undefined
+from ..values.flow import NOTHING, Maybe, Undefined, Unjoined
 from ..values.functions import same_function
 from ..values.nested import pairs, sequence_like, tuple_like
 from .aliasing import note_candidates, possible_tensors
@@ -56,7 +56,10 @@ class _BoundInside:
 
 
 class _Dropped:
-    """Plan of a loop variable that is a new object per iteration and unbound after the loop."""
+    """Plan of a loop variable that is a new object per iteration, which no later code may read."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
 
 class _Constant:
@@ -150,7 +153,7 @@ def _at_entry(plan: Value, builder: StagedBuilder) -> Value:
         _at_entry(plan.plan, builder)
         return MISSING
     if isinstance(plan, _Dropped):
-        return MISSING
+        return _object_of_iteration(plan.name)
     if isinstance(plan, _Constant):
         return plan.value
     if isinstance(plan, dict):
@@ -194,6 +197,17 @@ def _placeholders(plan: Value, builder: StagedBuilder, out: list[Value]) -> None
             _placeholders(v, builder, out)
 
 
+def _object_of_iteration(name: str) -> Unjoined:
+    """Return the value of a variable whose object an earlier iteration of a graph loop made."""
+    error = UnsupportedSyntaxError(
+        f"variable {name!r} is an object that an iteration of the loop makes; compiled code cannot "
+        "keep it for what follows",
+        construct="While",
+        remedy="Keep its Tensors in variables of their own",
+    )
+    return Unjoined(name, error)
+
+
 def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Flag) -> Value:
     """Return a variable's value after a graph loop, taken from the `while_loop` results.
 
@@ -209,7 +223,7 @@ def _after_loop(ev: Evaluation, plan: Value, results: Value, name: str, ran: Fla
         value = _after_loop(ev, plan.plan, results, name, ran)
         return value if ran is True else Maybe(name, value, ran)
     if isinstance(plan, _Dropped):
-        return Undefined(name, "loop")
+        return _object_of_iteration(name)
     if isinstance(plan, _Constant):
         return plan.value
     if isinstance(plan, dict):
@@ -241,7 +255,10 @@ def _plan_for(ev: Evaluation, location: Location, old: Value, new: Value) -> Val
     """Return a variable's loop plan; `_Dropped` if each iteration binds a new user object."""
     nothing = old is MISSING or isinstance(old, Undefined)
     if old is not new and _is_object(ev, new) and (nothing or _is_object(ev, old)):
-        return _Dropped()
+        name = label_of(ev, location)
+        if any(location.owner is frame.vars for frame in ev.calls.frames):
+            return _Dropped(name)
+        raise _object_of_iteration(name).error
     try:
         return _plan(old, new, label_of(ev, location))
     except JoinError as error:

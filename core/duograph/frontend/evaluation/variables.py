@@ -127,7 +127,7 @@ def read_outside(
         if type(value) in (bool, int, float):
             ev.captures.add("type", (kind, owner, name), None, type(value), label, exact=True)
             return ev.inputs.number(kind, owner, name, value)
-        if type(value) is Tensor:
+        if type(value) is Tensor and ("aliased", id(value), None) not in ev.outside.written:
             ev.captures.add("type", (kind, owner, name), None, value._type.plain, label, exact=True)
             return ev.inputs.tensor(kind, owner, name, value)
         ev.captures.add(kind, owner, name, value, label, exact=True)

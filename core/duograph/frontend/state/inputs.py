@@ -7,7 +7,7 @@ compiled program fetches it at each call. The module never reads data at compile
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,33 @@ from .ownership import Ownership
 if TYPE_CHECKING:
     from .builder import StagedBuilder
 
-__all__ = ["GraphInputs", "Slot"]
+__all__ = ["GraphInputs", "Location", "Slot", "shared_objects", "tensor_at"]
+
+# kind ("attribute", "item" or "cell"), owner and name of a location outside the function
+Location: TypeAlias = tuple[str, Value, Value]
+
+
+def tensor_at(location: Location) -> Value:
+    """Return the object at a location outside the function, or None if there is none now."""
+    kind, owner, name = location
+    if kind == "item":
+        return owner.get(name)
+    if kind == "cell":
+        return owner.cell_contents
+    return getattr(owner, name, None)
+
+
+def shared_objects(locations: tuple[Location, ...], state: tuple[Tensor, ...]) -> tuple[int, ...]:
+    """Return for each location which of the tensors and earlier locations holds its object.
+
+    The answer is the position among `state` and the locations; a program whose function writes one
+    of the tensors in place is right for one answer.
+    """
+    found: list[int] = []
+    first = {id(t): i for i, t in enumerate(state)}
+    for i, location in enumerate(locations, len(state)):
+        found.append(first.setdefault(id(tensor_at(location)), i))
+    return tuple(found)
 
 
 class Slot:
@@ -59,6 +85,8 @@ class GraphInputs:
         held: tensors fetched from a location outside that the function also writes.
         locations: the location of each tensor in `held`, by id of the tensor.
         parameters: the arguments that are Parameters, by id of their graph tensor.
+        objects: per tensor in `held`: the eager tensor there while compiling, the graph tensor, its
+            first value id, and the location.
         compared: whether the function compares a tensor argument with another tensor by identity.
     """
 
@@ -72,6 +100,7 @@ class GraphInputs:
         self.held: dict[Hashable, GraphTensor] = {}
         self.locations: dict[int, tuple[GraphTensor, tuple[str, Value, Value]]] = {}
         self.parameters: dict[int, Tensor] = {}
+        self.objects: list[tuple[Tensor, GraphTensor, int, Location]] = []
         self.compared = False
         self._parameters: dict[Hashable, GraphValue] = {}
 
@@ -116,7 +145,30 @@ class GraphInputs:
             held = self._parameter(key, value._type.plain, (kind, (owner, name)))
             self.held[key] = held
             self.locations[id(held)] = (held, (kind, owner, name))
+            self.objects.append((value, held, held._id, (kind, owner, name)))
         return self.held[key]
+
+    def writes_in_place(self) -> bool:
+        """Return whether the function writes in place to a tensor from outside."""
+        written = any(s.written and not s.fresh for s in self.slots.values())
+        return written or any(held._id != first for _, held, first, _ in self.objects)
+
+    def written_aliases(self) -> list[Tensor]:
+        """Return the eager tensors with several graph inputs, of which one is written in place."""
+        inputs: dict[int, list[bool]] = {}
+        for tensor, held, first, _ in self.objects:
+            inputs.setdefault(id(tensor), []).append(held._id != first)
+        for tensor, _, _, _ in self.objects:
+            slot = self.slots.get(id(tensor))
+            if slot is not None:
+                inputs[id(tensor)].append(slot.written)
+        several = {k for k, written in inputs.items() if len(written) > 1 and any(written)}
+        return [tensor for tensor, _, _, _ in self.objects if id(tensor) in several]
+
+    def plain_state(self) -> tuple[Tensor, ...]:
+        """Return the eager tensors from outside that the function reads, without Parameters."""
+        state = [s.tensor for s in self.slots.values() if not s.fresh]
+        return tuple([t for t in state if type(t) is Tensor])
 
     def object(self, kind: str, owner: Value, name: Value) -> GraphValue:
         """Return a graph parameter for the Tensor object that an outside location holds.
