@@ -224,6 +224,15 @@ CONDITIONS = {
         "L.append(u); w[0] = 7.",
         "u + 0",
     ),
+    "written before it is kept": ("u = x * 1", "u[0] = 5.", "net.last = u", "L.append(u)", "u + 0"),
+    "kept before it is written": ("u = x * 1", "net.last = u", "u[0] = 5.", "L.append(u)", "u + 0"),
+    "constant, kept or written": (
+        "u = Tensor([1., 2., 3.])",
+        "net.last = u",
+        "u[0] = x[1]",
+        "L.append(u)",
+        "u + 0",
+    ),
     "early return": (
         "",
         "L.append(x)\n    return x * 2",

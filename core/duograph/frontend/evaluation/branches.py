@@ -19,6 +19,7 @@ from ..types import Flag, Value
 from ..values.flow import Flow, Maybe, Unjoined
 from .branch_ends import content_at_end, value_at_end
 from .dispatch import Dead
+from .host import write_through
 from .join import Join, line_by_line, with_results
 
 Branch: TypeAlias = tuple[StagedBuilder, Value, Changes]
@@ -119,6 +120,7 @@ def select(
         own: the variables of the function being evaluated; a branch that returns drops them.
         late: whether reading a name that one branch binds is checked when the graph runs.
     """
+    known = set(ev.host_objects)
     branches = [run_branch(ev, lambda: _reached(orelse)), run_branch(ev, lambda: _reached(then))]
     builders = [b[0] for b in branches]
     results = [b[1] for b in branches]
@@ -135,6 +137,9 @@ def select(
     join.note_candidates(found)
     for location, made in written:
         ev.journal.write(location, with_results(made, found))
+        tensor = location.owner.tensor if location.kind == "slot" else location.owner
+        if location.kind in ("slot", "tensor") and id(tensor) in ev.host_objects.keys() - known:
+            write_through(ev, tensor)  # one branch made its object, after the other wrote it
     return with_results(template, found)
 
 
