@@ -98,9 +98,11 @@ FIRST ?= 0
 DEVICE ?= CPU
 SEED ?= 0
 LEVEL ?= O0
+# programs: whole networks and everything that Python can do; aliases: Tensors that several objects hold
+KIND ?= programs
 
 fuzz: setup
-	$(BIN)/python -m duograph.conformance.fuzz -n $(N) --first $(FIRST) --device $(DEVICE) --seed $(SEED) --level $(LEVEL) \
+	$(BIN)/python -m duograph.conformance.fuzz -n $(N) --first $(FIRST) --device $(DEVICE) --seed $(SEED) --level $(LEVEL) --kind $(KIND) \
 	  $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
 
 # A build with AddressSanitizer, in which memory blocks have exactly the requested size and are never reused. Child processes

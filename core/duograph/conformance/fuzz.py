@@ -24,11 +24,11 @@ from typing import Any
 from .. import context
 from ..backend import registry
 from ..dtype import ALL
+from . import random_aliases, random_programs
 from .program_runs import Program, disagreement, is_refused, observe
 from .program_templates import AFFINE, LINEAR
-from .random_programs import program as random_program
 
-__all__ = ["Choices", "absent_dtypes", "allowed_refusals", "run", "shrunk", "verdict"]
+__all__ = ["KINDS", "Choices", "absent_dtypes", "allowed_refusals", "run", "shrunk", "verdict"]
 
 # Programs that a process runs before another one replaces it: a process keeps compiled kernels.
 CHUNK = 500
@@ -42,6 +42,11 @@ PATIENCE = 600.0
 ROUNDING = 1e-4
 
 
+# What draws a program of each kind from choices.
+KINDS: dict[str, Callable[[Callable[[int], int]], Program]] = {
+    "programs": random_programs.program,
+    "aliases": random_aliases.program,
+}
 # A function of a random program that calls itself.
 _RECURSION = re.compile(r"def (helper\d+)\(.*\n(?:    .*\n)*?    .*\b\1\(")
 
@@ -122,9 +127,9 @@ def verdict(program: Program, level: str, absent: Iterable[str] = ()) -> str:
     return text or "agrees"
 
 
-def allowed_refusals(count: int) -> int:
+def allowed_refusals(count: int, kind: str = "programs") -> int:
     """Return how many of `count` programs compiled code may refuse; more would test too little."""
-    return 5 + count // 10
+    return 5 + (count * 2 // 3 if kind == "aliases" else count // 10)
 
 
 def is_failure(text: str) -> bool:
@@ -138,14 +143,21 @@ def described(program: Program) -> str:
     return f"inputs: {first}, then {later}\n{program}"
 
 
-def shrunk(numbers: Sequence[int], fails: Callable[[Program], bool], replays: int = REPLAYS) -> Any:
+def shrunk(
+    numbers: Sequence[int],
+    fails: Callable[[Program], bool],
+    replays: int = REPLAYS,
+    kind: str = "programs",
+) -> Any:
     """Return the smallest program found that fails, by dropping and lowering its decisions.
 
     Args:
         numbers: the decisions of a failing program.
         fails: whether a program fails.
         replays: how many programs are tried at most.
+        kind: one of `KINDS`.
     """
+    random_program = KINDS[kind]
     best = list(numbers)
     size = max(1, len(best) // 2)
     while size:
@@ -168,17 +180,21 @@ def shrunk(numbers: Sequence[int], fails: Callable[[Program], bool], replays: in
     return random_program(Choices(best))
 
 
-def examine(seed: int, number: int, level: str, absent: Sequence[str]) -> tuple[str, str]:
+def examine(
+    seed: int, number: int, level: str, absent: Sequence[str], kind: str = "programs"
+) -> tuple[str, str]:
     """Run program `number` of a seed; return its verdict and, if it fails, a smaller program."""
     choices = Choices.of(seed, number)
-    text = verdict(random_program(choices), level, absent)
+    text = verdict(KINDS[kind](choices), level, absent)
     if not is_failure(text):
         return text, ""
-    small = shrunk(choices.made, lambda p: is_failure(verdict(p, level, absent)))
+    small = shrunk(choices.made, lambda p: is_failure(verdict(p, level, absent)), kind=kind)
     return verdict(small, level, absent), described(small)
 
 
-def run(seed: int, count: int, level: str, absent: Sequence[str]) -> tuple[Counter[str], str]:
+def run(
+    seed: int, count: int, level: str, absent: Sequence[str], kind: str = "programs"
+) -> tuple[Counter[str], str]:
     """Run the first programs of a seed in this process, up to the first failure.
 
     Returns:
@@ -186,7 +202,7 @@ def run(seed: int, count: int, level: str, absent: Sequence[str]) -> tuple[Count
     """
     seen: Counter[str] = Counter()
     for number in range(count):
-        text, small = examine(seed, number, level, absent)
+        text, small = examine(seed, number, level, absent, kind)
         if is_failure(text):
             return seen, str(Finding(f"{seed}/{number}", text, small))
         seen[text] += 1
@@ -206,7 +222,7 @@ def _work(options: argparse.Namespace, numbers: Sequence[int], out: Connection) 
     gc.set_threshold(50_000, 20, 20)
     for number in numbers:
         out.send((number, None, ""))
-        text, small = examine(options.seed, number, options.level, absent)
+        text, small = examine(options.seed, number, options.level, absent, options.kind)
         out.send((number, text, small))
     out.send(None)
     out.close()
@@ -337,6 +353,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
     parser.add_argument("--device", default="CPU", help="device to run both ways on")
     parser.add_argument("--seed", type=int, default=0, help="selects other programs")
+    parser.add_argument("--kind", choices=tuple(KINDS), default="programs", help="of programs")
     parser.add_argument("--level", choices=("O0", "O1", "O2"), default="O0", help="jit level")
     parser.add_argument("--jobs", type=int, default=cores(), help="number of processes")
     parser.add_argument("--every", type=float, default=30.0, help="seconds between progress lines")
@@ -348,7 +365,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if names:
         say(f"failing programs: {names}; repeat SEED/NUMBER with --seed SEED --first NUMBER -n 1")
     refused = campaign.seen["refused"]
-    too_many = refused > allowed_refusals(options.count)
+    too_many = refused > allowed_refusals(options.count, options.kind)
     if too_many:
         say(f"{refused} of {options.count} programs were refused, which is too many")
     return int(bool(names) or too_many)

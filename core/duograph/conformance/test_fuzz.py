@@ -14,7 +14,7 @@ from duograph.ops.scan import scan_sum
 from duograph.ops.softmax_ops import softmax_along
 
 from .check import difference
-from .fuzz import absent_dtypes, allowed_refusals, run
+from .fuzz import KINDS, absent_dtypes, allowed_refusals, run
 from .oracle import on_oracle
 from .session import Session, over
 from .tolerance import Tolerance
@@ -123,6 +123,7 @@ def test_parity(session):
     `make fuzz` runs more of them, at every level. A failure shows a small failing program.
     """
     count = 6 if session.quick else 120
-    seen, failure = run(0, count, "O0", absent_dtypes(session.name))
-    assert not failure, failure
-    assert seen["refused"] <= allowed_refusals(count), dict(seen)
+    for kind in KINDS:
+        seen, failure = run(0, count, "O0", absent_dtypes(session.name), kind)
+        assert not failure, failure
+        assert seen["refused"] <= allowed_refusals(count, kind), dict(seen)
