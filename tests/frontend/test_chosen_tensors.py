@@ -362,6 +362,7 @@ ALIASES = {
     "location and item": ("net.last[0] = 9.; r = L[0] + 1; net.last = L[0]", []),
     "item and location": ("L[0][0] = 9.; r = net.last + 1; net.last = L[0]", []),
     "exchanged": ("net.last[0] = x[0]; net.last, net.other = net.other, net.last; r = L[0]", []),
+    "location that gets a Parameter": ("net.last.add_(x); net.last = P; r = P + x", []),
     "argument kept": (
         "r = net.last + x; net.last = x; x[0] = r[0]",
         ["Tensor([1., 1., 1.])", "net.last", "net.other", "net.last"],
@@ -382,7 +383,7 @@ def test_locations_that_hold_one_tensor(name: str, level: str) -> None:
     def seen(compile_it: Any) -> list[Any]:
         space = {
             "Tensor": Tensor, "net": Holder(), "L": [Tensor([5.0, 6.0, 7.0])],
-            "G": Tensor([2.0, 3.0, 4.0]),
+            "G": Tensor([2.0, 3.0, 4.0]), "P": Parameter(Tensor([1.0, 2.0, 3.0]), name="p"),
         }  # fmt: skip
         exec(compile(source, file, "exec"), space)
         f = compile_it(space["f"])
@@ -390,7 +391,7 @@ def test_locations_that_hold_one_tensor(name: str, level: str) -> None:
         for text in arguments or ["Tensor([0.5, 0.25, 1.0])"] * 4:
             x = eval(text, space)
             result = f(x).asnumpy().tolist()
-            held = [x, space["net"].last, space["net"].other, *space["L"], space["G"]]
+            held = [x, space["net"].last, space["net"].other, *space["L"], space["G"], space["P"]]
             same = [a is b for a, b in itertools.combinations(held, 2)]
             found.append((result, [t.asnumpy().tolist() for t in held], same))
         return found

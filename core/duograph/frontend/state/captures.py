@@ -67,7 +67,7 @@ def _cell(owner: Value, name: None) -> Value:
 def _type_at(owner: tuple[str, Value, Value], name: None) -> Value:
     kind, inside, key = owner
     held = QUESTIONS[kind](inside, key)
-    return held._type.plain if isinstance(held, Tensor) else type(held)
+    return held._type.plain if type(held) is Tensor else type(held)
 
 
 # Kind of a capture -> function(owner, name) that reads the present value.
