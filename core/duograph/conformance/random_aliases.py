@@ -20,6 +20,14 @@ class Box:
     def __init__(self, v):
         self.v = v
 
+    def set(self, v):
+        self.v = v
+        return v
+
+    def write(self, k):
+        self.v[0] = k
+        return self.v
+
 class Net(nn.Cell):
     def __init__(self):
         super().__init__()
@@ -37,6 +45,10 @@ def SAME():
 
 def half(a):
     return a * 0.5
+
+def keep(a):
+    net.v = a * 2
+    return (a * net.v).sum()
 """
 # Tensors that a name, a container or an outside object holds.
 HELD = (
@@ -55,6 +67,11 @@ CHANGES = (
     "c[0], c[1] = c[1], c[0]", "u, v = v, u", "box.v, net.v = net.v, box.v", "c = list(c)",
     "c = [*c, {value}]", "d = {{**d}}", "o = Box(c[0])", "t = ({value}, {value})",
     "c = [{value}, {value}]", "u = helper({h}, {h})", "u = {value} if {test} else {value}",
+    "u = box.set({value})", "o.set({value})", "u = box.write(3.0)", "o.write({h}[1])",
+    "inner({value})",
+    "u = ms.grad(lambda q: (q * {h}).sum())({h})", "u = ms.grad(keep)({h})", "del c[0]",
+    "c[0:1] = [{value}]", "(w := {h}).add_({h})", "u = c.pop()", "d.update(k={value})",
+    "v = d.setdefault('k', {value})", "c.insert(0, {value})", "u = [{value} for q in c][0]",
 )  # fmt: skip
 HELPERS = (
     "return a", "a[0] = 7.0\n    return b", "box.v = a\n    return a + b",
@@ -104,7 +121,7 @@ class _Writer:
 
     def statement(self) -> list[str]:
         """Return the lines of one statement."""
-        kind = self.choose(20)
+        kind = self.choose(21)
         if kind < 6:
             return [f"{self.of(TARGETS)} = {self.value()}"]
         if kind < 10:
@@ -153,6 +170,12 @@ def f(x, y):
     u, v = x, y * 1
     c, d, o, t = [x, v], {{"k": u}}, Box(y), (x, y)
     e = c
+
+    def inner(q):
+        nonlocal u
+        u = q
+        q[0] = 6.0
+
     {body}
     return {RETURNS[choose(len(RETURNS))]}
 """
