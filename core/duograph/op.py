@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from .call_cache import cached_call, clear_cached_calls
 from .dtype import DType, float32, promote
 from .errors import ArgumentError, ArgumentValueError, DTypeError, GradientError, UnsupportedOpError
-from .op_signature import documented, freeze, has_body, parameters_of, plain_call, values_of
+from .op_signature import (
+    INT_ANNOTATIONS,
+    documented,
+    freeze,
+    has_body,
+    parameters_of,
+    plain_call,
+    values_of,
+)
 from .runtime_state import runtime_state, thread_state
 from .traits import ACCUMULATED, NO_TRAITS, Traits
 from .types import TensorType, elementwise_type
@@ -190,6 +198,7 @@ class Op:
         self.real_attributes = tuple(
             p.name for p in self.parameters if p.kind == "attribute" and p.annotation == "float"
         )
+        self._ints = tuple(p.name for p in self.parameters if p.annotation in INT_ANNOTATIONS)
         self._index = {p.name: i for i, p in enumerate(self.parameters)}
         self._ranged = [
             p for p in self.parameters if p.accepted is not None and p.accepted.fits is not None
@@ -459,6 +468,18 @@ class Op:
             if accepted is not None and not accepted.accepts(value):
                 raise ArgumentError(f"{self.name}: got {name}={value!r}; wanted {accepted.text}")
 
+    def use_ints(self, attributes: AttributeDict) -> None:
+        """Replace bools by ints in attributes that are ints: rules and kernels never see a bool.
+
+        True equals 1, so that a call with one would find what was prepared for the other.
+        """
+        for name in self._ints:
+            value = attributes.get(name)
+            if isinstance(value, bool):
+                attributes[name] = int(value)
+            elif isinstance(value, tuple) and any([isinstance(v, bool) for v in value]):
+                attributes[name] = tuple([int(v) for v in value])
+
     def check_ranges(self, types: Sequence[TensorType | None], attributes: Attributes) -> None:
         """Raise ArgumentValueError if an attribute that kernels index with is out of range.
 
@@ -566,6 +587,7 @@ def dispatch(op: Op, operands: Operands, attributes: AttributeDict) -> Any:
     """
     if attributes:
         op.check_attributes(attributes)
+        op.use_ints(attributes)
     builder = thread_state.builder
     if builder is None:
         for x in operands:

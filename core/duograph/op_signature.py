@@ -120,6 +120,12 @@ _ACCEPTED = {
 }
 
 
+# Annotations of attributes that are an int or a tuple of ints.
+INT_ANNOTATIONS = frozenset(
+    {"int", "Axis", "NewAxis", "Axes", "Ints", "Sequence[int]", "tuple[int, ...]"}
+)
+
+
 class Parameter:
     """A parameter of an op's signature: a tensor operand or an attribute.
 

@@ -117,9 +117,9 @@ def settings(x):
 if __name__ == "__main__":
     context.set_context(mode=context.PYNATIVE_MODE, device_target="Ascend", device_id=7)
     ms.set_device("Ascend", 5)
-    print(settings(1))
+    print(settings(1), flush=True)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        print(pool.map(settings, [1]))
+        print(pool.map(settings, [1]), flush=True)
     code = "import mindspore as ms; print(ms.__file__ == sys.argv[1], ms.get_context('mode'))"
     code = "import sys, chained; print(chained.ran, 'mindspore' in sys.modules); " + code
     code += "; from importlib.metadata import version; print(version('mindspore'))"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import pickle
+from typing import Any
 
 import duograph as ms
 import numpy as np
@@ -178,3 +179,30 @@ def test_a_float_attribute_is_not_the_int_that_it_equals() -> None:
     before = len(clip.table)
     clip(x, 0.0, 2.0)
     assert len(clip.table) == before + 1
+
+
+@pytest.mark.parametrize("first", [True, 1])
+@pytest.mark.parametrize(
+    "name, attributes",
+    [
+        ("histogram", {"bins": 1, "low": 0.0, "high": 4.0}),
+        ("transpose", {"perm": (1, 0)}),
+        ("cumsum", {"axis": 1, "exclusive": False, "reverse": True}),
+    ],
+)
+def test_a_bool_for_an_int_attribute_is_that_int(
+    name: str, attributes: dict[str, Any], first: object
+) -> None:
+    """True equals 1, and a call with one of them must not leave its kernel to the other."""
+    from duograph.op import OPS
+
+    x = ms.Tensor([[1.0, 3.0]])
+    of_bools = {
+        k: tuple(map(bool, v)) if isinstance(v, tuple) else bool(v) if type(v) is int else v
+        for k, v in attributes.items()
+    }
+    want = OPS[name](x.copy() + 0, **attributes).asnumpy()
+    OPS[name].forget_calls()
+    for given in (of_bools, attributes) if first is True else (attributes, of_bools):
+        assert np.array_equal(OPS[name](x, **given).asnumpy(), want)
+        assert np.array_equal(ms.jit(lambda t, g=given: OPS[name](t, **g))(x).asnumpy(), want)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from duograph import _locks, placement
 from duograph.common.initializer import Initializer, One
-from duograph.compiler import function as compiler_function
+from duograph.compiler import jit_call
 from duograph.errors import OptionWarning
 from duograph.types import TensorType
 
@@ -314,7 +314,7 @@ def test_threads_commit_a_tensor_once() -> None:
 
 LOCKS = {
     "placement": placement.commit_lock,
-    "compilation": compiler_function._compiling,
+    "compilation": jit_call._compiling,
     "types": TensorType._lock,
 }
 

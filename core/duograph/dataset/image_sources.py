@@ -263,11 +263,13 @@ class QMnistDataset(_ArraySource):
                 if all(p.is_file() for p in paths):
                     images.append(read_idx(paths[0], 3, "QMnistDataset"))
                     labels.append(read_idx(paths[1], 2, "QMnistDataset", np.dtype(">i4")))
-        if not images or any(len(i) != len(n) for i, n in zip(images, labels)):
-            raise DatasetError(
-                f"QMnistDataset: {folder} has no files of usage {usage!r}, or other numbers of "
-                "labels than of images"
-            )
+                    if len(images[-1]) != len(labels[-1]):
+                        raise DatasetError(
+                            f"QMnistDataset: {paths[0]} has {len(images[-1])} images and "
+                            f"{paths[1]} {len(labels[-1])} labels"
+                        )
+        if not images:
+            raise DatasetError(f"QMnistDataset: {folder} has no files of usage {usage!r}")
         cut = {"test10k": slice(0, 10_000), "test50k": slice(10_000, None)}.get(usage, slice(None))
         self._images = np.concatenate(images)[cut][..., None]
         found = np.concatenate(labels)[cut].astype(np.uint32)

@@ -108,6 +108,8 @@ class RecordFiles:
             found: dict[str, Any] = {}
             if wanted - set(self.blobs):
                 found = unpacked(self._bytes(path, page_r, begin_r, end_r))
+                for name in wanted - set(self.blobs):
+                    self._check(name, found[name])
             if wanted & set(self.blobs):
                 data = self._bytes(path, page_b, begin_b, end_b)
                 for name, part in zip(self.blobs, self._parts(data)):
@@ -118,6 +120,19 @@ class RecordFiles:
             if str(path) in str(error):
                 raise
             raise MindRecordError(f"{path} is damaged: row {number}: {error}") from None
+
+    def _check(self, name: str, value: object) -> None:
+        """Raise ValueError if a number or string of a row does not fit the schema."""
+        kind = self.fields[name]["type"]
+        if kind == "string":
+            fits = isinstance(value, str)
+        elif kind in ("float32", "float64"):
+            fits = isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**1023)
+        else:
+            info = np.iinfo(DTYPES[kind]) if kind in DTYPES else None
+            fits = info is None or (isinstance(value, int) and info.min <= value <= info.max)
+        if not fits:
+            raise ValueError(f"got {value!r:.60} for the field {name!r} of type {kind}")
 
     def _parts(self, data: bytes) -> Iterator[bytes]:
         """Yield the bytes of each blob field of a row."""
