@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals to processes")
 
 SETUP = """
 import os, signal, sys, threading, time
@@ -94,7 +94,7 @@ def python(code: str) -> None:
 @pytest.mark.parametrize("what", LONG)
 def test_ctrl_c_stops_a_long_kernel(what):
     if what == "one thread" and not hasattr(os, "sched_setaffinity"):
-        pytest.skip("no affinity here")
+        pytest.skip("this system cannot bind a process to one core")
     python(LONG[what] + STOPPED)
 
 

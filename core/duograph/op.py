@@ -469,7 +469,7 @@ class Op:
                 raise ArgumentError(f"{self.name}: got {name}={value!r}; wanted {accepted.text}")
 
     def use_ints(self, attributes: AttributeDict) -> None:
-        """Replace bools by ints in attributes that are ints: rules and kernels never see a bool.
+        """Convert bools to ints in attributes that are annotated as ints, before rules see them.
 
         True equals 1, so that a call with one would find what was prepared for the other.
         """

@@ -307,17 +307,22 @@ class Net(nn.Cell):
         self.last = Tensor([0.0, 0.0, 0.0])
 
 
+def loaded(source: str, space: dict[str, Any]) -> Any:
+    """Execute a program whose source `jit` can read; return its function `f`."""
+    file = f"<chosen tensors {hash(source)}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    exec(compile(source, file, "exec"), space)
+    return space["f"]
+
+
 def observed(name: str, compile_it: Any) -> list[Any]:
     """Call a program several times; return what each call did and which objects are one."""
-    source, file = PROGRAMS[name], f"<chosen tensors: {name}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     space = {
         "ms": ms, "Tensor": Tensor, "net": Holder(), "cell": Net(), "L": [Tensor([0.0, 0.0, 0.0])],
         "D": {"a": Tensor([0.0, 0.0, 0.0])}, "G": Tensor([0.0, 0.0, 0.0]),
         "P": Parameter(Tensor([1.0, 2.0, 3.0]), name="p"),
     }  # fmt: skip
-    exec(compile(source, file, "exec"), space)
-    f = compile_it(space["f"])
+    f = compile_it(loaded(PROGRAMS[name], space))
     found = []
     for values in CALLS:
         x = Tensor(values)
@@ -376,17 +381,14 @@ ALIASES = {
 def test_locations_that_hold_one_tensor(name: str, level: str) -> None:
     """Two outside locations, or an argument and one, may become one tensor between calls."""
     code, arguments = ALIASES[name]
-    file = f"<aliases: {name}>"
     source = f"def f(x):\n  {code.replace('; ', chr(10) + '  ')}\n  return r\n"
-    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
 
     def seen(compile_it: Any) -> list[Any]:
         space = {
             "Tensor": Tensor, "net": Holder(), "L": [Tensor([5.0, 6.0, 7.0])],
             "G": Tensor([2.0, 3.0, 4.0]), "P": Parameter(Tensor([1.0, 2.0, 3.0]), name="p"),
         }  # fmt: skip
-        exec(compile(source, file, "exec"), space)
-        f = compile_it(space["f"])
+        f = compile_it(loaded(source, space))
         found = []
         for text in arguments or ["Tensor([0.5, 0.25, 1.0])"] * 4:
             x = eval(text, space)
@@ -420,12 +422,9 @@ def test_objects_that_a_loop_makes(before: str, iteration: str, result: str, tim
         f"def f(x, y):\n  {before}\n  i = Tensor(0)\n  while i < {times}:\n    i = i + 1\n"
         f"    {iteration}\n  return {result}\n"
     )
-    file = f"<objects {hash(source)}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-    space: dict[str, Any] = {"Tensor": Tensor}
-    exec(compile(source, file, "exec"), space)
+    f = loaded(source, {"Tensor": Tensor})
     x, y = Tensor([1.0, 2.0]), Tensor([3.0, 5.0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        got = ms.jit(space["f"])(x, y).asnumpy().tolist()
-    assert got == space["f"](x, y).asnumpy().tolist()
+        got = ms.jit(f)(x, y).asnumpy().tolist()
+    assert got == f(x, y).asnumpy().tolist()

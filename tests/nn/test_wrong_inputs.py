@@ -1,4 +1,4 @@
-"""Every layer, one input at a time that is no Tensor: the error is ours and names the input."""
+"""Calls every layer with one input that is no Tensor; the ArgumentError must name that input."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_message_names_layer_and_kind(name, wrong, mode, restored):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_errors_of_the_users_code_remain(mode, restored):
-    """An AttributeError of a user's Cell is no fault of an input, even inside a layer of ours."""
+    """An AttributeError in a user's Cell is raised unchanged, even if a layer called the Cell."""
 
     class Own(nn.Cell):
         def construct(self, x: Tensor):

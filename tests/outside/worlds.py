@@ -79,7 +79,7 @@ def _plain(function: Any = None, **_: Any) -> Any:
 
 
 def settings_kept() -> Iterator[None]:
-    """Restore the settings and the environment variable that cells change (body of a fixture)."""
+    """Restore the settings and the environment variable that a test's programs change."""
     before = {k: ms.get_context(k) for k in ("mode", "stale_captures")}
     yield
     ms.set_context(**before)

@@ -8,7 +8,7 @@ that cross at every kernel call are in `execution.kernel_checks`; they run in de
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from ..errors import BackendError
 from .costs import Costs
 from .prepared import Handle, LinkedProgram, Packing, PreparedCall
 from .protocol import SEAM_VERSION, Backend, BackendSpec, DeviceInfo
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "array_text",

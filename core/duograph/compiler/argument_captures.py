@@ -44,7 +44,7 @@ def without_contents(captures: Captures, arguments: Iterable[Value]) -> None:
 
 
 def _asks_only_for(capture: Capture, own: Mapping[int, Value]) -> bool:
-    """Return whether what a capture asks follows from the contents of some objects, by id."""
+    """Return whether the contents of some objects, given by id, determine a capture's answer."""
     owner = capture.owner
     if capture.exact or capture.by_identity:
         return False

@@ -301,11 +301,9 @@ class CompiledProgram:
         """
         found: dict[int, int | None] = {}
         first: dict[int, int] = {}
-        known = self._state_ids
-        if self._locations:
-            known = known.union([id(tensor_at(where)) for where in self._locations])
+        held = {id(tensor_at(where)) for where in self._locations}
         for i, x in enumerate(leaves):
-            if id(x) in known:
+            if id(x) in self._state_ids or id(x) in held:
                 found[i] = None
             elif self._writes_arguments and first.setdefault(id(x), i) != i:
                 found[i] = first[id(x)]

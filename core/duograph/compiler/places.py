@@ -60,7 +60,7 @@ def _dicts(owner: Value, kind: str) -> Iterator[tuple[Hashable, Mapping[str, Val
 
 
 def _changed_keys(owner: Value, was: Value, now: Value) -> set[Hashable]:
-    """Return the places of a dict whose entries differ: keys of one only, and other values."""
+    """Return the paths of the entries that were added to, removed from or changed in a dict."""
     before, after = (dict(zip(x[: len(x) // 2], x[len(x) // 2 :], strict=True)) for x in (was, now))
     keys = before.keys() | after.keys()
     return {(id(owner), k) for k in keys if not same(before.get(k, MISSING), after.get(k, MISSING))}

@@ -21,16 +21,13 @@ from ..values.flow import Maybe
 from ..values.functions import Function
 
 
-def possible_tensors(ev: Evaluation, value: Value) -> list[Value]:
-    """Return the tensors that a value at the end of a branch may be, for `note_candidates`.
+def tensor_behind(ev: Evaluation, value: Value) -> Value:
+    """Return the tensor of a value at the end of a branch, for `note_candidates`.
 
-    They are a tensor from before the branch that the branch wrote in place or kept, or the tensor
-    that the branch made. What a tensor itself may be is recorded already.
+    It is the value itself, or the older tensor into which the branch wrote it.
     """
-    if not isinstance(value, Tensor):
-        return []
     origin = ev.origins.get(id(value))
-    return [value] if origin is None else [origin[1]]
+    return value if origin is None else origin[1]
 
 
 def note_candidates(ev: Evaluation, made: Value, of: Sequence[Value]) -> None:

@@ -27,7 +27,7 @@ from ..types import Flag, Value
 from ..values.flow import NOTHING, Maybe, Undefined, Unjoined
 from ..values.functions import same_function
 from ..values.nested import pairs, sequence_like, tuple_like
-from .aliasing import note_candidates, possible_tensors
+from .aliasing import note_candidates, tensor_behind
 from .branches import is_outside_location, label_of, run_branch, run_condition
 from .join import is_sequence, join_side, line_by_line, or_line_by_line, placeholder_value
 from .outside import observe
@@ -454,7 +454,7 @@ def _note_origins(ev: Evaluation, after: Value, body: _Body, key: Key) -> None:
 
 def _after_an_iteration(ev: Evaluation, last: Tensor, body: _Body) -> list[Value]:
     """Return which tensors a variable may be after an iteration that ends with the value `last`."""
-    found = possible_tensors(ev, last)
+    found: list[Value] = [tensor_behind(ev, last)]
     if id(last) in body.entered:  # iterations may exchange names
         found += body.first
     return found

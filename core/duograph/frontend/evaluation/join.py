@@ -30,7 +30,7 @@ from ..types import Flag, GraphValue, Value
 from ..values.flow import NOTHING, Flow, Maybe, Undefined
 from ..values.functions import Choice, Function, same_function
 from ..values.nested import tuple_like
-from .aliasing import note_candidates
+from .aliasing import note_candidates, tensor_behind
 from .branch_ends import items_at_end
 from .host import object_of
 from .truth import as_flag, negated
@@ -269,7 +269,7 @@ class Join:
         """
         if isinstance(a, GraphTensor) and isinstance(b, GraphTensor) and _equal_id(a, b):
             made = a._builder.tensor(a._id)
-            note_candidates(self.ev, made, [self._tensor(a), self._tensor(b)])
+            note_candidates(self.ev, made, [tensor_behind(self.ev, a), tensor_behind(self.ev, b)])
             return made
         if a._type.plain is not b._type.plain:
             raise self._refused(a, b, what)
@@ -285,18 +285,13 @@ class Join:
             of: the tensors that have these values; None for a value that is never read.
         """
         found = self.exports.add_row(values, of)
-        tensors = [self._tensor(v) for v in of]
+        tensors = [tensor_behind(self.ev, v) for v in of]
         self.exports.tensors[found.index] = tensors
         if len(of) > 1 and any(id(t) in self.ev.host_objects for t in tensors):
             objects = [self._object(k, t) for k, t in enumerate(tensors)]
             self.exports.objects[found.index] = self.exports.add_row(objects).index
             self.ev.joined_objects.update({id(t): t for t in tensors})
         return found
-
-    def _tensor(self, value: Value) -> Value:
-        """Return the tensor whose value at the end of a branch is a given one."""
-        origin = self.ev.origins.get(id(value))
-        return value if origin is None else origin[1]
 
     def _object(self, k: int, tensor: Value) -> Value:
         """Return the Python object of a tensor as a host value of the graph of branch k."""

@@ -24,7 +24,7 @@ from ..state.evaluation import Evaluation
 from ..types import Args, Kwargs, Value
 from ..values.functions import Function
 from ..values.nested import tuple_like
-from .aliasing import note_candidates, possible_tensors
+from .aliasing import note_candidates, tensor_behind
 from .branches import run_condition
 from .dispatch import Dead
 from .join import Join, with_results
@@ -278,7 +278,7 @@ def _evaluate_named(
         records.pop()
     _refuse_writes(ev, f, ends)
     join = Join.of_one(ev, child)
-    returned = [t for x in tensors_of(result) for t in possible_tensors(ev, x)]
+    returned = [tensor_behind(ev, x) for x in tensors_of(result)]
     with child.current():
         brought = mapped(result, child.copy_of)
     shape = join.from_branch(_bring_host_values(child, brought), 0)

@@ -17,6 +17,7 @@ from ...ir.values import kind_of
 from ...tensor import Tensor
 from ...types import OBJECT, TensorType
 from ..types import GraphValue, Value
+from .captures import QUESTIONS
 from .ownership import Ownership
 
 if TYPE_CHECKING:
@@ -29,13 +30,9 @@ Location: TypeAlias = tuple[str, Value, Value]
 
 
 def tensor_at(location: Location) -> Value:
-    """Return the object at a location outside the function, or None if there is none now."""
+    """Return the object at a location outside the function, or MISSING if there is none now."""
     kind, owner, name = location
-    if kind == "item":
-        return owner.get(name)
-    if kind == "cell":
-        return owner.cell_contents
-    return getattr(owner, name, None)
+    return QUESTIONS[kind](owner, name)
 
 
 def shared_objects(locations: tuple[Location, ...], state: tuple[Tensor, ...]) -> tuple[int, ...]:

@@ -179,7 +179,7 @@ class Conv2d(_Forward):
 
 
 class Conv3d(_Forward):
-    """3-D convolution layer (`mindspore.mint.nn.Conv3d`); the arguments are those of `Conv2d`.
+    """3-D convolution layer (`mindspore.mint.nn.Conv3d`); it takes the arguments of `Conv2d`.
 
     Inputs: (N, C, D, H, W) or (C, D, H, W). Outputs: the same axes with `out_channels` channels.
 
