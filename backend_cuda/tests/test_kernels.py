@@ -33,8 +33,8 @@ def _compare(name, operands, attributes, near):
     pairs = zip(*[v if isinstance(v, tuple) else (v,) for v in (here, there)], strict=True)
     for want, got in pairs:
         want, got = want.asnumpy().astype(np.float64), got.asnumpy().astype(np.float64)
-        scale = max(1.0, np.abs(want).max())
-        assert np.abs(got - want).max() <= near * scale, name
+        scale = max(1.0, np.abs(want).max(initial=0))
+        assert np.abs(got - want).max(initial=0) <= near * scale, name
 
 
 @pytest.mark.parametrize("dtype", NEAR)
@@ -195,3 +195,33 @@ def test_scatter_add_is_deterministic(dtype, most, monkeypatch):
         rtol=2e-2 if dtype == "float16" else 1e-5,
         atol=0.1 if dtype == "float16" else 0,
     )
+
+
+# images, size, kernel, stride, padding, dilation
+POOLS = {
+    "3x3 by 2": ((2, 3), (12, 13), (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1)),
+    "overlapping": ((1, 2), (40, 70), (5, 3), (1, 1), ((2, 2), (0, 1)), (1, 1)),
+    "apart": ((2, 2), (17, 19), (3, 2), (1, 3), ((1, 0), (0, 1)), (2, 3)),
+    "gaps": ((2, 2), (17, 19), (2, 2), (5, 4), ((0, 0), (0, 0)), (1, 1)),
+    "line": ((3, 4), (301,), (7,), (3,), ((3, 3),), (1,)),
+    "volume": ((1, 2), (5, 6, 7), (2, 3, 2), (2, 1, 2), ((0, 1), (1, 1), (0, 0)), (1, 2, 1)),
+    "no images": ((0, 2), (6, 6), (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+}
+
+
+@pytest.mark.parametrize("dtype", [*NEAR, "int32", "int8"])
+@pytest.mark.parametrize("case", POOLS)
+def test_gradients_of_pooling(case, dtype):
+    planes, size, kernel, stride, padding, dilation = POOLS[case]
+    window = {"kernel": kernel, "stride": stride, "padding": padding}
+    shape = (*planes, *size)
+    x = ms.Tensor(np.random.default_rng(3).integers(-9, 9, shape), getattr(ms, dtype), device="CPU")
+    values, indices = OPS["max_pool"](x, dilation=dilation, **window)
+    given = {"input_shape": shape, **window}
+    _compare("max_pool", (x,), {"dilation": dilation, **window}, 0)
+    _compare("max_pool_grad", (values, indices), {"dilation": dilation, **given}, 0)
+    if dtype in NEAR:
+        for include, divisor in ((True, 0), (False, 0), (True, 3)):
+            more = {"count_include_pad": include, "divisor": divisor}
+            (dout,) = _tensors(dtype, OPS["avg_pool"](x, **window, **more).shape)
+            _compare("avg_pool_grad", (dout,), {**given, **more}, NEAR[dtype])
