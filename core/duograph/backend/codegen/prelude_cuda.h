@@ -39,6 +39,11 @@ typedef double f64;
 #define DG_METHOD __device__ __forceinline__ /* qualifiers of a struct's member function */
 #define DG_BARRIER() __syncthreads()
 
+/* A pack: adjacent elements that are loaded or stored at once. DG_UNROLL: the next loop must be unrolled. */
+template <class T, int N> struct __align__(sizeof(T) * N < 16 ? sizeof(T) * N : 16) dg_pack { T v[N]; };
+#define DG_PACK(T, N) dg_pack<T, N>
+#define DG_UNROLL _Pragma("unroll")
+
 #define DG_INDEPENDENT
 #define DG_ANY_ORDER
 #define DG_ADD_TO(sum, x) sum += x;
