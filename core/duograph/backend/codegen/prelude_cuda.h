@@ -55,6 +55,32 @@ DG_FN f64 dg_from_bits_f64(u64 x) { return __longlong_as_double((i64)x); }
 DG_FN f32 dg_fma_f32(f32 a, f32 b, f32 c) { return __fmaf_rn(a, b, c); }
 DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { return __fma_rn(a, b, c); }
 
+/* conversions of 16-bit floats: NaN becomes one that may differ in its bits from other devices' */
+#if defined(DG_EMULATED) || __CUDA_ARCH__ < 800
+#define DG_TO_BF16(x, by) by(x)
+#define DG_TO_F16(x, by) by(x)
+#define DG_FROM_F16(x, by) by(x)
+#else
+DG_FN u16 dg_cvt_bf16(f32 x) {
+    u16 r;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
+    return r;
+}
+DG_FN u16 dg_cvt_f16(f32 x) {
+    u16 r;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x));
+    return r;
+}
+DG_FN f32 dg_cvt_f32(u16 x) {
+    f32 r;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x));
+    return r;
+}
+#define DG_TO_BF16(x, by) dg_cvt_bf16(x)
+#define DG_TO_F16(x, by) dg_cvt_f16(x)
+#define DG_FROM_F16(x, by) dg_cvt_f32(x)
+#endif
+
 #define DG_SQRT_F32 sqrtf
 #define DG_SQRT_F64 sqrt
 /* the built-in function of that name, for float32 (rounding, fmod) and for float64 */

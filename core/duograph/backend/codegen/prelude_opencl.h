@@ -94,6 +94,10 @@ DG_SIXTEEN(u64, ulong16, DG_MAD)
 DG_SIXTEEN(f64, double16, DG_FMA_F64)
 #endif
 
+#define DG_TO_BF16(x, by) by(x)
+#define DG_TO_F16(x, by) by(x)
+#define DG_FROM_F16(x, by) by(x)
+
 #define DG_SQRT_F32 sqrt
 #define DG_SQRT_F64 sqrt
 /* the built-in function of that name, for float32 (rounding, fmod) and for float64 */
