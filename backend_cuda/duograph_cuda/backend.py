@@ -19,7 +19,7 @@ from duograph.backend.protocol import DeviceInfo
 from duograph.dtype import ALL
 from duograph.errors import DeviceError
 
-from . import attention, cublaslt, rows
+from . import attention, channels, cublaslt, rows
 from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
 from .device import CudaDevice
@@ -36,7 +36,7 @@ class Cuda(GridBackend):
     name = "GPU"
     dtypes = tuple([d for d in ALL if not d.is_complex])
 
-    kernels = {**rows.KERNELS, **attention.KERNELS}
+    kernels = {**rows.KERNELS, **channels.KERNELS, **attention.KERNELS}
     # a fused region of rows reads them once from memory, and casts and additions join it
     decomposed = GridBackend.decomposed | frozenset(rows.KERNELS)
 
