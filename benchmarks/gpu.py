@@ -1,6 +1,7 @@
 """Measure the kernels of the CUDA backend on a GPU, beside PyTorch if it is installed.
 
 Usage: gpu.py [--device GPU] [--out TABLE.md] [--repeat N] [--small]
+              [--only kernels,mlp,resnet50,gpt] [--peers PyTorch,torch.compile,JAX]
 
 Each figure is the median of N timings after two warm-up runs; the device is synchronised before the
 clock is read. `--small` uses sizes that the emulated device finishes within seconds, and runs peers
@@ -158,41 +159,66 @@ def main() -> None:
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--small", action="store_true")
+    parts = ("kernels", *gpu_training.NETWORKS)
+    parser.add_argument("--only", default=",".join(parts), help="the parts, with commas between")
+    parser.add_argument("--peers", default=",".join(gpu_training.SIDES), help="likewise")
     args = parser.parse_args()
+    only, peers = args.only.split(","), args.peers.split(",")
+    unknown = sorted({*only} - {*parts}) + sorted({*peers} - {*gpu_training.SIDES})
+    if unknown:
+        parser.error(
+            f"got {', '.join(unknown)}; there are {', '.join((*parts, *gpu_training.SIDES))}"
+        )
     ms.set_context(
         device_target=args.device
     )  # after the workloads, which choose one when they are imported
     backend = registry.backend(args.device)
+    table = Table(args.out)
     info = backend.devices()[0]
-    lines = [
-        f"{info.name}; {info.description}; {backend.compiler(0)}; {time.strftime('%Y-%m-%d')}; "
-        f"median of {args.repeat}",
-        "",
-        "| what | duograph | PyTorch |",
-        "|---|---|---|",
-    ]
-    for case in cases(args.device, args.small):
-        ours = median_of(case.run, lambda: backend.synchronize(0), args.repeat)
-        theirs = peer(case, args.small, args.repeat)
-        other = "-" if theirs is None else f"{case.amount / theirs:.4g} {case.unit}"
-        lines.append(f"| {case.name} | {case.amount / ours:.4g} {case.unit} | {other} |")
-    lines += ["", f"| step of training, ms | duograph at O2 | {' | '.join(gpu_training.SIDES)} |"]
-    lines.append("|---" * (2 + len(gpu_training.SIDES)) + "|")
-    found = gpu_training.rows(
-        args.device,
-        args.small,
-        lambda run, wait: median_of(run, wait, args.repeat),
-        lambda: backend.synchronize(0),
+    precision = "TF32" if gpu_training.uses_tf32() else "IEEE float32"
+    table.line(
+        f"{info.name}; {info.description}; {backend.compiler(0)}; {precision}; "
+        f"{time.strftime('%Y-%m-%d')}; median of {args.repeat}\n"
     )
-    for name, times in found:
-        lines.append(
-            f"| {name} | {' | '.join('-' if t is None else f'{t * 1e3:.4g}' for t in times)} |"
+    if "kernels" in only:
+        table.line("| what | duograph | PyTorch |\n|---|---|---|")
+        for case in cases(args.device, args.small):
+            ours = median_of(case.run, lambda: backend.synchronize(0), args.repeat)
+            theirs = peer(case, args.small, args.repeat) if "PyTorch" in peers else None
+            other = "-" if theirs is None else f"{case.amount / theirs:.4g} {case.unit}"
+            table.line(f"| {case.name} | {case.amount / ours:.4g} {case.unit} | {other} |")
+        table.line("")
+    if {*only} & {*gpu_training.NETWORKS}:
+        table.line(f"| step of training, ms | duograph at O2 | {' | '.join(gpu_training.SIDES)} |")
+        table.line("|---" * (2 + len(gpu_training.SIDES)) + "|")
+        found = gpu_training.rows(
+            args.device,
+            args.small,
+            lambda run, wait: median_of(run, wait, args.repeat),
+            lambda: backend.synchronize(0),
+            only,
+            peers,
         )
-    text = "\n".join(lines) + "\n"
-    print(text)
-    if args.out is not None:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(text)
+        for name, times in found:
+            cells = " | ".join("-" if t is None else f"{t * 1e3:.4g}" for t in times)
+            table.line(f"| {name} | {cells} |")
+
+
+class Table:
+    """Prints the lines of a table and writes them to a file as they come."""
+
+    def __init__(self, path: pathlib.Path | None) -> None:
+        self.path = path
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("")
+
+    def line(self, text: str) -> None:
+        """Print a line and append it to the file."""
+        print(text, flush=True)
+        if self.path is not None:
+            with self.path.open("a") as file:
+                file.write(text + "\n")
 
 
 if __name__ == "__main__":

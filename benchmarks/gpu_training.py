@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import duograph as ms
 import numpy as np
@@ -21,6 +21,12 @@ from workloads import mindspore_api as ours
 Step = tuple[Callable[[], object], Callable[[], object], Callable[[object], float]]
 RATE = 1e-4
 SIDES = ("PyTorch", "torch.compile", "JAX")
+NETWORKS = ("mlp", "resnet50", "gpt")
+
+
+def uses_tf32() -> bool:
+    """Return whether float32 matmuls and convolutions of all sides may run in TF32."""
+    return os.environ.get("DUOGRAPH_CUDA_TF32", "0") == "1"
 
 
 def workloads(
@@ -88,6 +94,7 @@ def pytorch(name: str, arrays: tuple, short: bool, small: bool, compiled: bool) 
     gpu = torch.cuda.is_available()
     if not gpu and not small:
         return None
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = uses_tf32()
     place = "cuda" if gpu else "cpu"
     weights, x, y = arrays
     net = network_of(module, name)
@@ -128,6 +135,7 @@ def jax(name: str, arrays: tuple, short: bool, small: bool) -> Step | None:
         return None
     if jax.default_backend() != "gpu" and not small:
         return None
+    jax.config.update("jax_default_matmul_precision", "tensorfloat32" if uses_tf32() else "highest")
     jnp = jax.numpy
     network = getattr(module, f"{name}_network")
     weights, x, y = arrays
@@ -166,12 +174,19 @@ def jax(name: str, arrays: tuple, short: bool, small: bool) -> Step | None:
 
 
 def rows(
-    device: str, small: bool, time_of: Callable[..., float], wait: Callable[[], None]
+    device: str,
+    small: bool,
+    time_of: Callable[..., float],
+    wait: Callable[[], None],
+    networks: Sequence[str] = NETWORKS,
+    peers: Sequence[str] = SIDES,
 ) -> Iterator[tuple[str, list[float | None]]]:
-    """Name, and seconds of a step: ours, then those of `SIDES` (None: not there, or it computes
-    another loss).
+    """Name, and seconds of a step: ours, then those of `SIDES` (None: not asked for, not there, or
+    it computes another loss).
     """
     for text, name, arrays, short in workloads(small):
+        if name not in networks:
+            continue
         sides = [
             lambda n=name, a=arrays, s=short: duograph(n, a, s, device, wait),
             lambda n=name, a=arrays, s=short: pytorch(n, a, s, small, False),
@@ -183,6 +198,9 @@ def rows(
         for k, side in enumerate(
             sides
         ):  # one after the other: the memory of one is free before the next one starts
+            if k and SIDES[k - 1] not in peers:
+                times.append(None)
+                continue
             try:
                 seconds, losses = _timed(side(), time_of)
             except Exception as error:

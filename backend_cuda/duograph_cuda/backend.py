@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from duograph.backend.costs import Costs
 from duograph.backend.grid import GridBackend, GridDevice, Launch
 from duograph.backend.locks import new_lock
 from duograph.backend.prepared import LinkedProgram
@@ -30,6 +31,8 @@ from .driver import Driver, problem
 
 __all__ = ["Cuda"]
 
+COSTS = Costs(compare_labels=True)
+
 
 class Cuda(GridBackend):
     """The CUDA backend, for all NVIDIA GPUs with compute capability 7.5 or later."""
@@ -38,6 +41,8 @@ class Cuda(GridBackend):
     dtypes = tuple([d for d in ALL if not d.is_complex])
 
     kernels = {**rows.KERNELS, **attention.KERNELS}
+    # a fused region of rows reads them once from memory, and casts and additions join it
+    decomposed = GridBackend.decomposed | frozenset(rows.KERNELS)
 
     # opens cuBLASLt, or returns the reason why there is none
     find_library: Callable[[], cublaslt.Library | str] = staticmethod(cublaslt.find)
@@ -61,6 +66,10 @@ class Cuda(GridBackend):
             self._driver = Driver(module)
             self._driver.call("cuInit", 0)
         return self._driver
+
+    def costs(self, device_id: int) -> Costs:
+        """Return the costs with which graph passes decide what pays on a GPU."""
+        return COSTS
 
     def new_compiler(self, capability: tuple[int, int]) -> Compiler:
         """Return a new CUDA compiler (NVRTC) for devices of a compute capability."""
