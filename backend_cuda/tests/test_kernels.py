@@ -8,6 +8,7 @@ import os
 import duograph as ms
 import numpy as np
 import pytest
+from cuda_cases import CONVOLUTIONS
 from duograph.backend.grid import indexing
 from duograph.op import OPS
 
@@ -76,22 +77,6 @@ def test_matmul_in_tf32(monkeypatch):
     rounded = np.abs(OPS["matmul"](x, y, False, False).asnumpy() - want).max()
     OPS["matmul"].forget_calls()
     assert exact < 2e-5 < rounded < 2e-2
-
-
-# images, channels, size, filters, kernel, stride, padding, dilation, groups
-CONVOLUTIONS = {
-    "3x3": (3, 5, (9, 11), 7, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
-    "strided": (2, 4, (15, 13), 6, (5, 3), (2, 3), ((2, 1), (0, 2)), (1, 1), 1),
-    "dilated": (2, 3, (14, 12), 5, (3, 2), (1, 2), ((2, 2), (1, 1)), (2, 3), 1),
-    "grouped": (3, 6, (8, 7), 9, (3, 3), (2, 1), ((1, 1), (1, 1)), (1, 1), 3),
-    "depthwise": (2, 7, (9, 9), 7, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 7),
-    "1x1": (3, 9, (12, 11), 10, (1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
-    "1x1 in groups": (2, 8, (12, 12), 6, (1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 2),
-    "1x1 strided": (2, 6, (9, 9), 5, (1, 1), (2, 2), ((0, 0), (0, 0)), (1, 1), 1),
-    "line": (2, 20, (70,), 33, (9,), (2,), ((4, 3),), (1,), 1),
-    "volume": (2, 3, (5, 6, 7), 4, (2, 3, 2), (1, 2, 1), ((1, 0), (1, 1), (0, 1)), (1, 1, 2), 1),
-    "large tiles": (5, 9, (16, 17), 70, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
-}
 
 
 @pytest.mark.parametrize("dtype", [*NEAR, "float32 as TF32"])
