@@ -22,11 +22,7 @@ from duograph.errors import DeviceError
 from duograph.op import Op
 from duograph.types import TensorType
 
-<<<<<<< HEAD
-from . import attention, channels, cublaslt, rows
-=======
-from . import attention, cublaslt, cudnn, rows
->>>>>>> main
+from . import attention, channels, cublaslt, cudnn, rows
 from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
 from .cudnn_operations import OPERATIONS
