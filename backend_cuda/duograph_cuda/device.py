@@ -23,6 +23,7 @@ from duograph.errors import DeviceError, DeviceMemoryError
 from ._native import Gate, Kernel, Memory, Pool
 from .compiler import Compiler
 from .cublaslt import Called, Library
+from .cudnn import Library as Cudnn
 from .driver import LOST, OUT_OF_MEMORY, Driver
 from .products import launch_of
 from .sources import CUDA
@@ -103,6 +104,7 @@ class CudaDevice(GridDevice):
         index: the device's number.
         compiler: makes a compiler for a compute capability.
         find_library: returns cuBLASLt for the current context, or the reason why there is none.
+        find_cudnn: returns cuDNN for the current context and a stream, or the reason.
 
     All work runs on one stream in the order of the calls. So a handle may be dropped, and its
     memory used again, while kernels that use it are still queued.
@@ -119,9 +121,12 @@ class CudaDevice(GridDevice):
         index: int,
         compiler: Callable[[tuple[int, int]], Compiler],
         find_library: Callable[[], Library | str],
+        find_cudnn: Callable[[int], Cudnn | str],
     ) -> None:
         self._library: Library | str | None = None
         self._find_library = find_library
+        self._cudnn: Cudnn | str | None = None
+        self._find_cudnn = find_cudnn
         self.driver = driver
         self.index = index
         self.forked = False
@@ -337,6 +342,14 @@ class CudaDevice(GridDevice):
                 self._library = self._find_library()
             return self._library
 
+    def cudnn(self) -> Cudnn | str:
+        """Return cuDNN, loaded at the first call, or the reason why it is not available."""
+        with self.lock:
+            if self._cudnn is None:
+                self.enter()
+                self._cudnn = self._find_cudnn(int(self.stream))
+            return self._cudnn
+
     def matmul(self, problem: Matmul) -> Launch:
         own = (
             few_lines(self, problem)
@@ -353,7 +366,13 @@ class CudaDevice(GridDevice):
             by = f"our own kernels (cuBLASLt: {library})"
         else:
             by = f"cuBLASLt {library.version}"
-        return f"{self.compile.describe()}; matmul by {by}"
+        found = self.cudnn()
+        others = (
+            f"cuDNN {found.version}"
+            if not isinstance(found, str)
+            else f"our own kernels (cuDNN: {found})"
+        )
+        return f"{self.compile.describe()}; matmul by {by}; convolution and attention by {others}"
 
     def build(self, source: str) -> Module:
         module = Module(self, self.compile.image(source))

@@ -1,90 +1,131 @@
 """CUDA kernels of softmax, layer_norm and their gradients along rows (cuda/rows.cuh).
 
-One warp or one block of threads processes a row. The CUDA backend's kernel table has the builders.
+A part of a warp, a warp or a block of threads processes a row, by its length. The CUDA backend's
+kernel table has the builders.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.grid import GridDevice, Launch, Plan, Scalar
 from duograph.backend.grid.kernel_writer import ceil_div
-from duograph.dtype import DType, bfloat16, float16, float32, int64
+from duograph.dtype import DType, bfloat16, float16, float32, int32, int64
 
-from .sources import text
+from .templates import launch_of
 
 __all__ = ["KERNELS"]
 
+launch = functools.partial(launch_of, ("vectors.cuh", "rows.cuh"))
 DTYPES = (float16, bfloat16, float32)
-# Rows up to this length are processed by one warp each, four per block.
-SHORT = 1024
-WARPS, LANES = 4, 256
-# Gradients of gamma and beta: rows that one thread adds up, and the maximal number of parts.
-DEEP, MOST_PARTS = 64, 256
+# Elements of a row in the registers of one thread: at most, and where a block shares the row.
+HELD, SHARED = 32, 16
+# Threads of a block in which each row has a warp or less.
+THREADS = 128
+# Elements that a thread reads together of a row that does not fit into registers.
+PAGE = 16
+# Rows whose gradients of gamma and beta one kernel sums in registers with that of x: elements of
+# one thread in a warp for each row, in a block for each row; the longest row.
+WARP_SUMS, BLOCK_SUMS, LONGEST_SUMS = 24, 8, 8192
+# Gradients of gamma and beta: warps of a block that has a row for each warp; warps for each
+# multiprocessor in such blocks, and where a block shares a row; rows of a warp or block at least;
+# threads that share a column of the partial sums.
+WARPS, BUSY, BUSY_SHARING, ROWS, DEEP = 8, 16, 32, 4, 16
+# Gradients of gamma and beta of longer rows: rows that one thread adds up.
+COLUMN = 64
+# Elements of a row: places in it are 32-bit integers.
+MOST = 1 << 30
 
 
-def _launch(
-    name: str,
-    dtypes: Any,
-    buffers: Any,
-    scalars: Sequence[Scalar],
-    groups: int,
-    threads: int,
-    lanes: int = 0,
-) -> Launch:
-    """Return the description (`Launch`) of a CUDA kernel that calls `dg_<name>` of rows.cuh.
+class Division(NamedTuple):
+    """How threads share a row: the template parameters of rows.cuh.
 
-    The kernel's source is generated here: it instantiates that template for `dtypes` and `lanes`.
-    `buffers` are pairs (dtype, position among the op's operands and results).
+    Attributes:
+        lanes: threads that share a row.
+        vectors: vectors of 16 bytes that a thread reads together.
+        edges: whether the row's length is no multiple of a vector.
+        paged: whether those vectors are only a part of the row.
     """
-    names = [SUFFIX[d] for d in dtypes]
-    kernel = "_".join([name, *names, *([str(lanes)] if lanes else [])])
-    types = [f"{SUFFIX[d]} *" for d, _ in buffers] + [f"{SUFFIX[d]} " for d, _ in scalars]
-    given = ", ".join(f"{t}a{k}" for k, t in enumerate(types))
-    chosen = ", ".join([*([str(lanes)] if lanes else []), *(f"dg_of_{n}" for n in names)])
-    source = text("rows.cuh") + (
-        f"DG_KERNEL void __launch_bounds__({threads}) {kernel}({given}) {{\n"
-        f"    dg_{name}<{chosen}>({', '.join(f'a{k}' for k in range(len(types)))});\n}}\n"
-    )
-    places = tuple(place for _, place in buffers)
-    return Launch(source, kernel, places, tuple(scalars), (groups, 1, 1), (threads, 1, 1))
+
+    lanes: int
+    vectors: int
+    edges: bool
+    paged: bool
+
+    @property
+    def threads(self) -> int:
+        """Number of threads of a block."""
+        return max(self.lanes, THREADS)
+
+    def blocks(self, rows: int) -> int:
+        """Return the number of blocks of threads for so many rows."""
+        return ceil_div(rows * self.lanes, self.threads)
+
+
+def division_of(n: int, dtype: DType) -> Division:
+    """Return how threads share a row of n elements of a dtype."""
+    v = 16 // dtype.itemsize
+    edges = n % v != 0
+    lanes = 16 if edges else 8  # the elements outside of the vectors need as many threads
+    while lanes < 32 and lanes * v < n:
+        lanes *= 2
+    if lanes * HELD < n:
+        lanes = 128
+        while lanes * (SHARED if lanes < 512 else HELD) < n and lanes < 1024:
+            lanes *= 2
+    paged = lanes * HELD < n
+    return Division(lanes, PAGE // v if paged else ceil_div(n, lanes * v), edges, paged)
 
 
 def _rows(
-    name: str, dtypes: Sequence[DType], buffers: Any, rows: int, n: int, *more: Scalar
+    name: str,
+    dtypes: Sequence[DType],
+    shape: tuple[int, int],
+    buffers: Any,
+    *more: Scalar,
+    last: tuple[bool, ...] = (),
 ) -> Launch:
-    """Return a launch of a CUDA kernel whose warps or blocks process one tensor row each."""
-    short = n <= SHORT
-    groups, threads, lanes = (
-        (ceil_div(rows, WARPS), WARPS * 32, 32) if short else (rows, LANES, LANES)
-    )
-    return _launch(
-        name, dtypes, buffers, ((int64, rows), (int64, n), *more), groups, threads, lanes
-    )
+    """Return a launch of a CUDA kernel for the rows of a matrix of a shape, of dtype `dtypes[0]`.
+
+    `more`: further scalar arguments; `last`: further template arguments.
+    """
+    rows, n = shape
+    by = division_of(n, dtypes[0])
+    scalars = ((int64, rows), (int32, n), *more)
+    return launch(name, dtypes, (*by, *last), buffers, scalars, by.blocks(rows), by.threads)
 
 
-def _softmax(name: str) -> Any:
+def _softmax(grad: bool, log: bool) -> Any:
     def builder(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
         x = types[0]
         if x.dtype not in DTYPES or not x.shape or any(t != x for t in types):
             return None
         axis %= len(x.shape)
         n = x.shape[axis]
-        if math.prod(x.shape[axis + 1 :]) != 1 or not x.size:
+        if math.prod(x.shape[axis + 1 :]) != 1 or not x.size or n > MOST:
             return None
         buffers = [(x.dtype, place) for place in range(len(types) + 1)]
-        return Plan((_rows(name, (x.dtype,), buffers, x.size // n, n),))
+        shape = (x.size // n, n)
+        if grad:
+            return Plan((_rows("softmax_grad", (x.dtype,), shape, buffers, last=(log,)),))
+        by = division_of(n, x.dtype)
+        name = "softmax_paged" if by.paged else "softmax"
+        choices = (*by[:3], log)
+        scalars = ((int64, shape[0]), (int32, n))
+        blocks = by.blocks(shape[0])
+        return Plan((launch(name, (x.dtype,), choices, buffers, scalars, blocks, by.threads),))
 
     return builder
 
 
-def _supported(types: Any, results: Any) -> bool:
+def _supported(types: Any, results: Any, axis: int) -> bool:
     return (
         None not in types
         and types[0].size > 0
+        and math.prod(types[0].shape[axis:]) <= MOST
         and all(t.dtype in DTYPES for t in (*types, *results))
     )
 
@@ -96,51 +137,63 @@ def layer_norm_core(
 
     The results are y, mean and the reciprocal standard deviation.
     """
-    if not _supported(types, results):
+    if not _supported(types, results, axis):
         return None
     dtypes = [t.dtype for t in (*types, *results)]
     n = math.prod(types[0].shape[axis:])
-    rows = types[0].size // n
+    shape = (types[0].size // n, n)
     buffers = [(d, place) for place, d in enumerate(dtypes)]
-    return Plan((_rows("layer_norm", dtypes[:5], buffers, rows, n, (float32, eps)),))
+    return Plan((_rows("layer_norm", dtypes[:5], shape, buffers, (float32, eps)),))
 
 
 def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
     """Return the launches of layer_norm's gradients for x, gamma, beta on CUDA, or None.
 
-    One kernel computes the gradient of x by rows; two sum those of gamma and beta over the rows, in
-    parts with a fixed order. None means that the dtypes are not supported, or x is empty.
+    The gradients of gamma and beta are sums over the rows, in parts with a fixed order. None means
+    that the dtypes are not supported, or x is empty.
     """
-    if not _supported(types, results):
+    if not _supported(types, results, axis):
         return None
     x, gamma, mean, _, dout, dx, dgamma, dbeta = (t.dtype for t in (*types, *results))
     n = math.prod(types[0].shape[axis:])
-    count = types[0].size // n
-    parts = max(1, min(MOST_PARTS, ceil_div(count, DEEP)))
-    each = ceil_div(count, parts)
+    rows = types[0].size // n
     read = [(x, 0), (gamma, 1), (mean, 2), (mean, 3), (dout, 4)]
     sums = [(float32, 8), (float32, 9)]
-    columns = _launch(
-        "layer_norm_columns", (x, mean, dout), [*read[:1], *read[2:], *sums],
-        [(int64, v) for v in (count, n, each, parts)], ceil_div(parts * n, 256), 256,
+    dtypes = (x, gamma, mean, dout, dx)
+    if n <= LONGEST_SUMS:
+        v = 1 if n % (16 // x.itemsize) else 16 // x.itemsize
+        lanes = 32 if n <= 32 * WARP_SUMS else 128
+        while lanes > 32 and lanes * BLOCK_SUMS < n:
+            lanes *= 2
+        team = WARPS if lanes == 32 else 1
+        busy = BUSY // team if lanes == 32 else BUSY_SHARING * 32 // lanes
+        parts = max(1, min(busy * device.units, ceil_div(rows, ROWS * team)))
+        first = [launch(
+            "layer_norm_grad", dtypes, (lanes, ceil_div(n, lanes * v), v, team),
+            [*read, (dx, 5), *sums], ((int64, rows), (int32, n), (int64, parts * team)),
+            parts, lanes * team,
+        )]  # fmt: skip
+    else:
+        parts = ceil_div(rows, COLUMN)
+        scalars = [(int64, m) for m in (rows, n, ceil_div(rows, parts), parts)]
+        groups = ceil_div(parts * n, 256)
+        columns = [*read[:1], *read[2:], *sums]
+        first = [
+            _rows("layer_norm_grad_rows", dtypes, (rows, n), [*read, (dx, 5)]),
+            launch("layer_norm_columns", (x, mean, dout), (), columns, scalars, groups, 256),
+        ]
+    together = launch(
+        "layer_norm_parts", (dgamma, dbeta), (DEEP,), [*sums, (dgamma, 6), (dbeta, 7)],
+        [(int64, n), (int64, parts)], ceil_div(n, 32), 32 * DEEP,
     )  # fmt: skip
-    together = _launch(
-        "layer_norm_parts",
-        (dgamma, dbeta),
-        [*sums, (dgamma, 6), (dbeta, 7)],
-        [(int64, n), (int64, parts)],
-        ceil_div(n, 256),
-        256,
-    )
-    rows = _rows("layer_norm_grad", (x, gamma, mean, dout, dx), [*read, (dx, 5)], count, n)
-    return Plan((rows, columns, together), (4 * parts * n, 4 * parts * n))
+    return Plan((*first, together), (4 * parts * n, 4 * parts * n))
 
 
 KERNELS: dict[str, Any] = {
-    **{
-        name: _softmax(name)
-        for name in ("softmax", "log_softmax", "softmax_grad", "log_softmax_grad")
-    },
+    "softmax": _softmax(False, False),
+    "log_softmax": _softmax(False, True),
+    "softmax_grad": _softmax(True, False),
+    "log_softmax_grad": _softmax(True, True),
     "layer_norm_core": layer_norm_core,
     "layer_norm_grad": layer_norm_grad,
 }

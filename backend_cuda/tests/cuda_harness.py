@@ -17,7 +17,9 @@ __all__ = ["Launch", "device", "run", "text"]
 def device(limit=1 << 30, seed=1, caching=False):
     """Return a new emulated device."""
     driver = Driver(EmulatedDriver(HostCompiler(), limit, seed), caching)
-    return CudaDevice(driver, 0, lambda _: HostCompiler(), CudaEmulated.find_library)
+    return CudaDevice(
+        driver, 0, lambda _: HostCompiler(), CudaEmulated.find_library, CudaEmulated.find_cudnn
+    )
 
 
 def run(source, *arrays, out, scalars=(), groups=(1, 1, 1), size=(32, 1, 1), on=None):

@@ -25,6 +25,10 @@ ROWS = {
     "a band": ((1, 1, 1, 90, 80, 8, 8), None, (-20, 3), "SBND"),
     "wide": ((1, 1, 1, 20, 35, 128, 100), None, ALL, "BNSD"),
     "middling": ((1, 2, 2, 35, 40, 64, 64), None, (-999, 5), "BSND"),
+    "several tiles": ((1, 4, 2, 128, 192, 64, 64), None, ALL, "BSND"),
+    "long, causal": ((1, 2, 2, 136, 136, 64, 64), None, (-999, 0), "BSND"),
+    "sliding": ((1, 2, 1, 128, 128, 64, 64), None, (-20, 0), "BNSD"),
+    "a long band": ((1, 1, 1, 128, 136, 64, 64), None, (-20, 3), "SBND"),
     "bools": ((2, 2, 2, 20, 40, 16, 16), "bool", ALL, "BNSD"),
     "added": ((1, 2, 1, 20, 40, 16, 16), "added", ALL, "BNSD"),
 }
@@ -76,4 +80,5 @@ def test_attention(row, dtype, monkeypatch):
     check("attention", arrays, wanted)
     arrays += [*wanted, rng.normal(size=wanted[0].shape).astype(np_dtype)]
     check("attention_grad", arrays, attention_gradient(*arrays, *settings))
-    assert len(made) == 3, "the kernels of their own ran, not the composed form"
+    by_cudnn = not isinstance(ms.backend.registry.backend(DEVICE).device(0).cudnn(), str)
+    assert by_cudnn or len(made) == 3, "the kernels of their own ran, not the composed form"

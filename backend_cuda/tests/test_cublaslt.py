@@ -213,7 +213,7 @@ def test_unusable_library(how, words, path, tmp_path, monkeypatch):
 
 
 def test_devices_command_names_the_library(backend):
-    assert backend.compiler(0).endswith("; matmul by cuBLASLt 13.10.0")
+    assert "; matmul by cuBLASLt 13.10.0; " in backend.compiler(0)
 
 
 def test_not_installed(monkeypatch):

@@ -75,11 +75,52 @@ def test_index_arithmetic_has_the_parentheses_that_it_needs():
 
 
 @pytest.mark.parametrize(
-    ("target", "work", "size"), [(PROCESSOR, Work.SPAN, 6400), (GRID, Work.ITEM, 6400)]
+    ("target", "shape", "expected"),
+    [
+        (PROCESSOR, (64, 100), (Work.SPAN, 6400, 1)),
+        (GRID, (64, 100), (Work.ITEM, 1600, 4)),
+        (GRID, (64, 102), (Work.ITEM, 3264, 2)),
+        (GRID, (64, 101), (Work.ITEM, 6464, 1)),
+    ],
 )
-def test_an_elementwise_region_has_a_span_or_an_element_for_each_work_item(target, work, size):
-    program = element_program(target, plan(BIAS))
-    assert (program.work, program.size, program.unit) == (work, size, 1)
+def test_an_elementwise_region_has_a_span_or_a_pack_for_each_work_item(target, shape, expected):
+    text = BIAS.replace("64, 100", f"{shape[0]}, {shape[1]}").replace("[100]", f"[{shape[1]}]")
+    program = element_program(target, plan(text))
+    assert (program.work, program.size, program.unit) == expected
+
+
+@pytest.mark.parametrize(
+    ("n", "size", "tail"), [(4096, 1024, False), (4099, 1025, True), (3, 2, True), (1, 1, False)]
+)
+def test_the_last_pack_of_a_row_may_have_fewer_elements(n, size, tail):
+    text = f"graph(%0: float32[{n}]) {{\n  %1 = exp(%0) : float32[{n}]\n  return %1\n}}"
+    program = element_program(GRID, plan(text))
+    assert program.size == size
+    source = GridPrinter(OPENCL, program).kernel("k")
+    assert ("left" in source) is tail
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "width"),
+    [
+        (("float32", "float32"), 4),
+        (("float16", "float32"), 8),
+        (("bool", "float32"), 8),
+        (("int64", "float32"), 4),
+        (("bool", "bool"), 16),
+        (("float64", "float64"), 2),
+    ],
+)
+def test_packs_have_16_bytes_of_the_smaller_dtype(dtypes, width):
+    x, y = dtypes
+    program = element_program(
+        GRID,
+        plan(
+            f"graph(%0: {x}[64]) {{\n  %1 = cast(%0, dtype={y}) : {y}[64]\n"
+            f"  %2 = equal(%1, %1) : bool[64]\n  return %1\n}}"
+        ),
+    )
+    assert program.unit == width
 
 
 def test_a_row_has_one_pass_for_each_reduction_and_one_for_the_result():

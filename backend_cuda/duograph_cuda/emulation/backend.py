@@ -29,6 +29,10 @@ class CudaEmulated(Cuda):
     def find_library() -> str:
         return "the emulated device runs nothing but the sources of this backend"
 
+    @staticmethod
+    def find_cudnn(stream: int) -> str:
+        return CudaEmulated.find_library()
+
     def available(self) -> str | None:
         if platform.machine() not in ("x86_64", "aarch64") or os.name != "posix":
             return f"the emulation has no fibres for {platform.machine()} under {os.name}"

@@ -572,22 +572,26 @@ DG_FN f64 dg_rsqrt_f64(f64 x) { return 1.0 / DG_SQRT_F64(x); }
 
 /* ---- float16 and bfloat16 as 16 bits; to nearest, ties to even ---------------------------------------- */
 
+/* A prelude defines DG_TO_BF16(x, by), DG_TO_F16 and DG_FROM_F16 as the device's own instruction, or as by(x). */
+
 DG_FN f32 dg_from_bf16(bf16 x) { return dg_from_bits_f32((u32)x << 16); }
-DG_FN bf16 dg_to_bf16(f32 x) {
+DG_FN bf16 dg_round_bf16(f32 x) {
     u32 b = dg_bits_f32(x);
     u32 rounded = (b + 0x7fffu + ((b >> 16) & 1u)) >> 16;
     u32 nan = (b >> 16) | 0x40u;
     return (bf16)((b & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
 }
+DG_FN bf16 dg_to_bf16(f32 x) { return DG_TO_BF16(x, dg_round_bf16); }
 
 /* A multiplication changes the exponent's bias, and normalises subnormal numbers as well. */
-DG_FN f32 dg_from_f16(f16 x) {
+DG_FN f32 dg_widen_f16(f16 x) {
     u32 magnitude = (u32)(x & 0x7fffu) << 13;
     f32 scaled = dg_from_bits_f32(magnitude) * 5.192296858534828e33f; /* 2^112 */
     u32 b = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : dg_bits_f32(scaled);
     return dg_from_bits_f32(b | ((u32)(x & 0x8000u) << 16));
 }
-DG_FN f16 dg_to_f16(f32 x) {
+DG_FN f32 dg_from_f16(f16 x) { return DG_FROM_F16(x, dg_widen_f16); }
+DG_FN f16 dg_round_f16(f32 x) {
     u32 b = dg_bits_f32(x);
     u32 sign = (b >> 16) & 0x8000u;
     b &= 0x7fffffffu;
@@ -599,6 +603,7 @@ DG_FN f16 dg_to_f16(f32 x) {
     r = b > 0x7f800000u ? 0x7e00u | (b >> 13 & 0x3ffu) : r;
     return (f16)(r | sign);
 }
+DG_FN f16 dg_to_f16(f32 x) { return DG_TO_F16(x, dg_round_f16); }
 
 /* ---- float to integer: NaN gives 0; out of range gives the nearest for i32 and i64, wraps for the rest - */
 

@@ -22,6 +22,7 @@ from . import loop_program as ir
 from .dialect import SUFFIX, Dialect, GridDialect
 from .expression import Expr, compute_dtype, constant, s
 from .loop_program import LoopProgram, Order, Space, Statement, Work
+from .packs import pack_type, read_pack, write_pack
 from .printer import print_expression
 from .region_plan import Gathered, Reduction
 
@@ -126,6 +127,19 @@ class LoopPrinter:
         text = self.dialect.load(x.dtype, element)
         self.line(f"const {SUFFIX[compute_dtype(x.dtype)]} {x.name} = {text};")
 
+    def read_pack(self, x: ir.ReadPack) -> None:
+        left = "" if x.left is None else f"{x.left}"
+        for line in read_pack(self.dialect, x.dtype, x.width, x.name, f"{x.source}", left):
+            self.line(line)
+
+    def new_pack(self, x: ir.NewPack) -> None:
+        self.line(f"{pack_type(x.dtype, x.width)} {x.name};")
+
+    def write_pack(self, x: ir.WritePack) -> None:
+        left = "" if x.left is None else f"{x.left}"
+        for line in write_pack(self.dialect, x.dtype, x.width, x.name, f"{x.target}", left):
+            self.line(line)
+
     def define(self, x: ir.Define) -> None:
         lines, text = print_expression(self.dialect, x.expression, f"{x.name}_")
         for line in lines:
@@ -203,6 +217,8 @@ class LoopPrinter:
     def for_loop(self, x: ir.For) -> None:
         if x.order is Order.INDEPENDENT:
             self.line(self.dialect.independent)
+        elif x.order is Order.UNROLLED:
+            self.line("DG_UNROLL")
         elif x.order is Order.ANY_ORDER:
             sums = [v.name for v in x.sums if v.kind == "+"]
             maxima = [v.name for v in x.sums if v.kind == "max"]
@@ -253,6 +269,9 @@ _PRINT: dict[type, Callable[[LoopPrinter, Any], None]] = {
     ir.Declare: LoopPrinter.declare,
     ir.Locate: LoopPrinter.locate,
     ir.Load: LoopPrinter.load,
+    ir.ReadPack: LoopPrinter.read_pack,
+    ir.NewPack: LoopPrinter.new_pack,
+    ir.WritePack: LoopPrinter.write_pack,
     ir.Define: LoopPrinter.define,
     ir.Store: LoopPrinter.store,
     ir.Assign: LoopPrinter.assign,

@@ -37,12 +37,14 @@ __all__ = [
     "Load",
     "Locate",
     "LoopProgram",
+    "NewPack",
     "Operand",
     "Order",
     "Partial",
     "Pointer",
     "Position",
     "Prefetch",
+    "ReadPack",
     "Space",
     "Start",
     "Statement",
@@ -50,6 +52,7 @@ __all__ = [
     "Stream",
     "Take",
     "Work",
+    "WritePack",
     "least",
     "name",
     "number",
@@ -148,6 +151,7 @@ class Order(enum.Enum):
     SERIAL = "serial"
     INDEPENDENT = "independent"
     ANY_ORDER = "any order"  # independent but for sums, whose order is free
+    UNROLLED = "unrolled"  # as many copies of the body as there are iterations
 
 
 class Space(enum.Enum):
@@ -253,6 +257,37 @@ class Load(NamedTuple):
     dtype: DType
     source: Address
     at: Index | None = None
+
+
+class ReadPack(NamedTuple):
+    """Kernel statement that loads `width` adjacent elements at once, as the pack `name`.
+
+    `left`: the number of elements that are there, if they may be fewer (`packs.read_pack`).
+    """
+
+    name: str
+    dtype: DType
+    width: int
+    source: Address
+    left: Index | None = None
+
+
+class NewPack(NamedTuple):
+    """Kernel statement that declares a pack of `width` elements, for results."""
+
+    name: str
+    dtype: DType
+    width: int
+
+
+class WritePack(NamedTuple):
+    """Kernel statement that stores the pack `name` at once, or its first `left` elements."""
+
+    target: Address
+    dtype: DType
+    width: int
+    name: str
+    left: Index | None = None
 
 
 class Define(NamedTuple):
@@ -394,9 +429,9 @@ class Stream(NamedTuple):
 
 
 Statement = (
-    Let | Position | Exit | Array | Pointer | Locate | Load | Define | Store | Declare | Start
-    | Accumulate | Finish | Take | GroupReduce | Assign | For | Blocks | LaneLoop | Prefetch
-    | Stream
+    Let | Position | Exit | Array | Pointer | Locate | Load | ReadPack | NewPack | WritePack
+    | Define | Store | Declare | Start | Accumulate | Finish | Take | GroupReduce | Assign | For
+    | Blocks | LaneLoop | Prefetch | Stream
 )  # fmt: skip
 
 

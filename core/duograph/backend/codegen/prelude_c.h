@@ -59,6 +59,10 @@ DG_FN f32 dg_fma_f32(f32 a, f32 b, f32 c) { return a * b + c; }
 DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { return a * b + c; }
 #endif
 
+#define DG_TO_BF16(x, by) by(x)
+#define DG_TO_F16(x, by) by(x)
+#define DG_FROM_F16(x, by) by(x)
+
 #define DG_SQRT_F32 __builtin_sqrtf
 #define DG_SQRT_F64 __builtin_sqrt
 /* the library's function of that name, for float32 (rounding, fmod) and for float64 */

@@ -39,6 +39,11 @@ typedef double f64;
 #define DG_METHOD __device__ __forceinline__ /* qualifiers of a struct's member function */
 #define DG_BARRIER() __syncthreads()
 
+/* A pack: adjacent elements that are loaded or stored at once. DG_UNROLL: the next loop must be unrolled. */
+template <class T, int N> struct __align__(sizeof(T) * N < 16 ? sizeof(T) * N : 16) dg_pack { T v[N]; };
+#define DG_PACK(T, N) dg_pack<T, N>
+#define DG_UNROLL _Pragma("unroll")
+
 #define DG_INDEPENDENT
 #define DG_ANY_ORDER
 #define DG_ADD_TO(sum, x) sum += x;
@@ -49,6 +54,32 @@ DG_FN u64 dg_bits_f64(f64 x) { return (u64)__double_as_longlong(x); }
 DG_FN f64 dg_from_bits_f64(u64 x) { return __longlong_as_double((i64)x); }
 DG_FN f32 dg_fma_f32(f32 a, f32 b, f32 c) { return __fmaf_rn(a, b, c); }
 DG_FN f64 dg_fma_f64(f64 a, f64 b, f64 c) { return __fma_rn(a, b, c); }
+
+/* conversions of 16-bit floats: NaN becomes one that may differ in its bits from other devices' */
+#if defined(DG_EMULATED) || __CUDA_ARCH__ < 800
+#define DG_TO_BF16(x, by) by(x)
+#define DG_TO_F16(x, by) by(x)
+#define DG_FROM_F16(x, by) by(x)
+#else
+DG_FN u16 dg_cvt_bf16(f32 x) {
+    u16 r;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
+    return r;
+}
+DG_FN u16 dg_cvt_f16(f32 x) {
+    u16 r;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x));
+    return r;
+}
+DG_FN f32 dg_cvt_f32(u16 x) {
+    f32 r;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x));
+    return r;
+}
+#define DG_TO_BF16(x, by) dg_cvt_bf16(x)
+#define DG_TO_F16(x, by) dg_cvt_f16(x)
+#define DG_FROM_F16(x, by) dg_cvt_f32(x)
+#endif
 
 #define DG_SQRT_F32 sqrtf
 #define DG_SQRT_F64 sqrt

@@ -29,6 +29,18 @@ typedef double f64;
 #define DG_GROUPS(d) ((i64)get_num_groups(d))
 #define DG_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 
+/* A pack: adjacent elements that are loaded or stored at once. DG_UNROLL: the next loop must be unrolled. */
+#define DG_PACK(T, N) dg_pack_##T##_##N
+#define DG_PACK_OF(T, N)                                                                                     \
+    typedef struct { T v[N]; } __attribute__((aligned(sizeof(T) * N < 16 ? sizeof(T) * N : 16))) DG_PACK(T, N);
+#define DG_PACKS(T) DG_PACK_OF(T, 2) DG_PACK_OF(T, 4) DG_PACK_OF(T, 8) DG_PACK_OF(T, 16)
+DG_PACKS(i8) DG_PACKS(i16) DG_PACKS(i32) DG_PACKS(i64) DG_PACKS(u8) DG_PACKS(u16) DG_PACKS(u32) DG_PACKS(u64)
+DG_PACKS(b8) DG_PACKS(f16) DG_PACKS(bf16) DG_PACKS(f32)
+#if defined(cl_khr_fp64) || defined(__opencl_c_fp64)
+DG_PACKS(f64)
+#endif
+#define DG_UNROLL _Pragma("unroll")
+
 #ifdef __clang__
 /* DG_INDEPENDENT: the iterations of the next loop are independent. DG_ANY_ORDER: it sums, in any order. */
 #define DG_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -81,6 +93,10 @@ DG_SIXTEEN(u64, ulong16, DG_MAD)
 #if defined(cl_khr_fp64) || defined(__opencl_c_fp64)
 DG_SIXTEEN(f64, double16, DG_FMA_F64)
 #endif
+
+#define DG_TO_BF16(x, by) by(x)
+#define DG_TO_F16(x, by) by(x)
+#define DG_FROM_F16(x, by) by(x)
 
 #define DG_SQRT_F32 sqrt
 #define DG_SQRT_F64 sqrt

@@ -26,19 +26,23 @@ from .loop_program import (
     Load,
     Locate,
     LoopProgram,
+    NewPack,
     Operand,
     Order,
     Pointer,
     Position,
     Prefetch,
+    ReadPack,
     Space,
     Statement,
     Store,
     Stream,
     Work,
+    WritePack,
     name,
     number,
 )
+from .packs import fits, pack_width
 from .printer import is_heavy
 from .region_plan import Access, Computed, RegionPlan, Scatter, gathered_in
 
@@ -256,7 +260,62 @@ class _Elements(Scheduler):
         self.moving = [x for x in self.labels if self.moves(x)]
         if self.target.spans:
             return self.program(Work.SPAN, self.plan.n, 1, self.span())
+        width = self.pack_width()
+        if width > 1:
+            return self.program(Work.ITEM, -(-self.plan.n // width), width, self.packs(width))
         return self.program(Work.ITEM, self.plan.n, 1, self.item())
+
+    def pack_width(self) -> int:
+        """Return how many adjacent elements each work item of a grid computes."""
+        sizes = [dtype.itemsize for _, dtype in self.plan.outputs]
+        dense = [x for x in self.moving if self.is_pack(x, 1)]
+        sizes += [self.plan.accesses[x].dtype.itemsize for x in dense]
+        # a pack with fewer elements has no others that single loads could read
+        tail = len(self.plan.axes) == 1 and len(dense) == len(self.moving)
+        return pack_width(sizes, self.inner, tail)
+
+    def is_pack(self, label: str, width: int) -> bool:
+        """Return whether adjacent elements of an operand can be loaded as a pack."""
+        a = self.plan.accesses[label]
+        offset = a.gathered.stride if a.gathered is not None else 0
+        return not self.is_indexed(label) and fits(width, a.strides, offset)
+
+    def packs(self, width: int) -> list[Statement]:
+        """Return the body of a kernel in which each work item computes `width` adjacent elements.
+
+        Operands that do not lie in packs are loaded one element at a time.
+        """
+        i, j, e = name("i"), name("i"), name("e")
+        body: list[Statement] = [
+            Position(self.index, "item", "item"),
+            self.let("i", name("item") * width),
+            Exit(i >= self.plan.n, "return"),
+        ]
+        left = None
+        if len(self.plan.axes) > 1:
+            row, j = name("row"), name("j")
+            values = (("row", i // self.inner), ("j", i - row * self.inner))
+            body += [Let(self.index, values), *self.offsets(row)]
+        elif self.plan.n % width:
+            left = name("left")
+            body.append(self.let("left", number(self.plan.n) - i))
+        body += self.hoist(x for x in self.labels if x not in self.moving)
+        loads: list[Statement] = []
+        for x in self.moving:
+            body += self.point(x)
+            if self.is_pack(x, width):
+                dtype, source = self.plan.accesses[x].dtype, Address(f"{x}_row", (j,))
+                body.append(ReadPack(f"{x}_pack", dtype, width, source, left))
+                loads.append(Load(x, dtype, Address(f"{x}_pack.v"), e))
+            else:
+                loads += self.load(x, j + e)
+        results = [(f"made{k}", dtype) for k, (_, dtype) in enumerate(self.plan.outputs)]
+        body += [NewPack(made, dtype, width) for made, dtype in results]
+        values_ = self.compute([(f"{made}.v", e) for made, _ in results])
+        body.append(For("e", number(0), number(width), [*loads, *values_], Order.UNROLLED, "i32"))
+        for k, (made, dtype) in enumerate(results):
+            body.append(WritePack(Address(f"out{k}", (i,)), dtype, width, made, left))
+        return body
 
     def item(self) -> list[Statement]:
         """Return the body of a kernel in which each work item computes one element."""

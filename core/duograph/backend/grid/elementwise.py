@@ -6,16 +6,18 @@ serves all shapes. Fused groups of ops are printed by `fused_regions` instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...dtype import DType
 from ...op import Op
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from ..codegen.expression import compute_dtype
+from ..codegen.packs import fits, pack_type, pack_width, read_pack, write_pack
 from ..codegen.printer import print_function
 from ..codegen.scalar_kernels import kernel_name, scalar_kernel
-from .device import GridDevice, Plan
+from .device import GridDevice, Launch, Plan
 from .kernel_writer import Kernel, ceil_div, stretch
 from .strides import broadcast_steps, merged
 
@@ -57,8 +59,13 @@ def elementwise(
     walks = [_Walk(kernel, label, sizes, own) for label, own in zip(labels, steps)]
     names = [""] + kernel.numbers("size", sizes)[1:] if len(sizes) > 1 else [""]
     here = [device.dialect.load(d, f"{w.text}") for d, w in zip(dtypes, walks)]
-    value = f"{found.name}_at({', '.join([*here, *given])})"
-    store = device.dialect.store(result.dtype, value)
+
+    def made(operands: Sequence[str]) -> str:
+        """Return the C expression of an element of the result, rounded to its dtype."""
+        value = f"{found.name}_at({', '.join([*operands, *given])})"
+        return device.dialect.store(result.dtype, value)
+
+    store = made(here)
     if device.serial and len(sizes) == 1:
         for w in walks:
             w.start([])
@@ -66,19 +73,73 @@ def elementwise(
         kernel.stretch("n", grain)
         kernel.line("DG_INDEPENDENT", f"for (ix j = begin; j < end; j++) made[j] = {store};")
         return Plan((kernel.launch(ceil_div(result.size, grain)),))
+    if not device.serial:
+        return Plan((_packs(kernel, result, sizes, names, dtypes, walks, made),))
     at = kernel.elements(result.size, names)
     for w in walks:
         w.start(at)
     row = f"{device.dialect.memory} {SUFFIX[result.dtype]} *row = made + (i - first);"
-    one, each = f"made[i] = {store};", f"row[j] = {store};"
-    return Plan((kernel.end_elements(result.size, names[-1], one, each, [row]),))
+    each = f"row[j] = {store};"
+    return Plan((kernel.end_elements(result.size, names[-1], [], each, [row]),))
+
+
+def _packs(
+    k: Kernel,
+    result: TensorType,
+    sizes: Sequence[int],
+    names: Sequence[str],
+    dtypes: Sequence[DType],
+    walks: Sequence[_Walk],
+    made: Callable[[Sequence[str]], str],
+) -> Launch:
+    """Return the launch of an elementwise kernel on a grid: adjacent elements for each work item.
+
+    Args:
+        k: the kernel, with its operands declared.
+        result: type of the result.
+        sizes: merged axes of the result.
+        names: sources of these sizes.
+        dtypes: dtypes of the operands.
+        walks: how each operand is read.
+        made: returns the expression of an element, given those of the operands.
+    """
+    dialect = k.dialect
+    moving = [w.steps[-1] != 0 for w in walks]
+    itemsizes = [d.itemsize for d, moves in zip(dtypes, moving) if moves]
+    width = pack_width([result.dtype.itemsize, *itemsizes], sizes[-1], len(sizes) == 1)
+    at = k.elements(result.size, names, width)
+    for w in walks:
+        w.start(at)
+    if width == 1:
+        loaded = [dialect.load(d, w.text) for d, w in zip(dtypes, walks)]
+        return k.end_elements(result.size, names[-1], [f"made[i] = {made(loaded)};"])
+    left = "left" if result.size % width else ""
+    one = ["const ix left = n - i;"] if left else []
+    loaded = []
+    for d, w in zip(dtypes, walks):
+        if w.steps[-1] == 0:
+            one.append(f"const {SUFFIX[d]} {w.label}_same = {w.text};")
+            loaded.append(dialect.load(d, f"{w.label}_same"))
+        else:
+            assert fits(width, w.steps)
+            one += read_pack(dialect, d, width, f"{w.label}_pack", f"{w.label} + {w.place}", left)
+            loaded.append(dialect.load(d, f"{w.label}_pack.v[e]"))
+    one += [
+        f"{pack_type(result.dtype, width)} made_pack;",
+        "DG_UNROLL",
+        f"for (i32 e = 0; e < {width}; e++) made_pack.v[e] = {made(loaded)};",
+        *write_pack(dialect, result.dtype, width, "made_pack", "made + i", left),
+    ]
+    return k.end_elements(result.size, names[-1], one, width=width)
 
 
 class _Walk:
     """Writes the C code by which an elementwise kernel reads an operand along the inner axis.
 
     Attributes:
-        text: source of the element at position j.
+        steps: strides along the merged axes; the inner one is 0 or 1.
+        place: source of the offset of the element at position j.
+        text: source of that element.
     """
 
     def __init__(self, kernel: Kernel, label: str, sizes: Sequence[int], steps: Sequence[int]):
@@ -87,13 +148,12 @@ class _Walk:
         self.outer = [
             kernel.number(f"{label}_step{k}", s) if s else "" for k, s in enumerate(steps[:-1])
         ]
-        inner = steps[-1]
-        base = f"{label}_from" if any(self.outer) else "0"
-        if inner == 0:
-            self.text = f"{label}[{base}]"
-        else:
-            step = "j" if inner == 1 else f"j * {kernel.number(f'{label}_step', inner)}"
-            self.text = f"{label}[{step}]" if base == "0" else f"{label}[{base} + {step}]"
+        self.steps = steps
+        # operands are dense or broadcast, so that the inner stride is 1 or 0
+        inner = ["j"] if steps[-1] else []
+        base = [f"{label}_from"] if any(self.outer) else []
+        self.place = " + ".join([*base, *inner]) or "0"
+        self.text = f"{label}[{self.place}]"
 
     def start(self, at: Sequence[str]) -> None:
         """Emit the line that computes the offset where an operand's inner axis starts."""

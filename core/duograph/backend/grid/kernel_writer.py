@@ -120,48 +120,55 @@ class Kernel:
             f"const ix end = {n} - begin < grain ? {n} : begin + grain;",
         )
 
-    def elements(self, n: int, names: Sequence[str]) -> list[str]:
+    def elements(self, n: int, names: Sequence[str], width: int = 1) -> list[str]:
         """Emit the start of the loop over a kernel's elements; return their outer positions.
 
         `names` has the sizes of the axes; positions along all axes but the last are returned. On a
-        grid a
-        work item computes one element, ``i``; on a processor it loops over its range row by row.
-        The
-        caller must call `end_elements` afterwards.
+        grid a work item computes `width` adjacent elements from ``i`` on, of one row; on a
+        processor it loops over its range row by row. The caller must call `end_elements`
+        afterwards.
         """
         if self.device.serial:
             self.stretch("n", stretch(self.device, n))
             self.open("for (ix i = begin; i < end;)")
         else:
-            self.line("const ix i = (ix)DG_ITEM(0);", "if (i >= n) return;")
+            by = f" * {width}" if width > 1 else ""
+            self.line(f"const ix i = (ix)DG_ITEM(0){by};", "if (i >= n) return;")
         self.last_axis = self.split("i", names, "at")
         return self.last_axis[:-1]
 
     def end_elements(
-        self, n: int, row: str, one: str, each: str = "", before: Sequence[str] = ()
+        self,
+        n: int,
+        row: str,
+        one: Sequence[str],
+        each: str = "",
+        before: Sequence[str] = (),
+        width: int = 1,
     ) -> Launch:
         """Emit the statement for each element and the end of the loop that `elements` began.
 
         Args:
             n: number of elements.
             row: source for the size of the last axis.
-            one: the statement for element ``i`` on a grid.
+            one: the lines for the elements of a work item of a grid; the first is ``i``.
             each: the statement for each ``j`` of a row on a processor; by default `one`.
             before: lines before the loop over a row.
+            width: elements of a work item of a grid, as for `elements`.
 
         Returns:
             the kernel's launch.
         """
         j = self.last_axis[-1]
         if not self.device.serial:
-            self.line(f"const ix j = {j};", one)
-            return self.launch_items(n)
+            self.line(f"const ix j = {j};", *one)
+            return self.launch_items(ceil_div(n, width))
         self.line(
             f"const ix first = {j}, left = {row} - first;",
             "const ix last = first + (left < end - i ? left : end - i);",
             *before,
             "DG_INDEPENDENT",
-            f"for (ix j = first; j < last; j++) {each or one}",
+            f"for (ix j = first; j < last; j++) {each or one[0]}",
             "i += last - first;",
         )
         self.close()

@@ -78,7 +78,7 @@ def copy_launch(
         terms = [f"{label}_offset", *(f"{a} * {s}" for a, s in zip(at, outer))]
         k.line(f"const ix {label}_from = {' + '.join(terms)};")
     moved = f"out[out_from + {places[1][2]}] = x[x_from + {places[0][2]}];"
-    return k.end_elements(n, names[-1] or "n", moved)
+    return k.end_elements(n, names[-1] or "n", [moved])
 
 
 def _squares(

@@ -1,0 +1,130 @@
+"""Kernels that load and store several adjacent elements at once: widths, rows, tails, broadcasting.
+
+The same values come from the CPU backend, to the bit where no sum is involved.
+"""
+
+from __future__ import annotations
+
+import os
+
+import duograph as ms
+import numpy as np
+import pytest
+from duograph import ops
+
+DEVICE = os.environ.get("DUOGRAPH_CUDA_DEVICE", "CUDA-emulated")  # `make test-gpu` says GPU
+DTYPES = ("float32", "bfloat16", "float16", "float64", "int8", "int32", "int64", "bool")
+
+
+@pytest.fixture(autouse=True)
+def _there():
+    problem = ms.backend.registry.problem_of(ms.backend.registry.entries()[DEVICE])
+    if problem is not None:
+        pytest.skip(problem)
+
+
+def tensor(dtype, *shape, seed=0):
+    """A tensor with infinities and NaN between ordinary numbers."""
+    x = np.random.default_rng((seed, *shape)).uniform(-90, 90, shape)
+    if dtype in ("float32", "bfloat16", "float16", "float64") and x.size > 8:
+        x.reshape(-1)[:5] = x.reshape(-1)[-5:] = [np.nan, np.inf, -np.inf, 0.0, -0.0]
+    if dtype == "bool":
+        x = x > 0
+    return ms.Tensor(x, getattr(ms, dtype), device="CPU")
+
+
+def same(function, *operands):
+    """Compare a function's results on the device with those on the CPU."""
+    with np.errstate(all="ignore"):
+        want = function(*operands)
+        got = function(*[x.move_to(DEVICE) for x in operands])
+    for w, g in zip(*[v if isinstance(v, tuple) else (v,) for v in (want, got)], strict=True):
+        assert g.dtype == w.dtype and g.shape == w.shape
+        g, w = (x.astype(ms.float32) if x.dtype == ms.bfloat16 else x for x in (g, w))
+        np.testing.assert_array_equal(g.asnumpy(), w.asnumpy())
+
+
+# the shapes of two operands: whole packs, tails, one element, rows of every divisor, broadcasting
+SHAPES = {
+    "whole packs": ((4096,), (4096,)),
+    "a tail": ((1003,), (1003,)),
+    "less than a pack": ((3,), (3,)),
+    "one element": ((1,), (1,)),
+    "no element": ((0, 4), (0, 4)),
+    "a number": ((33,), (1,)),
+    "rows of 16": ((5, 16), (16,)),
+    "rows of 12": ((5, 12), (12,)),
+    "rows of 6": ((7, 6), (6,)),
+    "rows of 5": ((7, 5), (5,)),
+    "a column": ((6, 40), (6, 1)),
+    "a row and a column": ((1, 24), (9, 1)),
+    "a middle axis": ((3, 1, 8), (3, 5, 8)),
+    "both ends": ((1, 5, 1), (3, 5, 8)),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("case", SHAPES)
+def test_elementwise_kernels(case, dtype):
+    x, y = (tensor(dtype, *shape, seed=k) for k, shape in enumerate(SHAPES[case]))
+    same(lambda x, y: ops.equal(x, y), x, y)
+    same(lambda x, y: ops.select(ops.less(x, y), x, y), x, y)
+    if dtype != "bool":
+        same(lambda x, y: x + y, x, y)
+
+
+@pytest.mark.parametrize("to", DTYPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_casts_between_all_widths(dtype, to):
+    for n in (64, 67):
+        x = ms.Tensor(
+            np.random.default_rng(n).integers(0, 100, n), getattr(ms, dtype), device="CPU"
+        )
+        same(lambda x: x.astype(getattr(ms, to)), x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int32"])
+@pytest.mark.parametrize("case", SHAPES)
+def test_fused_regions(case, dtype):
+    """One region with an intermediate result and a result of another dtype."""
+    x, y = (tensor(dtype, *shape, seed=k) for k, shape in enumerate(SHAPES[case]))
+
+    @ms.jit(jit_level="O1")
+    def chain(x, y):
+        z = x * 2 + y
+        return z - x, ops.less(z, y), z.astype(ms.float32) * 0.5
+
+    same(chain, x, y)
+
+
+GATHERS = {
+    "rows of a table": ((50, 64), (4, 6), 0, (6, 64)),
+    "odd rows": ((50, 7), (4, 6), 0, (6, 7)),
+    "elements": ((50,), (4, 6), 0, (4, 6)),
+    "along the last axis": ((3, 50), (70,), 1, (70,)),
+    "along a middle axis": ((3, 50, 64), (5,), 1, (3, 1, 64)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("case", GATHERS)
+def test_fused_gathers(case, dtype):
+    table, index, axis, other = GATHERS[case]
+    t, y = tensor(dtype, *table), tensor(dtype, *other, seed=1)
+    i = ms.Tensor(np.random.default_rng(2).integers(-table[axis], table[axis], index), ms.int32)
+    same(ms.jit(lambda t, i, y: ops.gather(t, i, axis) * 2 + y, jit_level="O1"), t, i, y)
+
+
+def test_conversions_of_16_bit_floats_round_to_nearest_even():
+    """All float16 and bfloat16 numbers and the points half way between them, beside NumPy's."""
+    bits = np.arange(1 << 16, dtype=np.uint32)
+    halves = bits.astype(np.uint16).view(np.float16).astype(np.float32)
+    with np.errstate(all="ignore"):
+        between = (halves[1:] + halves[:-1]) / 2
+        x = np.concatenate([halves, between, np.nextafter(between, np.float32(0))])
+        brain = (bits << 16).view(np.float32)
+        x = np.concatenate([x, brain, ((bits << 16) + 0x8000).astype(np.uint32).view(np.float32)])
+    for dtype in (ms.float16, ms.bfloat16):
+        want = ms.Tensor(x, device="CPU").astype(dtype).astype(ms.float32).asnumpy()
+        got = ms.Tensor(x, device=DEVICE).astype(dtype).astype(ms.float32).asnumpy()
+        np.testing.assert_array_equal(got, want)

@@ -1,0 +1,93 @@
+"""Packs: adjacent elements that one work item of a parallel grid loads or stores at once.
+
+A GPU reaches its memory bandwidth only if a work item moves about 16 bytes with each instruction.
+`pack_width` decides how many elements a work item computes, `fits` whether an operand can be read
+in packs of that width, and `read_pack` and `write_pack` print the accesses. Device memory is
+aligned to 16 bytes at least, so a pack at a multiple of its width is aligned.
+
+The prelude of a `GridDialect` defines ``DG_PACK(T, N)``, a structure with the aligned member
+``T v[N]``, and ``DG_UNROLL``, the line before a loop that must be unrolled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dtype import DType
+from .dialect import SUFFIX, Dialect
+
+__all__ = ["fits", "pack_type", "pack_width", "read_pack", "write_pack"]
+
+# Bytes of one access, and most bytes of a pack: one with wider elements takes two accesses.
+ACCESS, MOST = 16, 32
+
+
+def pack_width(itemsizes: Sequence[int], inner: int, tail: bool) -> int:
+    """Return how many adjacent elements each work item computes: a power of two.
+
+    Args:
+        itemsizes: bytes of an element of each operand and result that is accessed in packs.
+        inner: length of the inner axis.
+        tail: whether the last pack may have fewer elements.
+    """
+    width = max(1, min(ACCESS // min(itemsizes), MOST // max(itemsizes)))
+    while width > 1 and (width > inner or (not tail and inner % width)):
+        width //= 2
+    return width
+
+
+def fits(width: int, steps: Sequence[int], offset: int = 0) -> bool:
+    """Return whether an operand with these strides can be accessed in aligned packs.
+
+    `steps` are in elements, the inner axis last; `offset` is where the operand begins.
+    """
+    return steps[-1] == 1 and all(step % width == 0 for step in (*steps[:-1], offset))
+
+
+def pack_type(dtype: DType | str, width: int) -> str:
+    """Return the C type of a pack of `width` elements."""
+    return f"DG_PACK({dtype if isinstance(dtype, str) else SUFFIX[dtype]}, {width})"
+
+
+def _at(dialect: Dialect, dtype: DType, width: int, pointer: str, const: str) -> str:
+    memory = f"{dialect.memory} " if dialect.memory else ""
+    return f"*({memory}{const}{pack_type(dtype, width)} *)({pointer})"
+
+
+def read_pack(
+    dialect: Dialect, dtype: DType, width: int, name: str, pointer: str, left: str = ""
+) -> list[str]:
+    """Return the lines that define the pack `name` with the elements at an address.
+
+    If fewer than `width` elements are there, `left` is their number, at least 1. The rest of the
+    pack repeats the first element, so that computing with it does no harm.
+    """
+    whole = _at(dialect, dtype, width, pointer, "const ")
+    if not left:
+        return [f"const {pack_type(dtype, width)} {name} = {whole};"]
+    return [
+        f"{pack_type(dtype, width)} {name};",
+        f"if ({left} >= {width}) {{",
+        f"    {name} = {whole};",
+        "} else {",
+        "    DG_UNROLL",
+        f"    for (i32 e = 0; e < {width}; e++) {name}.v[e] = ({pointer})[e < {left} ? e : 0];",
+        "}",
+    ]
+
+
+def write_pack(
+    dialect: Dialect, dtype: DType, width: int, name: str, pointer: str, left: str = ""
+) -> list[str]:
+    """Return the lines that store the pack `name` at an address, or its first `left` elements."""
+    whole = f"{_at(dialect, dtype, width, pointer, '')} = {name};"
+    if not left:
+        return [whole]
+    return [
+        f"if ({left} >= {width}) {{",
+        f"    {whole}",
+        "} else {",
+        "    DG_UNROLL",
+        f"    for (i32 e = 0; e < {width}; e++) if (e < {left}) ({pointer})[e] = {name}.v[e];",
+        "}",
+    ]
