@@ -22,7 +22,7 @@ from duograph.errors import DeviceError
 from duograph.op import Op
 from duograph.types import TensorType
 
-from . import attention, cublaslt, cudnn, rows
+from . import attention, channels, cublaslt, cudnn, rows
 from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
 from .cudnn_operations import OPERATIONS
@@ -40,7 +40,7 @@ class Cuda(GridBackend):
     name = "GPU"
     dtypes = tuple([d for d in ALL if not d.is_complex])
 
-    kernels = {**rows.KERNELS, **attention.KERNELS}
+    kernels = {**rows.KERNELS, **channels.KERNELS, **attention.KERNELS}
     # a fused region of rows reads them once from memory, and casts and additions join it
     decomposed = GridBackend.decomposed | frozenset(rows.KERNELS)
 

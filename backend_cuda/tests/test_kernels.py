@@ -223,3 +223,25 @@ def test_gradients_of_pooling(case, dtype):
             more = {"count_include_pad": include, "divisor": divisor}
             (dout,) = _tensors(dtype, OPS["avg_pool"](x, **window, **more).shape)
             _compare("avg_pool_grad", (dout,), {**given, **more}, NEAR[dtype])
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize(
+    "shape",
+    [(5, 3), (2, 3, 7, 7), (2, 3, 16, 16), (64, 3, 49), (3, 2, 96, 96), (70, 1, 16, 24), (1, 400)],
+)
+def test_sums_over_channels(shape, dtype):
+    """Vectors and single elements, one part of a channel and several."""
+    x, dout = _tensors(dtype, shape, shape)
+    x = x + 30  # the variance is small beside the square of the mean
+    _compare("batch_moments", (x,), {}, 2e-5)
+    mean, _ = OPS["batch_moments"](x)
+    _compare("batch_products", (dout, x, mean), {}, 2e-5)
+
+
+def test_sums_over_channels_of_nan():
+    x = np.ones((2, 3, 8, 8), np.float32)
+    x[0, 0, 0, 0], x[1, 1, 7, 7] = np.nan, np.inf
+    mean, variance = OPS["batch_moments"](ms.Tensor(x, device=DEVICE))
+    assert np.isnan(mean.asnumpy()).tolist() == [True, False, False]
+    assert np.isnan(variance.asnumpy()).tolist() == [True, True, False]

@@ -31,9 +31,9 @@ def pack_width(itemsizes: Sequence[int], inner: int, tail: bool) -> int:
         tail: whether the last pack may have fewer elements.
     """
     width = max(1, min(ACCESS // min(itemsizes), MOST // max(itemsizes)))
-    while width > inner or (not tail and inner % width):
+    while width > 1 and (width > inner or (not tail and inner % width)):
         width //= 2
-    return max(width, 1)
+    return width
 
 
 def fits(width: int, steps: Sequence[int], offset: int = 0) -> bool:
