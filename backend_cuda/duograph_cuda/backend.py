@@ -119,11 +119,11 @@ class Cuda(GridBackend):
         return own()
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
-        own = functools.partial(super().launcher, device, name, launch)
+        build = functools.partial(super().launcher, device, name)
         if isinstance(launch, cublaslt.Called):
             assert isinstance(device, CudaDevice)
-            return launch.chosen.launcher(device, name, own)
-        return own()
+            return launch.chosen.launcher(device, name, build, launch)
+        return build(launch)
 
     def links(self, device_id: int) -> str | None:
         return off()

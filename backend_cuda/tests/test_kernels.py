@@ -66,6 +66,19 @@ def test_matmul(m, n, k, batch, dtype):
         assert np.abs(got - want).max() <= NEAR[dtype] * np.abs(want).max(), (a, b)
 
 
+@pytest.mark.skipif(DEVICE == "CUDA-emulated", reason="it would take minutes")
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize("m, n, k", [(1000, 1001, 777), (1024, 8192, 2001), (3001, 768, 512)])
+def test_large_matmul_with_odd_lines(m, n, k, dtype):
+    """cuBLASLt gets copies with aligned lines."""
+    for a, b in itertools.product((False, True), repeat=2):
+        x, y = _tensors(dtype, (k, m) if a else (m, k), (n, k) if b else (k, n))
+        wide = [v.asnumpy().astype(np.float32) for v in (x, y)]
+        want = (wide[0].T if a else wide[0]) @ (wide[1].T if b else wide[1])
+        got = OPS["matmul"](x.move_to(DEVICE), y.move_to(DEVICE), a, b).asnumpy().astype(np.float32)
+        assert np.abs(got - want).max() <= NEAR[dtype] * np.abs(want).max(), (a, b)
+
+
 def test_matmul_in_tf32(monkeypatch):
     """Off unless asked for; 10 bits of the mantissa are left when it is."""
     x, y = (v.move_to(DEVICE) for v in _tensors("float32", (67, 41), (41, 53)))
