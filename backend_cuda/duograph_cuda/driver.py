@@ -73,6 +73,13 @@ class Driver:
         return int(self.call("cuDeviceGetAttribute", key, device))
 
 
+def _version_of_bindings() -> int:
+    """Return the major version of CUDA that the package cuda-bindings was made for."""
+    import cuda.bindings
+
+    return int(cuda.bindings.__version__.split(".")[0])
+
+
 INSTALL = "pip install duograph[cuda]"
 
 
@@ -89,6 +96,13 @@ def problem() -> str | None:
         return f"the NVIDIA driver does not start: {error}"
     except RuntimeError as error:  # cuda-bindings raises it if there is no libcuda
         return f"there is no NVIDIA driver on this machine ({str(error).splitlines()[0]})"
+    made_for, found = _version_of_bindings(), int(driver.call("cuDriverGetVersion")) // 1000
+    if found < made_for:
+        return (
+            f"the NVIDIA driver is one for CUDA {found}, and the installed cuda-bindings need one "
+            f"for CUDA {made_for}: update the driver, or pip install 'cuda-bindings=={found}.*' "
+            f"'nvidia-cuda-nvrtc-cu{found}'"
+        )
     if driver.call("cuDeviceGetCount") == 0:
         return "the NVIDIA driver has no device"
     try:

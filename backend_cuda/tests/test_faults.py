@@ -17,6 +17,7 @@ from cuda_harness import device, run
 from duograph.backend import registry
 from duograph.backend.protocol import BackendSpec
 from duograph.errors import DeviceError, DeviceMemoryError
+from duograph_cuda import cublaslt
 from duograph_cuda import driver as driver_module
 from duograph_cuda.backend import Cuda
 from duograph_cuda.driver import Driver
@@ -239,6 +240,39 @@ def test_without_packages(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     assert "cuda-bindings is not installed" in Cuda().available()
     assert "pip install duograph[cuda]" in Cuda().available()
+
+
+def test_driver_older_than_the_packages(monkeypatch):
+    module = pytest.importorskip("cuda.bindings.driver")
+    major = driver_module._version_of_bindings()
+    assert major >= 12
+    for name, answer in (
+        ("cuInit", (0,)),
+        ("cuDriverGetVersion", (0, (major - 1) * 1000 + 80)),
+        ("cuDeviceGetCount", (0, 1)),
+    ):
+        monkeypatch.setattr(module, name, lambda *_, answer=answer: answer)
+    words = Cuda().available()
+    assert f"is one for CUDA {major - 1}, and" in words and f"need one for CUDA {major}" in words
+    assert "update the driver" in words and f"'cuda-bindings=={major - 1}.*'" in words
+    monkeypatch.setattr(module, "cuDriverGetVersion", lambda: (0, major * 1000))
+    monkeypatch.setattr(module, "cuDeviceGetCount", lambda: (0, 0))
+    assert Cuda().available() == "the NVIDIA driver has no device"
+
+
+@pytest.mark.parametrize(
+    "missing, said",
+    [
+        ("cffi", "the Python package cffi, which calls it, is not installed .*; pip install cffi"),
+        ("cuda.pathfinder", "it is not installed .*; pip install nvidia-cublas"),
+    ],
+)
+def test_cublaslt_without_packages(missing, said, monkeypatch):
+    path = "" if missing == "cuda.pathfinder" else "libcublasLt.so"
+    monkeypatch.setenv("DUOGRAPH_CUDA_CUBLASLT", path)
+    monkeypatch.setitem(sys.modules, missing, None)
+    cublaslt._ffi.cache_clear()
+    assert re.fullmatch(said, cublaslt.find())
 
 
 def test_without_a_driver():
