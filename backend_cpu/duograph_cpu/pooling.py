@@ -100,7 +100,16 @@ def max_pool(
 
 
 @kernel("max_pool_grad")
-def max_pool_grad(types: Types, results: Types, *, input_shape: Shape) -> NativeCall | None:
+def max_pool_grad(
+    types: Types,
+    results: Types,
+    *,
+    input_shape: Shape,
+    kernel: Shape,
+    stride: Shape,
+    padding: Padding,
+    dilation: Shape,
+) -> NativeCall | None:
     """Return a prepared call of the CPU kernel of max pooling's gradient.
 
     The kernel adds each output gradient to the input element that was the maximum.

@@ -85,7 +85,16 @@ def test_pooling(case, dtype):
     dx = np.zeros((*shape[:2], flat.size))
     for n, c in np.ndindex(*shape[:2]):
         np.add.at(dx[n, c], index[n, c].reshape(-1), dy[n, c].astype(np.float64).reshape(-1))
-    check("max_pool_grad", [dy, index], dx.reshape(shape).astype(dtype), input_shape=shape)
+    check(
+        "max_pool_grad",
+        [dy, index],
+        dx.reshape(shape).astype(dtype),
+        input_shape=shape,
+        kernel=kernel,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+    )
     if max(dilation) > 1:
         return
     x[0, 0].flat[3 % x[0, 0].size] = 1

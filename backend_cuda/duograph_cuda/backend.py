@@ -1,30 +1,37 @@
 """The CUDA backend, which runs tensors on the GPUs that the NVIDIA driver reports.
 
-Most kernels are those of `duograph.backend.grid`; `rows` and `attention` replace some of them, and
-`cublaslt` computes matmuls if the library is installed.
+Most kernels are those of `duograph.backend.grid`; `rows` and `attention` replace some of them.
+`cublaslt` computes matmuls, and `cudnn` convolutions and attention, if these libraries are
+installed.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from duograph.backend.costs import Costs
 from duograph.backend.grid import GridBackend, GridDevice, Launch
 from duograph.backend.locks import new_lock
 from duograph.backend.prepared import LinkedProgram
 from duograph.backend.program import Program
-from duograph.backend.protocol import DeviceInfo
+from duograph.backend.protocol import Call, DeviceInfo
 from duograph.dtype import ALL
 from duograph.errors import DeviceError
+from duograph.op import Op
+from duograph.types import TensorType
 
-from . import attention, cublaslt, rows
+from . import attention, channels, cublaslt, cudnn, rows
 from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
+from .cudnn_operations import OPERATIONS
 from .device import CudaDevice
 from .driver import Driver, problem
 
 __all__ = ["Cuda"]
+
+COSTS = Costs(compare_labels=True)
 
 
 class Cuda(GridBackend):
@@ -33,10 +40,14 @@ class Cuda(GridBackend):
     name = "GPU"
     dtypes = tuple([d for d in ALL if not d.is_complex])
 
-    kernels = {**rows.KERNELS, **attention.KERNELS}
+    kernels = {**rows.KERNELS, **channels.KERNELS, **attention.KERNELS}
+    # a fused region of rows reads them once from memory, and casts and additions join it
+    decomposed = GridBackend.decomposed | frozenset(rows.KERNELS)
 
     # opens cuBLASLt, or returns the reason why there is none
     find_library: Callable[[], cublaslt.Library | str] = staticmethod(cublaslt.find)
+    # the same for cuDNN, given the device's stream
+    find_cudnn: Callable[[int], cudnn.Library | str] = staticmethod(cudnn.find)
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,6 +66,10 @@ class Cuda(GridBackend):
             self._driver = Driver(module)
             self._driver.call("cuInit", 0)
         return self._driver
+
+    def costs(self, device_id: int) -> Costs:
+        """Return the costs with which graph passes decide what pays on a GPU."""
+        return COSTS
 
     def new_compiler(self, capability: tuple[int, int]) -> Compiler:
         """Return a new CUDA compiler (NVRTC) for devices of a compute capability."""
@@ -82,12 +97,33 @@ class Cuda(GridBackend):
         )
         return DeviceInfo(index, name, text, int(driver.call("cuDeviceTotalMem", number)))
 
+    def prepare(
+        self,
+        op: Op,
+        types: tuple[TensorType, ...],
+        attributes: Mapping[str, Any],
+        device_id: int,
+    ) -> Call | None:
+        own = functools.partial(super().prepare, op, types, attributes, device_id)
+        if op.name in OPERATIONS:
+            device = self.device(device_id)
+            library = device.cudnn()
+            if not isinstance(library, str):
+                results = op.infer_types(types, attributes)
+                operation = OPERATIONS[op.name](types, results, **attributes)
+                if operation is not None:
+                    sizes = tuple([r.nbytes for r in results])
+                    call = library.call(device, op.name, operation, sizes, own)
+                    if call is not None:
+                        return call
+        return own()
+
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
-        own = functools.partial(super().launcher, device, name, launch)
+        build = functools.partial(super().launcher, device, name)
         if isinstance(launch, cublaslt.Called):
             assert isinstance(device, CudaDevice)
-            return launch.chosen.launcher(device, name, own)
-        return own()
+            return launch.chosen.launcher(device, name, build, launch)
+        return build(launch)
 
     def links(self, device_id: int) -> str | None:
         return off()
@@ -111,7 +147,11 @@ class Cuda(GridBackend):
                             f"{self.name}: got device_id {device_id}; there are {count} devices"
                         )
                     found = CudaDevice(
-                        self.driver(), device_id, self.new_compiler, self.find_library
+                        self.driver(),
+                        device_id,
+                        self.new_compiler,
+                        self.find_library,
+                        self.find_cudnn,
                     )
                     self._open[device_id] = found
         return found

@@ -6,19 +6,20 @@ kernel table has the builders.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from duograph.backend.codegen.dialect import SUFFIX
 from duograph.backend.grid import GridDevice, Launch, Plan, Scalar
 from duograph.backend.grid.kernel_writer import ceil_div
 from duograph.dtype import DType, bfloat16, float16, float32, int32, int64
 
-from .sources import text
+from .templates import launch_of
 
 __all__ = ["KERNELS"]
 
+launch = functools.partial(launch_of, ("vectors.cuh", "rows.cuh"))
 DTYPES = (float16, bfloat16, float32)
 # Elements of a row in the registers of one thread: at most, and where a block shares the row.
 HELD, SHARED = 32, 16
@@ -79,34 +80,6 @@ def division_of(n: int, dtype: DType) -> Division:
     return Division(lanes, PAGE // v if paged else ceil_div(n, lanes * v), edges, paged)
 
 
-def _launch(
-    name: str,
-    dtypes: Sequence[DType],
-    choices: Sequence[int | bool],
-    buffers: Any,
-    scalars: Sequence[Scalar],
-    groups: int,
-    threads: int,
-) -> Launch:
-    """Return the description (`Launch`) of a CUDA kernel that calls `dg_<name>` of rows.cuh.
-
-    The kernel's source is generated here: it instantiates that template for `dtypes` and `choices`.
-    `buffers` are pairs (dtype, position among the op's operands and results).
-    """
-    numbers = [str(int(c)) for c in choices]
-    names = [SUFFIX[d] for d in dtypes]
-    kernel = "_".join([name, *names, *numbers])
-    types = [f"{SUFFIX[d]} *" for d, _ in buffers] + [f"{SUFFIX[d]} " for d, _ in scalars]
-    given = ", ".join(f"{t}a{k}" for k, t in enumerate(types))
-    chosen = ", ".join([*(f"dg_of_{n}" for n in names), *numbers])
-    source = text("rows.cuh") + (
-        f"DG_KERNEL void __launch_bounds__({threads}) {kernel}({given}) {{\n"
-        f"    dg_{name}<{chosen}>({', '.join(f'a{k}' for k in range(len(types)))});\n}}\n"
-    )
-    places = tuple(place for _, place in buffers)
-    return Launch(source, kernel, places, tuple(scalars), (groups, 1, 1), (threads, 1, 1))
-
-
 def _rows(
     name: str,
     dtypes: Sequence[DType],
@@ -122,7 +95,7 @@ def _rows(
     rows, n = shape
     by = division_of(n, dtypes[0])
     scalars = ((int64, rows), (int32, n), *more)
-    return _launch(name, dtypes, (*by, *last), buffers, scalars, by.blocks(rows), by.threads)
+    return launch(name, dtypes, (*by, *last), buffers, scalars, by.blocks(rows), by.threads)
 
 
 def _softmax(grad: bool, log: bool) -> Any:
@@ -143,7 +116,7 @@ def _softmax(grad: bool, log: bool) -> Any:
         choices = (*by[:3], log)
         scalars = ((int64, shape[0]), (int32, n))
         blocks = by.blocks(shape[0])
-        return Plan((_launch(name, (x.dtype,), choices, buffers, scalars, blocks, by.threads),))
+        return Plan((launch(name, (x.dtype,), choices, buffers, scalars, blocks, by.threads),))
 
     return builder
 
@@ -195,7 +168,7 @@ def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) 
         team = WARPS if lanes == 32 else 1
         busy = BUSY // team if lanes == 32 else BUSY_SHARING * 32 // lanes
         parts = max(1, min(busy * device.units, ceil_div(rows, ROWS * team)))
-        first = [_launch(
+        first = [launch(
             "layer_norm_grad", dtypes, (lanes, ceil_div(n, lanes * v), v, team),
             [*read, (dx, 5), *sums], ((int64, rows), (int32, n), (int64, parts * team)),
             parts, lanes * team,
@@ -207,9 +180,9 @@ def layer_norm_grad(device: GridDevice, types: Any, results: Any, *, axis: int) 
         columns = [*read[:1], *read[2:], *sums]
         first = [
             _rows("layer_norm_grad_rows", dtypes, (rows, n), [*read, (dx, 5)]),
-            _launch("layer_norm_columns", (x, mean, dout), (), columns, scalars, groups, 256),
+            launch("layer_norm_columns", (x, mean, dout), (), columns, scalars, groups, 256),
         ]
-    together = _launch(
+    together = launch(
         "layer_norm_parts", (dgamma, dbeta), (DEEP,), [*sums, (dgamma, 6), (dbeta, 7)],
         [(int64, n), (int64, parts)], ceil_div(n, 32), 32 * DEEP,
     )  # fmt: skip

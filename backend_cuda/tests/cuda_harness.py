@@ -14,10 +14,12 @@ from duograph_cuda.sources import text
 __all__ = ["Launch", "device", "run", "text"]
 
 
-def device(limit=1 << 30, seed=1):
+def device(limit=1 << 30, seed=1, caching=False):
     """Return a new emulated device."""
-    driver = Driver(EmulatedDriver(HostCompiler(), limit, seed))
-    return CudaDevice(driver, 0, lambda _: HostCompiler(), CudaEmulated.find_library)
+    driver = Driver(EmulatedDriver(HostCompiler(), limit, seed), caching)
+    return CudaDevice(
+        driver, 0, lambda _: HostCompiler(), CudaEmulated.find_library, CudaEmulated.find_cudnn
+    )
 
 
 def run(source, *arrays, out, scalars=(), groups=(1, 1, 1), size=(32, 1, 1), on=None):

@@ -8,6 +8,7 @@ import os
 import duograph as ms
 import numpy as np
 import pytest
+from cuda_cases import CONVOLUTIONS
 from duograph.backend.grid import indexing
 from duograph.op import OPS
 
@@ -33,8 +34,8 @@ def _compare(name, operands, attributes, near):
     pairs = zip(*[v if isinstance(v, tuple) else (v,) for v in (here, there)], strict=True)
     for want, got in pairs:
         want, got = want.asnumpy().astype(np.float64), got.asnumpy().astype(np.float64)
-        scale = max(1.0, np.abs(want).max())
-        assert np.abs(got - want).max() <= near * scale, name
+        scale = max(1.0, np.abs(want).max(initial=0))
+        assert np.abs(got - want).max(initial=0) <= near * scale, name
 
 
 @pytest.mark.parametrize("dtype", NEAR)
@@ -65,6 +66,19 @@ def test_matmul(m, n, k, batch, dtype):
         assert np.abs(got - want).max() <= NEAR[dtype] * np.abs(want).max(), (a, b)
 
 
+@pytest.mark.skipif(DEVICE == "CUDA-emulated", reason="it would take minutes")
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize("m, n, k", [(1000, 1001, 777), (1024, 8192, 2001), (3001, 768, 512)])
+def test_large_matmul_with_odd_lines(m, n, k, dtype):
+    """cuBLASLt gets copies with aligned lines."""
+    for a, b in itertools.product((False, True), repeat=2):
+        x, y = _tensors(dtype, (k, m) if a else (m, k), (n, k) if b else (k, n))
+        wide = [v.asnumpy().astype(np.float32) for v in (x, y)]
+        want = (wide[0].T if a else wide[0]) @ (wide[1].T if b else wide[1])
+        got = OPS["matmul"](x.move_to(DEVICE), y.move_to(DEVICE), a, b).asnumpy().astype(np.float32)
+        assert np.abs(got - want).max() <= NEAR[dtype] * np.abs(want).max(), (a, b)
+
+
 def test_matmul_in_tf32(monkeypatch):
     """Off unless asked for; 10 bits of the mantissa are left when it is."""
     x, y = (v.move_to(DEVICE) for v in _tensors("float32", (67, 41), (41, 53)))
@@ -78,20 +92,20 @@ def test_matmul_in_tf32(monkeypatch):
     assert exact < 2e-5 < rounded < 2e-2
 
 
-# images, channels, size, filters, kernel, stride, padding, dilation, groups
-CONVOLUTIONS = {
-    "3x3": (3, 5, (9, 11), 7, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
-    "strided": (2, 4, (15, 13), 6, (5, 3), (2, 3), ((2, 1), (0, 2)), (1, 1), 1),
-    "dilated": (2, 3, (14, 12), 5, (3, 2), (1, 2), ((2, 2), (1, 1)), (2, 3), 1),
-    "grouped": (3, 6, (8, 7), 9, (3, 3), (2, 1), ((1, 1), (1, 1)), (1, 1), 3),
-    "depthwise": (2, 7, (9, 9), 7, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 7),
-    "1x1": (3, 9, (12, 11), 10, (1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
-    "1x1 in groups": (2, 8, (12, 12), 6, (1, 1), (1, 1), ((0, 0), (0, 0)), (1, 1), 2),
-    "1x1 strided": (2, 6, (9, 9), 5, (1, 1), (2, 2), ((0, 0), (0, 0)), (1, 1), 1),
-    "line": (2, 20, (70,), 33, (9,), (2,), ((4, 3),), (1,), 1),
-    "volume": (2, 3, (5, 6, 7), 4, (2, 3, 2), (1, 2, 1), ((1, 0), (1, 1), (0, 1)), (1, 1, 2), 1),
-    "large tiles": (5, 9, (16, 17), 70, (3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1),
-}
+@pytest.mark.parametrize("bits", [0x7FFFFFFF, 0xFFFFFFFF, 0x7FC00000, 0x7F800001, 0x7F800000])
+def test_nan_and_infinity_in_tf32(bits, monkeypatch):
+    """GPUs compute the NaN 0x7fffffff, which must not round up to zero."""
+    monkeypatch.setenv("DUOGRAPH_CUDA_TF32", "1")
+    OPS["matmul"].forget_calls()
+    x, y = np.ones((67, 41), np.float32), np.ones((41, 53), np.float32)
+    x.view(np.uint32)[5, 7] = y.view(np.uint32)[3, 50] = bits
+    x, y = (ms.Tensor(v).move_to(DEVICE) for v in (x, y))
+    got = OPS["matmul"](x, y, False, False).asnumpy()
+    OPS["matmul"].forget_calls()
+    special = np.zeros((67, 53), bool)
+    special[5, :] = special[:, 50] = True
+    assert (np.isinf if bits == 0x7F800000 else np.isnan)(got[special]).all()
+    assert (got[~special] == 41).all()
 
 
 @pytest.mark.parametrize("dtype", [*NEAR, "float32 as TF32"])
@@ -195,3 +209,55 @@ def test_scatter_add_is_deterministic(dtype, most, monkeypatch):
         rtol=2e-2 if dtype == "float16" else 1e-5,
         atol=0.1 if dtype == "float16" else 0,
     )
+
+
+# images, size, kernel, stride, padding, dilation
+POOLS = {
+    "3x3 by 2": ((2, 3), (12, 13), (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1)),
+    "overlapping": ((1, 2), (40, 70), (5, 3), (1, 1), ((2, 2), (0, 1)), (1, 1)),
+    "apart": ((2, 2), (17, 19), (3, 2), (1, 3), ((1, 0), (0, 1)), (2, 3)),
+    "gaps": ((2, 2), (17, 19), (2, 2), (5, 4), ((0, 0), (0, 0)), (1, 1)),
+    "line": ((3, 4), (301,), (7,), (3,), ((3, 3),), (1,)),
+    "volume": ((1, 2), (5, 6, 7), (2, 3, 2), (2, 1, 2), ((0, 1), (1, 1), (0, 0)), (1, 2, 1)),
+    "no images": ((0, 2), (6, 6), (2, 2), (2, 2), ((0, 0), (0, 0)), (1, 1)),
+}
+
+
+@pytest.mark.parametrize("dtype", [*NEAR, "int32", "int8"])
+@pytest.mark.parametrize("case", POOLS)
+def test_gradients_of_pooling(case, dtype):
+    planes, size, kernel, stride, padding, dilation = POOLS[case]
+    window = {"kernel": kernel, "stride": stride, "padding": padding}
+    shape = (*planes, *size)
+    x = ms.Tensor(np.random.default_rng(3).integers(-9, 9, shape), getattr(ms, dtype), device="CPU")
+    values, indices = OPS["max_pool"](x, dilation=dilation, **window)
+    given = {"input_shape": shape, **window}
+    _compare("max_pool", (x,), {"dilation": dilation, **window}, 0)
+    _compare("max_pool_grad", (values, indices), {"dilation": dilation, **given}, 0)
+    if dtype in NEAR:
+        for include, divisor in ((True, 0), (False, 0), (True, 3)):
+            more = {"count_include_pad": include, "divisor": divisor}
+            (dout,) = _tensors(dtype, OPS["avg_pool"](x, **window, **more).shape)
+            _compare("avg_pool_grad", (dout,), {**given, **more}, NEAR[dtype])
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize(
+    "shape",
+    [(5, 3), (2, 3, 7, 7), (2, 3, 16, 16), (64, 3, 49), (3, 2, 96, 96), (70, 1, 16, 24), (1, 400)],
+)
+def test_sums_over_channels(shape, dtype):
+    """Vectors and single elements, one part of a channel and several."""
+    x, dout = _tensors(dtype, shape, shape)
+    x = x + 30  # the variance is small beside the square of the mean
+    _compare("batch_moments", (x,), {}, 2e-5)
+    mean, _ = OPS["batch_moments"](x)
+    _compare("batch_products", (dout, x, mean), {}, 2e-5)
+
+
+def test_sums_over_channels_of_nan():
+    x = np.ones((2, 3, 8, 8), np.float32)
+    x[0, 0, 0, 0], x[1, 1, 7, 7] = np.nan, np.inf
+    mean, variance = OPS["batch_moments"](ms.Tensor(x, device=DEVICE))
+    assert np.isnan(mean.asnumpy()).tolist() == [True, False, False]
+    assert np.isnan(variance.asnumpy()).tolist() == [True, True, False]

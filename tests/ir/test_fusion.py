@@ -17,6 +17,7 @@ from duograph.ir.epilogue import epilogue_of
 from duograph.ir.text import parse, to_text
 from duograph.ir.verify import verify
 from duograph.passes import PassContext, run
+from duograph.passes.compare_labels import compare_labels
 from duograph.passes.fusion import fuse
 from duograph.passes.matmul import fold_transposes, merge_matmul_sums
 from duograph.passes.padded_sums import concatenate_padded_sums
@@ -117,6 +118,84 @@ CASES = {
         ["exp", "neg"],
     ),
 }
+
+
+MATMUL = "matmul(%0, %0, transpose_a=False, transpose_b=False)"
+Q = "float32[8, 8]"
+EARLY = {
+    "a value that only a later region reads is computed there": (
+        "%0: float32[8, 8]",
+        f"%1 = exp(%0) : {Q}\n%2 = {MATMUL} : {Q}\n%3 = add(%2, %1) : {Q}\n"
+        f"%4 = neg(%3) : {Q}\nreturn %4",
+        ["matmul", "[exp add neg]"],
+    ),
+    "one op joins one op": (
+        "%0: float32[8, 8]",
+        f"%1 = exp(%0) : {Q}\n%2 = {MATMUL} : {Q}\n%3 = add(%2, %1) : {Q}\nreturn %3",
+        ["matmul", "[exp add]"],
+    ),
+    "two readers in one region": (
+        "%0: float32[8, 8]",
+        f"%1 = exp(%0) : {Q}\n%2 = {MATMUL} : {Q}\n%3 = add(%2, %1) : {Q}\n"
+        f"%4 = mul(%3, %1) : {Q}\nreturn %4",
+        ["matmul", "[exp add mul]"],
+    ),
+    "a value that something else reads stays in memory": (
+        "%0: float32[8, 8]",
+        f"%1 = exp(%0) : {Q}\n%2 = matmul(%0, %1, transpose_a=False, transpose_b=False) : {Q}\n"
+        f"%3 = add(%2, %1) : {Q}\n%4 = neg(%3) : {Q}\nreturn %4",
+        ["exp", "matmul", "[add neg]"],
+    ),
+    "a result of the graph stays in memory": (
+        "%0: float32[8, 8]",
+        f"%1 = exp(%0) : {Q}\n%2 = {MATMUL} : {Q}\n%3 = add(%2, %1) : {Q}\n"
+        f"%4 = neg(%3) : {Q}\nreturn %4, %1",
+        ["exp", "matmul", "[add neg]"],
+    ),
+    "readers in two regions": (
+        "%0: float32[8, 8]",
+        f"%1 = exp(%0) : {Q}\n%2 = {MATMUL} : {Q}\n%3 = add(%2, %1) : {Q}\n"
+        f"%4 = neg(%3) : {Q}\n%5 = matmul(%4, %0, transpose_a=False, transpose_b=False) : {Q}\n"
+        f"%6 = add(%5, %1) : {Q}\n%7 = neg(%6) : {Q}\nreturn %7",
+        ["exp", "matmul", "[add neg]", "matmul", "[add neg]"],
+    ),
+    "a chain of early groups": (
+        "%0: float32[8, 8]",
+        f"%1 = exp(%0) : {Q}\n%2 = {MATMUL} : {Q}\n%3 = add(%2, %1) : {Q}\n"
+        f"%4 = matmul(%2, %0, transpose_a=False, transpose_b=False) : {Q}\n"
+        f"%5 = mul(%4, %3) : {Q}\nreturn %5",
+        ["matmul", "matmul", "[exp add mul]"],
+    ),
+    "rows join the same rows": (
+        "%0: float32[8, 8]",
+        f"%1 = exp(%0) : {Q}\n%2 = reduce_sum(%1, axis=(1,), keepdims=True) : float32[8, 1]\n"
+        f"%3 = {MATMUL} : {Q}\n"
+        "%4 = reduce_sum(%3, axis=(1,), keepdims=True) : float32[8, 1]\n"
+        f"%5 = mul(%3, %2) : {Q}\n%6 = mul(%5, %4) : {Q}\nreturn %6",
+        ["matmul", "[exp reduce_sum reduce_sum mul mul]"],
+    ),
+    "rows leave a region without rows alone": (
+        "%0: float32[8, 8]",
+        f"%1 = exp(%0) : {Q}\n%2 = reduce_sum(%1, axis=(1,), keepdims=True) : float32[8, 1]\n"
+        f"%3 = div(%1, %2) : {Q}\n%4 = {MATMUL} : {Q}\n%5 = add(%4, %3) : {Q}\n"
+        f"%6 = neg(%5) : {Q}\nreturn %6",
+        ["matmul", "[exp reduce_sum div]", "[add neg]"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EARLY.values(), ids=EARLY)
+def test_groups_merge_into_their_only_reader(case: tuple[str, str, list[str]]) -> None:
+    head, body, want = case
+    graph = graph_of(head, body)
+    fused = verify(fuse(graph))
+    assert sorted(shape_of(fused)) == sorted(want)
+    x = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32) / 4
+    backend = ms.backend.registry.backend("CPU")
+    types = [graph.types[i] for i in graph.outputs]
+    for got, want_, type_ in zip(values_of(fused, [x]), values_of(graph, [x]), types, strict=True):
+        got, want_ = (backend.copy_out(h, type_.shape, type_.dtype.np, 0) for h in (got, want_))
+        np.testing.assert_allclose(got, want_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -359,6 +438,60 @@ def test_concatenate_padded_sums(rows: int, low: int, want: list[str]) -> None:
     body = PIECES.format(low=low, high=5 - rows - low).strip()
     graph = graph_of(f"%0: float32[2, 4], %1: float32[{rows}, 4]", body)
     assert [n.op.name for n in run(verify(concatenate_padded_sums(graph))).nodes] == want
+
+
+LABELS = """
+%2 = checked_labels(%1, classes={classes}, owner="cross_entropy") : int32[8]
+%3 = reshape(%2, shape=(8, 1)) : int32[8, 1]
+"""
+PICK = """
+%4 = exp(%0) : float32[8, {classes}]
+%5 = gather_elements(%4, %3, axis=1) : float32[8, 1]
+"""
+PUT = """
+%6 = fill(shape=(8, {classes}), value={start}, dtype=float32) : float32[8, {classes}]
+%7 = scatter_elements_add(%6, %3, %5, axis=1) : float32[8, {classes}]
+%8 = mul(%7, %0) : float32[8, {classes}]
+return %8, %5
+"""
+COMPARED = {
+    "a gather and a scatter": (LABELS + PICK + PUT, {"classes": 50, "start": 0}, True),
+    "a scatter into other numbers": (LABELS + PICK + PUT, {"classes": 50, "start": 1}, False),
+    "rows too short to be reduced": (LABELS + PICK + PUT, {"classes": 5, "start": 0}, False),
+    "labels that nothing checked": (
+        "%3 = reshape(%1, shape=(8, 1)) : int32[8, 1]\n" + PICK + PUT,
+        {"classes": 50, "start": 0},
+        False,
+    ),
+    "an operand in memory": (
+        LABELS + "%5 = gather_elements(%0, %3, axis=1) : float32[8, 1]\nreturn %5",
+        {"classes": 50},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COMPARED.values(), ids=COMPARED)
+def test_compare_labels(case: tuple[str, dict[str, int], bool]) -> None:
+    body, numbers, changes = case
+    classes = numbers["classes"]
+    graph = graph_of(f"%0: float32[8, {classes}], %1: int32[8]", body.format(**numbers))
+    costs = DEFAULT_COSTS._replace(compare_labels=True)
+    assert compare_labels(graph, PassContext()) is graph  # only where the backend asks for it
+    found = verify(compare_labels(graph, PassContext(costs=costs)))
+    names = {node.op.name for node in found.nodes}
+    assert ("equal" in names) is changes or numbers.get("start") == 1
+    assert ("scatter_elements_add" in names) is (not changes and "start" in numbers)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((8, classes)).astype(np.float32)
+    x[0, :2] = np.nan, np.inf  # they stay where they are
+    labels = rng.integers(2, classes, 8).astype(np.int32)
+    backend = ms.backend.registry.backend("CPU")
+    types = [graph.types[i] for i in graph.outputs]
+    made = zip(values_of(found, [x, labels]), values_of(graph, [x, labels]), types, strict=True)
+    for got, want, type_ in made:
+        got, want = (backend.copy_out(h, type_.shape, type_.dtype.np, 0) for h in (got, want))
+        np.testing.assert_array_equal(got, want)
 
 
 D = "float32[4, 8, 6, 6]"

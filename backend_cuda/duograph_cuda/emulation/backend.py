@@ -29,6 +29,10 @@ class CudaEmulated(Cuda):
     def find_library() -> str:
         return "the emulated device runs nothing but the sources of this backend"
 
+    @staticmethod
+    def find_cudnn(stream: int) -> str:
+        return CudaEmulated.find_library()
+
     def available(self) -> str | None:
         if platform.machine() not in ("x86_64", "aarch64") or os.name != "posix":
             return f"the emulation has no fibres for {platform.machine()} under {os.name}"
@@ -39,7 +43,7 @@ class CudaEmulated(Cuda):
     def driver(self) -> Driver:
         if self._driver is None:
             seed = int(os.environ.get("DUOGRAPH_CUDA_SEED", "1"))
-            self._driver = Driver(EmulatedDriver(HostCompiler(), seed=seed))
+            self._driver = Driver(EmulatedDriver(HostCompiler(), seed=seed), caching=False)
         return self._driver
 
     def new_compiler(self, capability: tuple[int, int]) -> Compiler:

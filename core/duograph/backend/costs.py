@@ -62,11 +62,14 @@ class Costs(NamedTuple):
         layout: costs of layout conversions.
         min_matmul_sum: matmuls that a sum must have to be merged into one matmul of
             concatenations, which copies all operands once.
+        compare_labels: whether the element of a row at a label is found by comparing positions in a
+            fused row region, instead of by a gather or a scatter of its own.
     """
 
     fusion: FusionLimits = FusionLimits()
     layout: LayoutCosts = LayoutCosts()
     min_matmul_sum: int = 4
+    compare_labels: bool = False
 
 
 DEFAULT_COSTS = Costs()

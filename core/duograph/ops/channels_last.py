@@ -96,7 +96,8 @@ def _(x, kernel, stride, padding, dilation):
 def _(x, out, dout, kernel, stride, padding, dilation):
     x = last_to_first(x)
     _, indices = max_pool(x, kernel, stride, padding, dilation)
-    return (first_to_last(max_pool_grad(last_to_first(dout), indices, x.shape)),)
+    dx = max_pool_grad(last_to_first(dout), indices, x.shape, kernel, stride, padding, dilation)
+    return (first_to_last(dx),)
 
 
 @max_pool_channels_last.decompose

@@ -220,17 +220,53 @@ def _check_channels(name: str, x: TensorType, **given: TensorType) -> None:
 
 
 @op(dtypes=FLOATING)
+def batch_moments(input: Tensor):
+    """Composite op: mean and biased variance of each channel (axis 1)."""
+    axes = (0, *range(2, input.ndim))
+    x = widened(input)
+    mean = reduce_mean(x, axes, False)
+    centred = x - _along(mean, x.ndim)
+    return mean, reduce_mean(centred * centred, axes, False)
+
+
+@batch_moments.infer
+def _(x):
+    _check_channels("batch_moments", x)
+    kept = TensorType.of((x.shape[1],), _statistics_dtype(x.dtype))
+    return kept, kept
+
+
+@op(dtypes=FLOATING)
+def batch_products(dout: Tensor, input: Tensor, mean: Tensor):
+    """Composite op: for each channel the sums of `dout`, and of `dout` times (input - mean)."""
+    axes = (0, *range(2, input.ndim))
+    dy = widened(dout)
+    centred = widened(input) - _along(mean, input.ndim)
+    return reduce_sum(dy, axes, False), reduce_sum(dy * centred, axes, False)
+
+
+@batch_products.infer
+def _(dout, x, mean):
+    _check_channels("batch_products", x)
+    kept = TensorType.of((x.shape[1],), _statistics_dtype(x.dtype))
+    if dout.plain is not x.plain or mean.plain is not kept:
+        raise ShapeError(
+            f"batch_products: got a gradient of {dout} and means of {mean} for an input of {x}; "
+            f"wanted {x} and {kept}"
+        )
+    return kept, kept
+
+
+@op(dtypes=FLOATING)
 def batch_norm_train(input: Tensor, gamma: Tensor, beta: Tensor, eps: float):
     """Batch normalisation of the channels (axis 1) by batch statistics (Ioffe, Szegedy 2015).
 
     Returns (normalised * gamma + beta, mean, biased variance).
     """
-    axes = (0, *range(2, input.ndim))
+    mean, variance = batch_moments(input)
     x = widened(input)
-    mean = reduce_mean(x, axes, False)
-    centred = x - _along(mean, x.ndim)
-    variance = reduce_mean(centred * centred, axes, False)
     scale = rsqrt(variance + eps) * _as(gamma, x.dtype)
+    centred = x - _along(mean, x.ndim)
     out = centred * _along(scale, x.ndim) + _along(_as(beta, x.dtype), x.ndim)
     return _as(out, input.dtype), mean, variance
 
@@ -261,13 +297,12 @@ def batch_norm_grad(
     input: Tensor, gamma: Tensor, mean: Tensor, var: Tensor, dout: Tensor, eps: float
 ):
     """Composite op: gradients of `batch_norm_train` with respect to input, gamma and beta."""
-    axes = (0, *range(2, input.ndim))
     n = input.size // input.shape[1] if input.shape[1] else 1
+    dbeta, product = batch_products(dout, input, mean)
     dy = widened(dout)
     centred = widened(input) - _along(mean, input.ndim)
     rstd = rsqrt(var + eps)
-    dbeta = reduce_sum(dy, axes, False)
-    dgamma = reduce_sum(dy * centred, axes, False) * rstd
+    dgamma = product * rstd
     inner = (
         dy
         - _along(dbeta * (1.0 / n), input.ndim)

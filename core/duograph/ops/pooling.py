@@ -109,7 +109,7 @@ def _(x, kernel, stride, padding, dilation):
 
 @max_pool.bprop
 def _(x, out, dout, kernel, stride, padding, dilation):
-    return (max_pool_grad(dout[0], out[1], x.shape),)
+    return (max_pool_grad(dout[0], out[1], x.shape, kernel, stride, padding, dilation),)
 
 
 @max_pool.decompose
@@ -134,22 +134,47 @@ def _(input, kernel, stride, padding, dilation):
     return values, reduce_min(index, axes, False)
 
 
-def _check_gradient(name: str, dout: TensorType, input_shape: Ints) -> None:
+def _check_gradient(
+    name: str,
+    dout: TensorType,
+    input_shape: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pairs,
+    dilation: Ints,
+) -> None:
     if len(input_shape) != dout.ndim or dout.ndim < 3 or dout.shape[:2] != tuple(input_shape[:2]):
         raise ShapeError(
             f"{name}: got a gradient of shape {dout.shape} for the input {tuple(input_shape)}; "
             "wanted the same batch, the same channels and spatial axes"
         )
+    out = window_sizes(name, input_shape[2:], kernel, stride, padding, dilation)
+    if dout.shape[2:] != out:
+        raise ShapeError(
+            f"{name}: got a gradient of shape {dout.shape} for the input "
+            f"{tuple(input_shape)}; wanted the spatial axes {out}"
+        )
 
 
 @op(dtypes=REAL, promote=None)
-def max_pool_grad(dout: Tensor, indices: Tensor, input_shape: Ints):
-    """Primitive op: add each gradient in `dout` at the index where `max_pool` found its maximum."""
+def max_pool_grad(
+    dout: Tensor,
+    indices: Tensor,
+    input_shape: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pairs,
+    dilation: Ints,
+):
+    """Primitive op: add each gradient in `dout` at the index where `max_pool` found its maximum.
+
+    Each index must be of an element in its window.
+    """
 
 
 @max_pool_grad.infer
-def _(dout, indices, input_shape):
-    _check_gradient("max_pool_grad", dout, input_shape)
+def _(dout, indices, input_shape, kernel, stride, padding, dilation):
+    _check_gradient("max_pool_grad", dout, input_shape, kernel, stride, padding, dilation)
     if indices.plain is not dout.with_(dtype=int64):
         raise ShapeError(
             f"max_pool_grad: got indices of {indices} for a gradient of {dout}; wanted an "
@@ -159,7 +184,7 @@ def _(dout, indices, input_shape):
 
 
 @max_pool_grad.reference
-def _(dout, indices, input_shape):
+def _(dout, indices, input_shape, kernel, stride, padding, dilation):
     n, c = input_shape[:2]
     wide = np.float32 if dout.dtype.itemsize == 2 else dout.dtype
     dx = np.zeros((n, c, size_of(input_shape[2:])), wide)
@@ -170,7 +195,7 @@ def _(dout, indices, input_shape):
 
 
 @max_pool_grad.bprop
-def _(dout, indices, out, dx, input_shape):
+def _(dout, indices, out, dx, input_shape, kernel, stride, padding, dilation):
     n, c = input_shape[:2]
     flat = reshape_to(dx, (n, c, size_of(input_shape[2:])))
     places = reshape_to(indices, (n, c, size_of(indices.shape[2:])))
@@ -178,7 +203,7 @@ def _(dout, indices, out, dx, input_shape):
 
 
 @max_pool_grad.decompose
-def _(dout, indices, input_shape):
+def _(dout, indices, input_shape, kernel, stride, padding, dilation):
     n, c = input_shape[:2]
     flat = (n, c, size_of(dout.shape[2:]))
     zeros = fill((n, c, size_of(input_shape[2:])), 0, dout.dtype)
@@ -285,14 +310,8 @@ def avg_pool_grad(
 
 @avg_pool_grad.infer
 def _(dout, input_shape, kernel, stride, padding, count_include_pad, divisor):
-    _check_gradient("avg_pool_grad", dout, input_shape)
     one = (1,) * len(kernel)
-    out = window_sizes("avg_pool_grad", input_shape[2:], kernel, stride, padding, one)
-    if dout.shape[2:] != out:
-        raise ShapeError(
-            f"avg_pool_grad: got a gradient of shape {dout.shape} for the input "
-            f"{tuple(input_shape)}; wanted the spatial axes {out}"
-        )
+    _check_gradient("avg_pool_grad", dout, input_shape, kernel, stride, padding, one)
     return TensorType.of(tuple(input_shape), dout.dtype)
 
 

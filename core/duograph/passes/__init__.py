@@ -41,11 +41,12 @@ from ..types import Device, TensorType
 from .activation_gradients import GRADIENTS, save_activation_derivatives
 from .channels_last import convert_to_channels_last
 from .common_subexpressions import merge_common_subexpressions
+from .compare_labels import compare_labels
 from .context import Pass, PassContext
 from .dead_code import remove_dead_code
 from .decompose import decompose_composites
 from .fusion import fuse
-from .matched_ops import attention, attention_grad, matmul, pad_constant
+from .matched_ops import attention, attention_grad, checked_labels, matmul, pad_constant
 from .matmul import fold_transposes, merge_matmul_sums
 from .padded_sums import concatenate_padded_sums
 from .plugin_passes import plugin_passes, run_plugin_pass
@@ -104,6 +105,7 @@ PIPELINE = (
     Pass("channels_last", convert_to_channels_last, "O1"),
     Pass("clean_up", clean_up, "O1", after="channels_last"),
     Pass("save_activation_derivatives", save_activation_derivatives, "O1", concerns=GRADIENTS),
+    Pass("compare_labels", compare_labels, "O1", concerns=(checked_labels,)),
     Pass("split_reductions", split_reductions, "O1"),
     Pass("fuse", fuse, "O1"),
 )

@@ -26,8 +26,9 @@ to read it, absorbs that node if the backend has kernels with epilogues (`Backen
     %4 = add(%3, %2)                ->                 %3 = matmul(%0, %1)
     %5 = relu(%4)                                      ...
 
-A value that is needed outside its region becomes one of its results. `fusion_groups` and
-`fusion_ends` decide which nodes belong together; this module builds the new graph.
+A value that is needed outside its region becomes one of its results. `fusion_groups`,
+`fusion_readers` and `fusion_ends` decide which nodes belong together; this module builds the new
+graph.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from ..ir.graph import Graph, GraphNode
 from .context import PLAIN, PassContext
 from .fusion_ends import add_column_ends
 from .fusion_groups import Group, Grouping
+from .fusion_readers import merge_into_readers
 from .subgraphs import Done, mapped
 
 __all__ = ["fuse"]
@@ -59,6 +61,7 @@ def _fused(graph: Graph, context: PassContext, done: Done) -> Graph:
     if len(graph.nodes) < context.costs.fusion.min_ops and not holds_graphs:
         return graph
     grouping = Grouping(graph, context)
+    merge_into_readers(grouping)
     add_column_ends(grouping)
     groups = _worthwhile(grouping)
     if not groups and not holds_graphs:

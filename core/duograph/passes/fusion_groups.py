@@ -238,11 +238,12 @@ class Grouping:
         """Return whether fusion groups have one loop size and, with a node, few enough operands."""
         if len({g.n for g in groups}) > 1:
             return False
-        read: set[int | None] = set(node.operands)
-        for g in groups:
-            for at in g.nodes:
-                read.update(self.graph.nodes[at].operands)
-        return len(read) <= self.limits.max_pointers
+        return len(self.values_read(groups).union(node.operands)) <= self.limits.max_pointers
+
+    def values_read(self, groups: Iterable[Group]) -> set[int | None]:
+        """Return the values that the nodes of fusion groups read."""
+        nodes = [self.graph.nodes[at] for g in groups for at in g.nodes]
+        return {i for node in nodes for i in node.operands}
 
     # ---- producers of epilogues ---------------------------------------------------------------
 

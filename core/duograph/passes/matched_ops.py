@@ -25,26 +25,32 @@ from ..ops.channels_last import (
     conv_channels_last,
     max_pool_channels_last,
 )
+from ..ops.comparison import equal
 from ..ops.convolution import conv
 from ..ops.creation import cast_to as cast
-from ..ops.creation import constant, fill
+from ..ops.creation import constant, fill, iota
 from ..ops.elementwise import add, mul, neg, sub
 from ..ops.elementwise import true_divide as div
+from ..ops.gather_scatter import checked_labels_by as checked_labels
+from ..ops.gather_scatter import gather_elements_by as gather_elements
+from ..ops.gather_scatter import scatter_elements_add_by as scatter_elements_add
 from ..ops.linalg import matmul_of as matmul
+from ..ops.logic import select_by as select
 from ..ops.movement import concat_by as concat
 from ..ops.movement import identity
 from ..ops.movement import pad_by as pad_constant
 from ..ops.movement import slice_by as strided_slice
 from ..ops.pooling import avg_pool, max_pool
-from ..ops.shape_primitives import broadcast_to
+from ..ops.shape_primitives import broadcast_to, reduce_sum
 from ..ops.shape_primitives import reshape_to as reshape
 from ..ops.shape_primitives import transpose_by as transpose
 
 __all__ = [
     "add", "attention", "attention_grad", "avg_pool", "avg_pool_channels_last", "broadcast_to",
-    "cast", "concat", "constant", "conv", "conv_channels_last", "div", "fill", "gelu_erf",
-    "gelu_erf_grad", "gelu_tanh", "gelu_tanh_grad", "identity", "logsigmoid", "logsigmoid_grad",
-    "matmul", "max_pool", "max_pool_channels_last", "mish", "mish_grad", "mul", "neg",
-    "pad_constant", "reshape", "self_attention", "self_attention_grad", "silu", "silu_grad",
-    "strided_slice", "sub", "transpose",
+    "cast", "checked_labels", "concat", "constant", "conv", "conv_channels_last", "div",
+    "equal", "fill", "gather_elements", "gelu_erf", "gelu_erf_grad", "gelu_tanh",
+    "gelu_tanh_grad", "identity", "iota", "logsigmoid", "logsigmoid_grad", "matmul", "max_pool",
+    "max_pool_channels_last", "mish", "mish_grad", "mul", "neg", "pad_constant", "reduce_sum",
+    "reshape", "scatter_elements_add", "select", "self_attention", "self_attention_grad",
+    "silu", "silu_grad", "strided_slice", "sub", "transpose",
 ]  # fmt: skip

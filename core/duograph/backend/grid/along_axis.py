@@ -14,7 +14,7 @@ from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
 from .kernel_writer import Kernel, added, ceil_div, element, stretch
-from .movement import WORDS, copy_launch, fill_launch
+from .movement import WORDS, copy_launch
 from .reductions import combine_of, greatest
 from .strides import dense, split_at
 from .table import Types, kernel
@@ -304,27 +304,3 @@ def scatter_elements_add(
 ) -> Plan | None:
     """Return the launch plan of a copy of x with updates added, in the order of the indices."""
     return _scatter_elements(device, types, axis, True)
-
-
-@kernel("max_pool_grad")
-def max_pool_grad(
-    device: GridDevice, types: Types, results: Types, *, input_shape: Sequence[int]
-) -> Plan | None:
-    """Return the launch plan of max_pool's gradient, which adds cotangents at the maxima."""
-    dout, indices = types
-    (out,) = results
-    planes = dout.shape[0] * dout.shape[1]
-    flat = TensorType.of((planes, out.size // max(planes, 1)), dout.dtype)
-    lines = Lines(device, "max_pool_grad", flat.shape, 1, max(out.size, dout.size))
-    k = lines.k
-    k.read("dout", dout.dtype, 0)
-    k.read("indices", indices.dtype, 1)
-    k.write("out", dout.dtype, 2)
-    k.number("chosen", dout.size // max(planes, 1))
-    lines.begin()
-    k.open("for (ix j = 0; j < chosen; j++)")
-    k.line("const ix at = (ix)indices[line * chosen + j];")
-    value = added(device, dout.dtype, "out[from + at]", "dout[line * chosen + j]")
-    k.line(f"if (at >= 0 && at < n) out[from + at] = {value};")
-    k.close()
-    return Plan((fill_launch(device, out, 0, 2), lines.end()))

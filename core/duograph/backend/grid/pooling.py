@@ -8,14 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...dtype import DType, bfloat16, float16, int64
+from ...dtype import DType, bfloat16, float16, int32, int64
+from ...types import TensorType
 from ..codegen.dialect import SUFFIX
-from .device import GridDevice, Plan
-from .kernel_writer import Kernel, element
-from .movement import each_launch
+from .along_axis import Lines
+from .device import GridDevice, Launch, Plan
+from .kernel_writer import Kernel, added, ceil_div, element
+from .movement import each_launch, fill_launch
 from .table import Types, kernel
 
 __all__: list[str] = []
+
+# Groups of work items for each compute unit, where an item computes an element of several planes.
+GROUPS = 64
 
 
 class _Windows:
@@ -66,6 +71,95 @@ class _Windows:
         for a in self.axes[1:]:
             text = f"({text} * size{a} + {names[a]})"
         return text
+
+
+class _Covering(_Windows):
+    """Writes the kernel of a pooling gradient on a grid: one work item per element of the input.
+
+    It visits the windows that contain the element, in order, in every plane (image and channel) of
+    its group. The sizes of the window are constants in the source, so that compilers replace the
+    divisions and unroll the loops.
+
+    In the kernel, ``o0``, ``o1`` ... are the element's position, `at` its offset in the plane,
+    ``x0``, ``x1`` ... the position of a window and `from` its offset in `dout`.
+    """
+
+    def __init__(
+        self,
+        device: GridDevice,
+        name: str,
+        dout: TensorType,
+        out: TensorType,
+        window: tuple[Sequence[int], Sequence[int], Sequence[tuple[int, int]], Sequence[int]],
+        indices: DType | None = None,
+    ) -> None:
+        extent = max(dout.size, out.size)
+        super().__init__(device, name, dout.shape[2:], out.shape[2:], out.size, extent)
+        self.window, self.plane = window, out.shape[:2]
+        # unsigned divisions are faster
+        self.counter = "u32" if self.k.index is int32 else "u64"
+        self.k.read("dout", dout.dtype, 0)
+        if indices is not None:
+            self.k.read("indices", indices, 1)
+        self.k.write("out", dout.dtype, 1 if indices is None else 2)
+
+    def _bounds(self, a: int, most: int) -> list[str]:
+        """Return the lines that define ``first`` and ``last``, the windows along an axis.
+
+        At most `most` windows contain an element.
+        """
+        return [
+            f"const {self.counter} near{a} = ({self.counter})(o{a} + low{a});",
+            f"const ix last{a} = (ix)(near{a} / stride{a});",
+            f"const ix first{a} = near{a} > span{a} ? (ix)((near{a} - span{a} + stride{a} - 1) "
+            f"/ stride{a}) : 0;",
+            f"enum {{ most{a} = {most} }};",
+        ]
+
+    def launch(self, start: str, lines: Sequence[str], dtype: DType) -> Launch:
+        """Return the launch; `lines` add a window to `total`, which `start` defines."""
+        k, (kernel, stride, padding, dilation) = self.k, self.window
+        planes, cells = math.prod(self.plane), math.prod(self.out)
+        k.number("planes", planes)
+        k.number("cells", cells)
+        k.number("windows", math.prod(self.sizes))
+        k.numbers("size", self.sizes)
+        k.numbers("to", self.out)
+        for a in self.axes:
+            k.line(
+                f"enum {{ window{a} = {kernel[a]}, stride{a} = {stride[a]}, "
+                f"low{a} = {padding[a][0]}, apart{a} = {dilation[a]}, "
+                f"span{a} = {(kernel[a] - 1) * dilation[a]} }};"
+            )
+        k.line("const ix at = (ix)DG_ITEM(0);", "if (at >= cells) return;")
+        rest = "at"
+        for a in reversed(self.axes[1:]):
+            k.line(
+                f"const ix q{a} = (ix)(({self.counter}){rest} / ({self.counter})to{a}), "
+                f"o{a} = {rest} - q{a} * to{a};"
+            )
+            rest = f"q{a}"
+        k.line(f"const ix o0 = {rest};")
+        for a in self.axes:
+            k.line(*self._bounds(a, (kernel[a] - 1) * dilation[a] // stride[a] + 1))
+        k.open("for (ix plane = (ix)DG_GROUP(1); plane < planes; plane += (ix)DG_GROUPS(1))")
+        k.line(start)
+        for a in self.axes:
+            k.open(f"for (i32 r{a} = 0; r{a} < most{a}; r{a}++)")
+            k.line(f"const ix x{a} = first{a} + r{a};")
+            k.line(f"if (x{a} > last{a} || x{a} >= size{a}) continue;")
+            if dilation[a] > 1:
+                k.line(f"if ((near{a} - ({self.counter})(x{a} * stride{a})) % apart{a}) continue;")
+        k.line(f"const ix from = plane * windows + {self.flat([f'x{a}' for a in self.axes])};")
+        k.line(*lines)
+        for _ in self.axes:
+            k.close()
+        k.line(f"out[plane * cells + at] = {_stored(self.device, dtype, 'total')};")
+        k.close()
+        size = min(self.device.group, 256)
+        groups = ceil_div(cells, size)
+        each = max(1, min(planes, 65535, ceil_div(GROUPS * self.device.units, max(1, groups))))
+        return k.launch(groups, each if cells else 0, size=(size,))
 
 
 def _real(dtype: DType) -> bool:
@@ -214,6 +308,14 @@ def avg_pool_grad(
     (dout,), (out,) = types, results
     if not dout.dtype.is_floating or len(out.shape) > 5:
         return None
+    one = (1,) * len(kernel)
+    if not device.serial:
+        by = _Covering(device, "avg_pool_grad", dout, out, (kernel, stride, padding, one))
+        count = _counted(by, kernel, padding, count_include_pad, divisor)
+        cells = _cells(by.axes, "to", "x") if count == "cells" else []
+        acc, _ = _mean(dout.dtype, count)
+        share = f"total += {device.dialect.load(dout.dtype, 'dout[from]')} / ({acc})({count});"
+        return Plan((by.launch(f"{acc} total = 0;", [*cells, share], dout.dtype),))
     w = _Windows(
         device, "avg_pool_grad", dout.shape[2:], out.shape[2:], out.size, max(dout.size, out.size)
     )
@@ -237,3 +339,51 @@ def avg_pool_grad(
         f"out[i] = {_stored(device, dout.dtype, 'total')};",
     ]
     return Plan((each_launch(device, k, out.size, _block(body), independent=False),))
+
+
+@kernel("max_pool_grad")
+def max_pool_grad(
+    device: GridDevice,
+    types: Types,
+    results: Types,
+    *,
+    input_shape: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int],
+) -> Plan | None:
+    """Return the launch plan of max_pool's gradient, which adds cotangents at the maxima.
+
+    A work item of a processor adds those of whole planes, in order.
+    """
+    (dout, indices), (out,) = types, results
+    if not _real(dout.dtype) or len(out.shape) > 5:
+        return None
+    if not device.serial:
+        window = (kernel, stride, padding, dilation)
+        w = _Covering(device, "max_pool_grad", dout, out, window, indices.dtype)
+        acc = element(dout.dtype)
+        value = device.dialect.load(dout.dtype, "dout[from]")
+        total = (
+            f"total + {value}"
+            if dout.dtype.is_floating
+            else added(device, dout.dtype, "total", value)
+        )
+        line = f"if (indices[from] == at) total = {total};"
+        return Plan((w.launch(f"{acc} total = 0;", [line], dout.dtype),))
+    planes = dout.shape[0] * dout.shape[1]
+    flat = (planes, out.size // max(planes, 1))
+    lines = Lines(device, "max_pool_grad", flat, 1, max(out.size, dout.size))
+    k = lines.k
+    k.read("dout", dout.dtype, 0)
+    k.read("indices", indices.dtype, 1)
+    k.write("out", dout.dtype, 2)
+    k.number("chosen", dout.size // max(planes, 1))
+    lines.begin()
+    k.open("for (ix j = 0; j < chosen; j++)")
+    k.line("const ix at = (ix)indices[line * chosen + j];")
+    value = added(device, dout.dtype, "out[from + at]", "dout[line * chosen + j]")
+    k.line(f"if (at >= 0 && at < n) out[from + at] = {value};")
+    k.close()
+    return Plan((fill_launch(device, out, 0, 2), lines.end()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,9 +10,11 @@ import numpy as np
 
 from ...dtype import bfloat16, float16, float32
 from ...ops.normalization import (
+    batch_moments,
     batch_norm_grad,
     batch_norm_infer,
     batch_norm_train,
+    batch_products,
     group_norm,
     l2_normalize,
     layer_norm,
@@ -111,6 +114,31 @@ def batch_norm_grads(make: Make) -> Iterator[Sample]:
         x, g, _ = sample.args
         _, mean, var = batch_norm_of(x, g, g, 1e-3)
         yield Sample((x, g, mean, var, make(*x.shape)), sample.kwargs, sample.kind, sample.grad)
+
+
+def batch_moments_of(x: Array) -> tuple[Array, ...]:
+    one = np.ones(x.shape[1])
+    return batch_norm_of(x, one, one, 1.0)[1:]
+
+
+def batch_products_of(dout: Array, x: Array, mean: Array) -> tuple[Array, ...]:
+    axes = (0, *range(2, x.ndim))
+    dy = wide(dout)
+    centred = wide(x) - wide(mean).reshape(-1, *[1] * (x.ndim - 2))
+    kept = np.float32 if x.dtype.itemsize == 2 else x.dtype
+    return dy.sum(axes).astype(kept), (dy * centred).sum(axes).astype(kept)
+
+
+def batches(make: Make) -> Iterator[Sample]:
+    for sample in batch_norms(make):
+        yield dataclasses.replace(sample, args=sample.args[:1], kwargs={})
+
+
+def batches_of_gradients(make: Make) -> Iterator[Sample]:
+    for sample in batch_norms(make):
+        x = sample.args[0]
+        mean = batch_moments_of(x)[0]
+        yield dataclasses.replace(sample, args=(make(*x.shape), x, mean), kwargs={})
 
 
 def batch_norm_infers(make: Make) -> Iterator[Sample]:
@@ -268,6 +296,26 @@ CASES = [
         grad_tol={float16: 1.0, bfloat16: 9.0, float32: 5e-3},
         why=WHY,
         errors=[Bad((np.ones((2, 3), np.int64), *[ROWS[0]] * 3, ROWS, 1e-5), TypeError, "int64")],
+    ),
+    OpCase(
+        batch_moments,
+        batches,
+        oracle=batch_moments_of,
+        without=NO_STAT,
+        tol=TOL,
+        grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3},
+        why=WHY,
+        errors=[Bad((np.ones(3, np.float32),), ValueError, "wanted")],
+    ),
+    OpCase(
+        batch_products,
+        batches_of_gradients,
+        oracle=batch_products_of,
+        without=NO_STAT,
+        tol=TOL,
+        grad_tol={float16: 3e-1, bfloat16: 3.0, float32: 1e-3},
+        why=WHY,
+        errors=[Bad((ROWS, ROWS, np.ones(4, np.float32)), ValueError, "means")],
     ),
     OpCase(
         batch_norm_infer,

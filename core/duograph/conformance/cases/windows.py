@@ -27,6 +27,8 @@ Pairs: TypeAlias = "tuple[tuple[int, int], ...]"  # (low, high) per spatial axis
 IMAGE = np.ones((1, 3, 4, 4), np.float32)
 IMAGINARY = np.ones((1, 3, 4), np.complex64)
 KERNEL = np.ones((2, 2, 3, 3), np.float32)
+INDICES = np.zeros((1, 3, 4), np.int64)
+POINT = ((1,), (1,), ((0, 0),), (1,))  # windows of one element
 NO_POINT = {"zero_d": "the input has batch, channel and spatial axes"}
 TOL = {float16: 2e-2, bfloat16: 2e-1, float32: 2e-5}
 GRAD_TOL = {float16: 1e-1, bfloat16: 1.0, float32: 2e-4}
@@ -249,11 +251,20 @@ def max_pool_grads(make: Make) -> Iterator[Sample]:
         if kind == "nan" and not make.inexact:
             continue
         out = shape_after(x, (x[1], 0, *kernel), stride, padding, dilation)
-        index = make.index(*out, below=int(np.prod(x[2:])))
-        yield Sample((array_of(make, kind, out, 0), index), {"input_shape": x}, kind)
+        common = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+        _, index = max_pool_of(make.distinct(*x), **common)
+        yield Sample((array_of(make, kind, out, 0), index), {"input_shape": x, **common}, kind)
 
 
-def max_pool_grad_of(dout: Array, index: Array, input_shape: Ints) -> Array:
+def max_pool_grad_of(
+    dout: Array,
+    index: Array,
+    input_shape: Ints,
+    kernel: Ints,
+    stride: Ints,
+    padding: Pairs,
+    dilation: Ints,
+) -> Array:
     dx = np.zeros((*input_shape[:2], int(np.prod(input_shape[2:]))), wide(dout).dtype)
     for at in np.ndindex(*dout.shape):
         dx[(*at[:2], index[at])] += wide(dout)[at]
@@ -510,7 +521,19 @@ CASES = [
         oracle=max_pool_grad_of,
         grad=(0,),
         without=NO_POINT,
-        errors=[Bad((IMAGINARY, np.zeros((1, 3, 4), np.int64), (1, 3, 4)), TypeError, "complex64")],
+        errors=[
+            Bad(
+                (IMAGINARY, INDICES, (1, 3, 4), *POINT),
+                TypeError,
+                "complex64",
+            ),
+            Bad((ROWS, np.zeros((2, 3), np.int64), (2, 3), *POINT), ValueError, "spatial axes"),
+            Bad(
+                (np.ones((1, 3, 4)), INDICES, (1, 3, 5), *POINT),
+                ValueError,
+                r"spatial axes \(5,\)",
+            ),
+        ],
         tol={float16: 1e-2, bfloat16: 1e-1},
         why="several cotangents meet in one element",
     ),

@@ -1,0 +1,237 @@
+"""Convolution and attention by NVIDIA's library cuDNN, through its Python package, if installed.
+
+`cudnn_operations` describes a call as an `Operation`: a method of cuDNN's graph, its operands and
+results with their steps in memory, and settings. `Library.call` makes it a prepared call.
+
+DUOGRAPH_CUDA_CUDNN    `0` disables the library
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import os
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from duograph.backend.protocol import Call
+from duograph.dtype import DType, bfloat16, float16, float32
+
+if TYPE_CHECKING:
+    from .device import CudaDevice, Memory
+
+__all__ = ["Buffer", "Library", "Operation", "find"]
+
+TYPES = {float32: "FLOAT", float16: "HALF", bfloat16: "BFLOAT16"}
+# Temporary memory of a call, at most; allocated from the pool for the time of the call.
+WORKSPACE = 1 << 30
+# cuDNN 9: attention with a deterministic gradient.
+OLDEST = 90000
+
+
+@dataclasses.dataclass(frozen=True)
+class Buffer:
+    """A tensor that a cuDNN call reads or writes.
+
+    Attributes:
+        place: number of the buffer handle: operands of the op come first, then its results.
+        dtype: dtype of the elements.
+        shape: lengths of the axes, in cuDNN's order.
+        steps: elements from one position to the next along each axis.
+        first: elements before the tensor in the buffer.
+    """
+
+    place: int
+    dtype: DType
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    first: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    """A call of one method of a cuDNN graph. Equal operations share a plan.
+
+    Attributes:
+        method: name of the method.
+        operands: names and values of its tensor arguments.
+        results: the tensors that it returns.
+        settings: names and values of its other arguments; "a.b" is member b of cuDNN's enum a.
+        forbidden: numerical notes that disqualify an algorithm.
+    """
+
+    method: str
+    operands: tuple[tuple[str, Buffer], ...]
+    results: tuple[Buffer, ...]
+    settings: tuple[tuple[str, Any], ...]
+    forbidden: tuple[str, ...] = ()
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """All tensors of the call; the number of each in cuDNN's graph is its position plus 1."""
+        return (*[buffer for _, buffer in self.operands], *self.results)
+
+
+def find(stream: int) -> Library | str:
+    """Open cuDNN for the current CUDA context and a stream; return it, or why it is not used."""
+    if os.environ.get("DUOGRAPH_CUDA_CUDNN", "1") == "0":
+        return "DUOGRAPH_CUDA_CUDNN=0"
+    try:
+        _load_runtime()
+        return Library(importlib.import_module("cudnn"), stream)
+    except ImportError as error:
+        return (
+            f"it is not installed ({_line(error)}); "
+            "pip install nvidia-cudnn-frontend nvidia-cudnn-cu13"
+        )
+    except (AttributeError, OSError, RuntimeError) as error:
+        return _line(error)
+
+
+def _load_runtime() -> None:
+    """Load the CUDA runtime, which the package looks for among the loaded libraries."""
+    from cuda.pathfinder import load_nvidia_dynamic_lib
+
+    load_nvidia_dynamic_lib("cudart")
+
+
+def _line(error: Exception) -> str:
+    """Return the first line of an exception's message."""
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+class Library:
+    """cuDNN, loaded and initialised for one CUDA context and stream.
+
+    Args:
+        module: the Python package `cudnn`.
+        stream: the stream on which all calls run.
+
+    Raises:
+        AttributeError, RuntimeError: the package has no cuDNN that starts, or is too old.
+    """
+
+    def __init__(self, module: Any, stream: int) -> None:
+        self.module = module
+        if module.backend_version() < OLDEST:
+            raise RuntimeError(
+                f"cuDNN is version {module.backend_version()}; wanted {OLDEST} or later"
+            )
+        self.version = str(module.backend_version_string())
+        self.handle = module.create_handle()
+        module.set_stream(self.handle, stream)
+        self.failures = (RuntimeError, module.cudnnGraphNotSupportedError)
+        self._plans: dict[Operation, Any] = {}
+
+    def call(
+        self,
+        device: CudaDevice,
+        name: str,
+        operation: Operation,
+        sizes: tuple[int, ...],
+        own: Callable[[], Call | None],
+    ) -> Call | None:
+        """Return the prepared call of an operation, or None if cuDNN has no algorithm for it.
+
+        Args:
+            device: the device.
+            name: the op's name, for messages.
+            operation: what is computed.
+            sizes: bytes of each result of the op.
+            own: returns the prepared call that takes over when cuDNN fails.
+        """
+        plan = self._plan(device, operation)
+        if plan is None:
+            return None
+        places = [
+            (k + 1, b.place, b.first * b.dtype.itemsize) for k, b in enumerate(operation.buffers)
+        ]
+        workspace = int(plan.get_workspace_size())
+        handle, single = self.handle, len(sizes) == 1
+        instead: list[Call | None] = []
+
+        def run(*operands: Any) -> Any:
+            if not instead:
+                made = [device.allocate(nbytes, name) for nbytes in sizes]
+                room = device.allocate(workspace, name)
+                handles: list[Memory] = [*operands, *made]
+                pointers = {k: handles[place].pointer + first for k, place, first in places}
+                with device.lock:
+                    device.enter()
+                    try:
+                        plan.execute(pointers, room.pointer, handle=handle)
+                        device.counts["launches"] += 1
+                        return made[0] if single else tuple(made)
+                    except self.failures as error:
+                        failure = error
+                instead.append(self._replacement(name, failure, own))
+            found = instead[0]
+            assert found is not None
+            return found(*operands)
+
+        return run
+
+    def _replacement(
+        self, name: str, error: Exception, own: Callable[[], Call | None]
+    ) -> Call | None:
+        """Warn that a cuDNN call failed; return the prepared call that takes its place."""
+        found = own()
+        if found is None:
+            raise error
+        warnings.warn(
+            f"{name}: cuDNN failed ({_line(error)}); our own kernels compute it from now on",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        return found
+
+    def _plan(self, device: CudaDevice, operation: Operation) -> Any:
+        """Return the cuDNN graph of an operation with its plan built, or None if there is none."""
+        with device.lock:  # no other thread may capture meanwhile
+            if operation not in self._plans:
+                device.enter()
+                try:
+                    self._plans[operation] = self._built(operation)
+                except (*self.failures, ValueError):  # cuDNN cannot compute it
+                    self._plans[operation] = None
+            return self._plans[operation]
+
+    def _built(self, operation: Operation) -> Any:
+        """Return the cuDNN graph of an operation, with a plan for the algorithm that it selects."""
+        module = self.module
+        types = module.data_type
+        graph = module.pygraph(
+            io_data_type=getattr(types, TYPES[operation.buffers[0].dtype]),
+            intermediate_data_type=types.FLOAT,
+            compute_data_type=types.FLOAT,
+            handle=self.handle,
+        )
+        arguments: dict[str, Any] = {}
+        for number, (name, b) in enumerate(operation.operands, 1):
+            dtype = getattr(types, TYPES[b.dtype])
+            arguments[name] = graph.tensor(
+                name=name, dim=list(b.shape), stride=list(b.steps), data_type=dtype, uid=number
+            )
+        for name, value in operation.settings:
+            if isinstance(value, str):
+                kind, member = value.split(".")
+                value = getattr(getattr(module, kind), member)
+            arguments[name] = list(value) if isinstance(value, tuple) else value
+        made = getattr(graph, operation.method)(**arguments)
+        made = [made] if len(operation.results) == 1 else made
+        for number, (b, tensor) in enumerate(
+            zip(operation.results, made, strict=True), len(operation.operands) + 1
+        ):
+            tensor.set_output(True).set_data_type(getattr(types, TYPES[b.dtype])).set_uid(number)
+            tensor.set_dim(list(b.shape)).set_stride(list(b.steps))
+        graph.validate()
+        graph.build_operation_graph()
+        graph.create_execution_plans([module.heur_mode.A, module.heur_mode.FALLBACK])
+        graph.deselect_numeric_notes(
+            [getattr(module.numerical_note, note) for note in operation.forbidden]
+        )
+        graph.deselect_workspace_greater_than(WORKSPACE)
+        graph.check_support()
+        graph.build_plans()
+        return graph

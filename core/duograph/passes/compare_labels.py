@@ -1,0 +1,167 @@
+"""Graph pass that finds the element at a label by comparing positions, so that the row is fused.
+
+    %2 = checked_labels(%1)                          %2 = checked_labels(%1)
+    %3 = gather_elements(%0, %2, axis=1)     ->      %4 = equal(%2, iota)
+                                                     %3 = reduce_sum(select(%4, %0, 0), axis=(1,))
+
+    %5 = scatter_elements_add(0, %2, %1, axis=1)  -> %5 = select(%4, add(%1, 0), 0)
+
+A gather needs its operand in memory, and a scatter writes a whole tensor of zeros. On a device that
+computes rows in fused regions, the whole cross entropy and its gradient become one region instead.
+Every value stays, except that a gathered -0.0 becomes +0.0; therefore only above O0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtype import DType, bool_
+from ..ir.graph import Graph, GraphNode
+from ..ir.loops import is_elementwise
+from ..op import Op
+from ..types import TensorType
+from .context import PassContext
+from .matched_ops import (
+    add,
+    checked_labels,
+    equal,
+    fill,
+    gather_elements,
+    iota,
+    reduce_sum,
+    reshape,
+    scatter_elements_add,
+    select,
+)
+from .subgraphs import everywhere
+
+__all__ = ["compare_labels"]
+
+
+@everywhere
+def compare_labels(graph: Graph, context: PassContext) -> Graph:
+    """Replace gathers and scatters at one checked label per row, if the backend asks for that."""
+    if not context.costs.compare_labels:
+        return graph
+    return _Comparison(graph, context).graph()
+
+
+class _Comparison:
+    """One run of the pass on a graph.
+
+    Attributes:
+        nodes, types: of the new graph; values keep their ids.
+        masks: by labels and shape, the bool value that is True at each row's label.
+    """
+
+    def __init__(self, graph: Graph, context: PassContext) -> None:
+        self.old = graph
+        self.limits = context.costs.fusion
+        self.types = list(graph.types)
+        self.nodes: list[GraphNode] = []
+        self.producer: dict[int | None, GraphNode] = {
+            r: node for node in graph.nodes for r in node.results
+        }
+        self.masks: dict[tuple[int, tuple[int, ...]], int] = {}
+
+    def graph(self) -> Graph:
+        """Return the new graph, or the old one if nothing was replaced."""
+        for node in self.old.nodes:
+            if node.op is gather_elements and self.fits(node):
+                self.gather(node)
+            elif node.op is scatter_elements_add and self.fits(node):
+                self.scatter(node)
+            else:
+                self.nodes.append(node)
+        if not self.masks:
+            return self.old
+        return Graph(self.old.n_params, self.types, self.nodes, self.old.outputs, self.old.single)
+
+    def tensor(self, i: int | None) -> TensorType:
+        """Return the type of a value, which is a tensor."""
+        assert i is not None
+        type_ = self.types[i]
+        assert isinstance(type_, TensorType)
+        return type_
+
+    def fits(self, node: GraphNode) -> bool:
+        """Return whether a node reads or adds one element of each row, at a checked label."""
+        x, labels = self.tensor(node.operands[0]), self.tensor(node.operands[1])
+        last = len(x.shape) - 1
+        if node.attributes["axis"] != last or labels.shape != (*x.shape[:-1], 1):
+            return False
+        if not self.limits.min_row <= x.shape[-1] <= self.limits.max_row or x.dtype.is_complex:
+            return False
+        origin = self.producer.get(node.operands[0])
+        if origin is None or not self.is_checked(node.operands[1]):
+            return False
+        if node.op is gather_elements:
+            return is_elementwise(origin, self.types)
+        return origin.op is fill and origin.attributes["value"] == 0
+
+    def is_checked(self, i: int | None) -> bool:
+        """Return whether a value is the result of `checked_labels`, perhaps reshaped."""
+        node = self.producer.get(i)
+        while node is not None and node.op is reshape:
+            node = self.producer.get(node.operands[0])
+        return node is not None and node.op is checked_labels
+
+    def append(
+        self,
+        like: GraphNode,
+        op: Op,
+        operands: tuple[int, ...],
+        result: TensorType,
+        **attributes: Any,
+    ) -> int:
+        """Append a node at the source location of another one; return its result's id."""
+        self.types.append(result)
+        at = len(self.types) - 1
+        self.nodes.append(GraphNode(op, operands, attributes, (at,), True, like.span))
+        return at
+
+    def zero(self, like: GraphNode, dtype: DType) -> int:
+        """Append a zero of a dtype; return its id."""
+        return self.append(like, fill, (), TensorType.of((), dtype), shape=(), value=0, dtype=dtype)
+
+    def mask(self, like: GraphNode, labels: int, shape: tuple[int, ...]) -> int:
+        """Return the bool value of a shape that is True where the position is the row's label."""
+        found = self.masks.get((labels, shape))
+        if found is None:
+            dtype = self.tensor(labels).dtype
+            row = TensorType.of(shape[-1:], dtype)
+            positions = self.append(like, iota, (), row, shape=row.shape, axis=0, dtype=dtype)
+            found = self.append(like, equal, (labels, positions), TensorType.of(shape, bool_))
+            self.masks[labels, shape] = found
+        return found
+
+    def selected(self, node: GraphNode, value: int, result: int | None) -> int:
+        """Append the value at each row's label, with zeros elsewhere; return its id."""
+        x, labels = self.tensor(node.operands[0]), node.operands[1]
+        assert labels is not None
+        mask = self.mask(node, labels, x.shape)
+        zero = self.append(
+            node, fill, (), TensorType.of((), x.dtype), shape=(), value=0, dtype=x.dtype
+        )
+        if result is None:
+            return self.append(node, select, (mask, value, zero), TensorType.of(x.shape, x.dtype))
+        self.nodes.append(GraphNode(select, (mask, value, zero), {}, (result,), True, node.span))
+        return result
+
+    def gather(self, node: GraphNode) -> None:
+        """Append a gather as the sum of a row that is zero except at the label."""
+        x = self.tensor(node.operands[0])
+        assert node.operands[0] is not None
+        chosen = self.selected(node, node.operands[0], None)
+        attributes = {"axis": (len(x.shape) - 1,), "keepdims": True}
+        self.nodes.append(
+            GraphNode(reduce_sum, (chosen,), attributes, node.results, True, node.span)
+        )
+
+    def scatter(self, node: GraphNode) -> None:
+        """Append a scatter into zeros as the selection of the updates at the labels."""
+        updates = self.tensor(node.operands[2])
+        assert node.operands[2] is not None
+        zero = self.zero(node, updates.dtype)
+        plus = self.append(node, add, (node.operands[2], zero), updates)  # -0.0 becomes +0.0
+        self.selected(node, plus, node.results[0])

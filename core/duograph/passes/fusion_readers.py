@@ -1,0 +1,62 @@
+"""Merges a fusion group into the only group that reads it; `fusion` calls it.
+
+Groups are formed in program order, and a node joins the groups of its operands on its own level
+only. What depends on parameters alone therefore starts a group of its own, long before its result
+is needed: the decayed moment of an optimiser, which waits for the gradient, or the comparison of
+labels with positions, which waits for the logits. If nothing but one other group reads such a
+group, one kernel computes both, and the values between them never reach memory.
+
+A group of rows joins groups with the same rows only: others can become epilogues of matmuls.
+"""
+
+from __future__ import annotations
+
+from .fusion_groups import Group, Grouping
+
+__all__ = ["merge_into_readers"]
+
+
+def merge_into_readers(grouping: Grouping) -> None:
+    """Merge each fusion group that only one other group reads into that group, where it fits."""
+    groups = [g for g in grouping.groups if g.merged is None]
+    for group in sorted(groups, key=lambda g: -g.level):  # so that chains of groups collapse
+        reader = _only_reader(grouping, group)
+        if reader is not None and _fits(grouping, group, reader):
+            reader.nodes += group.nodes
+            group.merged = reader
+
+
+def _only_reader(grouping: Grouping, group: Group) -> Group | None:
+    """Return the one other fusion group that reads this one, or None if anything else does."""
+    found: Group | None = None
+    for at in group.nodes:
+        for value in grouping.graph.nodes[at].results:
+            if value in grouping.graph.outputs:
+                return None
+            for k in grouping.readers.get(value, ()):
+                home = grouping.home.get(k)
+                home = None if home is None else home.current()
+                if home is group:
+                    continue
+                if home is None or found not in (None, home):
+                    return None
+                found = home
+    return found
+
+
+def _fits(grouping: Grouping, group: Group, reader: Group) -> bool:
+    """Return whether the kernel of `reader` can also compute `group`."""
+    if group.n != reader.n or group.row not in (0, reader.row):
+        return False
+    if len(group.nodes) + len(reader.nodes) > grouping.limits.max_nodes:
+        return False
+    if len(grouping.values_read([group, reader])) > grouping.limits.max_pointers:
+        return False
+    inside = {v for at in group.nodes for v in grouping.graph.nodes[at].results}
+    for at in reader.nodes:
+        node = grouping.graph.nodes[at]
+        for i in inside.intersection(node.operands):
+            shape = grouping.loop_of(node)
+            if shape is None or not grouping.can_read(reader, node, i, *shape):
+                return False
+    return True
