@@ -48,12 +48,14 @@ from .printer import is_heavy
 from .region_plan import Computed, Reduction, RegionPlan
 from .scheduling import Scheduler, Target
 
-__all__ = ["row_program"]
+__all__ = ["HELD", "row_program"]
 
 # Bytes of a row that a processor keeps between two passes, on the stack; elements that a work item
 # of a group keeps, and packs of an operand. Rows up to SHORT_ROW have one work item on a grid. From
 # UNEVEN on, rows whose length is no multiple of a pack have incomplete packs at their ends.
 ROW_BYTES, KEPT, HELD, SHORT_ROW, UNEVEN = 32768, 16, 4, 16, 512
+# Bytes of registers for held packs; work items of a group of 1024 have half as many registers.
+HELD_BYTES = 192
 
 
 def row_program(target: Target, plan: RegionPlan) -> LoopProgram:
@@ -231,6 +233,9 @@ class _GroupRow(_Rows):
         if not self.uneven and self.each <= HELD:
             passes = [set(self.read_by(self.closure(t, set()))) for t in self.targets]
             self.held = {x for x in self.packed if sum(x in used for used in passes) > 1}
+        sizes = [self.plan.accesses[x].dtype.itemsize for x in self.held]
+        if sum(sizes) * self.width * self.each > HELD_BYTES // (1 + self.lanes // 1024):
+            self.held = set()
         self.read: set[str] = set()
 
     def pack_of_row(self) -> tuple[int, bool]:

@@ -18,6 +18,7 @@ from ..codegen.dialect import SUFFIX
 from ..codegen.expression import constant
 from ..codegen.group_reduce import group_reduction
 from ..codegen.printer import print_expression
+from ..codegen.row_schedule import HELD
 from .device import GridDevice, Launch, Plan
 from .kernel_writer import Kernel, ceil_div
 from .table import Types, kernel
@@ -30,6 +31,7 @@ __all__ = [
     "lanes_for",
     "parts_of",
     "reduce_plan",
+    "row_lanes",
     "share_row",
     "sum_parts",
 ]
@@ -348,6 +350,17 @@ def lanes_for(device: GridDevice, n: int) -> int:
     while lanes < device.group and lanes * 2 <= n:
         lanes *= 2
     return min(lanes, device.group)
+
+
+def row_lanes(device: GridDevice, packs: int) -> int:
+    """Return how many work items share a row of so many packs in a fused region.
+
+    Long rows have more, so that each item can keep its packs, or that fewer rows are in the cache.
+    """
+    lanes = lanes_for(device, packs)
+    while lanes < device.widest and packs > HELD * lanes:
+        lanes *= 2
+    return lanes
 
 
 def reduce_plan(
