@@ -22,7 +22,7 @@ from duograph_cuda.emulation.backend import CudaEmulated
 NAME = "CUDA-with-cuDNN"
 NEAR = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 1e-2}
 CONVOLVING = ("conv", "conv_input_grad", "conv_weight_grad")
-ATTENDING = ("attention", "attention_grad")
+ATTENDING = ("attention", "attention_grad", "self_attention", "self_attention_grad")
 
 
 class WithLibrary(CudaEmulated):
@@ -143,6 +143,26 @@ def _attend(case, dtype, mask=None):
 def test_attention(library, case, dtype):
     _attend(ATTENTION[case], dtype)
     assert library.calls == ["sdpa", "sdpa_backward"]
+
+
+@pytest.mark.parametrize("layout", ["BSND", "SBND"])
+@pytest.mark.parametrize("heads, own", [(3, 3), (4, 2)])
+def test_self_attention_reads_its_operand_in_place(library, layout, heads, own):
+    """Query, key and value, and their gradients, are parts of one tensor."""
+    rng = np.random.default_rng(5)
+    batch, length, width = 2, 9, 8
+    lead = (batch, length) if layout == "BSND" else (length, batch)
+    x = ms.Tensor(rng.normal(size=(*lead, (heads + 2 * own) * width)), ms.float16, device="CPU")
+    settings = (heads, own, width**-0.5, -length, 0, layout)
+    out, log_sum = OPS["self_attention"](x, None, *settings)
+    dout = ms.Tensor(rng.normal(size=out.shape), ms.float16, device="CPU")
+    want = OPS["self_attention_grad"](x, None, out, log_sum, dout, *settings)
+    there = x.move_to(NAME)
+    made = OPS["self_attention"](there, None, *settings)
+    got = OPS["self_attention_grad"](there, None, *made, dout.move_to(NAME), *settings)
+    assert library.calls == ["sdpa", "sdpa_backward"]
+    for a, b in zip((*made, got), (out, log_sum, want), strict=True):
+        np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), atol=2e-2)
 
 
 @pytest.mark.parametrize(
