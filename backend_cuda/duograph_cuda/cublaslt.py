@@ -67,6 +67,11 @@ def find() -> Library | str:
             chosen = str(load_nvidia_dynamic_lib("cublasLt").abs_path)
         return Library(chosen)
     except (ImportError, RuntimeError) as error:
+        if getattr(error, "name", None) in ("cffi", "_cffi_backend"):
+            return (
+                f"the Python package cffi, which calls it, is not installed ({error}); "
+                "pip install cffi"
+            )
         return f"it is not installed ({str(error).splitlines()[0]}); pip install nvidia-cublas"
     except (OSError, AttributeError, Refused) as error:
         return str(error)

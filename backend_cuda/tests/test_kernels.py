@@ -92,6 +92,22 @@ def test_matmul_in_tf32(monkeypatch):
     assert exact < 2e-5 < rounded < 2e-2
 
 
+@pytest.mark.parametrize("bits", [0x7FFFFFFF, 0xFFFFFFFF, 0x7FC00000, 0x7F800001, 0x7F800000])
+def test_nan_and_infinity_in_tf32(bits, monkeypatch):
+    """GPUs compute the NaN 0x7fffffff, which must not round up to zero."""
+    monkeypatch.setenv("DUOGRAPH_CUDA_TF32", "1")
+    OPS["matmul"].forget_calls()
+    x, y = np.ones((67, 41), np.float32), np.ones((41, 53), np.float32)
+    x.view(np.uint32)[5, 7] = y.view(np.uint32)[3, 50] = bits
+    x, y = (ms.Tensor(v).move_to(DEVICE) for v in (x, y))
+    got = OPS["matmul"](x, y, False, False).asnumpy()
+    OPS["matmul"].forget_calls()
+    special = np.zeros((67, 53), bool)
+    special[5, :] = special[:, 50] = True
+    assert (np.isinf if bits == 0x7F800000 else np.isnan)(got[special]).all()
+    assert (got[~special] == 41).all()
+
+
 @pytest.mark.parametrize("dtype", [*NEAR, "float32 as TF32"])
 @pytest.mark.parametrize("case", CONVOLUTIONS)
 def test_convolutions(case, dtype, monkeypatch):

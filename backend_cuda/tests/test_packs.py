@@ -128,3 +128,48 @@ def test_conversions_of_16_bit_floats_round_to_nearest_even():
         want = ms.Tensor(x, device="CPU").astype(dtype).astype(ms.float32).asnumpy()
         got = ms.Tensor(x, device=DEVICE).astype(dtype).astype(ms.float32).asnumpy()
         np.testing.assert_array_equal(got, want)
+
+
+# shape, permutation: tiles that are full and not, odd sizes, outer axes, narrow matrices
+TRANSPOSES = {
+    "one tile": ((32, 32), (1, 0)),
+    "full tiles": ((128, 64), (1, 0)),
+    "broken tiles": ((70, 45), (1, 0)),
+    "even sizes": ((66, 130), (1, 0)),
+    "odd rows": ((65, 130), (1, 0)),
+    "many bands": ((33, 1200), (1, 0)),
+    "narrow": ((300, 9), (1, 0)),
+    "three columns": ((300, 3), (1, 0)),
+    "channels last": ((3, 12, 7, 9), (0, 2, 3, 1)),
+    "channels first": ((3, 7, 9, 12), (0, 3, 1, 2)),
+    "heads": ((2, 5, 3, 8), (0, 2, 1, 3)),
+    "reversed": ((11, 13, 17), (2, 1, 0)),
+    "two outer axes": ((3, 33, 4, 40), (2, 3, 0, 1)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "float64"])
+@pytest.mark.parametrize("case", TRANSPOSES)
+def test_transposes(case, dtype):
+    shape, perm = TRANSPOSES[case]
+    x = ms.Tensor(np.arange(np.prod(shape)).reshape(shape) % 251 - 120, getattr(ms, dtype))
+    same(lambda x: ops.transpose(x, perm), x.move_to("CPU"))
+
+
+COPIES = {
+    "concat of rows": lambda x, y: ops.concat((x, y, x), 0),
+    "concat of columns": lambda x, y: ops.concat((x, y, x), 1),
+    "slices": lambda x, y: (x[:, 4:], x[1:, :4], x[:, 1:], x[:, ::2], x[2:], x[:, :-3], x[::2]),
+    "padding": lambda x, y: (ops.pad(x, (4, 8)), ops.pad(x, (1, 2)), ops.pad(x, (0, 3, 2, 0))),
+    "flips": lambda x, y: (ops.flip(x, (0,)), ops.flip(x, (1,))),
+    "fills": lambda x, y: (ops.zeros_like(x), ops.full_like(y, 3)),
+    "broadcast": lambda x, y: ops.broadcast_to(x[:1], x.shape),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "float64", "bool"])
+@pytest.mark.parametrize("columns", [16, 24, 20, 15])
+@pytest.mark.parametrize("case", COPIES)
+def test_copies(case, columns, dtype):
+    x, y = (tensor(dtype, 5, n, seed=n) for n in (columns, columns))
+    same(COPIES[case], x, y)
