@@ -18,7 +18,7 @@ from .attention import JOINT, JOINT_GRAD, SEPARATE, SEPARATE_GRAD, Part, packed,
 from .cudnn import TYPES, Buffer, Operation
 from .products import uses_tf32
 
-__all__ = ["OPERATIONS"]
+__all__ = ["CONVOLUTIONS", "OPERATIONS"]
 
 # The sum of a result must not depend on the order of threads, on the bits that an intermediate
 # result was rounded to, or on elements outside of its window, which may be infinite.
@@ -167,10 +167,13 @@ def _attend(
     return Operation("sdpa_backward", operands, tuple(made), settings)
 
 
-OPERATIONS: dict[str, Callable[..., Operation | None]] = {
+CONVOLUTIONS: dict[str, Callable[..., Operation | None]] = {
     "conv": _conv,
     "conv_input_grad": _conv_input_grad,
     "conv_weight_grad": _conv_weight_grad,
+}
+OPERATIONS = {
+    **CONVOLUTIONS,
     "attention": _attention,
     "attention_grad": _attention,
     "self_attention": _self_attention,

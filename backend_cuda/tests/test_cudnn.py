@@ -5,6 +5,7 @@ emulated device.
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 
 import duograph as ms
@@ -16,12 +17,13 @@ from duograph.backend import registry
 from duograph.backend.protocol import BackendSpec
 from duograph.conformance.cases.attention import AXES, attention, attention_gradient
 from duograph.op import OPS
-from duograph_cuda import cudnn
+from duograph_cuda import cudnn, tuning
 from duograph_cuda.emulation.backend import CudaEmulated
 
 NAME = "CUDA-with-cuDNN"
 NEAR = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 1e-2}
 CONVOLVING = ("conv", "conv_input_grad", "conv_weight_grad")
+WINDOW = {"stride": (1, 1), "padding": ((1, 1),) * 2, "dilation": (1, 1), "groups": 1}
 ATTENDING = ("attention", "attention_grad", "self_attention", "self_attention_grad")
 
 
@@ -190,12 +192,11 @@ def test_no_algorithm(library):
 def test_failed_call_falls_back_to_own_kernels(library):
     library.fails = True
     x, w = _tensors("float32", (2, 3, 8, 8), (4, 3, 3, 3))
-    window = {"stride": (1, 1), "padding": ((1, 1),) * 2, "dilation": (1, 1), "groups": 1}
     with pytest.warns(RuntimeWarning, match=r"conv: cuDNN failed \(CUDNN_STATUS_EXECUTION_FAILED"):
-        _compare("conv", (x, w), window, 1e-5)
+        _compare("conv", (x, w), WINDOW, 1e-5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # it is said once
-        _compare("conv", (x, w), window, 1e-5)
+        _compare("conv", (x, w), WINDOW, 1e-5)
 
 
 def test_calls_in_a_captured_graph(library):
@@ -210,6 +211,72 @@ def test_calls_in_a_captured_graph(library):
     for _ in range(2):
         np.testing.assert_array_equal(step(x, w).asnumpy(), want)
     assert len(library.built) == 2
+
+
+# ---- choices by time ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tuned(library, monkeypatch, tmp_path):
+    """The package, where DUOGRAPH_CUDA_TUNE is on and eng_2 is the fastest."""
+    monkeypatch.setenv("DUOGRAPH_CUDA_TUNE", "1")
+    monkeypatch.setenv("DUOGRAPH_CACHE_DIR", str(tmp_path))
+    library.slow = []
+
+    def seconds(device, run, best):
+        library.slow.append(best)
+        library.ran.clear()
+        run()
+        return {"eng_2": 1.0}.get(library.ran[0] if library.ran else "own", 2.0)
+
+    monkeypatch.setattr(tuning, "_seconds", seconds)
+    return library
+
+
+def test_fastest_plan_is_chosen_and_kept(tuned):
+    x, w = _tensors("float32", (2, 3, 8, 8), (4, 3, 3, 3))
+    _compare("conv", (x, w), WINDOW, 1e-5)
+    assert tuned.ran[-1] == "eng_2" and len(tuned.slow) == 3, "two plans and our own kernels"
+    OPS["conv"].forget_calls()
+    tuned.backend.device(0).cudnn()._graphs.clear()  # as in another process
+    _compare("conv", (x, w), WINDOW, 1e-5)
+    assert tuned.ran[-1] == "eng_2" and len(tuned.slow) == 3, "it was measured again"
+    OPS["conv"].forget_calls()
+    tuned.plans = ["eng_7"]  # the kept choice does not exist any more
+    tuned.backend.device(0).cudnn()._graphs.clear()
+    _compare("conv", (x, w), WINDOW, 1e-5)
+    assert tuned.ran[-1] == "eng_7" and len(tuned.slow) == 5
+
+
+def test_own_kernels_may_be_the_fastest(tuned):
+    tuned.plans = ["eng_1"]  # takes as long as our own kernels, which come last
+    x, w = _tensors("float32", (2, 3, 8, 8), (4, 3, 3, 3))
+    _compare("conv", (x, w), WINDOW, 1e-5)
+    assert tuned.ran == ["eng_1"]
+    OPS["conv"].forget_calls()
+    tuned.plans = []
+    _compare("conv", (x, w), WINDOW, 1e-5)
+    assert tuned.ran == []
+
+
+def test_measuring(library):
+    device = library.backend.device(0)
+    runs = []
+    assert 0 < tuning._seconds(device, lambda: runs.append(1), 1.0) < 1
+    assert len(runs) == 2 + tuning.ROUNDS * tuning.MOST_CALLS
+    runs.clear()
+    tuning._seconds(device, lambda: runs.append(time.sleep(0.01)), 1e-5)
+    assert len(runs) == 2, "it is much slower than the best"
+
+
+def test_nothing_is_measured_unless_asked_for(library, monkeypatch):
+    monkeypatch.setattr(tuning, "fastest", None)
+    x, w = _tensors("float32", (2, 3, 8, 8), (4, 3, 3, 3))
+    _compare("conv", (x, w), WINDOW, 1e-5)
+    assert library.ran == ["eng_1"]
+
+
+# ---- installations ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how, words", [
