@@ -27,8 +27,8 @@ PIP_QUIET := --quiet --disable-pip-version-check
 FULL := $(patsubst %:full,%,$(filter %:full,$(DEVICES)))
 QUICK := $(patsubst %:quick,%,$(filter %:quick,$(DEVICES)))
 CORE := $(shell find core -name '*.py')
-# Sources of the compiled module: its C files, and the op table whose `scalar` slots are printed as C.
-NATIVE := $(shell find backend_cpu core/duograph/backend/codegen -name '*.[ch]' -o -name '*.inc' -o -name 'build.py' -o -name 'generate.py') \
+# Sources of the compiled modules: their C files, and the op table whose `scalar` slots are printed as C.
+NATIVE := $(shell find backend_cpu backend_cuda/duograph_cuda/native core/duograph/backend/codegen -name '*.[ch]' -o -name '*.inc' -o -name 'build.py' -o -name 'generate.py') \
           $(filter core/duograph/ops/% core/duograph/backend/codegen/%,$(CORE))
 # Consecutive tests stay in one process and share the kernels that were prepared for an op.
 SIDE_BY_SIDE = -n $(JOBS) --dist worksteal
@@ -111,7 +111,7 @@ define SANITIZED_BUILD
 $(CLEAN_COPY)
 cd build/clean && CFLAGS=-fsanitize=address LDFLAGS=-fsanitize=address $(abspath $(BIN))/python setup.py --quiet build_ext --inplace
 endef
-SANITIZED = cd build/clean && export PYTHONPATH=core:backend_cpu LD_PRELOAD=$$($${CC:-gcc} -print-file-name=libasan.so) \
+SANITIZED = cd build/clean && export PYTHONPATH=core:backend_cpu:backend_cuda LD_PRELOAD=$$($${CC:-gcc} -print-file-name=libasan.so) \
   ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 && $(abspath $(BIN))/pytest $(SIDE_BY_SIDE)
 
 # Tests that crash a compiler or throw C++ exceptions are left out.
@@ -146,11 +146,16 @@ GPU_PYTHON ?= $(BIN)/python
 test-gpu: $(if $(filter $(BIN)/python,$(GPU_PYTHON)),setup)
 	$(GPU_PYTHON) backend_cuda/tests/check_gpu.py $(ARGS)
 
-# NEED_GPU comes first: without a GPU no peer is downloaded.
-bench-gpu: setup
+# Beside PyTorch and JAX, as far as they are there. With GPU_PYTHON nothing is downloaded; otherwise NEED_GPU comes
+# first, so that without a GPU no peer is downloaded. For some parts: ARGS="--only kernels,gpt --peers JAX"
+bench-gpu: $(if $(filter $(BIN)/python,$(GPU_PYTHON)),setup)
+ifeq ($(GPU_PYTHON),$(BIN)/python)
 	$(NEED_GPU)
 	$(MAKE) .venv-gpu/.duograph
 	.venv-gpu/bin/python benchmarks/gpu.py --out build/benchmarks/gpu.md $(ARGS)
+else
+	$(GPU_PYTHON) benchmarks/gpu.py --out build/benchmarks/gpu.md $(ARGS)
+endif
 
 # Test an installed wheel, outside the source folder, with a third-party plugin.
 wheel-test: setup
@@ -213,7 +218,7 @@ endef
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-# DUOGRAPH_NATIVE=0 leaves out the compiled module; the next rule builds it, and only when its sources changed. The installation
+# DUOGRAPH_NATIVE=0 leaves out the compiled modules; the next rule builds them, and only when their sources changed. The installation
 # then needs setuptools alone, so it uses no build isolation.
 .venv/.installed: .venv/.made pyproject.toml setup.py
 	$(BIN)/pip install $(PIP_QUIET) 'setuptools>=77'
@@ -264,7 +269,7 @@ endef
 clean:
 	rm -rf .venv .venv-wheel build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf core/*.egg-info *.egg-info plugins/*/*.egg-info plugins/*/build
-	find backend_cpu -name '*.so' -delete
+	find backend_cpu backend_cuda -name '*.so' -delete
 	find core backend_* plugins tests examples benchmarks docs -name __pycache__ -prune -exec rm -rf {} +
 
 # `make clean` keeps the environments of the benchmarks, which are large downloads.

@@ -1,6 +1,7 @@
-"""Builds the CPU backend's compiled module; all other settings are in pyproject.toml.
+"""Builds the compiled modules of the CPU and the CUDA backend; the rest is in pyproject.toml.
 
-The build prints the element-wise kernels from the op table, so it imports `duograph` from the
+That of the CUDA backend needs no CUDA: it gets the driver's functions as addresses. The build
+prints the element-wise kernels from the op table, so it imports `duograph` from the
 source folder before it is installed.
 """
 
@@ -9,7 +10,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, CompileError
 
@@ -18,7 +19,7 @@ for folder in ("backend_cpu", "core"):
     sys.path.insert(0, str(HERE / folder))
 
 NO_COMPILER = """
-duograph's CPU backend is C and its build failed: see the compiler's output above.
+a part of duograph is C and its build failed: see the compiler's output above.
 If there is no compiler, or Python.h is missing, install them:
   Debian, Ubuntu  apt-get install gcc python3-dev
   Fedora          dnf install gcc python3-devel
@@ -42,8 +43,11 @@ class BuildExt(build_ext):
             # Python's own flags ask for debug information, two thirds of what would be installed.
             extension.extra_compile_args = [*extension.extra_compile_args, "-g0"]
         first, *sources = extension.sources
-        shared = [p for p in (HERE / "backend_cpu").rglob("*") if p.suffix in {".h", ".inc"}]
-        shared.append(HERE / "backend_cpu/duograph_cpu/build.py")  # the compiler's flags
+        cpu = extension.name == "duograph_cpu._native"
+        folder = HERE / ("backend_cpu" if cpu else "backend_cuda/duograph_cuda/native")
+        shared = [p for p in folder.rglob("*") if p.suffix in {".h", ".inc"}]
+        if cpu:
+            shared.append(HERE / "backend_cpu/duograph_cpu/build.py")  # the compiler's flags
         changed = max(path.stat().st_mtime for path in shared)
 
         def compiled(source):
@@ -66,12 +70,20 @@ class BuildExt(build_ext):
         extension.depends = [*extension.depends, *objects]
 
 
-# DUOGRAPH_NATIVE=0 installs without the compiled module; the Makefile builds it separately with
+# DUOGRAPH_NATIVE=0 installs without the compiled modules; the Makefile builds them separately with
 # `python setup.py build_ext --inplace`, which compiles only changed sources.
 NATIVE = os.environ.get("DUOGRAPH_NATIVE", "1") != "0"
 
+CUDA = Extension(
+    "duograph_cuda._native",
+    [f"backend_cuda/duograph_cuda/native/{name}.c" for name in ("gate", "pool")],
+    depends=["backend_cuda/duograph_cuda/native/native.h"],
+    py_limited_api=True,
+)
+
 setup(
     cffi_modules=["backend_cpu/duograph_cpu/build.py:ffibuilder"] if NATIVE else [],
+    ext_modules=[CUDA] if NATIVE else [],
     cmdclass={"build_ext": BuildExt},
     # cffi builds for CPython's stable ABI; tag the wheel accordingly.
     options={"bdist_wheel": {"py_limited_api": "cp310"}},

@@ -8,8 +8,7 @@ the next launch overwrites the graph's memory.
 
 Updated parameters stay in the program's buffers: the graph overwrites the old value, and the caller
 gets a handle to that memory, which it passes to the next call. If something else still holds the
-handle then, or the caller passes another one, the value first moves to memory of its own
-(`_State.leave`).
+handle then, or the caller passes another one, the value first moves to memory of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ from typing import Any
 from duograph.backend.program import Alias, Copy, Program, Step
 from duograph.errors import DeviceError, DeviceMemoryError
 
-from .device import CudaDevice, Memory
+from ._native import Memory
+from .device import CudaDevice
 
 __all__ = ["Captured", "off", "refusal"]
 
@@ -68,15 +68,24 @@ class Blocks:
             self.free: dict[int, list[int]] = {}
             self.order: list[int] = []
 
+    def _allocate(self, nbytes: int, what: str) -> Memory:
+        """Return a new block, which does not come from the program's memory."""
+        self.device.pool.lend(None)
+        try:
+            return self.device.allocate(nbytes, what)
+        finally:
+            self.device.pool.lend(self)
+
     def allocate(self, nbytes: int, what: str) -> Memory:
         """Return the memory block of the run's next allocation; the recording run allocates it."""
         if not self.replaying:
             free = self.free.get(nbytes)
-            block = self.kept[free.pop()] if free else self.device.allocate(nbytes, what)
+            block = self.kept[free.pop()] if free else self._allocate(nbytes, what)
             self.kept[block.pointer] = block
             self.order.append(block.pointer)
         self.at += 1
-        return Memory(self.order[self.at - 1], nbytes, self)  # type: ignore[arg-type]  # only `release` is called
+        pointer = self.order[self.at - 1]
+        return Memory(pointer, nbytes, None if self.replaying else _Use(self, pointer))
 
     def release(self, pointer: int) -> None:
         """Make a block of the program's memory available again, during the recording run."""
@@ -84,26 +93,15 @@ class Blocks:
             self.free.setdefault(self.kept[pointer].nbytes, []).append(pointer)
 
 
-class _State(Memory):
-    """Handle of an updated parameter whose value is in the buffer of a CUDA graph's program."""
+class _Use:
+    """Releases a block of a program's memory when its handle dies."""
 
-    __slots__ = ("__weakref__", "block")
-
-    def __init__(self, block: Memory) -> None:
-        super().__init__(block.pointer, block.nbytes, block.device)
-        self.block = block
-
-    def leave(self, name: str) -> None:
-        """Move the parameter's value out of the CUDA graph's buffer to new memory.
-
-        The caller holds the device's lock.
-        """
-        fresh = self.device.allocate(self.nbytes, name)
-        _copy(self.device, name, fresh, self.block)
-        self.pointer, self.block = fresh.pointer, fresh
+    def __init__(self, blocks: Blocks, pointer: int) -> None:
+        self.blocks = blocks
+        self.pointer = pointer
 
     def __del__(self) -> None:
-        """Do nothing, unlike the base class: the memory block of the handle frees itself."""
+        self.blocks.release(self.pointer)
 
 
 class Captured:
@@ -135,7 +133,7 @@ class Captured:
         self.single = program.single
         self.donations = program.updates
         self.states: dict[int, int] = {}
-        self.given: dict[int, weakref.ref[_State]] = {}
+        self.given: dict[int, weakref.ref[Memory]] = {}
         last: dict[int, int] = {}
         for at, step in enumerate(program.instructions):
             for slot in _read(step):
@@ -153,7 +151,7 @@ class Captured:
         caller alone holds the handle.
         """
         device = self.device
-        with device.lock:
+        with device.alone():
             if self.graph is None and not self.refused:
                 self._first(handles)
             if not self.refused:
@@ -179,7 +177,8 @@ class Captured:
         for o in copied:
             _copy(device, self.name, made[o], self.results[o])
         for o, p in self.states.items():
-            made[o] = state = _State(self.inputs[p])
+            own = self.inputs[p]
+            made[o] = state = Memory(own.pointer, own.nbytes, own)
             self.given[p] = weakref.ref(state)
         return [made[o] for o in range(len(self.results))]
 
@@ -188,7 +187,9 @@ class Captured:
         known = {p: state for p, ref in self.given.items() if (state := ref()) is not None}
         for p, state in known.items():  # allocations, which may raise, come first
             if state is not handles[p] or p not in taken:
-                state.leave(self.name)
+                fresh = self.device.allocate(state.nbytes, self.name)
+                _copy(self.device, self.name, fresh, state)
+                state.move(fresh)
                 del self.given[p]
         for p, (own, handle) in enumerate(zip(self.inputs, handles)):
             if known.get(p) is not handle:
@@ -247,14 +248,14 @@ class Captured:
 
         Returns its result handles.
         """
-        self.device.lend(self.blocks)
+        self.device.pool.lend(self.blocks)
         try:
             made = self._run(self.inputs)
             for o, p in self.states.items():
                 _copy(self.device, self.name, self.inputs[p], made[o])
             return made
         finally:
-            self.device.lend(None)
+            self.device.pool.lend(None)
 
     def _run(self, given: list[Memory]) -> list[Memory]:
         """Run the program's instructions one by one, without a CUDA graph."""

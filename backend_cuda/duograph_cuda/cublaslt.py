@@ -3,6 +3,9 @@
 The library uses Fortran order. A matmul in C order is the matmul of the transposed matrices in
 Fortran order: its A is our y, its B our x, and its rows are our columns.
 
+Tensor cores need rows that begin at multiples of 16 bytes: large matrices with other rows are
+copied to such rows (`_pitches`).
+
 DUOGRAPH_CUDA_CUBLASLT    `0` disables the library; a path replaces cuda-pathfinder's
 """
 
@@ -12,14 +15,15 @@ import dataclasses
 import functools
 import os
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from duograph.backend.grid import Launch
 from duograph.backend.grid.matmul_operands import Matmul, Matrices
 from duograph.backend.grid.strides import merged
 from duograph.dtype import DType, bfloat16, float16, float32, float64
 
+from .pitch import BYTES, copy_rows
 from .products import uses_tf32
 from .sources import text
 
@@ -37,6 +41,9 @@ TYPES = {
 # NVIDIA's recommendation for the newest devices; allocated from the pool for the time of a call.
 WORKSPACE = 32 << 20
 OLDEST = 110000
+# Multiplications from which copies to aligned rows can pay, and those that must be made for each
+# element that is copied.
+LEAST_WORK, WORK_PER_COPY = 1 << 28, 128
 
 
 @functools.cache
@@ -60,6 +67,11 @@ def find() -> Library | str:
             chosen = str(load_nvidia_dynamic_lib("cublasLt").abs_path)
         return Library(chosen)
     except (ImportError, RuntimeError) as error:
+        if getattr(error, "name", None) in ("cffi", "_cffi_backend"):
+            return (
+                f"the Python package cffi, which calls it, is not installed ({error}); "
+                "pip install cffi"
+            )
         return f"it is not installed ({str(error).splitlines()[0]}); pip install nvidia-cublas"
     except (OSError, AttributeError, Refused) as error:
         return str(error)
@@ -168,6 +180,66 @@ class Library:
         return self._chosen[key]
 
 
+class _Matrix(NamedTuple):
+    """A matrix in memory, as cuBLASLt has it: Fortran order, or C order if `transposed`.
+
+    Attributes:
+        dtype: dtype of the elements.
+        across: length of the axis along which elements are adjacent.
+        lines: length of the other axis.
+        pitch: elements from one line to the next.
+        aligned: the same in the copy that cuBLASLt gets; equal to `pitch` if there is no copy.
+        transposed: whether cuBLASLt must transpose it.
+    """
+
+    dtype: DType
+    across: int
+    lines: int
+    pitch: int
+    aligned: int
+    transposed: bool
+
+    @property
+    def copied(self) -> bool:
+        """Whether the matrix is copied to aligned lines."""
+        return self.aligned != self.pitch
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the aligned copy."""
+        return self.lines * self.aligned * self.dtype.itemsize
+
+
+def _matrix(dtype: DType, rows: int, columns: int, first: int, second: int) -> _Matrix:
+    """Describe a matrix with steps `first` between rows and `second` between columns.
+
+    Raises:
+        Refused: elements are not adjacent along either axis.
+    """
+    if first == 1 and second >= rows:
+        return _Matrix(dtype, rows, columns, second, second, False)
+    if second == 1 and first >= columns:
+        return _Matrix(dtype, columns, rows, first, first, True)
+    raise Refused("a matrix with steps along both axes")
+
+
+def _pitches(matrices: Sequence[_Matrix], work: int) -> list[_Matrix]:
+    """Return the matrices of a product of `work` multiplications, with pitches that are aligned.
+
+    They stay as they are if no tensor cores compute the product, or copies cost more than is won.
+    """
+    odd = [m for m in matrices if m.pitch * m.dtype.itemsize % BYTES]
+    narrow = matrices[0].dtype.itemsize == 2 or (matrices[0].dtype is float32 and uses_tf32())
+    copied = sum(m.across * m.lines for m in odd)
+    if not narrow or work < max(LEAST_WORK, WORK_PER_COPY * copied):
+        return list(matrices)
+    found = []
+    for m in matrices:
+        unit = BYTES // m.dtype.itemsize
+        found.append(m._replace(aligned=-(-m.pitch // unit) * unit))
+    return found
+
+
 class _Chosen:
     """A cuBLASLt algorithm for matmuls of one shape, with its descriptors.
 
@@ -196,20 +268,22 @@ class _Chosen:
         elif dtype is float32 and uses_tf32():
             compute = c.CUBLAS_COMPUTE_32F_FAST_TF32
         self.desc = library.made("cublasLtMatmulDescCreate", compute, scale)
-        self.layouts = []
-        # A is (n, depth) and B is (depth, m), contiguous along the first axis, or else transposed
-        for transposed, (first, second, step), rows, columns in (
-            (c.CUBLASLT_MATMUL_DESC_TRANSA, parts[1], n, depth),
-            (c.CUBLASLT_MATMUL_DESC_TRANSB, (parts[0][1], parts[0][0], parts[0][2]), depth, m),
-        ):
-            if first == 1 and second >= rows:
-                self.layouts.append(library.layout(dtype, rows, columns, second, count, step))
-                continue
-            if second != 1 or first < columns:
-                raise Refused("a matrix with steps along both axes")
-            self.layouts.append(library.layout(dtype, columns, rows, first, count, step))
-            library.set("MatmulDesc", self.desc, transposed, "int32_t", c.CUBLAS_OP_T)
-        self.layouts.append(library.layout(dtype, n, m, n, count, n * m))
+        (x_line, x_step, x_matrix), (y_line, y_step, y_matrix) = parts
+        # A is (n, depth), B is (depth, m), and D is (n, m), in that order
+        found = [
+            _matrix(dtype, n, depth, y_line, y_step),
+            _matrix(dtype, depth, m, x_step, x_line),
+            _Matrix(dtype, n, m, n, n, False),
+        ]
+        self.matrices = _pitches(found, m * n * depth) if count == 1 else found
+        transposes = (c.CUBLASLT_MATMUL_DESC_TRANSA, c.CUBLASLT_MATMUL_DESC_TRANSB)
+        for transpose, matrix in zip(transposes, self.matrices):
+            if matrix.transposed:
+                library.set("MatmulDesc", self.desc, transpose, "int32_t", c.CUBLAS_OP_T)
+        self.layouts = [
+            library.layout(o.dtype, o.across, o.lines, o.aligned, count, step)
+            for o, step in zip(self.matrices, (y_matrix, x_matrix, n * m))
+        ]
         preference = library.made("cublasLtMatmulPreferenceCreate")
         most, schemes = (
             c.CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -240,55 +314,94 @@ class _Chosen:
         self.one, self.zero = (ffi.new("double *" if wide else "float *", v) for v in (1, 0))
 
     def launcher(
-        self, device: CudaDevice, name: str, own: Callable[[], Any]
+        self,
+        device: CudaDevice,
+        name: str,
+        build: Callable[[Launch], Callable[..., None]],
+        own: Launch,
     ) -> Callable[..., None]:
         """Return a function of the buffers of x, y and the result that runs a matmul by cuBLASLt.
 
-        If a call fails, it warns once and uses the kernel that `own` returns from then on.
+        If a call fails, it warns once and launches `own` from then on. `build` returns a function
+        that runs a launch.
+        """
+        y_matrix, x_matrix, result = self.matrices
+        run = self._call(device, name)
+        x_copy, y_copy = [
+            build(copy_rows(m.dtype, m.lines, m.across, m.pitch, m.aligned)) if m.copied else None
+            for m in (x_matrix, y_matrix)
+        ]
+        back = None
+        if result.copied:
+            back = build(
+                copy_rows(result.dtype, result.lines, result.across, result.aligned, result.pitch)
+            )
+        instead: list[Callable[..., None]] = []
+
+        def aligned(copy: Callable[..., None] | None, matrix: _Matrix, handle: Any) -> Any:
+            if copy is None:
+                return handle
+            made = device.allocate(matrix.nbytes, name)
+            copy(handle, made)
+            return made
+
+        def launch(x: Any, y: Any, out: Any) -> None:
+            if not instead:
+                made = out if back is None else device.allocate(result.nbytes, name)
+                problem = run(aligned(x_copy, x_matrix, x), aligned(y_copy, y_matrix, y), made)
+                if problem is None:
+                    if back is not None:
+                        back(made, out)
+                    return
+                warnings.warn(
+                    f"{name}: cublasLtMatmul gave {problem}; our own kernel computes this product "
+                    "from now on",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+                instead.append(build(own))
+            instead[0](x, y, out)
+
+        return launch
+
+    def _call(self, device: CudaDevice, name: str) -> Callable[..., str | None]:
+        """Return a function of aligned x, y and result that calls the library.
+
+        It returns None, or the name of the status if the call failed.
         """
         library, ffi = self.library, self.library.ffi
         a, b, d = self.layouts
         workspace = int(self.result.workspaceSize)
         stream = ffi.cast("void *", int(device.stream))
-        instead: list[Any] = []
 
         def at(handle: Any) -> Any:
             return ffi.cast("void *", handle.pointer)
 
-        def launch(x: Any, y: Any, out: Any) -> None:
-            if not instead:
-                room = device.allocate(workspace, name)
-                with device.lock:
-                    device.enter()
-                    status = library.functions.cublasLtMatmul(
-                        library.handle,
-                        self.desc,
-                        self.one,
-                        at(y),
-                        a,
-                        at(x),
-                        b,
-                        self.zero,
-                        at(out),
-                        d,
-                        at(out),
-                        d,
-                        ffi.addressof(self.result, "algo"),
-                        at(room),
-                        workspace,
-                        stream,
-                    )
-                    device.counts["launches"] += 1
-                if not status:
-                    return
-                text = ffi.string(library.functions.cublasLtGetStatusName(status)).decode()
-                warnings.warn(
-                    f"{name}: cublasLtMatmul gave {text}; our own kernel computes this product "
-                    "from now on",
-                    RuntimeWarning,
-                    stacklevel=2,
+        def call(x: Any, y: Any, out: Any) -> str | None:
+            room = device.allocate(workspace, name)
+            with device.lock:
+                device.enter()
+                status = library.functions.cublasLtMatmul(
+                    library.handle,
+                    self.desc,
+                    self.one,
+                    at(y),
+                    a,
+                    at(x),
+                    b,
+                    self.zero,
+                    at(out),
+                    d,
+                    at(out),
+                    d,
+                    ffi.addressof(self.result, "algo"),
+                    at(room),
+                    workspace,
+                    stream,
                 )
-                instead.append(own())
-            instead[0](x, y, out)
+                device.counts["launches"] += 1
+            if not status:
+                return None
+            return str(ffi.string(library.functions.cublasLtGetStatusName(status)).decode())
 
-        return launch
+        return call

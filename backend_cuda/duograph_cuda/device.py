@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import collections
-import ctypes
+import contextlib
+import math
 import os
-import threading
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 from duograph.backend.grid import GridDevice, Launch, Scalar
@@ -20,29 +20,25 @@ from duograph.backend.grid.matmul_tiled import few_lines, tiles
 from duograph.backend.locks import new_lock
 from duograph.errors import DeviceError, DeviceMemoryError
 
+from ._native import Gate, Kernel, Memory, Pool
 from .compiler import Compiler
 from .cublaslt import Called, Library
 from .cudnn import Library as Cudnn
 from .driver import LOST, OUT_OF_MEMORY, Driver
 from .products import launch_of
 from .sources import CUDA
+from .staging import Staging
 
 __all__ = ["CudaDevice", "Memory"]
 
 # Limits: blocks of a grid along each axis, and threads of a block.
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
 BLOCK_LIMIT = 1024
-# The pool keeps all freed memory until `empty_cache` is called or another allocation needs it.
-KEEP = 2**64 - 1
+# Requests of at most so many bytes are served from segments of their own.
+SMALL = 1 << 20
+# Bytes of a segment for small requests, of one for others, and the unit of larger ones.
+SMALL_SEGMENT, SEGMENT, SEGMENT_UNIT = 2 << 20, 20 << 20, 2 << 20
 
-
-class _Here(threading.local):
-    """The device whose CUDA context is current, for each thread."""
-
-    device: CudaDevice | None = None
-
-
-_here = _Here()
 _devices: weakref.WeakSet[CudaDevice] = weakref.WeakSet()
 
 
@@ -64,24 +60,40 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-class Memory:
-    """Handle that owns CUDA device memory, freed in stream order with its last reference.
+class Module:
+    """A compiled CUDA source, loaded while a kernel of it is in use.
 
     Attributes:
-        pointer: address on the device; 0 for no bytes.
-        nbytes: size in bytes.
+        image: the compiled source.
     """
 
-    __slots__ = ("pointer", "nbytes", "device")
-
-    def __init__(self, pointer: int, nbytes: int, device: CudaDevice) -> None:
-        self.pointer = pointer
-        self.nbytes = nbytes
+    def __init__(self, device: CudaDevice, image: bytes) -> None:
         self.device = device
+        self.image = image
+        self._loaded: weakref.ref[Loaded] | None = None
+
+    def load(self) -> Loaded:
+        """Return the module on the device; the caller keeps it as long as it needs its kernels."""
+        found = None if self._loaded is None else self._loaded()
+        if found is None:
+            self.device.unload()
+            found = Loaded(
+                self.device, self.device.checked("build", "cuModuleLoadData", self.image)
+            )
+            self._loaded = weakref.ref(found)
+        return found
+
+
+class Loaded:
+    """A module on the device, unloaded some time after its last reference."""
+
+    def __init__(self, device: CudaDevice, handle: Any) -> None:
+        self.device = device
+        self.handle = handle
 
     def __del__(self) -> None:
-        if self.pointer:
-            self.device.release(self.pointer)
+        # not at once: a destructor may run anywhere, also while the stream captures
+        self.device.unused.append(self.handle)
 
 
 class CudaDevice(GridDevice):
@@ -94,14 +106,15 @@ class CudaDevice(GridDevice):
         find_library: returns cuBLASLt for the current context, or the reason why there is none.
         find_cudnn: returns cuDNN for the current context and a stream, or the reason.
 
-    All work runs on one stream in the order of the calls. Memory is allocated and freed in stream
-    order too, so a handle may be dropped while kernels that use it are still queued.
+    All work runs on one stream in the order of the calls. So a handle may be dropped, and its
+    memory used again, while kernels that use it are still queued.
     """
 
     dialect = CUDA
     capabilities = frozenset(("fp64", "int64"))
     # Shared memory that a block may use without opting in to more.
     shared_bytes = 48 * 1024
+    widest = BLOCK_LIMIT
 
     def __init__(
         self,
@@ -117,13 +130,9 @@ class CudaDevice(GridDevice):
         self._find_cudnn = find_cudnn
         self.driver = driver
         self.index = index
-        self.problem: str | None = None
         self.forked = False
         self.lock = new_lock()
-        self._lent: Any = None
-        self._lent_to = 0
-        self._freed: collections.deque[int] = collections.deque()
-        module = driver.module
+        self.unused: collections.deque[Any] = collections.deque()
         number = driver.call("cuDeviceGet", index)
         self.name = driver.call("cuDeviceGetName", 256, number).split(b"\0", 1)[0].decode()
         self.capability = (
@@ -131,45 +140,71 @@ class CudaDevice(GridDevice):
             driver.attribute(number, "COMPUTE_CAPABILITY_MINOR"),
         )
         self.units = driver.attribute(number, "MULTIPROCESSOR_COUNT")
-        if not driver.attribute(number, "MEMORY_POOLS_SUPPORTED"):
-            raise DeviceError(
-                f"{self.name}: it has no stream-ordered memory pools, which this backend needs"
-            )
         self.compile = compiler(self.capability)
         self.total = int(driver.call("cuDeviceTotalMem", number))
         self.context = driver.call("cuDevicePrimaryCtxRetain", number)
+        before = driver.call("cuCtxGetCurrent")
         driver.call("cuCtxSetCurrent", self.context)
-        _here.device = self
-        non_blocking = module.CUstream_flags.CU_STREAM_NON_BLOCKING
+        non_blocking = driver.module.CUstream_flags.CU_STREAM_NON_BLOCKING
         self.stream = driver.call("cuStreamCreate", int(non_blocking))
-        self.pool = driver.call("cuDeviceGetDefaultMemPool", number)
-        attributes = module.CUmemPool_attribute
-        driver.call(
-            "cuMemPoolSetAttribute",
-            self.pool,
-            attributes.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-            module.cuuint64_t(KEEP),
+        if int(before):
+            driver.call("cuCtxSetCurrent", before)
+        self._problem: str | None = None
+        self.gate = Gate(
+            driver.address("cuCtxGetCurrent"),
+            driver.address("cuCtxSetCurrent"),
+            driver.address("cuLaunchKernel"),
+            int(self.context),
+            int(self.stream),
+            self.lock,
+            self.refuse,
+            self.failed,
         )
-        self.counts = {"allocations": 0, "launches": 0, "copies_in": 0, "copies_out": 0}
-        self._free = module.cuMemFreeAsync
-        self._success = module.CUresult.CUDA_SUCCESS
+        self.caching = driver.caching
+        self.pool = Pool(self._segment, self.caching, SMALL)
+        self.__dict__["allocate"] = self.pool.allocate  # calls need no function of Python
+        self._staging = Staging(self)
+        # launches by libraries; the gate counts those of kernels
+        self.counts = {"launches": 0, "copies_in": 0, "copies_out": 0}
         _devices.add(self)
 
     # ---- the present thread, and failures -------------------------------------------------------
 
-    def enter(self) -> None:
-        """Make a device's CUDA context current on this thread.
+    @property
+    def problem(self) -> str | None:
+        """Why the device cannot be used any more; None while it can."""
+        return self._problem
+
+    @problem.setter
+    def problem(self, text: str) -> None:
+        self._problem = text
+        self.gate.blocked = True
+
+    def refuse(self) -> None:
+        """Raise the exception for a device that cannot be used any more."""
+        raise DeviceError(f"{self.name}: {self.problem}")
+
+    def enter(self) -> int:
+        """Make the device's CUDA context current on this thread.
+
+        Another library may have made another one current; it is returned, for `gate.leave`.
 
         Raises:
             DeviceError: the device was lost, or this process was forked after its use.
         """
-        if self.problem is not None:
-            raise DeviceError(f"{self.name}: {self.problem}")
-        if _here.device is not self:
-            self.driver.call("cuCtxSetCurrent", self.context)
-            _here.device = self
+        return self.gate.enter()
 
-    def failed(self, code: Any, what: str) -> None:
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other threads from using the device's stream for the time of a block."""
+        with self.lock:
+            self.gate.hold()
+            try:
+                yield
+            finally:
+                self.gate.let_go()
+
+    def failed(self, code: Any, what: str) -> NoReturn:
         """Raise the exception for a CUDA error code; mark the device if it is lost."""
         if int(code) in LOST:
             self.problem = (
@@ -178,59 +213,65 @@ class CudaDevice(GridDevice):
                 "process cannot use it again. Start a new one; compute-sanitizer names the kernel "
                 "at fault"
             )
-            raise DeviceError(f"{self.name}: {self.problem}")
+            self.refuse()
         raise self.driver.error(code, what)
 
-    def checked(self, what: str, name: str, *arguments: Any) -> Any:
-        """Call a CUDA driver function in this device's context; raise if it returns an error.
+    def tried(self, name: str, *arguments: Any) -> tuple[Any, Any]:
+        """Call a CUDA driver function in this device's context; return its code and its results.
 
-        Returns the function's results. No other thread may capture a CUDA graph at the same time,
-        so the
-        call holds `lock`.
+        No other thread may capture a CUDA graph at the same time, so the call holds `lock`.
         """
         with self.lock:
-            self.enter()
-            code, *rest = getattr(self.driver.module, name)(*arguments)
-            if code:
-                self.failed(code, what)
-        return rest[0] if len(rest) == 1 else rest
+            before = self.gate.enter()
+            try:
+                code, *rest = getattr(self.driver.module, name)(*arguments)
+            finally:
+                if before:
+                    self.gate.leave(before)
+        return code, rest[0] if len(rest) == 1 else rest
+
+    def checked(self, what: str, name: str, *arguments: Any) -> Any:
+        """Call a CUDA driver function as `tried` does; raise if it returns an error."""
+        code, found = self.tried(name, *arguments)
+        if code:
+            self.failed(code, what)
+        return found
 
     # ---- memory ---------------------------------------------------------------------------------
 
     def allocate(self, nbytes: int, what: str) -> Memory:
-        if nbytes == 0:
-            return Memory(0, 0, self)
-        if self._lent is not None and self._lent_to == threading.get_ident():
-            lent, self._lent = (
-                self._lent,
-                None,
-            )  # the program's own allocations do not come from its blocks
-            try:
-                return lent.allocate(nbytes, what)
-            finally:
-                self._lent = lent
-        with self.lock:
-            if _here.device is not self or self.problem is not None:
-                self.enter()
-            self._free_all()
-            allocate = self.driver.module.cuMemAllocAsync
-            code, pointer = allocate(nbytes, self.stream)
-            if code and int(code) == OUT_OF_MEMORY:
-                self.empty_cache()
-                code, pointer = allocate(nbytes, self.stream)
-                if code and int(code) == OUT_OF_MEMORY:
-                    raise self.no_memory(nbytes, what)
-            if code:
-                self.failed(code, what)
-        self.counts["allocations"] += 1
-        return Memory(int(pointer), nbytes, self)
+        return self.pool.allocate(nbytes, what)
 
-    def lend(self, blocks: Any) -> None:
-        """Make this thread's allocations come from a CUDA graph's memory blocks; None ends that.
+    def _segment(self, size: int, nbytes: int, what: str) -> tuple[int, int]:
+        """Return (address, bytes) of new memory from the driver, for a block of `size` bytes.
 
-        The caller holds `lock`, so that no other thread launches meanwhile.
+        Raises:
+            DeviceMemoryError: there is none for a request of `nbytes` bytes, although all cached
+                memory was returned.
         """
-        self._lent, self._lent_to = blocks, threading.get_ident()
+        wanted = size
+        if not self.caching:
+            self._return_unused(what)
+        elif nbytes <= SMALL:
+            wanted = SMALL_SEGMENT
+        else:
+            wanted = SEGMENT if size < SEGMENT // 2 else -(-size // SEGMENT_UNIT) * SEGMENT_UNIT
+        code, pointer = self.tried("cuMemAlloc", wanted)
+        if code and int(code) == OUT_OF_MEMORY:
+            self.empty_cache()
+            code, pointer = self.tried("cuMemAlloc", wanted)
+            if code and int(code) == OUT_OF_MEMORY and wanted > size:
+                wanted = size
+                code, pointer = self.tried("cuMemAlloc", wanted)
+            if code and int(code) == OUT_OF_MEMORY:
+                raise self.no_memory(nbytes, what)
+        if code:
+            self.failed(code, what)
+        return int(pointer), wanted
+
+    def _return_unused(self, what: str) -> None:
+        for address, _ in self.pool.trim():
+            self.checked(what, "cuMemFree", address)
 
     def no_memory(self, nbytes: int, what: str) -> DeviceMemoryError:
         """Return the exception to raise for a CUDA memory allocation that failed twice."""
@@ -241,44 +282,25 @@ class CudaDevice(GridDevice):
             f"limit {now['limit']} bytes. Free tensors, or work on smaller ones"
         )
 
-    def release(self, pointer: int) -> None:
-        """Queue device memory to be freed at the next allocation; called by `Memory`."""
-        # Not at once: a destructor may run anywhere, also while the stream captures.
-        self._freed.append(pointer)
-
-    def _free_all(self) -> None:
-        """Free all device memory that was queued for release, in stream order.
-
-        The caller holds `lock`, and the stream must not capture.
-        """
-        freed = self._freed
-        while freed:
-            self._free(freed.pop(), self.stream)
-
     def memory_stats(self) -> dict[str, int]:
-        names = self.driver.module.CUmemPool_attribute
-
-        def of(name: str) -> int:
-            key = getattr(names, f"CU_MEMPOOL_ATTR_{name}")
-            return int(self.checked("memory_stats", "cuMemPoolGetAttribute", self.pool, key))
-
-        with self.lock:
-            self._free_all()
-        in_use = of("USED_MEM_CURRENT")
-        cached, peak = of("RESERVED_MEM_CURRENT") - in_use, of("USED_MEM_HIGH")
+        self.gate.leave(self.gate.enter())  # a lost device has no memory
+        pool = self.pool
         return {
-            "in_use": in_use,
-            "cached": cached,
-            "peak": peak,
+            "in_use": pool.in_use,
+            "cached": pool.reserved - pool.in_use,
+            "peak": pool.peak,
             "limit": self.total,
+            "allocations": pool.allocations,
             **self.counts,
+            "launches": self.counts["launches"] + self.gate.launches,
         }
 
     def empty_cache(self) -> None:
         with self.lock:
-            self._free_all()
-        self.synchronize()
-        self.checked("empty_cache", "cuMemPoolTrimTo", self.pool, 0)
+            self.synchronize()
+            self._staging.free()
+            self.unload()
+            self._return_unused("empty_cache")
 
     # ---- copies ---------------------------------------------------------------------------------
 
@@ -286,16 +308,12 @@ class CudaDevice(GridDevice):
         return handle.nbytes
 
     def copy_in(self, array: np.ndarray[Any, Any]) -> Memory:
-        # The driver stages memory that is not page-locked before it returns, so the array may
-        # change after that.
         memory = self.allocate(array.nbytes, "copy_in")
         if array.nbytes:
             array = np.ascontiguousarray(array)
-            self.counts["copies_in"] += 1
-            source = array.ctypes.data
-            self.checked(
-                "copy_in", "cuMemcpyHtoDAsync", memory.pointer, source, array.nbytes, self.stream
-            )
+            with self.lock:
+                self.counts["copies_in"] += 1
+                self._staging.upload(memory.pointer, array.ctypes.data, array.nbytes)
         return memory
 
     def copy_out(
@@ -357,47 +375,35 @@ class CudaDevice(GridDevice):
         )
         return f"{self.compile.describe()}; matmul by {by}; convolution and attention by {others}"
 
-    def build(self, source: str) -> Any:
-        image = self.compile.image(source)
-        return self.checked("build", "cuModuleLoadData", image)
+    def build(self, source: str) -> Module:
+        module = Module(self, self.compile.image(source))
+        module.load()  # an image that does not load is known at once
+        return module
+
+    def unload(self) -> None:
+        """Unload the modules of which no kernel is in use any more."""
+        if self.unused:
+            self.synchronize()
+        while self.unused:
+            self.checked("unload", "cuModuleUnload", self.unused.pop())
 
     def launcher(
         self,
-        module: Any,
+        module: Module,
         name: str,
         groups: Any,
         size: Any,
         buffers: int,
         scalars: Sequence[Scalar],
     ) -> Callable[..., None]:
-        if any(n > limit for n, limit in zip(groups, GRID_LIMITS)) or np.prod(size) > BLOCK_LIMIT:
+        if any(n > limit for n, limit in zip(groups, GRID_LIMITS)) or math.prod(size) > BLOCK_LIMIT:
             raise DeviceError(
                 f"{name}: a grid of {groups} blocks of {size} threads; a device takes "
                 f"{GRID_LIMITS} blocks of "
                 f"{BLOCK_LIMIT} threads"
             )
-        function = self.checked(name, "cuModuleGetFunction", module, name.encode())
-        count = buffers + len(scalars)
-        slots = (ctypes.c_uint64 * max(count, 1))()
-        start = ctypes.addressof(slots)
-        for k, (dtype, value) in enumerate(scalars):
-            raw = np.array(value, dtype.np).tobytes()
-            ctypes.memmove(start + 8 * (buffers + k), raw, len(raw))
-        addresses = (ctypes.c_void_p * max(count, 1))(*[start + 8 * k for k in range(count)])
-        launch_kernel = self.driver.module.cuLaunchKernel
-        # the driver copies the arguments before it returns
-        tail = (self.stream, ctypes.addressof(addresses), 0)
-        lock, counts = self.lock, self.counts
-
-        def launch(*handles: Memory, kept: Any = addresses) -> None:
-            if _here.device is not self or self.problem is not None:
-                self.enter()
-            with lock:
-                for k, handle in enumerate(handles):
-                    slots[k] = handle.pointer
-                (code,) = launch_kernel(function, *groups, *size, 0, *tail)
-                counts["launches"] += 1
-            if code:
-                self.failed(code, name)
-
-        return launch
+        loaded = module.load()
+        function = self.checked(name, "cuModuleGetFunction", loaded.handle, name.encode())
+        raw = b"".join([np.array(v, dtype.np).tobytes().ljust(8, b"\0") for dtype, v in scalars])
+        blocks, threads = ((int(x), int(y), int(z)) for x, y, z in (groups, size))
+        return Kernel(self.gate, int(function), blocks, threads, 0, buffers, raw, name, loaded)

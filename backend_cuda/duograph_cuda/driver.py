@@ -13,6 +13,8 @@ from duograph.errors import DeviceError, DeviceMemoryError
 __all__ = ["OUT_OF_MEMORY", "Driver", "problem"]
 
 OUT_OF_MEMORY = 2
+# The version of CUDA whose functions are called by address.
+VERSION = 12000
 # After one of these errors the context is destroyed, with all data on the device, and every later
 # call in the process fails.
 LOST = {46, 100, 214, 219, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 720, 721, 999}
@@ -23,10 +25,13 @@ class Driver:
 
     Args:
         module: `cuda.bindings.driver`, or an object with the same functions.
+        caching: whether freed device memory is kept for later requests; the emulation instead sees
+            every request, to check it.
     """
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, caching: bool = True) -> None:
         self.module = module
+        self.caching = caching
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Call a CUDA driver function; return its results without the status code.
@@ -39,6 +44,13 @@ class Driver:
             raise self.error(code, name)
         return rest[0] if len(rest) == 1 else rest
 
+    def address(self, name: str) -> int:
+        """Return the address of a CUDA driver function, for calls from C."""
+        pointer, status = self.call("cuGetProcAddress", name.encode(), VERSION, 0)
+        if not pointer:
+            raise DeviceError(f"the NVIDIA driver has no {name} (status {int(status)})")
+        return int(pointer)
+
     def error(self, code: Any, what: str) -> DeviceError | DeviceMemoryError:
         """Return the exception to raise for a CUDA driver error code."""
         text = f"{what}: {self.words(code)}"
@@ -46,6 +58,10 @@ class Driver:
 
     def words(self, code: Any) -> str:
         """Return the name and the meaning of a CUDA driver error code, as text."""
+        try:
+            code = self.module.CUresult(int(code))
+        except ValueError:  # a newer driver has more
+            return f"code {int(code)}"
         _, name = self.module.cuGetErrorName(code)
         _, text = self.module.cuGetErrorString(code)
         parts = [t.decode() for t in (name, text) if t]
@@ -55,6 +71,13 @@ class Driver:
         """Return a CUDA device attribute; `name` is such as ``MULTIPROCESSOR_COUNT``."""
         key = getattr(self.module.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(self.call("cuDeviceGetAttribute", key, device))
+
+
+def _version_of_bindings() -> int:
+    """Return the major version of CUDA that the package cuda-bindings was made for."""
+    import cuda.bindings
+
+    return int(cuda.bindings.__version__.split(".")[0])
 
 
 INSTALL = "pip install duograph[cuda]"
@@ -73,6 +96,13 @@ def problem() -> str | None:
         return f"the NVIDIA driver does not start: {error}"
     except RuntimeError as error:  # cuda-bindings raises it if there is no libcuda
         return f"there is no NVIDIA driver on this machine ({str(error).splitlines()[0]})"
+    made_for, found = _version_of_bindings(), int(driver.call("cuDriverGetVersion")) // 1000
+    if found < made_for:
+        return (
+            f"the NVIDIA driver is one for CUDA {found}, and the installed cuda-bindings need one "
+            f"for CUDA {made_for}: update the driver, or pip install 'cuda-bindings=={found}.*' "
+            f"'nvidia-cuda-nvrtc-cu{found}'"
+        )
     if driver.call("cuDeviceGetCount") == 0:
         return "the NVIDIA driver has no device"
     try:

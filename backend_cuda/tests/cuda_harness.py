@@ -14,9 +14,9 @@ from duograph_cuda.sources import text
 __all__ = ["Launch", "device", "run", "text"]
 
 
-def device(limit=1 << 30, seed=1):
+def device(limit=1 << 30, seed=1, caching=False):
     """Return a new emulated device."""
-    driver = Driver(EmulatedDriver(HostCompiler(), limit, seed))
+    driver = Driver(EmulatedDriver(HostCompiler(), limit, seed), caching)
     return CudaDevice(
         driver, 0, lambda _: HostCompiler(), CudaEmulated.find_library, CudaEmulated.find_cudnn
     )

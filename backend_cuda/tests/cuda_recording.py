@@ -20,8 +20,8 @@ class RecordingDriver(EmulatedDriver):
     def __init__(self) -> None:
         super().__init__(None)
 
-    def cuMemAllocAsync(self, nbytes: int, stream: int) -> tuple[Any, ...]:
-        code, pointer = super().cuMemAllocAsync(nbytes, stream)
+    def cuMemAlloc(self, nbytes: int) -> tuple[Any, ...]:
+        code, pointer = super().cuMemAlloc(nbytes)
         ctypes.memset(pointer, 0, nbytes)
         return code, pointer
 
@@ -29,7 +29,7 @@ class RecordingDriver(EmulatedDriver):
         return _OK, object()
 
     def cuModuleGetFunction(self, module: Any, name: bytes) -> tuple[Any, ...]:
-        return _OK, name
+        return _OK, 1
 
     def cuLaunchKernel(self, *arguments: Any) -> tuple[Any, ...]:
         return (_OK,)
@@ -65,7 +65,7 @@ class Recording(Cuda):
 
     def driver(self) -> Driver:
         if self._driver is None:
-            self._driver = Driver(RecordingDriver())
+            self._driver = Driver(RecordingDriver(), caching=False)
         return self._driver
 
     def new_compiler(self, capability: tuple[int, int]) -> Compiler:

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t in_use, peak, threshold;
+static uint64_t in_use;
+static void *now; /* the current context */
 static int loaded;
 #define OK 0
 
@@ -16,43 +17,36 @@ static int version(int *v) { *v = 13000; return OK; }
 static int count(int *n) { *n = 1; return OK; }
 static int get(int *device, int k) { *device = 100 + k; return k ? 101 : OK; }
 static int name(char *text, int n, int device) { snprintf(text, n, "fake %d", device); return OK; }
-static int memory(size_t *bytes, int device) { *bytes = 1 << 20; return device == 100 ? OK : 101; }
+static int memory(size_t *bytes, int device) { *bytes = 8 << 20; return device == 100 ? OK : 101; }
 static int attribute(int *v, int which, int device) {
-    *v = which == 75 ? 9 : which == 76 ? 0 : which == 16 ? 7 : which == 115 ? 1 : -1;
+    *v = which == 75 ? 9 : which == 76 ? 0 : which == 16 ? 7 : -1;
     return device == 100 ? OK : 101;
 }
 static int retain(void **context, int device) { *context = (void *)0xc0; return device == 100 ? OK : 101; }
-static int current(void *context) { return context == (void *)0xc0 ? OK : 201; }
+static int current(void *context) { now = context; return context == (void *)0xc0 || context == (void *)0xc1 ? OK : 201; }
+static int which(void **context) { *context = now; return OK; }
 static int stream(void **s, unsigned flags) { *s = (void *)0x50; return flags == 1 ? OK : 1; }
 static int wait_for(void *s) { return s == (void *)0x50 ? OK : 400; }
-static int pool(void **p, int device) { *p = (void *)0x90; return device == 100 ? OK : 101; }
-static int set(void *p, int which, void *value) {
-    if (p != (void *)0x90 || which != 4) return 1;
-    threshold = *(uint64_t *)value;
-    return OK;
-}
-static int read(void *p, int which, void *value) {
-    if (p != (void *)0x90) return 1;
-    *(uint64_t *)value = which == 8 ? peak : which == 4 ? threshold : in_use;
-    return OK;
-}
-static int trim(void *p, size_t keep) { return p == (void *)0x90 && keep == 0 ? OK : 1; }
-static int take(uint64_t *pointer, size_t n, void *s) {
-    if (s != (void *)0x50) return 400;
-    if (in_use + n > 1 << 20) return 2;
+static int take(uint64_t *pointer, size_t n) {
+    if (now != (void *)0xc0) return 201;
+    if (in_use + n > 8 << 20) return 2;
     size_t *block = malloc(n + 16);
     *block = n;
     in_use += n;
-    peak = in_use > peak ? in_use : peak;
     *pointer = (uint64_t)(uintptr_t)(block + 2);
     return OK;
 }
-static int give(uint64_t pointer, void *s) {
+static int give(uint64_t pointer) {
     size_t *block = (size_t *)(uintptr_t)pointer - 2;
     in_use -= *block;
     free(block);
-    return s == (void *)0x50 ? OK : 400;
+    return now == (void *)0xc0 ? OK : 201;
 }
+static int host(void **pointer, size_t n, unsigned flags) { *pointer = malloc(n); return flags ? 1 : OK; }
+static int host_free(void *pointer) { free(pointer); return OK; }
+static int event(void **e, unsigned flags) { *e = (void *)0xe0; return flags == 2 ? OK : 1; }
+static int use_event(void *e) { return e == (void *)0xe0 ? OK : 400; }
+static int record(void *e, void *s) { return e == (void *)0xe0 && s == (void *)0x50 ? OK : 400; }
 static int in(uint64_t to, const void *from, size_t n, void *s) {
     memcpy((void *)(uintptr_t)to, from, n);
     return s == (void *)0x50 ? OK : 400;
@@ -97,8 +91,10 @@ static int function(void **f, void *module, const char *label) {
     *f = (void *)0xf0;
     return module == (void *)0xd0 && !strcmp(label, "k") ? OK : 500;
 }
+static int unload(void *module) { return module == (void *)0xd0 ? OK : 400; }
 static int launch(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                   void *s, void **parameters, void **extra) {
+    if (now != (void *)0xc0) return 201;
     if (f != (void *)0xf0 || s != (void *)0x50 || shared || extra) return 400;
     if (gx != 3 || gy != 1 || gz != 1 || bx != 32 || by != 2 || bz != 1) return 1;
     float *x = *(float **)parameters[0];
@@ -114,8 +110,9 @@ static const struct { const char *name; void *function; } known[] = {
     {"cuInit", init}, {"cuDriverGetVersion", version}, {"cuDeviceGetCount", count}, {"cuDeviceGet", get},
     {"cuDeviceGetName", name}, {"cuDeviceTotalMem", memory}, {"cuDeviceGetAttribute", attribute},
     {"cuDevicePrimaryCtxRetain", retain}, {"cuCtxSetCurrent", current}, {"cuStreamCreate", stream},
-    {"cuStreamSynchronize", wait_for}, {"cuDeviceGetDefaultMemPool", pool}, {"cuMemPoolSetAttribute", set},
-    {"cuMemPoolGetAttribute", read}, {"cuMemPoolTrimTo", trim}, {"cuMemAllocAsync", take}, {"cuMemFreeAsync", give},
+    {"cuStreamSynchronize", wait_for}, {"cuCtxGetCurrent", which}, {"cuMemAlloc", take}, {"cuMemFree", give},
+    {"cuMemHostAlloc", host}, {"cuMemFreeHost", host_free}, {"cuEventCreate", event}, {"cuEventDestroy", use_event},
+    {"cuEventQuery", use_event}, {"cuEventSynchronize", use_event}, {"cuEventRecord", record}, {"cuModuleUnload", unload},
     {"cuMemcpyDtoDAsync", across}, {"cuStreamBeginCapture", begin}, {"cuStreamEndCapture", end},
     {"cuGraphInstantiateWithFlags", instantiate}, {"cuGraphDestroy", destroy}, {"cuGraphExecDestroy", destroy_made},
     {"cuGraphLaunch", launch_graph}, {"cuMemcpyHtoDAsync", in}, {"cuMemcpyDtoHAsync", out}, {"cuModuleLoadData", load},

@@ -25,7 +25,7 @@ from duograph_cuda.backend import Cuda
 backend = Cuda()
 assert backend.available() is None
 (info,) = backend.devices()
-assert (info.name, info.memory_bytes) == ("fake 100", 1 << 20), info
+assert (info.name, info.memory_bytes) == ("fake 100", 8 << 20), info
 device = backend.device(0)
 assert (device.units, device.capability) == (7, (9, 0))
 assert device.compiler().startswith("NVRTC") and "sm_90; matmul by our own" in device.compiler()
@@ -43,17 +43,25 @@ for _ in range(2):
     run([x])
 del run, program
 assert int(device.stream) == 0x50  # as cuBLASLt is given it
+assert device.driver.module.cuCtxSetCurrent(0xc1)[0] == 0  # as another library does
+device.launcher(module, "k", (3, 1, 1), (32, 2, 1), 1, [(int32, 5)])(x)
+assert device.copy_out(x, (5,), np.dtype(np.float32)).tolist() == [2, 3, 4, 5, 6]
+assert int(device.driver.call("cuCtxGetCurrent")) == 0xc1
+large = np.arange(1 << 18, dtype=np.float32)  # staged in a page-locked buffer
+z = [device.copy_in(large) for _ in range(3)]
+assert (device.copy_out(z[1], large.shape, large.dtype) == large).all()
+del z
 y = device.allocate(1000, "y")
 assert device.memory_stats()["in_use"] == 1020
 del y
 stats = device.memory_stats()
-assert (stats["in_use"], stats["peak"], stats["launches"]) == (20, 1020, 3), stats
+assert (stats["in_use"], stats["launches"]) == (20, 4) and stats["peak"] > 3 << 20, stats
 device.empty_cache()
 try:
-    device.allocate(1 << 21, "large")
+    device.allocate(1 << 24, "large")
     raise SystemExit("there is no memory for that")
 except DeviceMemoryError as error:
-    assert "large: no memory for 2097152 bytes" in str(error), error
+    assert "large: no memory for 16777216 bytes" in str(error), error
 try:
     device.launcher(module, "other", (3, 1, 1), (32, 2, 1), 1, [(int32, 5)])
     raise SystemExit("there is no such kernel")

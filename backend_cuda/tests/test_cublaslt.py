@@ -115,6 +115,38 @@ def test_matmul(backend, fake, m, n, k, x_batch, y_batch, dtype):
         np.testing.assert_allclose(got, want, atol=NEAR[dtype] * np.abs(want).max(), rtol=0)
 
 
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize(
+    "m, n, k", [(5, 7, 3), (8, 50, 16), (19, 16, 24), (32, 40, 17), (1, 300, 9)]
+)
+def test_lines_that_are_not_aligned_are_copied(backend, fake, m, n, k, dtype, monkeypatch):
+    """Tensor cores need lines that begin at multiples of 16 bytes: operands, result, or all."""
+    monkeypatch.setattr(cublaslt, "LEAST_WORK", 0)
+    monkeypatch.setattr(cublaslt, "WORK_PER_COPY", 0)
+    copies = []
+    real = cublaslt.copy_rows
+    monkeypatch.setattr(cublaslt, "copy_rows", lambda *given: copies.append(given) or real(*given))
+    for a, b in itertools.product((False, True), repeat=2):
+        x, y = _tensors(dtype, (k, m) if a else (m, k), (n, k) if b else (k, n))
+        want = (_wide(x).T if a else _wide(x)) @ (_wide(y).T if b else _wide(y))
+        copies.clear()
+        before = fake.fake_calls()
+        got = _wide(_product(x, y, a, b))
+        assert fake.fake_calls() == before + 1
+        odd = [lines % 8 for lines in (m if a else k, k if b else n, n)]
+        assert len(copies) == (sum(map(bool, odd)) if "16" in dtype else 0)
+        np.testing.assert_allclose(got, want, atol=NEAR[dtype] * np.abs(want).max(), rtol=0)
+
+
+def test_small_products_are_not_worth_copies(backend, fake, monkeypatch):
+    monkeypatch.setattr(cublaslt, "copy_rows", None)
+    x, y = _tensors("float16", (70, 33), (33, 71))
+    assert _product(x, y).shape == (70, 71)
+    monkeypatch.setattr(cublaslt, "LEAST_WORK", 0)  # 33 multiplications for an element copied
+    x, y = _tensors("float16", (700, 33), (33, 701))
+    assert _product(x, y).shape == (700, 701)
+
+
 def test_tf32_is_requested(backend, fake, monkeypatch):
     x, y = _tensors("float32", (6, 8), (8, 10))
     _product(x, y)

@@ -115,7 +115,7 @@ def test_dynamic_shared_memory():
     on = device()
     module = on.build(on.dialect.prelude_for(source) + source)
     x, out = on.copy_in(LANES), on.allocate(128, "test")
-    function = on.checked("k", "cuModuleGetFunction", module, b"k")
+    function = on.checked("k", "cuModuleGetFunction", module.load().handle, b"k")
     import ctypes
 
     slots = (ctypes.c_uint64 * 2)(x.pointer, out.pointer)

@@ -17,6 +17,7 @@ from cuda_harness import device, run
 from duograph.backend import registry
 from duograph.backend.protocol import BackendSpec
 from duograph.errors import DeviceError, DeviceMemoryError
+from duograph_cuda import cublaslt
 from duograph_cuda import driver as driver_module
 from duograph_cuda.backend import Cuda
 from duograph_cuda.driver import Driver
@@ -27,17 +28,18 @@ from duograph_cuda.emulation.compiler import HostCompiler
 F32 = np.dtype(np.float32)
 
 
-def test_out_of_memory_empties_the_pool_and_retries():
-    on = device(limit=10_000)
-    first = on.allocate(6000, "first")
+@pytest.mark.parametrize("caching", [False, True])
+def test_out_of_memory_empties_the_pool_and_retries(caching):
+    on = device(limit=10_240, caching=caching)
+    first = on.allocate(6144, "first")
     del first
-    assert on.memory_stats()["cached"] == 6000
-    second = on.allocate(8000, "second")
+    assert on.memory_stats()["cached"] == 6144
+    second = on.allocate(8192, "second")
     stats = on.memory_stats()
-    assert (stats["in_use"], stats["cached"], stats["limit"]) == (8000, 0, 10_000)
+    assert (stats["in_use"], stats["cached"], stats["limit"]) == (8192, 0, 10_240)
     with pytest.raises(
         DeviceMemoryError,
-        match=r"third: no memory for 4000 bytes on .*; in use 8000, cached 0, limit 10000",
+        match=r"third: no memory for 4000 bytes on .*; in use 8192, cached 0, limit 10240",
     ):
         on.allocate(4000, "third")
     del second
@@ -240,6 +242,39 @@ def test_without_packages(monkeypatch):
     assert "pip install duograph[cuda]" in Cuda().available()
 
 
+def test_driver_older_than_the_packages(monkeypatch):
+    module = pytest.importorskip("cuda.bindings.driver")
+    major = driver_module._version_of_bindings()
+    assert major >= 12
+    for name, answer in (
+        ("cuInit", (0,)),
+        ("cuDriverGetVersion", (0, (major - 1) * 1000 + 80)),
+        ("cuDeviceGetCount", (0, 1)),
+    ):
+        monkeypatch.setattr(module, name, lambda *_, answer=answer: answer)
+    words = Cuda().available()
+    assert f"is one for CUDA {major - 1}, and" in words and f"need one for CUDA {major}" in words
+    assert "update the driver" in words and f"'cuda-bindings=={major - 1}.*'" in words
+    monkeypatch.setattr(module, "cuDriverGetVersion", lambda: (0, major * 1000))
+    monkeypatch.setattr(module, "cuDeviceGetCount", lambda: (0, 0))
+    assert Cuda().available() == "the NVIDIA driver has no device"
+
+
+@pytest.mark.parametrize(
+    "missing, said",
+    [
+        ("cffi", "the Python package cffi, which calls it, is not installed .*; pip install cffi"),
+        ("cuda.pathfinder", "it is not installed .*; pip install nvidia-cublas"),
+    ],
+)
+def test_cublaslt_without_packages(missing, said, monkeypatch):
+    path = "" if missing == "cuda.pathfinder" else "libcublasLt.so"
+    monkeypatch.setenv("DUOGRAPH_CUDA_CUBLASLT", path)
+    monkeypatch.setitem(sys.modules, missing, None)
+    cublaslt._ffi.cache_clear()
+    assert re.fullmatch(said, cublaslt.find())
+
+
 def test_without_a_driver():
     """What this machine says, when it has the packages and no GPU."""
     pytest.importorskip("cuda.bindings.driver")
@@ -251,7 +286,7 @@ def test_without_a_driver():
 
 def test_emulation_has_the_constants_of_the_driver():
     real = pytest.importorskip("cuda.bindings.driver")
-    for enum in ("CUresult", "CUdevice_attribute", "CUmemPool_attribute", "CUstream_flags"):
+    for enum in ("CUresult", "CUdevice_attribute", "CUevent_flags", "CUstream_flags"):
         for member in getattr(emulated, enum):
             assert int(getattr(getattr(real, enum), member.name)) == int(member), member
 
@@ -259,7 +294,7 @@ def test_emulation_has_the_constants_of_the_driver():
 def test_emulation_has_the_functions_of_the_driver():
     """Names and numbers of arguments: what the backend calls here it can call there."""
     real = pytest.importorskip("cuda.bindings.driver")
-    ours = [n for n in vars(emulated.EmulatedDriver) if n.startswith("cu") and n != "cuuint64_t"]
+    ours = [n for n in vars(emulated.EmulatedDriver) if n.startswith("cu")]
     assert len(ours) > 20
     for name in ours:
         signature = (getattr(real, name).__doc__ or "").split("\n", 1)[0]

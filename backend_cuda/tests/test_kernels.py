@@ -66,6 +66,19 @@ def test_matmul(m, n, k, batch, dtype):
         assert np.abs(got - want).max() <= NEAR[dtype] * np.abs(want).max(), (a, b)
 
 
+@pytest.mark.skipif(DEVICE == "CUDA-emulated", reason="it would take minutes")
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize("m, n, k", [(1000, 1001, 777), (1024, 8192, 2001), (3001, 768, 512)])
+def test_large_matmul_with_odd_lines(m, n, k, dtype):
+    """cuBLASLt gets copies with aligned lines."""
+    for a, b in itertools.product((False, True), repeat=2):
+        x, y = _tensors(dtype, (k, m) if a else (m, k), (n, k) if b else (k, n))
+        wide = [v.asnumpy().astype(np.float32) for v in (x, y)]
+        want = (wide[0].T if a else wide[0]) @ (wide[1].T if b else wide[1])
+        got = OPS["matmul"](x.move_to(DEVICE), y.move_to(DEVICE), a, b).asnumpy().astype(np.float32)
+        assert np.abs(got - want).max() <= NEAR[dtype] * np.abs(want).max(), (a, b)
+
+
 def test_matmul_in_tf32(monkeypatch):
     """Off unless asked for; 10 bits of the mantissa are left when it is."""
     x, y = (v.move_to(DEVICE) for v in _tensors("float32", (67, 41), (41, 53)))
@@ -77,6 +90,22 @@ def test_matmul_in_tf32(monkeypatch):
     rounded = np.abs(OPS["matmul"](x, y, False, False).asnumpy() - want).max()
     OPS["matmul"].forget_calls()
     assert exact < 2e-5 < rounded < 2e-2
+
+
+@pytest.mark.parametrize("bits", [0x7FFFFFFF, 0xFFFFFFFF, 0x7FC00000, 0x7F800001, 0x7F800000])
+def test_nan_and_infinity_in_tf32(bits, monkeypatch):
+    """GPUs compute the NaN 0x7fffffff, which must not round up to zero."""
+    monkeypatch.setenv("DUOGRAPH_CUDA_TF32", "1")
+    OPS["matmul"].forget_calls()
+    x, y = np.ones((67, 41), np.float32), np.ones((41, 53), np.float32)
+    x.view(np.uint32)[5, 7] = y.view(np.uint32)[3, 50] = bits
+    x, y = (ms.Tensor(v).move_to(DEVICE) for v in (x, y))
+    got = OPS["matmul"](x, y, False, False).asnumpy()
+    OPS["matmul"].forget_calls()
+    special = np.zeros((67, 53), bool)
+    special[5, :] = special[:, 50] = True
+    assert (np.isinf if bits == 0x7F800000 else np.isnan)(got[special]).all()
+    assert (got[~special] == 41).all()
 
 
 @pytest.mark.parametrize("dtype", [*NEAR, "float32 as TF32"])

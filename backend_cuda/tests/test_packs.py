@@ -51,6 +51,7 @@ SHAPES = {
     "less than a pack": ((3,), (3,)),
     "one element": ((1,), (1,)),
     "no element": ((0, 4), (0, 4)),
+    "no columns": ((4, 0), (4, 1)),
     "a number": ((33,), (1,)),
     "rows of 16": ((5, 16), (16,)),
     "rows of 12": ((5, 12), (12,)),
@@ -128,3 +129,104 @@ def test_conversions_of_16_bit_floats_round_to_nearest_even():
         want = ms.Tensor(x, device="CPU").astype(dtype).astype(ms.float32).asnumpy()
         got = ms.Tensor(x, device=DEVICE).astype(dtype).astype(ms.float32).asnumpy()
         np.testing.assert_array_equal(got, want)
+
+
+# shape, permutation: tiles that are full and not, odd sizes, outer axes, narrow matrices
+TRANSPOSES = {
+    "one tile": ((32, 32), (1, 0)),
+    "full tiles": ((128, 64), (1, 0)),
+    "broken tiles": ((70, 45), (1, 0)),
+    "even sizes": ((66, 130), (1, 0)),
+    "odd rows": ((65, 130), (1, 0)),
+    "many bands": ((33, 1200), (1, 0)),
+    "narrow": ((300, 9), (1, 0)),
+    "three columns": ((300, 3), (1, 0)),
+    "channels last": ((3, 12, 7, 9), (0, 2, 3, 1)),
+    "channels first": ((3, 7, 9, 12), (0, 3, 1, 2)),
+    "heads": ((2, 5, 3, 8), (0, 2, 1, 3)),
+    "reversed": ((11, 13, 17), (2, 1, 0)),
+    "two outer axes": ((3, 33, 4, 40), (2, 3, 0, 1)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "float64"])
+@pytest.mark.parametrize("case", TRANSPOSES)
+def test_transposes(case, dtype):
+    shape, perm = TRANSPOSES[case]
+    x = ms.Tensor(np.arange(np.prod(shape)).reshape(shape) % 251 - 120, getattr(ms, dtype))
+    same(lambda x: ops.transpose(x, perm), x.move_to("CPU"))
+
+
+COPIES = {
+    "concat of rows": lambda x, y: ops.concat((x, y, x), 0),
+    "concat of columns": lambda x, y: ops.concat((x, y, x), 1),
+    "slices": lambda x, y: (x[:, 4:], x[1:, :4], x[:, 1:], x[:, ::2], x[2:], x[:, :-3], x[::2]),
+    "padding": lambda x, y: (ops.pad(x, (4, 8)), ops.pad(x, (1, 2)), ops.pad(x, (0, 3, 2, 0))),
+    "flips": lambda x, y: (ops.flip(x, (0,)), ops.flip(x, (1,))),
+    "fills": lambda x, y: (ops.zeros_like(x), ops.full_like(y, 3)),
+    "broadcast": lambda x, y: ops.broadcast_to(x[:1], x.shape),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "float64", "bool"])
+@pytest.mark.parametrize("columns", [16, 24, 20, 15])
+@pytest.mark.parametrize("case", COPIES)
+def test_copies(case, columns, dtype):
+    x, y = (tensor(dtype, 5, n, seed=n) for n in (columns, columns))
+    same(COPIES[case], x, y)
+
+
+def softmax(x, y):
+    e = ops.exp(x - ops.amax(x, -1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def normalised(x, y):
+    """Two reductions, a result for each row, an operand that is broadcast, a wider result."""
+    wide = x.astype(ms.float32)
+    centred = wide - wide.mean(-1, keep_dims=True)
+    scale = ops.rsqrt((centred * centred).mean(-1, keep_dims=True) + 1e-5)
+    return (centred * scale).astype(x.dtype) * y, scale, centred * 0.5
+
+
+def extremes(x, y):
+    return ops.amax(x, -1), ops.equal(x, ops.amax(x, -1, keepdims=True)).astype(ms.int32).sum(-1)
+
+
+ROWS = (17, 64, 250, 513, 1001, 4096, 9001)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("row", ROWS)
+def test_fused_rows(row, dtype):
+    """Rows of whole packs, rows that begin in the middle of one, rows shorter and longer than a
+    group.
+    """
+    rng = np.random.default_rng(row)
+    for rows in (5,):
+        x = ms.Tensor(rng.normal(size=(rows, row)) * 3, getattr(ms, dtype), device="CPU")
+        y = ms.Tensor(rng.normal(size=row), getattr(ms, dtype), device="CPU")
+        for function in (softmax, normalised, extremes):
+            results = []
+            for device, level in (("CPU", "O0"), (DEVICE, "O1"), (DEVICE, "O1")):
+                found = ms.jit(function, jit_level=level)(x.move_to(device), y.move_to(device))
+                found = found if isinstance(found, tuple) else (found,)
+                results.append([v.astype(ms.float32).asnumpy() for v in found])
+            for want, got, again in zip(*results, strict=True):
+                near = {"float32": 2e-5, "bfloat16": 3e-2}[dtype]
+                near *= max(1, np.abs(want).max())
+                np.testing.assert_allclose(got, want, rtol=0, atol=near)
+                np.testing.assert_array_equal(got, again)
+
+
+@pytest.mark.parametrize("row", [40, 1001, 1024])
+def test_fused_rows_of_infinities(row):
+    x = np.random.default_rng(0).normal(size=(6, row)).astype(np.float32)
+    x[1, 5] = x[2, -1] = x[3, 0] = np.nan
+    x[4, row // 2] = np.inf
+    x[5] = -np.inf
+    with np.errstate(all="ignore"):
+        want = np.exp(x - x.max(1, keepdims=True))
+        want /= want.sum(1, keepdims=True)
+    got = ms.jit(softmax, jit_level="O1")(ms.Tensor(x, device=DEVICE), ms.Tensor(0.0)).asnumpy()
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-7)

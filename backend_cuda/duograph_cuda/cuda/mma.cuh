@@ -34,3 +34,16 @@ template <int kind> DG_FN void dg_mma(f32 *d, const u32 *a, const u32 *b) {
 #endif
 #endif
 }
+
+/* Rounds a float32 to the 10 bits of mantissa that TF32 keeps, to nearest and ties away from zero; NaN stays NaN. */
+DG_FN u32 dg_to_tf32(u32 bits) {
+#ifdef DG_EMULATED
+    return dg_emulated_to_tf32(bits);
+#elif __CUDA_ARCH__ >= 800
+    u32 rounded;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(__uint_as_float(bits)));
+    return rounded;
+#else
+    return bits; /* compute capability 7.5 has no TF32 */
+#endif
+}

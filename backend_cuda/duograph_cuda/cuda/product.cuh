@@ -153,11 +153,11 @@ template <int kind, int lines, int threads, class O, class R> DG_FN void dg_put_
     #pragma unroll
     for (int k = 0; k < R::chunks; k++) {
         uint4 v = r.kept[k];
-        if (kind == mma_tf32) { /* rounds to nearest, as cvt.rna.tf32 does */
-            v.x = (v.x + 0x1000u) & 0xffffe000u;
-            v.y = (v.y + 0x1000u) & 0xffffe000u;
-            v.z = (v.z + 0x1000u) & 0xffffe000u;
-            v.w = (v.w + 0x1000u) & 0xffffe000u;
+        if (kind == mma_tf32) {
+            v.x = dg_to_tf32(v.x);
+            v.y = dg_to_tf32(v.y);
+            v.z = dg_to_tf32(v.z);
+            v.w = dg_to_tf32(v.w);
         }
         const int line = R::line_of(k), deep = R::deep_of(k);
         if (R::across) {

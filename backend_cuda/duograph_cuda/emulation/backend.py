@@ -43,7 +43,7 @@ class CudaEmulated(Cuda):
     def driver(self) -> Driver:
         if self._driver is None:
             seed = int(os.environ.get("DUOGRAPH_CUDA_SEED", "1"))
-            self._driver = Driver(EmulatedDriver(HostCompiler(), seed=seed))
+            self._driver = Driver(EmulatedDriver(HostCompiler(), seed=seed), caching=False)
         return self._driver
 
     def new_compiler(self, capability: tuple[int, int]) -> Compiler:

@@ -12,6 +12,7 @@ import ctypes
 import enum
 import os
 import tempfile
+import threading
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ __all__ = ["EmulatedDriver"]
 
 GUARD = 256
 BESIDE = 0xA5
+# The only context and the only stream.
+CONTEXT, STREAM = 0xC0, 0
 
 
 class CUresult(enum.IntEnum):
@@ -43,22 +46,18 @@ class CUdevice_attribute(enum.IntEnum):
     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
-    CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115
-
-
-class CUmemPool_attribute(enum.IntEnum):
-    """CUDA memory pool attributes, with the CUDA driver's numbers."""
-
-    CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4
-    CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5
-    CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7
-    CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8
 
 
 class CUstream_flags(enum.IntEnum):
     """CUDA stream flags, with the CUDA driver's numbers."""
 
     CU_STREAM_NON_BLOCKING = 1
+
+
+class CUevent_flags(enum.IntEnum):
+    """CUDA event flags, with the CUDA driver's numbers."""
+
+    CU_EVENT_DISABLE_TIMING = 2
 
 
 class CUstreamCaptureMode(enum.IntEnum):
@@ -87,10 +86,9 @@ class EmulatedDriver:
 
     CUresult = CUresult
     CUdevice_attribute = CUdevice_attribute
-    CUmemPool_attribute = CUmemPool_attribute
     CUstream_flags = CUstream_flags
+    CUevent_flags = CUevent_flags
     CUstreamCaptureMode = CUstreamCaptureMode
-    cuuint64_t = int
 
     def __init__(self, compiler: HostCompiler, limit: int = 2 << 30, seed: int = 1) -> None:
         self.compiler = compiler
@@ -99,7 +97,11 @@ class EmulatedDriver:
         self.lock = new_lock()
         self.limit = limit
         self.buffers: dict[int, tuple[np.ndarray[Any, Any], int]] = {}
-        self.in_use = self.reserved = self.peak = 0
+        self.in_use = 0
+        self.functions: dict[int, tuple[int, str]] = {}
+        self.pointers: dict[str, Any] = {}
+        self.pinned: dict[int, Any] = {}
+        self.threads = threading.local()
         self.text = ""
         self.lose = False
         self.capture: list[Any] | None = None
@@ -136,16 +138,27 @@ class EmulatedDriver:
         return _OK, self.limit
 
     def cuDeviceGetAttribute(self, attribute: int, device: int) -> Answer:
-        return _OK, {16: 4, 75: 9, 76: 0, 115: 1}[int(attribute)]
+        return _OK, {16: 4, 75: 9, 76: 0}[int(attribute)]
 
     def cuDevicePrimaryCtxRetain(self, device: int) -> Answer:
-        return _OK, object()
+        return _OK, CONTEXT
+
+    def cuCtxGetCurrent(self) -> Answer:
+        return _OK, getattr(self.threads, "context", 0)
 
     def cuCtxSetCurrent(self, context: Any) -> Answer:
+        self.threads.context = context
         return (_OK,)
 
+    def cuGetProcAddress(self, name: bytes, version: int, flags: int) -> Answer:
+        """Return the address of a C function that calls the method of that name."""
+        text = name.decode()
+        if text not in self.pointers:
+            self.pointers[text] = _POINTERS[text](self)
+        return _OK, ctypes.cast(self.pointers[text], ctypes.c_void_p).value, 0
+
     def cuStreamCreate(self, flags: int) -> Answer:
-        return _OK, 0
+        return _OK, STREAM
 
     def cuStreamSynchronize(self, stream: int) -> Answer:
         if self.capture is not None:
@@ -170,35 +183,14 @@ class EmulatedDriver:
 
     # ---- memory ---------------------------------------------------------------------------------
 
-    def cuDeviceGetDefaultMemPool(self, device: int) -> Answer:
-        return _OK, 0
-
-    def cuMemPoolSetAttribute(self, pool: int, attribute: int, value: int) -> Answer:
-        return (_OK,)
-
-    def cuMemPoolGetAttribute(self, pool: int, attribute: int) -> Answer:
-        names = CUmemPool_attribute
-        return _OK, {
-            names.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: self.reserved,
-            names.CU_MEMPOOL_ATTR_USED_MEM_CURRENT: self.in_use,
-            names.CU_MEMPOOL_ATTR_USED_MEM_HIGH: self.peak,
-        }[names(attribute)]
-
-    def cuMemPoolTrimTo(self, pool: int, keep: int) -> Answer:
-        self.reserved = max(self.in_use, keep)
-        return (_OK,)
-
-    def cuMemAllocAsync(self, nbytes: int, stream: int) -> Answer:
-        """Allocate emulated device memory, with guard zones around it.
-
-        Freed memory stays reserved, as if the memory were fragmented.
-        """
+    def cuMemAlloc(self, nbytes: int) -> Answer:
+        """Allocate emulated device memory, with guard zones around it."""
         if self.capture is not None:
-            return self._captures("cuMemAllocAsync", 0)
+            return self._captures("cuMemAlloc", 0)
         if nbytes <= 0:
             return self._bad(CUresult.CUDA_ERROR_INVALID_VALUE, "an allocation of no bytes", 0)
         with self.lock:
-            if self.reserved + nbytes > self.limit:
+            if self.in_use + nbytes > self.limit:
                 return self._bad(CUresult.CUDA_ERROR_OUT_OF_MEMORY, "out of memory", 0)
             whole = np.empty(nbytes + 3 * GUARD, np.uint8)
             at = GUARD + -whole.ctypes.data % GUARD
@@ -207,16 +199,38 @@ class EmulatedDriver:
             whole[at : at + nbytes] = 0xFF
             self.buffers[pointer] = whole, nbytes
             self.in_use += nbytes
-            self.reserved = max(self.reserved, self.in_use)
-            self.peak = max(self.peak, self.in_use)
         return _OK, pointer
 
-    def cuMemFreeAsync(self, pointer: int, stream: int) -> Answer:
+    def cuMemFree(self, pointer: int) -> Answer:
         if self.capture is not None:
-            return self._captures("cuMemFreeAsync")
+            return self._captures("cuMemFree")
         with self.lock:
             _, nbytes = self.buffers.pop(pointer)
             self.in_use -= nbytes
+        return (_OK,)
+
+    def cuMemHostAlloc(self, nbytes: int, flags: int) -> Answer:
+        kept = ctypes.create_string_buffer(nbytes)
+        self.pinned[ctypes.addressof(kept)] = kept
+        return _OK, ctypes.addressof(kept)
+
+    def cuMemFreeHost(self, pointer: int) -> Answer:
+        del self.pinned[pointer]
+        return (_OK,)
+
+    def cuEventCreate(self, flags: int) -> Answer:
+        return _OK, 1
+
+    def cuEventDestroy(self, event: int) -> Answer:
+        return (_OK,)
+
+    def cuEventRecord(self, event: int, stream: int) -> Answer:
+        return self._captures("cuEventRecord") if self.capture is not None else (_OK,)
+
+    def cuEventQuery(self, event: int) -> Answer:
+        return (_OK,)
+
+    def cuEventSynchronize(self, event: int) -> Answer:
         return (_OK,)
 
     def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, stream: int) -> Answer:
@@ -281,11 +295,16 @@ class EmulatedDriver:
             kernel = _Kernel.in_dll(module, f"dg_kernel_{name.decode()}")
         except ValueError as error:
             return self._bad(CUresult.CUDA_ERROR_NOT_FOUND, str(error), None)
-        return _OK, (ctypes.addressof(kernel), kernel.arity, name.decode(), module)
+        address = ctypes.addressof(kernel)
+        self.functions[address] = kernel.arity, name.decode()
+        return _OK, address
+
+    def cuModuleUnload(self, module: ctypes.CDLL) -> Answer:
+        return (_OK,)
 
     def cuLaunchKernel(
         self,
-        function: Any,
+        function: int,
         gx: int,
         gy: int,
         gz: int,
@@ -297,10 +316,10 @@ class EmulatedDriver:
         parameters: int,
         extra: int,
     ) -> Answer:
-        address, arity, name, _ = function
+        arity, name = self.functions[function]
         if self.capture is not None:
             given = [
-                ctypes.c_uint64.from_address(place).value
+                ctypes.c_uint64.from_address(place or 0).value
                 for place in (ctypes.c_void_p * arity).from_address(parameters)
             ]
             slots = (ctypes.c_uint64 * max(arity, 1))(*given)
@@ -314,12 +333,12 @@ class EmulatedDriver:
             if self.lose:
                 return self._bad(CUresult.CUDA_ERROR_LAUNCH_FAILED, "lost on purpose")
             machine = self.machine()
-            if machine.dg_launch(address, grid, block, shared, parameters):
+            if machine.dg_launch(function, grid, block, shared, parameters):
                 text = machine.dg_problem().decode()
                 return self._bad(CUresult.CUDA_ERROR_INVALID_VALUE, f"{name}: {text}")
             places = (ctypes.c_void_p * arity).from_address(parameters)
             for place in places:
-                pointer = ctypes.c_uint64.from_address(place).value
+                pointer = ctypes.c_uint64.from_address(place or 0).value
                 if pointer in self.buffers and not self._guarded(pointer):
                     return self._bad(
                         CUresult.CUDA_ERROR_INVALID_VALUE, f"{name}: a thread wrote beside a buffer"
@@ -344,6 +363,37 @@ class _Kernel(ctypes.Structure):
         ("machine", ctypes.c_void_p),
         ("arity", ctypes.c_int),
     ]
+
+
+def _get_current(driver: EmulatedDriver) -> Any:
+    """Return `cuCtxGetCurrent` of an emulated driver as a C function."""
+
+    def get(place: int) -> int:
+        code, context = driver.cuCtxGetCurrent()
+        ctypes.c_void_p.from_address(place).value = context
+        return int(code)
+
+    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(get)
+
+
+def _set_current(driver: EmulatedDriver) -> Any:
+    """Return `cuCtxSetCurrent` of an emulated driver as a C function."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+    return kind(lambda context: int(driver.cuCtxSetCurrent(context)[0]))
+
+
+def _launch_kernel(driver: EmulatedDriver) -> Any:
+    """Return `cuLaunchKernel` of an emulated driver as a C function."""
+    sizes, pointers = [ctypes.c_uint] * 7, [ctypes.c_void_p] * 3
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *sizes, *pointers)
+    return kind(lambda *arguments: int(driver.cuLaunchKernel(*arguments)[0]))
+
+
+_POINTERS = {
+    "cuCtxGetCurrent": _get_current,
+    "cuCtxSetCurrent": _set_current,
+    "cuLaunchKernel": _launch_kernel,
+}
 
 
 def _load(image: bytes) -> ctypes.CDLL:

@@ -168,6 +168,11 @@ DG_SHIM void dg_emulated_mma16(int line, int brain, float *d, const unsigned *a,
         d[k] += sum;
     }
 }
+/* cvt.rna.tf32.f32: every NaN becomes 0x7fffffff, as the PTX manual says of results that are NaN */
+DG_SHIM unsigned dg_emulated_to_tf32(unsigned bits) {
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffffffu;
+    return (bits + 0x1000u) & 0xffffe000u;
+}
 /* d += a b, a 16 x 8 by rows, b 8 x 8 by columns, float32 of which 10 bits of the mantissa count */
 DG_SHIM void dg_emulated_mma8_tf32(int line, float *d, const unsigned *a, const unsigned *b) {
     dg_fragments own = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};

@@ -44,7 +44,7 @@ from .common_subexpressions import merge_common_subexpressions
 from .compare_labels import compare_labels
 from .context import Pass, PassContext
 from .dead_code import remove_dead_code
-from .decompose import decompose_composites
+from .decompose import AT_LABELS, decompose_composites, decompose_the_rest
 from .fusion import fuse
 from .matched_ops import attention, attention_grad, checked_labels, matmul, pad_constant
 from .matmul import fold_transposes, merge_matmul_sums
@@ -97,6 +97,8 @@ def clean_up(graph: Graph, context: PassContext) -> Graph:
 PIPELINE = (
     Pass("clean_up", clean_up),
     Pass("decompose_composites", decompose_composites, "O1"),
+    Pass("compare_labels", compare_labels, "O1", concerns=(checked_labels,)),
+    Pass("decompose_the_rest", decompose_the_rest, "O1", concerns=AT_LABELS),
     Pass("fold_transposes", fold_transposes, "O1", concerns=(matmul,)),
     Pass("concatenate_padded_sums", concatenate_padded_sums, "O1", concerns=(pad_constant,)),
     Pass("merge_matmul_sums", merge_matmul_sums, "O1", concerns=(matmul,)),
@@ -105,7 +107,6 @@ PIPELINE = (
     Pass("channels_last", convert_to_channels_last, "O1"),
     Pass("clean_up", clean_up, "O1", after="channels_last"),
     Pass("save_activation_derivatives", save_activation_derivatives, "O1", concerns=GRADIENTS),
-    Pass("compare_labels", compare_labels, "O1", concerns=(checked_labels,)),
     Pass("split_reductions", split_reductions, "O1"),
     Pass("fuse", fuse, "O1"),
 )

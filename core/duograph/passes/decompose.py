@@ -15,26 +15,41 @@ from collections.abc import Hashable, Sequence
 from ..ir.control import SUBGRAPH_OPS
 from ..ir.graph import Graph, GraphNode
 from ..ir.loops import gathers_long_runs, is_elementwise
+from ..op import Op
 from ..types import HostType, TensorType, ValueType
 from .context import PassContext
+from .matched_ops import gather_elements, scatter_elements_add
 from .subgraphs import Done, mapped
 
-__all__ = ["decompose_composites"]
+__all__ = ["AT_LABELS", "decompose_composites", "decompose_the_rest"]
+
+# The ops that `compare_labels` rewrites, and that have decompositions.
+AT_LABELS = frozenset((gather_elements, scatter_elements_add))
 
 Types = tuple[TensorType | None, ...]
 
 
 def decompose_composites(graph: Graph, context: PassContext) -> Graph:
-    """Replace the composite ops that no kernel computes by their bodies."""
-    return _Decomposition(context).graph(graph)
+    """Replace the composite ops that no kernel computes by their bodies.
+
+    What the pass `compare_labels` may rewrite stays; `decompose_the_rest` runs after it.
+    """
+    kept = AT_LABELS if context.costs.compare_labels else frozenset()
+    return _Decomposition(context, kept).graph(graph)
+
+
+def decompose_the_rest(graph: Graph, context: PassContext) -> Graph:
+    """Replace the gathers and scatters that `compare_labels` left and no kernel computes."""
+    return _Decomposition(context).graph(graph) if context.costs.compare_labels else graph
 
 
 class _Decomposition:
     """One run of the decomposition of composites, which caches the backend's answers."""
 
-    def __init__(self, context: PassContext) -> None:
+    def __init__(self, context: PassContext, kept: frozenset[Op] = frozenset()) -> None:
         assert context.body_of is not None
         self.context = context
+        self.kept = kept
         self.body_of = context.body_of
         self.claims: dict[Hashable, bool] = {}
         self.done: Done = {}
@@ -86,7 +101,7 @@ class _Decomposition:
     ) -> bool:
         """Return whether a node's op is kept: it is no composite, has a kernel or can be fused."""
         op = node.op
-        if op.body is None and op.decompose_rule is None:
+        if (op.body is None and op.decompose_rule is None) or op in self.kept:
             return True
         if op.is_reduction or op.is_view or op.graph_only:
             return True

@@ -15,10 +15,12 @@ import numpy as np
 from ...dtype import DType, uint8, uint16, uint32, uint64
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
+from ..codegen.packs import fits, pack_type, pack_width, read_pack, write_pack
 from .device import GridDevice, Launch, Plan
 from .kernel_writer import Kernel, ceil_div, element, stretch
 from .strides import dense, merged, split_at
 from .table import Types, kernel
+from .tiled_copy import LANES, Side, tiled_copy
 
 __all__ = ["WORDS", "copy_launch", "each_launch", "fill_launch"]
 
@@ -26,8 +28,10 @@ __all__ = ["WORDS", "copy_launch", "each_launch", "fill_launch"]
 WORDS: dict[int, tuple[DType, int]] = {
     1: (uint8, 1), 2: (uint16, 1), 4: (uint32, 1), 8: (uint64, 1), 16: (uint64, 2),
 }  # fmt: skip
-# Rows and columns of the squares in which a processor transposes.
+# Rows and columns of the squares in which a processor transposes; the least rows and columns that
+# a grid (False) and a processor (True) transpose in tiles or squares.
 SQUARE = 32
+LEAST_SIDE = {False: 8, True: SQUARE // 2}
 
 
 def copy_launch(
@@ -56,10 +60,13 @@ def copy_launch(
     n = 1
     for size in sizes:
         n *= size
-    if device.serial and len(sizes) > 1 and out_steps[-1] == 1 and in_steps[-1] > 1:
+    if len(sizes) > 1 and out_steps[-1] == 1 and in_steps[-1] > 1:
         dense_axis = next((a for a in range(len(sizes) - 1) if in_steps[a] == 1), None)
-        if dense_axis is not None and min(sizes[dense_axis], sizes[-1]) >= SQUARE // 2:
-            return _squares(
+        enough = device.serial or device.group >= LANES
+        least = LEAST_SIDE[device.serial]
+        if enough and dense_axis is not None and min(sizes[dense_axis], sizes[-1]) >= least:
+            write = _squares if device.serial else tiled_copy
+            return write(
                 device, word, sizes, dense_axis, (read_from, in_steps), (write_to, out_steps)
             )
     k = Kernel(device, "strided_copy", max(n, read_from[3], write_to[3]))
@@ -67,18 +74,41 @@ def copy_launch(
     k.write("out", word, write_to[0])
     for name, value in (("n", n), ("x_offset", read_from[2]), ("out_offset", write_to[2])):
         k.number(name, value)
+    width = (
+        1
+        if device.serial
+        else _copy_width(word, sizes, (read_from, in_steps), (write_to, out_steps))
+    )
     names = ["", *k.numbers("size", sizes)[1:]]
     places = []
     for label, steps in (("x", in_steps), ("out", out_steps)):
         outer = [k.number(f"{label}_step{a}", s) for a, s in enumerate(steps[:-1])]
         inner = "j" if steps[-1] == 1 else f"j * {k.number(f'{label}_step', steps[-1])}"
         places.append((label, outer, inner))
-    at = k.elements(n, names)
+    at = k.elements(n, names, width)
     for label, outer, _ in places:
         terms = [f"{label}_offset", *(f"{a} * {s}" for a, s in zip(at, outer))]
         k.line(f"const ix {label}_from = {' + '.join(terms)};")
-    moved = f"out[out_from + {places[1][2]}] = x[x_from + {places[0][2]}];"
-    return k.end_elements(n, names[-1] or "n", [moved])
+    if width == 1:
+        moved = [f"out[out_from + {places[1][2]}] = x[x_from + {places[0][2]}];"]
+    else:
+        left = "left" if n % width else ""
+        moved = [
+            *(["const ix left = n - i;"] if left else []),
+            *read_pack(device.dialect, word, width, "pack", "x + x_from + j", left),
+            *write_pack(device.dialect, word, width, "pack", "out + out_from + j", left),
+        ]
+    return k.end_elements(n, names[-1] or "n", moved, width=width)
+
+
+def _copy_width(word: DType, sizes: Sequence[int], *sides: Side) -> int:
+    """Return how many adjacent words a work item of a grid copies."""
+    if any(steps[-1] != 1 for _, steps in sides):
+        return 1
+    width = pack_width([word.itemsize], sizes[-1], len(sizes) == 1)
+    while not all(fits(width, steps, whole[2]) for whole, steps in sides):
+        width //= 2
+    return width
 
 
 def _squares(
@@ -86,8 +116,8 @@ def _squares(
     word: DType,
     sizes: Sequence[int],
     dense_axis: int,
-    source: tuple[tuple[int, Any, int, int], Sequence[int]],
-    target: tuple[tuple[int, Any, int, int], Sequence[int]],
+    source: Side,
+    target: Side,
 ) -> Launch:
     """Return the launch of a transposing copy by square blocks, which uses whole cache lines.
 
@@ -249,8 +279,22 @@ def fill_launch(device: GridDevice, out: TensorType, value: Any, place: int) -> 
     k.number("n", n)
     for part in range(words):
         k.number(f"value{part}", int(bits[part]), word)
-    chosen = "value0" if words == 1 else "i & 1 ? value1 : value0"
-    return each_launch(device, k, n, f"out[i] = {chosen};")
+    chosen = "value0" if words == 1 else "{} & 1 ? value1 : value0"
+    if device.serial:
+        return each_launch(device, k, n, f"out[i] = {chosen.format('i')};")
+    width = pack_width([word.itemsize], n, True)
+    k.elements(n, [""], width)
+    if width == 1:
+        return k.end_elements(n, "n", [f"out[i] = {chosen.format('i')};"])
+    left = "left" if n % width else ""
+    lines = [
+        *(["const ix left = n - i;"] if left else []),
+        f"{pack_type(word, width)} pack;",
+        "DG_UNROLL",
+        f"for (i32 e = 0; e < {width}; e++) pack.v[e] = {chosen.format('e')};",
+        *write_pack(device.dialect, word, width, "pack", "out + i", left),
+    ]
+    return k.end_elements(n, "n", lines, width=width)
 
 
 def each_launch(

@@ -1,0 +1,36 @@
+"""Copies of matrices to rows of another pitch (cuda/pitch.cuh), as launches.
+
+Tensor-core matmuls of cuBLASLt need rows that begin at multiples of 16 bytes; without them they
+take six times as long, which pays for a copy of each matrix that is large enough.
+"""
+
+from __future__ import annotations
+
+from duograph.backend.grid import Launch
+from duograph.backend.grid.kernel_writer import ceil_div
+from duograph.dtype import DType, int64
+
+from .sources import text
+
+__all__ = ["BYTES", "copy_rows"]
+
+# Pitches and base addresses that are multiples of it are aligned; also the bytes of a store.
+BYTES = 16
+# Threads of a block, and blocks along the axis of rows, at most.
+THREADS, MOST_ROWS = 256, 4096
+
+
+def copy_rows(dtype: DType, rows: int, columns: int, from_pitch: int, to_pitch: int) -> Launch:
+    """Return the launch that copies buffer 0, rows of `from_pitch` elements, to buffer 1."""
+    stored = f"u{8 * dtype.itemsize}"
+    name = f"copy_rows_{stored}"
+    source = text("pitch.cuh") + (
+        f"DG_KERNEL void __launch_bounds__({THREADS}) {name}(const {stored} *from, {stored} *to, "
+        "i64 rows, i64 columns, i64 from_pitch, i64 to_pitch) {\n"
+        "dg_copy_rows(from, to, rows, columns, from_pitch, to_pitch);\n}\n"
+    )
+    stores = columns * dtype.itemsize // BYTES + 2  # with those at the ends of a row
+    numbers = (rows, columns, from_pitch, to_pitch)
+    scalars = tuple([(int64, n) for n in numbers])
+    groups = (ceil_div(stores, THREADS), min(rows, MOST_ROWS), 1)
+    return Launch(source, name, (0, 1), scalars, groups, (THREADS, 1, 1))

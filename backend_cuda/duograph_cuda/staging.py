@@ -1,0 +1,99 @@
+"""Uploads of host arrays through page-locked buffers, so that no upload waits for the device.
+
+The driver reads page-locked memory while the call that started the copy has long returned, so a
+caller could change the array too early. Memory that is not page-locked it copies in pieces, and
+waits for the kernels queued before. `Staging` therefore copies an array to a page-locked buffer of
+its own and starts the transfer from there; an event tells when the buffer is free again.
+"""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .device import CudaDevice
+
+__all__ = ["Staging"]
+
+# The driver copies arrays of at most so many bytes to its own buffers before the call returns,
+# if they are not page-locked.
+IMMEDIATE = 64 << 10
+# Larger arrays go straight to the device, and the call waits for the transfer.
+LARGEST = 64 << 20
+# Bytes of page-locked memory that are kept, at most.
+LIMIT = 256 << 20
+SMALLEST = 1 << 20
+
+
+class Staging:
+    """The page-locked buffers of one device, used again when their transfers are done."""
+
+    def __init__(self, device: CudaDevice) -> None:
+        self.device = device
+        self.total = 0
+        # by size, in the order of their transfers: (address, event)
+        self._buffers: dict[int, collections.deque[tuple[int, Any]]] = {}
+
+    def upload(self, target: int, source: int, nbytes: int) -> None:
+        """Queue a copy of host memory to the device; the host memory may change afterwards.
+
+        The caller holds the device's lock.
+        """
+        device = self.device
+        if nbytes <= IMMEDIATE:
+            kept = ctypes.string_at(source, nbytes)  # certainly not page-locked
+            device.checked("copy_in", "cuMemcpyHtoDAsync", target, kept, nbytes, device.stream)
+        elif nbytes > LARGEST:
+            device.checked("copy_in", "cuMemcpyHtoDAsync", target, source, nbytes, device.stream)
+            device.synchronize()
+        else:
+            size = max(SMALLEST, 1 << (nbytes - 1).bit_length())
+            buffer, event = self._buffer(size)
+            try:
+                ctypes.memmove(buffer, source, nbytes)
+                device.checked(
+                    "copy_in", "cuMemcpyHtoDAsync", target, buffer, nbytes, device.stream
+                )
+                device.checked("copy_in", "cuEventRecord", event, device.stream)
+            finally:
+                self._buffers[size].append((buffer, event))
+
+    def _buffer(self, size: int) -> tuple[int, Any]:
+        """Return a buffer that no transfer uses, with its event; a new one while there is room."""
+        device = self.device
+        known = self._buffers.setdefault(size, collections.deque())
+        if known:
+            code, _ = device.tried("cuEventQuery", known[0][1])
+            if code and self.total + size <= LIMIT:
+                return self._new(size)
+            buffer, event = known.popleft()
+            if code:
+                device.checked("copy_in", "cuEventSynchronize", event)
+            return buffer, event
+        if self.total + size > LIMIT:
+            self.free()
+        return self._new(size)
+
+    def _new(self, size: int) -> tuple[int, Any]:
+        device = self.device
+        event = device.checked(
+            "copy_in",
+            "cuEventCreate",
+            int(device.driver.module.CUevent_flags.CU_EVENT_DISABLE_TIMING),
+        )
+        buffer = int(device.checked("copy_in", "cuMemHostAlloc", size, 0))
+        self.total += size
+        return buffer, event
+
+    def free(self) -> None:
+        """Return all buffers to the system, after their transfers."""
+        device = self.device
+        for size, known in self._buffers.items():
+            while known:
+                buffer, event = known.popleft()
+                self.total -= size
+                device.checked("empty_cache", "cuEventSynchronize", event)
+                device.checked("empty_cache", "cuMemFreeHost", buffer)
+                device.checked("empty_cache", "cuEventDestroy", event)

@@ -1,0 +1,154 @@
+"""Copies that change the innermost axis, on a parallel grid: tiles go through shared memory.
+
+Neighbouring work items read neighbouring elements of the source and write neighbouring elements of
+the target; in between, a group of work items keeps a square tile in shared memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from ...dtype import DType
+from ..codegen.dialect import SUFFIX
+from ..codegen.packs import fits, pack_type, read_pack, write_pack
+from .device import GridDevice, Launch
+from .kernel_writer import Kernel, ceil_div
+
+__all__ = ["LANES", "Side", "tiled_copy"]
+
+# One side of a copy: (number of the buffer, strides, offset, its number of words), merged strides.
+Side: TypeAlias = tuple[tuple[int, Any, int, int], Sequence[int]]
+
+# Adjacent work items, whose accesses are of LINE bytes together; tiles that follow each other along
+# the source's dense axis before the next ones along the target's: both read and write long runs.
+LANES, LINE, BAND = 32, 128, 8
+
+
+def tiled_copy(
+    device: GridDevice,
+    word: DType,
+    sizes: Sequence[int],
+    dense_axis: int,
+    source: Side,
+    target: Side,
+) -> Launch:
+    """Return the launch of a transposing copy by square tiles in shared memory.
+
+    The source is dense along `dense_axis`, the target along the last axis.
+    """
+    (place, _, offset, size), in_steps = source
+    (to_place, _, to_offset, to_size), out_steps = target
+    last = len(sizes) - 1
+    n = math.prod(sizes)
+    each = max(1, LINE // LANES // word.itemsize)
+    side = LANES * each
+    k = Kernel(device, "tiled_copy", max(n, size, to_size))
+    k.read("x", word, place)
+    k.write("out", word, to_place)
+    outer = [a for a in range(last) if a != dense_axis]
+    along, across = ceil_div(sizes[dense_axis], side), ceil_div(sizes[last], side)
+    for name, value in (
+        ("x_offset", offset),
+        ("out_offset", to_offset),
+        ("along", along),
+        ("across", across),
+        ("wide", sizes[dense_axis]),
+        ("length", sizes[last]),
+        ("x_step", in_steps[last]),
+        ("out_step", out_steps[dense_axis]),
+    ):
+        k.number(name, value)
+    names = [k.number(f"size{a}", sizes[a]) for a in outer]
+    threads = min(device.group, 256)
+    _position(k, side, threads)
+    at = k.split("matrix", names, "at")
+    for label, steps in (("x", in_steps), ("out", out_steps)):
+        terms = [f"{p} * {k.number(f'{label}_step{a}', steps[a])}" for p, a in zip(at, outer)]
+        corner = ["column", "row * x_step"] if label == "x" else ["column * out_step", "row"]
+        k.line(f"const ix {label}_from = {' + '.join([f'{label}_offset', *corner, *terms])};")
+    in_packs = _packs(each, sizes[dense_axis], in_steps, dense_axis, offset)
+    out_packs = _packs(each, sizes[last], out_steps, last, to_offset)
+    _read_tile(k, word, side, each, threads, in_packs)
+    k.line("DG_BARRIER();")
+    _write_tile(k, word, side, each, threads, out_packs)
+    groups = along * across * math.prod(sizes[a] for a in outer)
+    return k.launch(groups, size=(threads,))
+
+
+def _packs(each: int, extent: int, steps: Sequence[int], axis: int, offset: int) -> bool:
+    """Return whether a work item can access `each` adjacent words along a dense axis at once."""
+    others = [step for a, step in enumerate(steps) if a != axis]
+    return each > 1 and extent % each == 0 and fits(each, [*others, 1], offset)
+
+
+def _position(k: Kernel, side: int, threads: int) -> None:
+    """Emit definitions of the group's matrix and of the `row` and `column` where its tile begins.
+
+    A column counts along the source's dense axis, a row along the target's.
+    """
+    k.line(
+        f"enum {{ side = {side}, warps = {threads // LANES} }};",
+        f"const i32 lane = DG_PLACE(0) % {LANES}, warp = DG_PLACE(0) / {LANES};",
+        "const ix matrix = (ix)DG_GROUP(0) / (along * across);",
+        "const ix inside = (ix)DG_GROUP(0) - matrix * along * across;",
+        f"const ix first = inside / ({BAND} * across) * {BAND};",
+        f"const ix many = along - first < {BAND} ? along - first : {BAND};",
+        "const ix rest = inside - first * across;",
+        "const ix row = rest / many * side, column = (first + rest % many) * side;",
+    )
+
+
+def _read_tile(k: Kernel, word: DType, side: int, each: int, threads: int, packs: bool) -> None:
+    """Emit the loops that read the rows of a tile, first to registers, then to shared memory."""
+    type_, steps = SUFFIX[word], side // (threads // LANES)
+    k.lines.insert(0, f"    DG_SHARED {type_} tile[{side}][{side} + 1];")
+    k.line(
+        f"{pack_type(word, each) if packs else type_} held[{steps}]{'' if packs else f'[{each}]'};"
+    )
+    k.line("DG_UNROLL")
+    k.open(f"for (i32 s = 0; s < {steps}; s++)")
+    k.line("const i32 r = s * warps + warp;")
+    k.line("if (row + r >= length) continue;")
+    if packs:
+        source = f"x + x_from + r * x_step + lane * {each}"
+        k.line(f"if (column + lane * {each} >= wide) continue;")
+        k.line(*read_pack(k.dialect, word, each, "pack", source), "held[s] = pack;")
+    else:
+        k.line("DG_UNROLL")
+        k.open(f"for (i32 e = 0; e < {each}; e++)")
+        k.line(f"const i32 c = lane + e * {LANES};")
+        k.line("if (column + c < wide) held[s][e] = x[x_from + r * x_step + c];")
+        k.close()
+    k.close()
+    k.line("DG_UNROLL")
+    k.open(f"for (i32 s = 0; s < {steps}; s++)")
+    k.line("DG_UNROLL")
+    place, held = (
+        (f"lane * {each} + e", "held[s].v[e]") if packs else (f"lane + e * {LANES}", "held[s][e]")
+    )
+    k.line(f"for (i32 e = 0; e < {each}; e++) tile[s * warps + warp][{place}] = {held};")
+    k.close()
+
+
+def _write_tile(k: Kernel, word: DType, side: int, each: int, threads: int, packs: bool) -> None:
+    """Emit the loops that write the columns of a tile in shared memory as rows of the target."""
+    steps = side // (threads // LANES)
+    k.line("DG_UNROLL")
+    k.open(f"for (i32 s = 0; s < {steps}; s++)")
+    k.line("const i32 r = s * warps + warp;")
+    k.line("if (column + r >= wide) continue;")
+    if packs:
+        k.line(f"if (row + lane * {each} >= length) continue;")
+        k.line(f"{pack_type(word, each)} pack;", "DG_UNROLL")
+        k.line(f"for (i32 e = 0; e < {each}; e++) pack.v[e] = tile[lane * {each} + e][r];")
+        target = f"out + out_from + r * out_step + lane * {each}"
+        k.line(*write_pack(k.dialect, word, each, "pack", target))
+    else:
+        k.line("DG_UNROLL")
+        k.open(f"for (i32 e = 0; e < {each}; e++)")
+        k.line(f"const i32 c = lane + e * {LANES};")
+        k.line("if (row + c < length) out[out_from + r * out_step + c] = tile[c][r];")
+        k.close()
+    k.close()
