@@ -146,11 +146,16 @@ GPU_PYTHON ?= $(BIN)/python
 test-gpu: $(if $(filter $(BIN)/python,$(GPU_PYTHON)),setup)
 	$(GPU_PYTHON) backend_cuda/tests/check_gpu.py $(ARGS)
 
-# NEED_GPU comes first: without a GPU no peer is downloaded.
-bench-gpu: setup
+# Beside PyTorch and JAX, as far as they are there. With GPU_PYTHON nothing is downloaded; otherwise NEED_GPU comes
+# first, so that without a GPU no peer is downloaded. For some parts: ARGS="--only kernels,gpt --peers JAX"
+bench-gpu: $(if $(filter $(BIN)/python,$(GPU_PYTHON)),setup)
+ifeq ($(GPU_PYTHON),$(BIN)/python)
 	$(NEED_GPU)
 	$(MAKE) .venv-gpu/.duograph
 	.venv-gpu/bin/python benchmarks/gpu.py --out build/benchmarks/gpu.md $(ARGS)
+else
+	$(GPU_PYTHON) benchmarks/gpu.py --out build/benchmarks/gpu.md $(ARGS)
+endif
 
 # Test an installed wheel, outside the source folder, with a third-party plugin.
 wheel-test: setup

@@ -22,10 +22,10 @@ from duograph.errors import DeviceError
 from duograph.op import Op
 from duograph.types import TensorType
 
-from . import attention, channels, cublaslt, cudnn, rows
+from . import attention, channels, cublaslt, cudnn, rows, tuning
 from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
-from .cudnn_operations import OPERATIONS
+from .cudnn_operations import CONVOLUTIONS, OPERATIONS
 from .device import CudaDevice
 from .driver import Driver, problem
 
@@ -105,18 +105,27 @@ class Cuda(GridBackend):
         device_id: int,
     ) -> Call | None:
         own = functools.partial(super().prepare, op, types, attributes, device_id)
-        if op.name in OPERATIONS:
-            device = self.device(device_id)
-            library = device.cudnn()
-            if not isinstance(library, str):
-                results = op.infer_types(types, attributes)
-                operation = OPERATIONS[op.name](types, results, **attributes)
-                if operation is not None:
-                    sizes = tuple([r.nbytes for r in results])
-                    call = library.call(device, op.name, operation, sizes, own)
-                    if call is not None:
-                        return call
-        return own()
+        if op.name not in OPERATIONS:
+            return own()
+        device = self.device(device_id)
+        library = device.cudnn()
+        if isinstance(library, str):
+            return own()
+        results = op.infer_types(types, attributes)
+        operation = OPERATIONS[op.name](types, results, **attributes)
+        if operation is None:
+            return own()
+        sizes = tuple([r.nbytes for r in results])
+        by_cudnn = functools.partial(library.call, device, op.name, operation, sizes, own)
+        if not (op.name in CONVOLUTIONS and tuning.wanted()):
+            return by_cudnn() or own()
+        candidates = [
+            tuning.Candidate(name, functools.partial(by_cudnn, name))
+            for name in library.plans(device, operation)
+        ]
+        candidates.append(tuning.Candidate("own kernels", own))
+        what = f"cuDNN {library.version} {operation}"
+        return tuning.fastest(device, what, candidates, [t.nbytes for t in types])
 
     def launcher(self, device: GridDevice, name: str, launch: Launch) -> Callable[..., None]:
         build = functools.partial(super().launcher, device, name)

@@ -26,6 +26,8 @@ __all__ = ["Buffer", "Library", "Operation", "find"]
 TYPES = {float32: "FLOAT", float16: "HALF", bfloat16: "BFLOAT16"}
 # Temporary memory of a call, at most; allocated from the pool for the time of the call.
 WORKSPACE = 1 << 30
+# Plans among which the fastest is looked for, at most.
+MOST_PLANS = 12
 # cuDNN 9: attention with a deterministic gradient.
 OLDEST = 90000
 
@@ -122,7 +124,8 @@ class Library:
         self.handle = module.create_handle()
         module.set_stream(self.handle, stream)
         self.failures = (RuntimeError, module.cudnnGraphNotSupportedError)
-        self._plans: dict[Operation, Any] = {}
+        self.refusals = (*self.failures, ValueError)
+        self._graphs: dict[tuple[Operation, str | None], Any] = {}
 
     def call(
         self,
@@ -131,6 +134,7 @@ class Library:
         operation: Operation,
         sizes: tuple[int, ...],
         own: Callable[[], Call | None],
+        plan: str | None = None,
     ) -> Call | None:
         """Return the prepared call of an operation, or None if cuDNN has no algorithm for it.
 
@@ -140,14 +144,15 @@ class Library:
             operation: what is computed.
             sizes: bytes of each result of the op.
             own: returns the prepared call that takes over when cuDNN fails.
+            plan: name of the algorithm (`plans`); None: the one that cuDNN selects.
         """
-        plan = self._plan(device, operation)
-        if plan is None:
+        graph = self._graph(device, operation, plan)
+        if graph is None:
             return None
+        workspace = int(graph.get_workspace_size())
         places = [
             (k + 1, b.place, b.first * b.dtype.itemsize) for k, b in enumerate(operation.buffers)
         ]
-        workspace = int(plan.get_workspace_size())
         handle, single = self.handle, len(sizes) == 1
         instead: list[Call | None] = []
 
@@ -160,7 +165,7 @@ class Library:
                 with device.lock:
                     device.enter()
                     try:
-                        plan.execute(pointers, room.pointer, handle=handle)
+                        graph.execute(pointers, room.pointer, handle=handle)
                         device.counts["launches"] += 1
                         return made[0] if single else tuple(made)
                     except self.failures as error:
@@ -186,19 +191,57 @@ class Library:
         )
         return found
 
-    def _plan(self, device: CudaDevice, operation: Operation) -> Any:
-        """Return the cuDNN graph of an operation with its plan built, or None if there is none."""
-        with device.lock:  # no other thread may capture meanwhile
-            if operation not in self._plans:
-                device.enter()
-                try:
-                    self._plans[operation] = self._built(operation)
-                except (*self.failures, ValueError):  # cuDNN cannot compute it
-                    self._plans[operation] = None
-            return self._plans[operation]
+    def plans(self, device: CudaDevice, operation: Operation) -> list[str]:
+        """Return the names of cuDNN's algorithms for an operation, the one that it selects first.
 
-    def _built(self, operation: Operation) -> Any:
-        """Return the cuDNN graph of an operation, with a plan for the algorithm that it selects."""
+        Not more than MOST_PLANS.
+        """
+        found: list[str] = []
+        with device.lock:  # no other thread may capture meanwhile
+            device.enter()
+            try:
+                graph = self._described(operation)
+            except self.refusals:
+                return found
+            for index in range(graph.get_execution_plan_count()):
+                name = graph.get_plan_name_at_index(index)
+                if name not in found and self._builds(graph, index):
+                    found.append(name)
+                if len(found) == MOST_PLANS:
+                    break
+        return found
+
+    def _graph(self, device: CudaDevice, operation: Operation, plan: str | None) -> Any:
+        """Return a cuDNN graph with one plan built, or None if cuDNN cannot compute it.
+
+        `plan` is the plan's name; None: the one that cuDNN selects.
+        """
+        key = operation, plan
+        with device.lock:
+            if key not in self._graphs:
+                device.enter()
+                self._graphs[key] = None
+                try:
+                    graph = self._described(operation)
+                except self.refusals:
+                    return None
+                for index in range(graph.get_execution_plan_count()):
+                    named = plan is None or graph.get_plan_name_at_index(index) == plan
+                    if named and self._builds(graph, index):
+                        self._graphs[key] = graph
+                        break
+            return self._graphs[key]
+
+    def _builds(self, graph: Any, index: int) -> bool:
+        """Build and select a plan of a graph; return False if that is not possible."""
+        try:
+            graph.build_plan_at_index(index)
+        except self.refusals:
+            return False
+        return True
+
+    def _described(self, operation: Operation) -> Any:
+        """Return the cuDNN graph of an operation, with a list of plans none of which is built."""
         module = self.module
         types = module.data_type
         graph = module.pygraph(
@@ -233,5 +276,4 @@ class Library:
         )
         graph.deselect_workspace_greater_than(WORKSPACE)
         graph.check_support()
-        graph.build_plans()
         return graph

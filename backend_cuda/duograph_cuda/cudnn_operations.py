@@ -6,28 +6,23 @@ then our own kernels do.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from duograph.backend.attention_layouts import AXES
 from duograph.backend.grid.strides import dense
-from duograph.dtype import bfloat16, float16, float32
+from duograph.dtype import DType, bfloat16, float16, float32
 from duograph.types import TensorType
 
+from .attention import JOINT, JOINT_GRAD, SEPARATE, SEPARATE_GRAD, Part, packed, separate
 from .cudnn import TYPES, Buffer, Operation
 from .products import uses_tf32
 
-__all__ = ["OPERATIONS"]
+__all__ = ["CONVOLUTIONS", "OPERATIONS"]
 
-# The sum of a result must not depend on the order of threads, on the bits that an intermediate
-# result was rounded to, or on elements outside of its window, which may be infinite.
-FORBIDDEN = (
-    "NONDETERMINISTIC",
-    "REDUCED_PRECISION_REDUCTION",
-    "FFT",
-    "WINOGRAD_TILE_6x6",
-    "WINOGRAD_TILE_13x13",
-)
+# Results must not depend on the order of threads, be rounded in between, or mix elements that are
+# far apart, which may be infinite: an FFT mixes whole images, Winograd's algorithm small tiles.
+FORBIDDEN = ("NONDETERMINISTIC", "REDUCED_PRECISION_REDUCTION", "FFT", "WINOGRAD_TILE_13x13")
 # Forbidden too if float32 must keep its 24 bits.
 ROUNDING = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")
 
@@ -83,11 +78,9 @@ def _conv_weight_grad(types: Types, results: Types, **attributes: Any) -> Operat
     return _convolution("conv_wgrad", ("image", "loss"), types, results, **attributes)
 
 
-def _heads(place: int, type_: TensorType, layout: str) -> Buffer:
+def _buffer(place: int, dtype: DType, part: Part) -> Buffer:
     """Describe a query, key, value or result to cuDNN: batch, heads, positions, features."""
-    steps, axes = dense(type_.shape), AXES[layout]
-    shape = tuple([type_.shape[a] for a in axes])
-    return Buffer(place, type_.dtype, shape, tuple([steps[a] for a in axes]))
+    return Buffer(place, dtype, part.shape, part.steps, part.first)
 
 
 def _band(queries: int, keys: int, low: int, high: int) -> tuple[tuple[str, Any], ...] | None:
@@ -108,38 +101,75 @@ def _band(queries: int, keys: int, low: int, high: int) -> tuple[tuple[str, Any]
     return tuple(settings)
 
 
-def _attention(
-    types: Types, results: Types, *, scale: float, low: int, high: int, layout: str
+def _attention(types: Types, results: Types, *, layout: str, **attributes: Any) -> Operation | None:
+    """Describe `attention`, or its gradients."""
+    parts = tuple([separate(t, layout) for t in types[:3]])
+    mask, given = types[3], types[4:]
+    out = separate((given or results)[0], layout)
+    places = SEPARATE_GRAD if given else SEPARATE
+    return _attend(types[0].dtype, mask, (*parts, out), places, **attributes)
+
+
+def _self_attention(
+    types: Types,
+    results: Types,
+    *,
+    layout: str,
+    heads: int,
+    own: int,
+    **attributes: Any,
 ) -> Operation | None:
-    query, key, value, mask, *given = types
-    tensors = (query, key, value)
-    if query.dtype not in (float16, bfloat16) or mask is not None:
+    """Describe `self_attention`, or its gradient."""
+    x, mask, *given = types
+    out = separate((given or results)[0], layout)
+    places = JOINT_GRAD if given else JOINT
+    parts = (*packed(x, layout, heads, own), out)
+    return _attend(x.dtype, mask, parts, places, **attributes)
+
+
+def _attend(
+    dtype: DType,
+    mask: TensorType | None,
+    parts: tuple[Part, ...],
+    places: dict[str, int],
+    *,
+    scale: float,
+    low: int,
+    high: int,
+) -> Operation | None:
+    query, key, value, _ = parts
+    if dtype not in (float16, bfloat16) or mask is not None:
         return None
-    if any(0 in t.shape for t in tensors):
+    if 0 in (*query.shape, *key.shape, *value.shape):
         return None
-    q, k, v = [_heads(place, t, layout) for place, t in enumerate(tensors)]
-    band = _band(q.shape[2], k.shape[2], low, high)
+    band = _band(query.shape[2], key.shape[2], low, high)
     if band is None:
         return None
+    q, k, v, out = [
+        _buffer(places[name], dtype, part) for name, part in zip(("q", "k", "v", "out"), parts)
+    ]
     settings = (("attn_scale", scale), *band)
-    out_type = given[0] if given else results[0]
-    out = _heads(4, out_type, layout)
-    rows = (*q.shape[:3], 1)
-    log_sum = Buffer(5, float32, rows, tuple(dense(rows)))
+    rows = (*query.shape[:3], 1)
+    log_sum = Buffer(places["log_sum"], float32, rows, tuple(dense(rows)))
     operands: tuple[tuple[str, Buffer], ...] = (("q", q), ("k", k), ("v", v))
-    if not given:
+    if "dout" not in places:
         return Operation("sdpa", operands, (out, log_sum), (("generate_stats", True), *settings))
-    dout = _heads(6, given[2], layout)
-    made = tuple([_heads(7 + k, t, layout) for k, t in enumerate(results)])
+    dout = dataclasses.replace(out, place=places["dout"])
+    made = [dataclasses.replace(x, place=places[d]) for d, x in zip(("dq", "dk", "dv"), (q, k, v))]
     settings += (("use_deterministic_algorithm", True),)
     operands += (("o", out), ("dO", dout), ("stats", log_sum))
-    return Operation("sdpa_backward", operands, made, settings)
+    return Operation("sdpa_backward", operands, tuple(made), settings)
 
 
-OPERATIONS: dict[str, Callable[..., Operation | None]] = {
+CONVOLUTIONS: dict[str, Callable[..., Operation | None]] = {
     "conv": _conv,
     "conv_input_grad": _conv_input_grad,
     "conv_weight_grad": _conv_weight_grad,
+}
+OPERATIONS = {
+    **CONVOLUTIONS,
     "attention": _attention,
     "attention_grad": _attention,
+    "self_attention": _self_attention,
+    "self_attention_grad": _self_attention,
 }

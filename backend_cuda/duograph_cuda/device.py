@@ -114,6 +114,7 @@ class CudaDevice(GridDevice):
     capabilities = frozenset(("fp64", "int64"))
     # Shared memory that a block may use without opting in to more.
     shared_bytes = 48 * 1024
+    widest = BLOCK_LIMIT
 
     def __init__(
         self,

@@ -13,7 +13,13 @@ from duograph.backend.codegen.dialect import GridDialect
 
 __all__ = ["CUDA", "text"]
 
-CUDA = GridDialect(name="CUDA C++", prelude_file="prelude_cuda.h", memory="")
+CUDA = GridDialect(
+    name="CUDA C++",
+    prelude_file="prelude_cuda.h",
+    memory="",
+    shuffles=True,
+    bounds="__launch_bounds__({})",
+)
 HERE = pathlib.Path(__file__).parent / "cuda"
 
 

@@ -22,7 +22,7 @@ TESTS = pathlib.Path(__file__).resolve().parent
 ROOT = TESTS.parents[1]
 KERNEL_TESTS = [
     str(TESTS / f"test_{name}.py")
-    for name in ("kernels", "attention", "mixed_precision", "program")
+    for name in ("kernels", "packs", "attention", "cross_entropy", "mixed_precision", "program")
 ]
 # A handful of kernels: compute-sanitizer makes each of them ten to a hundred times slower.
 SANITIZED = [
@@ -69,7 +69,7 @@ STEPS = {
     "smoke": Step([str(TESTS / "smoke.py")], 120),
     "kernels": Step([*PYTEST, *KERNEL_TESTS], 300, environment=(ON_GPU,), parallel=True),
     "kernels-without-libraries": Step(
-        [*PYTEST, *KERNEL_TESTS[:2]],
+        [*PYTEST, *KERNEL_TESTS[:3]],
         300,
         environment=(ON_GPU, ("DUOGRAPH_CUDA_CUBLASLT", "0"), ("DUOGRAPH_CUDA_CUDNN", "0")),
         parallel=True,

@@ -127,10 +127,20 @@ class Graph:
         if self.module.refuses:
             raise cudnnGraphNotSupportedError("no engine")
 
-    def build_plans(self):
-        self._advance(5)
+    def get_execution_plan_count(self):
+        return len(self.module.plans)
+
+    def get_plan_name_at_index(self, index):
+        return self.module.plans[index]
+
+    def build_plan_at_index(self, index):
+        assert self.stage >= 4
+        if self.module.plans[index].startswith("barred"):
+            raise cudnnGraphNotSupportedError("Deselecting execution plan")
+        self.stage, self.plan = 5, self.module.plans[index]
 
     def get_workspace_size(self):
+        assert self.stage == 5
         return 640
 
     def execute(self, pointers, workspace, handle):
@@ -144,6 +154,7 @@ class Graph:
         into = [t.at(pointers[t.uid]) for t in results]
         COMPUTE[method](read, into, **settings)
         self.module.calls.append(method)
+        self.module.ran.append(self.plan)
 
 
 # ---- convolution --------------------------------------------------------------------------------
@@ -262,7 +273,8 @@ COMPUTE = {
 def make(version=91900, starts=True):
     """Return a new package `cudnn`, with lists of what was built and called.
 
-    `refuses`: no graph has an algorithm; `fails`: no call succeeds.
+    `refuses`: no graph has an algorithm; `fails`: no call succeeds; `plans`: names of algorithms;
+    `ran`: those that ran.
     """
     module = types.ModuleType("cudnn")
 
@@ -289,6 +301,7 @@ def make(version=91900, starts=True):
             "FFT", "NONDETERMINISTIC", "WINOGRAD", "WINOGRAD_TILE_4x4", "WINOGRAD_TILE_6x6",
             "WINOGRAD_TILE_13x13",
         ),
-        calls=[], built=[], streams=[], refuses=False, fails=False,
+        calls=[], built=[], streams=[], ran=[], refuses=False, fails=False,
+        plans=["barred_0", "eng_1", "eng_2", "eng_1"],
     )  # fmt: skip
     return module

@@ -4,6 +4,7 @@ weights in float64.
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import duograph as ms
@@ -87,3 +88,30 @@ def test_attention(row, dtype, monkeypatch):
     check("attention_grad", arrays, attention_gradient(*arrays, *settings))
     by_cudnn = not isinstance(ms.backend.registry.backend(DEVICE).device(0).cudnn(), str)
     assert by_cudnn or len(made) == 3, "the kernels of their own ran, not the composed form"
+
+
+@pytest.mark.parametrize("dtype", NEAR)
+@pytest.mark.parametrize("layout", ["BSND", "SBND"])
+@pytest.mark.parametrize("heads, own, width", [(2, 2, 64), (4, 2, 16), (2, 1, 7)])
+def test_self_attention(heads, own, width, layout, dtype):
+    """Query, key and value are parts of one operand; the numbers are those of separate operands."""
+    rng = np.random.default_rng(5)
+    length, batch = 37, 2
+    lead = (batch, length) if layout == "BSND" else (length, batch)
+    arrays = rng.normal(size=(*lead, (heads + 2 * own) * width))
+    x = ms.Tensor(arrays, getattr(ms, dtype), device=DEVICE)
+    settings = (width**-0.5, -length, 0, layout)
+    counts = np.cumsum([0, heads, own, own]) * width
+    parts = [
+        x[:, :, int(a) : int(b)].reshape(*lead, -1, width) for a, b in itertools.pairwise(counts)
+    ]
+    wanted = OPS["attention"](*parts, None, *settings)
+    got = OPS["self_attention"](x, None, heads, own, *settings)
+    dout = ms.Tensor(rng.normal(size=got[0].shape), getattr(ms, dtype), device=DEVICE)
+    grads = OPS["attention_grad"](*parts, None, *wanted, dout, *settings)
+    joined = ms.ops.cat([g.reshape(*lead, -1) for g in grads], 2)
+    grad = OPS["self_attention_grad"](x, None, *got, dout, heads, own, *settings)
+    near = 0 if DEVICE == "CUDA-emulated" else NEAR[dtype]
+    for found, want in zip((*got, grad), (*wanted, joined), strict=True):
+        difference = np.abs(found.asnumpy().astype(np.float64) - want.asnumpy().astype(np.float64))
+        assert difference.max() <= near

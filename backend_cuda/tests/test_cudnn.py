@@ -5,6 +5,7 @@ emulated device.
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 
 import duograph as ms
@@ -16,13 +17,15 @@ from duograph.backend import registry
 from duograph.backend.protocol import BackendSpec
 from duograph.conformance.cases.attention import AXES, attention, attention_gradient
 from duograph.op import OPS
-from duograph_cuda import cudnn
+from duograph.types import TensorType
+from duograph_cuda import cudnn, tuning
 from duograph_cuda.emulation.backend import CudaEmulated
 
 NAME = "CUDA-with-cuDNN"
 NEAR = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 1e-2}
 CONVOLVING = ("conv", "conv_input_grad", "conv_weight_grad")
-ATTENDING = ("attention", "attention_grad")
+WINDOW = {"stride": (1, 1), "padding": ((1, 1),) * 2, "dilation": (1, 1), "groups": 1}
+ATTENDING = ("attention", "attention_grad", "self_attention", "self_attention_grad")
 
 
 class WithLibrary(CudaEmulated):
@@ -145,6 +148,26 @@ def test_attention(library, case, dtype):
     assert library.calls == ["sdpa", "sdpa_backward"]
 
 
+@pytest.mark.parametrize("layout", ["BSND", "SBND"])
+@pytest.mark.parametrize("heads, own", [(3, 3), (4, 2)])
+def test_self_attention_reads_its_operand_in_place(library, layout, heads, own):
+    """Query, key and value, and their gradients, are parts of one tensor."""
+    rng = np.random.default_rng(5)
+    batch, length, width = 2, 9, 8
+    lead = (batch, length) if layout == "BSND" else (length, batch)
+    x = ms.Tensor(rng.normal(size=(*lead, (heads + 2 * own) * width)), ms.float16, device="CPU")
+    settings = (heads, own, width**-0.5, -length, 0, layout)
+    out, log_sum = OPS["self_attention"](x, None, *settings)
+    dout = ms.Tensor(rng.normal(size=out.shape), ms.float16, device="CPU")
+    want = OPS["self_attention_grad"](x, None, out, log_sum, dout, *settings)
+    there = x.move_to(NAME)
+    made = OPS["self_attention"](there, None, *settings)
+    got = OPS["self_attention_grad"](there, None, *made, dout.move_to(NAME), *settings)
+    assert library.calls == ["sdpa", "sdpa_backward"]
+    for a, b in zip((*made, got), (out, log_sum, want), strict=True):
+        np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), atol=2e-2)
+
+
 @pytest.mark.parametrize(
     "why, dtype, shape, band, mask",
     [
@@ -170,12 +193,11 @@ def test_no_algorithm(library):
 def test_failed_call_falls_back_to_own_kernels(library):
     library.fails = True
     x, w = _tensors("float32", (2, 3, 8, 8), (4, 3, 3, 3))
-    window = {"stride": (1, 1), "padding": ((1, 1),) * 2, "dilation": (1, 1), "groups": 1}
     with pytest.warns(RuntimeWarning, match=r"conv: cuDNN failed \(CUDNN_STATUS_EXECUTION_FAILED"):
-        _compare("conv", (x, w), window, 1e-5)
+        _compare("conv", (x, w), WINDOW, 1e-5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # it is said once
-        _compare("conv", (x, w), window, 1e-5)
+        _compare("conv", (x, w), WINDOW, 1e-5)
 
 
 def test_calls_in_a_captured_graph(library):
@@ -190,6 +212,67 @@ def test_calls_in_a_captured_graph(library):
     for _ in range(2):
         np.testing.assert_array_equal(step(x, w).asnumpy(), want)
     assert len(library.built) == 2
+
+
+# ---- choices by time ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tuned(library, monkeypatch, tmp_path):
+    """The package, where DUOGRAPH_CUDA_TUNE is on and eng_2 is the fastest."""
+    monkeypatch.setenv("DUOGRAPH_CUDA_TUNE", "1")
+    monkeypatch.setenv("DUOGRAPH_CACHE_DIR", str(tmp_path))
+    library.slow = []
+
+    def seconds(device, run, best):
+        library.slow.append(best)
+        library.ran.clear()
+        run()
+        return {"eng_2": 1.0}.get(library.ran[0] if library.ran else "own", 2.0)
+
+    monkeypatch.setattr(tuning, "_seconds", seconds)
+    return library
+
+
+def _chosen(package):
+    """Prepare and run a convolution anew; return the plans that ran, and how many were measured."""
+    backend = package.backend
+    backend.device(0).cudnn()._graphs.clear()  # as in another process
+    types = [TensorType.of(shape, ms.float32) for shape in ((2, 3, 8, 8), (4, 3, 3, 3))]
+    package.slow.clear()
+    call = backend.prepare(OPS["conv"], types, WINDOW, 0)
+    package.ran.clear()
+    call(*[backend.device(0).allocate(t.nbytes, "operand") for t in types])
+    return package.ran, len(package.slow)
+
+
+def test_fastest_plan_is_chosen_and_kept(tuned):
+    assert _chosen(tuned) == (["eng_2"], 3), "two plans and our own kernels"
+    assert _chosen(tuned) == (["eng_2"], 0), "it was measured again"
+    tuned.plans = ["eng_7"]  # the kept choice does not exist any more
+    assert _chosen(tuned) == (["eng_7"], 2), "it takes as long as our own kernels, which are last"
+    tuned.plans = []
+    assert _chosen(tuned) == ([], 1)
+
+
+def test_measuring(library):
+    device = library.backend.device(0)
+    runs = []
+    assert 0 < tuning._seconds(device, lambda: runs.append(1), 1.0) < 1
+    assert len(runs) == 2 + tuning.ROUNDS * tuning.MOST_CALLS
+    runs.clear()
+    tuning._seconds(device, lambda: runs.append(time.sleep(0.01)), 1e-5)
+    assert len(runs) == 2, "it is much slower than the best"
+
+
+def test_nothing_is_measured_unless_asked_for(library, monkeypatch):
+    monkeypatch.setattr(tuning, "fastest", None)
+    x, w = _tensors("float32", (2, 3, 8, 8), (4, 3, 3, 3))
+    _compare("conv", (x, w), WINDOW, 1e-5)
+    assert library.ran == ["eng_1"]
+
+
+# ---- installations ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how, words", [

@@ -51,6 +51,7 @@ SHAPES = {
     "less than a pack": ((3,), (3,)),
     "one element": ((1,), (1,)),
     "no element": ((0, 4), (0, 4)),
+    "no columns": ((4, 0), (4, 1)),
     "a number": ((33,), (1,)),
     "rows of 16": ((5, 16), (16,)),
     "rows of 12": ((5, 12), (12,)),
@@ -173,3 +174,59 @@ COPIES = {
 def test_copies(case, columns, dtype):
     x, y = (tensor(dtype, 5, n, seed=n) for n in (columns, columns))
     same(COPIES[case], x, y)
+
+
+def softmax(x, y):
+    e = ops.exp(x - ops.amax(x, -1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def normalised(x, y):
+    """Two reductions, a result for each row, an operand that is broadcast, a wider result."""
+    wide = x.astype(ms.float32)
+    centred = wide - wide.mean(-1, keep_dims=True)
+    scale = ops.rsqrt((centred * centred).mean(-1, keep_dims=True) + 1e-5)
+    return (centred * scale).astype(x.dtype) * y, scale, centred * 0.5
+
+
+def extremes(x, y):
+    return ops.amax(x, -1), ops.equal(x, ops.amax(x, -1, keepdims=True)).astype(ms.int32).sum(-1)
+
+
+ROWS = (17, 64, 250, 513, 1001, 4096, 9001)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("row", ROWS)
+def test_fused_rows(row, dtype):
+    """Rows of whole packs, rows that begin in the middle of one, rows shorter and longer than a
+    group.
+    """
+    rng = np.random.default_rng(row)
+    for rows in (5,):
+        x = ms.Tensor(rng.normal(size=(rows, row)) * 3, getattr(ms, dtype), device="CPU")
+        y = ms.Tensor(rng.normal(size=row), getattr(ms, dtype), device="CPU")
+        for function in (softmax, normalised, extremes):
+            results = []
+            for device, level in (("CPU", "O0"), (DEVICE, "O1"), (DEVICE, "O1")):
+                found = ms.jit(function, jit_level=level)(x.move_to(device), y.move_to(device))
+                found = found if isinstance(found, tuple) else (found,)
+                results.append([v.astype(ms.float32).asnumpy() for v in found])
+            for want, got, again in zip(*results, strict=True):
+                near = {"float32": 2e-5, "bfloat16": 3e-2}[dtype]
+                near *= max(1, np.abs(want).max())
+                np.testing.assert_allclose(got, want, rtol=0, atol=near)
+                np.testing.assert_array_equal(got, again)
+
+
+@pytest.mark.parametrize("row", [40, 1001, 1024])
+def test_fused_rows_of_infinities(row):
+    x = np.random.default_rng(0).normal(size=(6, row)).astype(np.float32)
+    x[1, 5] = x[2, -1] = x[3, 0] = np.nan
+    x[4, row // 2] = np.inf
+    x[5] = -np.inf
+    with np.errstate(all="ignore"):
+        want = np.exp(x - x.max(1, keepdims=True))
+        want /= want.sum(1, keepdims=True)
+    got = ms.jit(softmax, jit_level="O1")(ms.Tensor(x, device=DEVICE), ms.Tensor(0.0)).asnumpy()
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-7)

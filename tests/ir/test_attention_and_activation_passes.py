@@ -16,7 +16,7 @@ from duograph.ir.text import parse
 from duograph.ir.verify import verify
 from duograph.ops.attention import attention_grad
 from duograph.ops.movement import concat_by, slice_by
-from duograph.ops.shape_primitives import reshape_to
+from duograph.ops.shape_primitives import reshape_to, strided_copy
 from duograph.passes import PassContext, run
 from duograph.passes.activation_gradients import GRADIENTS, save_activation_derivatives
 from duograph.passes.self_attention import use_self_attention
@@ -108,6 +108,22 @@ def test_attention_gradient_writes_the_projection_gradient() -> None:
     assert names(run(use_self_attention(graph, CLAIMS_ALL))) == ["self_attention_grad"]
     turned = run(trace(lambda *given: gradients(*given, order=(1, 0, 2)), types))
     assert names(run(use_self_attention(turned, CLAIMS_ALL))) == names(turned)
+
+
+def copied(x: Any, begin: int, end: int) -> Any:
+    """Return the features `begin` to `end` of x as backends without a kernel for slices do."""
+    one, two, features = x.shape
+    return strided_copy(x, (one, two, end - begin), (two * features, features, 1), begin)
+
+
+@pytest.mark.parametrize("joined", [True, False], ids=["joined", "with a gap"])
+def test_attention_reads_what_was_copied_by_steps(joined: bool) -> None:
+    starts = (0, 8, 16) if joined else (0, 8, 12)
+    types = [TensorType.of((2, 3, 24), float32)]
+    graph = run(trace(lambda x: attention(*[copied(x, i, i + 8) for i in starts]), types))
+    assert names(graph) == ["strided_copy"] * 3 + ["attention"]
+    found = names(run(use_self_attention(graph, CLAIMS_ALL)))
+    assert found == (["self_attention"] if joined else names(graph))
 
 
 APART = {

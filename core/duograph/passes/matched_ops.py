@@ -41,7 +41,7 @@ from ..ops.movement import identity
 from ..ops.movement import pad_by as pad_constant
 from ..ops.movement import slice_by as strided_slice
 from ..ops.pooling import avg_pool, max_pool
-from ..ops.shape_primitives import broadcast_to, reduce_sum
+from ..ops.shape_primitives import broadcast_to, reduce_sum, strided_copy
 from ..ops.shape_primitives import reshape_to as reshape
 from ..ops.shape_primitives import transpose_by as transpose
 
@@ -52,5 +52,5 @@ __all__ = [
     "gelu_tanh_grad", "identity", "iota", "logsigmoid", "logsigmoid_grad", "matmul", "max_pool",
     "max_pool_channels_last", "mish", "mish_grad", "mul", "neg", "pad_constant", "reduce_sum",
     "reshape", "scatter_elements_add", "select", "self_attention", "self_attention_grad",
-    "silu", "silu_grad", "strided_slice", "sub", "transpose",
+    "silu", "silu_grad", "strided_copy", "strided_slice", "sub", "transpose",
 ]  # fmt: skip

@@ -10,15 +10,18 @@
     %12, %13, %14 = reshape(%9), reshape(%10), reshape(%11)
     %15 = concat(%12, %13, %14, axis=2)              ->    %15 = self_attention_grad(%0, ...)
 
-It applies where the backend has kernels for the fused ops. They compute as those of `attention`,
-so every bit stays. Nodes that nothing reads any more stay in the graph, dead.
+Backends without a kernel for `strided_slice` have `strided_copy` in its place. The pass applies
+where the backend has kernels for the fused ops. They compute as those of `attention`, so every bit
+stays. Nodes that nothing reads any more stay in the graph, dead.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ..ir.graph import Graph
+from ..op import Op
 from ..types import TensorType
 from .context import PassContext
 from .matched_ops import (
@@ -28,6 +31,7 @@ from .matched_ops import (
     reshape,
     self_attention,
     self_attention_grad,
+    strided_copy,
     strided_slice,
 )
 from .patterns import Bindings, Call, Value, call, rule
@@ -39,25 +43,38 @@ __all__ = ["use_self_attention"]
 LAYOUTS = ("BSND", "SBND")
 
 
-def _part(name: str) -> Call:
-    """Return the rewrite pattern of a query, key or value: a reshaped slice of the projection."""
-    slices = call(
-        strided_slice,
-        Value("projection"),
-        begin=f"{name}_begin",
-        end=f"{name}_end",
-        strides=f"{name}_strides",
-    )
-    return call(reshape, slices, result=name)
+# The attributes that say which slice an op takes.
+SLICES = {strided_slice: ("begin", "end", "strides"), strided_copy: ("shape", "strides", "offset")}
 
 
-PARTS = _part("query"), _part("key"), _part("value")
+def _parts(op: Op) -> tuple[Call, Call, Call]:
+    """Return the patterns of query, key and value: reshaped slices of the projection by `op`."""
+    query, key, value = [
+        call(
+            reshape,
+            Call(
+                (op,), (Value("projection"),), {a: f"{name}_{a}" for a in SLICES[op]}, "", False, ""
+            ),
+            result=name,
+        )
+        for name in ("query", "key", "value")
+    ]
+    return query, key, value
 
 
-def _heads(graph: Graph, found: Bindings) -> dict[str, int] | None:
+def _slice(op: Op, whole: TensorType, start: int, end: int) -> tuple[Any, ...]:
+    """Return the attributes with which an op takes features `start` to `end` of the projection."""
+    one, two, features = whole.shape
+    if op is strided_slice:
+        return (0, 0, start), (one, two, end), (1, 1, 1)
+    return (one, two, end - start), (two * features, features, 1), start
+
+
+def _heads(graph: Graph, op: Op, found: Bindings) -> dict[str, int] | None:
     """Return the attributes with the numbers of query and key heads for fused self-attention.
 
-    None unless query, key and value are adjacent slices that make up the whole projection.
+    `op` takes the slices. None unless query, key and value are adjacent slices that make up the
+    whole projection.
     """
     whole = graph.types[found["projection"]]
     assert isinstance(whole, TensorType)
@@ -69,12 +86,8 @@ def _heads(graph: Graph, found: Bindings) -> dict[str, int] | None:
         type_ = graph.types[found[name]]
         assert isinstance(type_, TensorType)
         end = start + type_.shape[2] * type_.shape[3]
-        slices = [found[f"{name}_{key}"] for key in ("begin", "end", "strides")]
-        if whole.shape[:2] != type_.shape[:2] or slices != [
-            (0, 0, start),
-            (*whole.shape[:2], end),
-            (1, 1, 1),
-        ]:
+        slices = tuple([found[f"{name}_{a}"] for a in SLICES[op]])
+        if whole.shape[:2] != type_.shape[:2] or slices != _slice(op, whole, start, end):
             return None
         heads.append(type_.shape[2])
         start = end
@@ -83,14 +96,17 @@ def _heads(graph: Graph, found: Bindings) -> dict[str, int] | None:
     return {"heads": heads[0], "own": heads[1]}
 
 
-def _forward(site: Site, projection: int, mask: int | None, **found: Any) -> Replacement | None:
-    heads = _heads(site.graph, {"projection": projection, **found})
+def _forward(
+    op: Op, site: Site, projection: int, mask: int | None, **found: Any
+) -> Replacement | None:
+    heads = _heads(site.graph, op, {"projection": projection, **found})
     if heads is None:
         return None
     return Replacement(self_attention, (projection, mask), {**heads, **site.node.attributes})
 
 
-GRADIENT = call(attention_grad, *PARTS, rest="others", layout="layout")
+# The patterns of the gradients, by the op that takes the slices.
+GRADIENTS = {op: call(attention_grad, *_parts(op), rest="others", layout="layout") for op in SLICES}
 
 
 def _backward(site: Site, query: int, key: int, value: int, axis: int) -> Replacement | None:
@@ -99,26 +115,30 @@ def _backward(site: Site, query: int, key: int, value: int, axis: int) -> Replac
     grad = producers.get(query)
     if grad is None or grad.op is not attention_grad or (query, key, value) != grad.results:
         return None
-    for found in GRADIENT.matches(grad.operands, grad.attributes, producers):
-        heads = _heads(graph, found)
-        projection = found["projection"]
-        if (
-            heads is not None
-            and axis == 2
-            and graph.types[node.results[0]] is graph.types[projection]
-        ):
-            operands = (projection, *found["others"])
-            return Replacement(self_attention_grad, operands, {**heads, **grad.attributes})
+    for op, pattern in GRADIENTS.items():
+        for found in pattern.matches(grad.operands, grad.attributes, producers):
+            heads = _heads(graph, op, found)
+            projection = found["projection"]
+            if (
+                heads is not None
+                and axis == 2
+                and graph.types[node.results[0]] is graph.types[projection]
+            ):
+                operands = (projection, *found["others"])
+                return Replacement(self_attention_grad, operands, {**heads, **grad.attributes})
     return None
 
 
 RULES: ReplacementRules = ReplacementRules(
     [
-        rule(
-            "attention(slices of x) -> self_attention(x)",
-            call(attention, *PARTS, Value("mask"), layout="layout"),
-            _forward,
-        ),
+        *[
+            rule(
+                f"attention(parts of x by {op.name}) -> self_attention(x)",
+                call(attention, *_parts(op), Value("mask"), layout="layout"),
+                functools.partial(_forward, op),
+            )
+            for op in SLICES
+        ],
         rule(
             "concat(gradients of the slices of x) -> self_attention_grad(x)",
             call(

@@ -137,11 +137,27 @@ class GridDialect(Dialect):
 
     Macros of its prelude spell kernels, address spaces, work item ids, barriers and atomic
     additions: DG_KERNEL, DG_GLOBAL, DG_SHARED, DG_ITEM ... (`prelude_opencl.h`).
+
+    Attributes:
+        shuffles: whether the work items of a warp of 32 exchange registers by DG_SHUFFLE(x, bits)
+            and DG_OF_FIRST(x).
+        bounds: format of the qualifier that tells the compiler a kernel's number of work items in
+            a group; "" if there is none.
     """
 
     stream: str = ""
     fetch: str = ""
     memory: str = "DG_GLOBAL"
+    shuffles: bool = False
+    bounds: str = ""
+
+    def definition(self, name: str, lanes: int = 0) -> str:
+        """Return the source of a kernel's definition up to its parameters.
+
+        `lanes`: number of work items in each group, if it is always the same.
+        """
+        bounds = f" {self.bounds.format(lanes)}" if lanes and self.bounds else ""
+        return f"{self.kernel} void{bounds} {name}"
 
     def reduction(self, plus: Sequence[str], greatest: Sequence[str], bits: Sequence[str]) -> str:
         """Return the macro that precedes a reduction loop; the dialect's prelude defines it."""

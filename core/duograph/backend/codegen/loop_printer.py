@@ -21,6 +21,7 @@ from ...ir.graph import GraphNode
 from . import loop_program as ir
 from .dialect import SUFFIX, Dialect, GridDialect
 from .expression import Expr, compute_dtype, constant, s
+from .group_reduce import group_reduction
 from .loop_program import LoopProgram, Order, Space, Statement, Work
 from .packs import pack_type, read_pack, write_pack
 from .printer import print_expression
@@ -201,16 +202,12 @@ class LoopPrinter:
 
     def group_reduce(self, x: ir.GroupReduce) -> None:
         shared = f"shared_{SUFFIX[x.combine.dtype]}"
-        self.line(f"{shared}[lane] = {x.name}_acc;")
-        self.line("DG_BARRIER();")
-        self.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
-        combined = x.combine.text(f"{shared}[lane]", f"{shared}[lane + far]")
-        self.line(f"if (lane < far) {{ {combined} }}")
-        self.line("DG_BARRIER();")
-        self.close()
+        assert isinstance(self.dialect, GridDialect)
+        lanes = self.program.lanes
+        for line in group_reduction(self.dialect, x.combine, f"{x.name}_acc", shared, lanes):
+            self.line(line)
         type_ = SUFFIX[compute_dtype(x.dtype)]
-        self.line(f"const {type_} {x.name} = ({type_}){shared}[0];")
-        self.line("DG_BARRIER();")
+        self.line(f"const {type_} {x.name} = ({type_}){x.name}_acc;")
 
     # ---- loops ----------------------------------------------------------------------------------
 
@@ -246,10 +243,22 @@ class LoopPrinter:
         self.close()
 
     def lane_loop(self, x: ir.LaneLoop) -> None:
+        if x.unrolled:
+            self.line("DG_UNROLL")
         self.open(f"for (i32 q = 0; q < {x.each}; q++)")
-        self.line(f"const {x.type} j = lane + q * lanes;")
-        if x.each * x.lanes > x.row:
+        pack = f"(lane + q * lanes) * {x.width}" if x.width > 1 else "lane + q * lanes"
+        self.line(f"const {x.type} j = {pack}{' - shift' if x.edges else ''};")
+        if x.each * x.lanes * x.width > x.row:
             self.line(f"if (j >= {x.row}) break;")
+        if x.edges:
+            self.open(f"if (j < 0 || j + {x.width} > {x.row})")
+            last = f"j + {x.width} > {x.row} ? {x.row} : j + {x.width}"
+            self.line(f"const {x.type} first = j < 0 ? 0 : j, last = {last};")
+            self.open(f"for ({x.type} j = first; j < last; j++)")
+            self.block(x.edges)
+            self.close()
+            self.line("continue;")
+            self.close()
         self.block(x.body)
         self.close()
 
@@ -351,7 +360,8 @@ class GridPrinter(LoopPrinter):
         if p.work is Work.SPAN:
             parameters += ["const i64 total", "const i64 grain"]
         parameters += [f"const i32 watched{k}" for k in range(len(p.watched))]
-        return f"{self.dialect.kernel} void {name}({', '.join(parameters)}) {{"
+        lanes = p.lanes if p.work is Work.GROUP else 0
+        return f"{self.dialect.definition(name, lanes)}({', '.join(parameters)}) {{"
 
     def begin(self) -> None:
         p = self.program

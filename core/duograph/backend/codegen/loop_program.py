@@ -404,13 +404,28 @@ class Blocks(NamedTuple):
 
 
 class LaneLoop(NamedTuple):
-    """Kernel statement: a loop in which a group's work items (lanes) share a row's elements."""
+    """Kernel statement: a loop in which a group's work items (lanes) share a row's elements.
+
+    Attributes:
+        type: the index type.
+        row: number of elements.
+        each: number of iterations.
+        lanes: number of work items.
+        body: statements for the `width` elements from ``j`` on.
+        width: adjacent elements of an iteration.
+        edges: statements for one element ``j``, if packs do not begin with the row but ``shift``
+            elements before it; they run for the elements of incomplete packs at both ends.
+        unrolled: whether the loop must be unrolled, so that arrays stay in registers.
+    """
 
     type: str
     row: int
     each: int
     lanes: int
     body: Sequence[Statement]
+    width: int = 1
+    edges: Sequence[Statement] = ()
+    unrolled: bool = False
 
 
 class Prefetch(NamedTuple):

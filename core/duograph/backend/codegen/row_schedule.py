@@ -7,13 +7,18 @@ item computes whole rows, or a group of work items shares the elements of each r
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Callable
 
+from ...dtype import DType
 from .dialect import SUFFIX
 from .expression import compute_dtype
+from .group_reduce import WARP
 from .loop_program import (
     Accumulate,
     Address,
     Array,
+    Assign,
     Combine,
     Declare,
     Finish,
@@ -23,27 +28,34 @@ from .loop_program import (
     LaneLoop,
     Load,
     LoopProgram,
+    NewPack,
     Order,
     Pointer,
     Position,
+    ReadPack,
     Space,
     Start,
     Statement,
     Store,
     Take,
     Work,
+    WritePack,
     name,
     number,
 )
+from .packs import pack_type, pack_width
 from .printer import is_heavy
 from .region_plan import Computed, Reduction, RegionPlan
 from .scheduling import Scheduler, Target
 
-__all__ = ["row_program"]
+__all__ = ["HELD", "row_program"]
 
 # Bytes of a row that a processor keeps between two passes, on the stack; elements that a work item
-# of a group keeps. Rows up to SHORT_ROW have one work item on a grid.
-ROW_BYTES, KEPT, SHORT_ROW = 32768, 16, 16
+# of a group keeps, and packs of an operand. Rows up to SHORT_ROW have one work item on a grid. From
+# UNEVEN on, rows whose length is no multiple of a pack have incomplete packs at their ends.
+ROW_BYTES, KEPT, HELD, SHORT_ROW, UNEVEN = 32768, 16, 4, 16, 512
+# Bytes of registers for held packs; work items of a group of 1024 have half as many registers.
+HELD_BYTES = 192
 
 
 def row_program(target: Target, plan: RegionPlan) -> LoopProgram:
@@ -132,14 +144,31 @@ class _Rows(Scheduler):
         """Return the statements of one pass over a row: start its reductions, loop, finish them."""
         raise NotImplementedError
 
+    def load_at_j(self, label: str) -> list[Statement]:
+        """Return the statements that load element ``j`` of an operand's row."""
+        return self.load(label, name("j"))
+
+    def store_at_j(self, k: int, dtype: DType, value: str) -> Statement:
+        """Return the statement that stores element ``j`` of a row of result `k`."""
+        return Store(f"out{k}_row", name("j"), dtype, value)
+
     def elements(
-        self, stage: int, targets: list[str], known: set[str], at: Index
+        self,
+        stage: int,
+        targets: list[str],
+        known: set[str],
+        at: Index,
+        load: Callable[[str], list[Statement]],
+        store: Callable[[int, DType, str], Statement],
     ) -> tuple[list[Statement], set[str]]:
-        """Return the statements that compute one element in a pass, and the operands they read."""
+        """Return the statements that compute one element in a pass, and the operands they read.
+
+        `at` is the element's place in the arrays of kept values.
+        """
         loads_kept = {v for v in self.kept if self.values[v].stage < stage}
         values = self.closure(targets, known | loads_kept)
         used = set(self.read_by(values))
-        body = [s for x in self.moving if x in used for s in self.load(x, name("j"))]
+        body = [s for x in self.moving if x in used for s in load(x)]
         wanted = {u for v in values for u in v.uses} | set(targets)
         for v in sorted(loads_kept & wanted):
             body.append(Load(v, compute_dtype(self.values[v].dtype), Address(f"{v}_kept"), at))
@@ -149,7 +178,7 @@ class _Rows(Scheduler):
                 body.append(Store(f"{value.name}_kept", at, compute_dtype(value.dtype), value.name))
         for k, (result, dtype) in enumerate(self.plan.outputs):
             if result in self.inner_values and self.values[result].stage == stage:
-                body.append(Store(f"out{k}_row", name("j"), dtype, result))
+                body.append(store(k, dtype, result))
         return body, used
 
 
@@ -164,7 +193,9 @@ class _RowSpan(_Rows):
     def walk(
         self, stage: int, targets: list[str], known: set[str], sums: list[Reduction]
     ) -> list[Statement]:
-        body, used = self.elements(stage, targets, known, name("j"))
+        body, used = self.elements(
+            stage, targets, known, name("j"), self.load_at_j, self.store_at_j
+        )
         body += [Accumulate(v, self.values[v.source].dtype) for v in sums]
         loop = For(
             "j",
@@ -179,16 +210,56 @@ class _RowSpan(_Rows):
 
 
 class _GroupRow(_Rows):
-    """Schedules a reducing fused region so that a group of work items shares each row."""
+    """Schedules a reducing fused region so that a group of work items shares each row.
+
+    Attributes:
+        width: adjacent elements that a work item computes in one iteration.
+        uneven: whether rows begin in the middle of a pack.
+        packed: operands that are read in packs.
+        held: packed operands that several passes need; work items keep their packs.
+    """
 
     def __init__(self, target: Target, plan: RegionPlan) -> None:
-        assert target.lanes is not None
-        self.lanes = target.lanes(plan.row)
-        self.each = -(-plan.row // self.lanes)
         super().__init__(target, plan)
+        assert target.lanes is not None
+        self.width, self.uneven = self.pack_of_row()
+        self.packed = [x for x in self.moving if self.in_packs(x)] if self.width > 1 else []
+        count = -(-(plan.row + (self.width - 1) * self.uneven) // self.width)
+        self.lanes = target.lanes(count)
+        self.each = -(-count // self.lanes)
+        if self.uneven or self.each * self.width > KEPT:
+            self.kept = set()
+        self.held = set()
+        if not self.uneven and self.each <= HELD:
+            passes = [set(self.read_by(self.closure(t, set()))) for t in self.targets]
+            self.held = {x for x in self.packed if sum(x in used for used in passes) > 1}
+        sizes = [self.plan.accesses[x].dtype.itemsize for x in self.held]
+        if sum(sizes) * self.width * self.each > HELD_BYTES // (1 + self.lanes // 1024):
+            self.held = set()
+        self.read: set[str] = set()
 
-    def to_keep(self) -> set[str]:
-        return super().to_keep() if self.each <= KEPT else set()
+    def pack_of_row(self) -> tuple[int, bool]:
+        """Return how many elements a pack has, and whether rows begin in the middle of packs."""
+        row = self.plan.row
+        dense = [x for x in self.moving if self.is_pack(x, 1)]
+        sizes = [self.plan.accesses[x].dtype.itemsize for x in dense]
+        sizes += [d.itemsize for v, d in self.plan.outputs if v in self.inner_values]
+        if not sizes:
+            return 1, False
+        width, widest = pack_width(sizes, row, False), pack_width(sizes, row, True)
+        if width < widest and row >= UNEVEN:
+            return widest, True
+        while width > 1 and row // width < WARP:
+            width //= 2
+        return width, False
+
+    def in_packs(self, label: str) -> bool:
+        """Return whether the packs of an operand are aligned like those of the results."""
+        a = self.plan.accesses[label]
+        if self.uneven:
+            in_order = [math.prod(self.plan.axes[k + 1 :]) for k in range(len(self.plan.axes))]
+            return a.gathered is None and list(a.strides) == in_order
+        return self.is_pack(label, self.width)
 
     def combine(self, v: Reduction) -> Combine:
         """Return the object that prints how two partial values of a reduction are combined."""
@@ -200,10 +271,14 @@ class _GroupRow(_Rows):
             *(Array(t, f"shared_{t}", name("lanes"), Space.SHARED) for t in shared),
             Position("i32", "lane", "lane"),
             Position(self.index, "row", "group"),
-            *self.kept_arrays(self.each),
-            *self.row(),
-            *self.results(lane_zero=True),
+            *self.kept_arrays(self.each * self.width),
         ]
+        for x in sorted(self.held):
+            type_ = pack_type(self.plan.accesses[x].dtype, self.width)
+            body.append(Array(type_, f"{x}_held", number(self.each)))
+        if self.uneven:
+            body.append(self.let("shift", name("row") * self.plan.row % self.width))
+        body += [*self.row(), *self.results(lane_zero=True)]
         rows = self.plan.n // self.plan.row
         made = self.program(Work.GROUP, rows, self.plan.row, body)
         return dataclasses.replace(made, lanes=self.lanes)
@@ -211,11 +286,64 @@ class _GroupRow(_Rows):
     def walk(
         self, stage: int, targets: list[str], known: set[str], sums: list[Reduction]
     ) -> list[Statement]:
-        body, _ = self.elements(stage, targets, known, name("q"))
-        started: list[Statement] = []
+        takes, started = [], []
         for v in sums:
             c = self.combine(v)
             started.append(Declare(SUFFIX[c.dtype], f"{v.name}_acc", c.start))
-            body.append(Take(c, f"{v.name}_acc", v.source, self.values[v.source].dtype))
-        loop = LaneLoop(self.index, self.plan.row, self.each, self.lanes, body)
+            takes.append(Take(c, f"{v.name}_acc", v.source, self.values[v.source].dtype))
+        single, used = self.elements(
+            stage, targets, known, name("q"), self.load_at_j, self.store_at_j
+        )
+        body, edges = [*single, *takes], []
+        if self.width > 1:
+            edges = body if self.uneven else []
+            body = self.pack(stage, targets, known, takes, used)
+        loop = LaneLoop(
+            self.index,
+            self.plan.row,
+            self.each,
+            self.lanes,
+            body,
+            self.width,
+            edges,
+            bool(self.held or self.kept) and self.width > 1,
+        )
         return [*started, loop, *(GroupReduce(self.combine(v), v.name, v.dtype) for v in sums)]
+
+    def pack(
+        self, stage: int, targets: list[str], known: set[str], takes: list[Take], used: set[str]
+    ) -> list[Statement]:
+        """Return the statements that compute one pack in a pass over a row."""
+        body: list[Statement] = []
+        e, j = name("e"), name("j")
+        for x in self.packed:
+            if x not in used or x in self.read:
+                continue
+            a = self.plan.accesses[x]
+            body.append(ReadPack(f"{x}_pack", a.dtype, self.width, Address(f"{x}_row", (j,))))
+            if x in self.held:
+                body.append(Assign(f"{x}_held", name("q"), f"{x}_pack", None))
+                self.read.add(x)
+
+        def load(x: str) -> list[Statement]:
+            if x not in self.packed:
+                return self.load(x, j + e)
+            held = x in self.held
+            source = Address(f"{x}_held[q].v" if held else f"{x}_pack.v")
+            return [Load(x, self.plan.accesses[x].dtype, source, e)]
+
+        stored: dict[int, DType] = {}
+
+        def store(k: int, dtype: DType, value: str) -> Statement:
+            stored[k] = dtype
+            return Store(f"made{k}.v", e, dtype, value)
+
+        at = name("q") * self.width + e
+        each, _ = self.elements(stage, targets, known, at, load, store)
+        body += [NewPack(f"made{k}", dtype, self.width) for k, dtype in stored.items()]
+        order = Order.UNROLLED
+        body.append(For("e", number(0), number(self.width), [*each, *takes], order, "i32"))
+        for k, dtype in stored.items():
+            target = Address(f"out{k}_row", (j,))
+            body.append(WritePack(target, dtype, self.width, f"made{k}"))
+        return body

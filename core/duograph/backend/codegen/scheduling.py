@@ -126,6 +126,12 @@ class Scheduler:
             a.gathered and any(self.plan.accesses[a.gathered.label].strides)
         )
 
+    def is_pack(self, label: str, width: int) -> bool:
+        """Return whether adjacent elements of an operand can be loaded as a pack."""
+        a = self.plan.accesses[label]
+        offset = a.gathered.stride if a.gathered is not None else 0
+        return not self.is_indexed(label) and fits(width, a.strides, offset)
+
     # ---- statements -----------------------------------------------------------------------------
 
     def offsets(self, row: Index) -> list[Statement]:
@@ -273,12 +279,6 @@ class _Elements(Scheduler):
         # a pack with fewer elements has no others that single loads could read
         tail = len(self.plan.axes) == 1 and len(dense) == len(self.moving)
         return pack_width(sizes, self.inner, tail)
-
-    def is_pack(self, label: str, width: int) -> bool:
-        """Return whether adjacent elements of an operand can be loaded as a pack."""
-        a = self.plan.accesses[label]
-        offset = a.gathered.stride if a.gathered is not None else 0
-        return not self.is_indexed(label) and fits(width, a.strides, offset)
 
     def packs(self, width: int) -> list[Statement]:
         """Return the body of a kernel in which each work item computes `width` adjacent elements.

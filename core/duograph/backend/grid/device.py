@@ -72,6 +72,7 @@ class GridDevice:
             item; otherwise each item computes one element, and a group shares a row.
         group: work items of a group that shares a row or a tile; a power of two, within the
             device's limit.
+        widest: work items of the largest group that may share a long row.
         units: compute units; work is divided into a small multiple of this number.
         shared_bytes: shared memory of a group.
         capabilities: subset of "fp64", "int64".
@@ -82,6 +83,7 @@ class GridDevice:
     dialect: GridDialect
     serial: bool = False
     group: int = 256
+    widest: int = 256
     units: int = 1
     shared_bytes: int = 32768
     capabilities: frozenset[str] = frozenset()

@@ -30,7 +30,7 @@ from .device import GridDevice, Launch, Plan, Scalar
 from .index_errors import RECORD, number_of
 from .kernel_writer import ceil_div, stretch
 from .movement import copy_launch, fill_launch
-from .reductions import Combine, combine_of, combine_parts, lanes_for, parts_of
+from .reductions import Combine, combine_of, combine_parts, parts_of, row_lanes
 from .scatter_split import Split, joined, split_scatter
 from .strides import dense
 
@@ -62,7 +62,7 @@ def _target(device: GridDevice) -> Target:
         spans=False,
         combine=combine,
         narrow=True,
-        lanes=functools.partial(lanes_for, device),
+        lanes=functools.partial(row_lanes, device),
         split=functools.partial(parts_of, device),
     )
 

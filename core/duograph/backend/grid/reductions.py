@@ -16,7 +16,9 @@ from ...dtype import DType, bfloat16, bool_, float16, float32, int32, uint32, ui
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from ..codegen.expression import constant
+from ..codegen.group_reduce import group_reduction
 from ..codegen.printer import print_expression
+from ..codegen.row_schedule import HELD
 from .device import GridDevice, Launch, Plan
 from .kernel_writer import Kernel, ceil_div
 from .table import Types, kernel
@@ -29,6 +31,7 @@ __all__ = [
     "lanes_for",
     "parts_of",
     "reduce_plan",
+    "row_lanes",
     "share_row",
     "sum_parts",
 ]
@@ -120,16 +123,9 @@ def greatest(k: Kernel, combine: Combine, name: str, value: str, first: str, las
     k.close()
 
 
-def share_row(k: Kernel, combine: Combine, acc: str) -> None:
-    """Emit lines that combine `acc` over the work items of a group, so that all have the result."""
-    k.line(f"shared[lane] = {acc};", "DG_BARRIER();")
-    k.open("for (i32 far = lanes / 2; far > 0; far /= 2)")
-    k.line(
-        f"if (lane < far) {{ {combine.text('shared[lane]', 'shared[lane + far]')} }}",
-        "DG_BARRIER();",
-    )
-    k.close()
-    k.line(f"{acc} = shared[0];", "DG_BARRIER();")
+def share_row(k: Kernel, combine: Combine, acc: str, lanes: int) -> None:
+    """Emit lines that combine `acc` over a group of `lanes` work items, so that all have it."""
+    k.line(*group_reduction(k.dialect, combine, acc, "shared", lanes))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,7 +250,7 @@ class _Reduction:
             "for (ix j = first + lane; j < last; j += lanes) "
             f"{{ const {acc} v = {self.element('from + j')}; {combine.text('acc', 'v')} }}",
         )
-        share_row(k, combine, "acc")
+        share_row(k, combine, "acc", lanes)
         k.line(f"if (lane == 0) out[at] = {self.rounded('acc')};")
         return k.launch(self.step.size, size=(lanes,))
 
@@ -354,6 +350,17 @@ def lanes_for(device: GridDevice, n: int) -> int:
     while lanes < device.group and lanes * 2 <= n:
         lanes *= 2
     return min(lanes, device.group)
+
+
+def row_lanes(device: GridDevice, packs: int) -> int:
+    """Return how many work items share a row of so many packs in a fused region.
+
+    Long rows have more, so that each item can keep its packs, or that fewer rows are in the cache.
+    """
+    lanes = lanes_for(device, packs)
+    while lanes < device.widest and packs > HELD * lanes:
+        lanes *= 2
+    return lanes
 
 
 def reduce_plan(
