@@ -251,14 +251,29 @@ def gather_elements(device: GridDevice, types: Types, results: Types, *, axis: i
     k.write("out", word, 2)
     k.watch("gather_elements", axis)
     k.number("chosen", indices.shape[axis])
+
+    def copy(to: str) -> None:
+        k.row(indices.dtype, f"indices[{to}]", "n")
+        for part in range(words):
+            at = "from + (row < 0 ? 0 : row) * step"
+            read = f"x[({at}) * {words} + {part}]" if x.size else "0"
+            k.line(f"out[({to}) * {words} + {part}] = {read};")
+
+    if not device.serial:
+        total = k.number("total", indices.size)
+        k.number("n", lines.n)
+        k.number("step", lines.inner)
+        k.line(
+            "const ix e = (ix)DG_ITEM(0);",
+            f"if (e >= {total}) return;",
+            "const ix outer = e / (chosen * step), from = outer * n * step + e % step;",
+        )
+        copy("e")
+        return Plan((k.launch_items(indices.size),))
     lines.begin()
     k.line("const ix to = line / step * chosen * step + line % step;")
     k.open("for (ix j = 0; j < chosen; j++)")
-    k.row(indices.dtype, "indices[to + j * step]", "n")
-    for part in range(words):
-        at = "from + (row < 0 ? 0 : row) * step"
-        read = f"x[({at}) * {words} + {part}]" if x.size else "0"
-        k.line(f"out[(to + j * step) * {words} + {part}] = {read};")
+    copy("to + j * step")
     k.close()
     return Plan((lines.end(),))
 
