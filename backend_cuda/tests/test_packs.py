@@ -276,3 +276,21 @@ def test_reductions_of_nan_and_many_units(monkeypatch):
                 op.forget_calls()
                 same(lambda x: op(x, axis=axis, keepdims=True), ms.Tensor(value))  # noqa: B023
                 op.forget_calls()
+
+
+def columns(x, y, z):
+    """Sums over the rows of two values, one of which is also a result, and an extreme."""
+    v = x * y + z
+    return v, v.sum(0), (v * x).astype(ms.float32).sum(0), ops.amax(v, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("shape", [(5, 40), (300, 66), (300, 33), (2000, 8), (7, 3000)])
+def test_fused_columns(shape, dtype, monkeypatch):
+    monkeypatch.setattr(ms.backend.registry.backend(DEVICE).device(0), "units", 132)
+    rng = np.random.default_rng(shape)
+    operands = [rng.integers(-2, 3, s) for s in (shape, shape, shape[1:])]  # sums are exact
+    same(
+        ms.jit(columns, jit_level="O1"),
+        *[ms.Tensor(x, getattr(ms, dtype), device="CPU") for x in operands],
+    )
