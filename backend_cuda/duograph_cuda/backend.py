@@ -22,7 +22,7 @@ from duograph.errors import DeviceError
 from duograph.op import Op
 from duograph.types import TensorType
 
-from . import attention, channels, cublaslt, cudnn, rows, tuning
+from . import attention, channels, cublaslt, cudnn, lines, rows, sorting, tuning
 from .captured_graph import Captured, off, refusal
 from .compiler import Compiler, Nvrtc
 from .cudnn_operations import CONVOLUTIONS, OPERATIONS
@@ -40,7 +40,13 @@ class Cuda(GridBackend):
     name = "GPU"
     dtypes = tuple([d for d in ALL if not d.is_complex])
 
-    kernels = {**rows.KERNELS, **channels.KERNELS, **attention.KERNELS}
+    kernels = {
+        **rows.KERNELS,
+        **channels.KERNELS,
+        **sorting.KERNELS,
+        **lines.KERNELS,
+        **attention.KERNELS,
+    }
     # a fused region of rows reads them once from memory, and casts and additions join it
     decomposed = GridBackend.decomposed | frozenset(rows.KERNELS)
 

@@ -1,18 +1,31 @@
-"""Runs a whole compiled program as one CUDA graph, for jit level O2.
+"""Runs a whole compiled program as CUDA graphs, for jit level O2.
 
-`Cuda.link` makes a `Captured` call. Its first call runs the steps one by one on buffers that belong
-to the program and records their allocations. Then the same steps run again on the same buffers
-while the stream captures, and the capture becomes a graph. Later calls copy their operands into the
-program's buffers, launch the graph, and copy the results out, since results outlive the call and
-the next launch overwrites the graph's memory.
+`Cuda.link` makes a `Captured` call. Its first call runs the steps one by one and notes their
+requests for memory. The second call runs the same steps while the stream captures, with all
+intermediate values in one arena, and makes the capture a graph; later calls launch it. A program
+that is called once therefore costs no more than its steps.
 
-Updated parameters stay in the program's buffers: the graph overwrites the old value, and the caller
-gets a handle to that memory, which it passes to the next call. If something else still holds the
-handle then, or the caller passes another one, the value first moves to memory of its own.
+A graph has fixed addresses. What is at them:
+
+- *Operands* stay where the caller has them, as weights of an inference do, and are not copied. If a
+  later call passes one at another address, it gets a buffer of the program, into which each call
+  copies it, and the graphs are captured anew.
+- *Updated parameters* (states) stay in a buffer of the program: the graph overwrites the old value,
+  and the caller gets a handle to that memory, which it passes to the next call. The buffer is the
+  one that the caller gave up at the second call. If something else holds the handle at a call, or
+  the caller passes another one, the value first moves to memory of its own. A step may write the
+  new value in place if nothing reads the old one later; otherwise the graph ends with a copy.
+- *Other results* have buffers for each graph, and the caller gets handles to them. If these handles
+  still live at the next call, a second graph with other buffers takes turns with the first; if they
+  live even longer, their values first move to memory of their own.
+
+Nothing is overwritten before all memory that a call needs is there, so a call that fails for lack
+of memory has changed nothing.
 """
 
 from __future__ import annotations
 
+import collections
 import os
 import warnings
 import weakref
@@ -24,8 +37,14 @@ from duograph.errors import DeviceError, DeviceMemoryError
 
 from ._native import Memory
 from .device import CudaDevice
+from .graph_memory import Places, Trace, lent
 
 __all__ = ["Captured", "off", "refusal"]
+
+# Graphs of a program, which differ in the buffers of their results.
+MOST_GRAPHS = 2
+# Before an arena of at least so many bytes is allocated, the memory of the first run is returned.
+LARGE = 64 << 20
 
 
 def off() -> str | None:
@@ -46,66 +65,32 @@ def refusal(program: Program) -> str | None:
     return None
 
 
-class Blocks:
-    """The device memory of a program that becomes a CUDA graph: each run gets the same blocks.
+class Graph:
+    """An executable CUDA graph, and the buffers of those of its results that are no states.
 
-    The n-th allocation of every run gets the same block. A freed block serves a later request of
-    the same size, since work on a stream runs in order.
+    Attributes:
+        handle: the executable graph, destroyed with this object.
+        results: output -> its buffer.
+        given: handles to these buffers that the last launch returned.
     """
 
-    def __init__(self, device: CudaDevice) -> None:
+    def __init__(self, device: CudaDevice, handle: Any, results: dict[int, Memory]) -> None:
         self.device = device
-        self.start(False)
+        self.handle = handle
+        self.results = results
+        self.given: list[weakref.ref[Memory]] = []
 
-    def start(self, replaying: bool) -> None:
-        """Begin a run of the program: one that records its memory blocks, or a later one.
-
-        A later run gets the recorded blocks again.
-        """
-        self.at, self.replaying = 0, replaying
-        if not replaying:
-            self.kept: dict[int, Memory] = {}
-            self.free: dict[int, list[int]] = {}
-            self.order: list[int] = []
-
-    def _allocate(self, nbytes: int, what: str) -> Memory:
-        """Return a new block, which does not come from the program's memory."""
-        self.device.pool.lend(None)
-        try:
-            return self.device.allocate(nbytes, what)
-        finally:
-            self.device.pool.lend(self)
-
-    def allocate(self, nbytes: int, what: str) -> Memory:
-        """Return the memory block of the run's next allocation; the recording run allocates it."""
-        if not self.replaying:
-            free = self.free.get(nbytes)
-            block = self.kept[free.pop()] if free else self._allocate(nbytes, what)
-            self.kept[block.pointer] = block
-            self.order.append(block.pointer)
-        self.at += 1
-        pointer = self.order[self.at - 1]
-        return Memory(pointer, nbytes, None if self.replaying else _Use(self, pointer))
-
-    def release(self, pointer: int) -> None:
-        """Make a block of the program's memory available again, during the recording run."""
-        if not self.replaying and pointer in self.kept:
-            self.free.setdefault(self.kept[pointer].nbytes, []).append(pointer)
-
-
-class _Use:
-    """Releases a block of a program's memory when its handle dies."""
-
-    def __init__(self, blocks: Blocks, pointer: int) -> None:
-        self.blocks = blocks
-        self.pointer = pointer
+    def held(self) -> list[Memory]:
+        """Return the handles to its results that somebody still holds."""
+        return [memory for ref in self.given if (memory := ref()) is not None]
 
     def __del__(self) -> None:
-        self.blocks.release(self.pointer)
+        if self.device.problem is None:
+            self.device.checked("captured graph", "cuGraphExecDestroy", self.handle)
 
 
 class Captured:
-    """Callable that runs a compiled program as a CUDA graph, captured at its first call.
+    """Callable that runs a compiled program as a CUDA graph, captured at its second call.
 
     Args:
         program: a program that `refusal` accepts.
@@ -113,27 +98,38 @@ class Captured:
         name: name of the program, for messages.
 
     Attributes:
-        inputs, results: buffers of parameters and results.
-        graph: the executable graph; None before the first call, and if capture failed (`refused`).
+        trace: the memory requests of the first call; None before it.
+        refused: whether every call runs the steps one by one.
+        operands: addresses of the operands in the graphs; a buffer of the program for those in
+            `buffers`.
+        buffers: operand -> the program's buffer for it: states, and operands that change.
         donations: output -> the parameter that it updates.
-        states: the part of `donations` that stays in the program's buffers.
-        given: parameter -> the handle to it that the last call returned.
-        done: for each step the slots that no later step reads.
+        given: parameter -> the handle to its state that the last call returned.
+        graphs: the graphs, the least recently launched one first.
+        requests: output -> the number of its request in `trace`.
+        most: how many graphs there may be.
+        watches: whether a kernel of the program may report a wrong index.
+        in_place: outputs that a step writes over the old value.
     """
 
     def __init__(self, program: Program, device: CudaDevice, name: str) -> None:
         self.program = program
         self.device = device
         self.name = name
-        self.blocks = Blocks(device)
-        self.inputs: list[Memory] = []
-        self.results: list[Memory] = []
-        self.graph: Any = None
-        self.refused = False
         self.single = program.single
         self.donations = program.updates
-        self.states: dict[int, int] = {}
+        self.trace: Trace | None = None
+        self.refused = False
+        self.operands: list[int] = []
+        self.buffers: dict[int, Memory] = {}
         self.given: dict[int, weakref.ref[Memory]] = {}
+        self.graphs: collections.deque[Graph] = collections.deque()
+        self.requests: dict[int, int] = {}
+        self.arena: Memory | None = None
+        self.offsets: dict[int, int] = {}
+        self.watches = False
+        self.most = MOST_GRAPHS
+        self.in_place = _written_in_place(program)
         last: dict[int, int] = {}
         for at, step in enumerate(program.instructions):
             for slot in _read(step):
@@ -147,118 +143,217 @@ class Captured:
     def __call__(self, handles: Sequence[Memory], taken: Sequence[bool] = ()) -> Any:
         """Run the program on the buffer handles of its parameters; return handles of the results.
 
-        The first call captures the CUDA graph. `taken` says for each of `donations` whether the
-        caller alone holds the handle.
+        `taken` says for each of `donations` whether the caller alone holds the handle.
         """
-        device = self.device
-        with device.alone():
-            if self.graph is None and not self.refused:
-                self._first(handles)
-            if not self.refused:
-                made = self._launch(
-                    handles, {p for p, t in zip(self.donations.values(), taken) if t}
-                )
-        if self.refused:
-            made = self._run(list(handles))
+        with self.device.alone():
+            owned = {p for p, t in zip(self.donations.values(), taken) if t}
+            if self.trace is None and not self.refused:
+                made = self._first(handles)
+            elif self.refused or not self._ready(handles, owned):
+                made = self._run(list(handles))
+            else:
+                made = self._launch(handles, owned)
         return made[0] if self.single else tuple(made)
 
-    def _launch(self, handles: Sequence[Memory], taken: set[int]) -> list[Memory]:
-        """Copy parameters to the CUDA graph's buffers, launch it, and copy the results out."""
-        device, copied = self.device, [o for o in range(len(self.results)) if o not in self.states]
-        made: dict[int, Memory] = {
-            o: device.allocate(self.results[o].nbytes, self.name) for o in copied
-        }
-        # only a device failure can follow this; nothing has been overwritten yet
-        self._fill(handles, taken)
-        device.checked(self.name, "cuGraphLaunch", self.graph, device.stream)
-        device.counts["launches"] += 1
-        if device.record is not None:
-            device.record.unread = True
-        for o in copied:
-            _copy(device, self.name, made[o], self.results[o])
-        for o, p in self.states.items():
-            own = self.inputs[p]
-            made[o] = state = Memory(own.pointer, own.nbytes, own)
-            self.given[p] = weakref.ref(state)
-        return [made[o] for o in range(len(self.results))]
+    # ---- the first call -------------------------------------------------------------------------
 
-    def _fill(self, handles: Sequence[Memory], taken: set[int]) -> None:
-        """Copy parameters to the CUDA graph's buffers, except those that are there already."""
-        known = {p: state for p, ref in self.given.items() if (state := ref()) is not None}
-        for p, state in known.items():  # allocations, which may raise, come first
-            if state is not handles[p] or p not in taken:
-                fresh = self.device.allocate(state.nbytes, self.name)
-                _copy(self.device, self.name, fresh, state)
-                state.move(fresh)
-                del self.given[p]
-        for p, (own, handle) in enumerate(zip(self.inputs, handles)):
-            if known.get(p) is not handle:
-                _copy(self.device, self.name, own, handle)
-
-    def _first(self, handles: Sequence[Memory]) -> None:
-        """Capture the program as a CUDA graph; if that fails, warn and always run without one."""
+    def _first(self, handles: Sequence[Memory]) -> list[Memory]:
+        """Run the steps one by one and note their requests for memory."""
         device = self.device
+        copies = [device.counts[name] for name in ("copies_in", "copies_out")]
+        trace = Trace(device.pool)
+        made: list[Memory] = lent(device.pool, trace, lambda: self._run(list(handles)))
+        self.requests = {o: trace.numbers[m.pointer] for o, m in enumerate(made) if m.nbytes}
+        kept = trace.alive() != set(self.requests.values())
+        if kept or copies != [device.counts[name] for name in ("copies_in", "copies_out")]:
+            self.refused = True  # a step keeps memory, or copies between host and device
+        else:
+            self.trace = trace
+            self.operands = [h.pointer for h in handles]
+        return made
+
+    # ---- later calls ----------------------------------------------------------------------------
+
+    def _ready(self, handles: Sequence[Memory], taken: set[int]) -> bool:
+        """Prepare buffers and a graph for a call; return False if the program has to run by steps.
+
+        Afterwards the first of `graphs` is the one to launch, and what others hold has moved away.
+
+        Raises:
+            DeviceMemoryError: there is no memory for what others hold.
+        """
         try:
-            self.inputs = [device.allocate(h.nbytes, self.name) for h in handles]
-            self._fill(handles, set())
-            self.graph = self._captured()
+            self._place_operands(handles, taken)
+            self._choose_graph()
         except (DeviceError, DeviceMemoryError) as error:
-            if device.problem is not None:
+            if self.device.problem is not None:
                 raise
             text = f"{self.name}: {error}; this compiled function runs step by step from now on"
             warnings.warn(text, RuntimeWarning, stacklevel=4)
-        finally:
-            if self.graph is None:
-                self.refused, self.inputs, self.results = True, [], []
-                self.blocks.start(False)
+            self._refuse()
+            return False
+        known = self._states()
+        for p, state in known.items():
+            if state is not handles[p] or p not in taken:
+                self._move(state)
+                del self.given[p]
+        for memory in self.graphs[0].held():
+            self._move(memory)
+        return True
 
-    def _captured(self) -> Any:
-        """Capture the program's kernel launches; return the executable CUDA graph.
+    def _refuse(self) -> None:
+        """Give up graphs; handles that were given out keep their memory."""
+        self.refused = True
+        self.graphs.clear()
+        self.given.clear()
+        self.buffers.clear()
+        self.arena = self.trace = None
 
-        Returns None if an instruction copies between host and device.
+    def _states(self) -> dict[int, Memory]:
+        """Return the handles to states that somebody still holds, by parameter."""
+        return {p: state for p, ref in self.given.items() if (state := ref()) is not None}
+
+    def _move(self, memory: Memory) -> None:
+        """Move the value behind a handle out of the program's buffers to memory of its own."""
+        fresh = self.device.allocate(memory.nbytes, self.name)
+        _copy(self.device, self.name, fresh, memory)
+        memory.move(fresh)
+
+    def _place_operands(self, handles: Sequence[Memory], taken: set[int]) -> None:
+        """Give states and operands whose address has changed a buffer of the program.
+
+        The graphs that have another address for an operand are dropped.
         """
+        states = {p for o, p in self.donations.items() if o in self.requests}
+        for p, handle in enumerate(handles):
+            if p in self.buffers or not handle.nbytes:
+                continue
+            if p in states and p in taken:  # it takes the caller's buffer, with the value
+                buffer = handle.share()
+                self.given[p] = weakref.ref(handle)
+            elif p in states or handle.pointer != self.operands[p]:
+                buffer = self.device.allocate(handle.nbytes, self.name)
+            else:
+                continue
+            self.graphs.clear()
+            self.buffers[p] = buffer
+            self.operands[p] = buffer.pointer
+
+    def _choose_graph(self) -> None:
+        """Put the graph to launch first: one of whose results nobody holds a handle, or the oldest.
+
+        A new one is captured if all are held and there may be more.
+        """
+        for graph in list(self.graphs):
+            if not graph.held():
+                self.graphs.remove(graph)
+                self.graphs.appendleft(graph)
+                return
+        if len(self.graphs) < self.most:
+            try:
+                self.graphs.appendleft(self._captured())
+            except (DeviceError, DeviceMemoryError):
+                if not self.graphs or self.device.problem is not None:
+                    raise
+                self.most = 1  # one graph will do
+
+    def _launch(self, handles: Sequence[Memory], taken: set[int]) -> list[Memory]:
+        """Copy operands that have buffers, launch the first graph, and return the results."""
+        device, graph = self.device, self.graphs[0]
+        for p, buffer in self.buffers.items():
+            if handles[p].pointer != buffer.pointer:
+                _copy(device, self.name, buffer, handles[p])
+        device.checked(self.name, "cuGraphLaunch", graph.handle, device.stream)
+        device.counts["launches"] += 1
+        if self.watches and device.record is not None:
+            device.record.unread = True
+        self.graphs.rotate(-1)
+        graph.given = []
+        made = []
+        for o in range(len(self.program.outputs)):
+            if o in graph.results:
+                own = graph.results[o]
+                made.append(Memory(own.pointer, own.nbytes, own))
+                graph.given.append(weakref.ref(made[-1]))
+            elif o in self.requests:
+                p = self.donations[o]
+                own = self.buffers[p]
+                made.append(Memory(own.pointer, own.nbytes, own))
+                self.given[p] = weakref.ref(made[-1])
+            else:
+                made.append(Memory(0, 0))
+        return made
+
+    # ---- capturing ------------------------------------------------------------------------------
+
+    def _captured(self) -> Graph:
+        """Capture the program's kernel launches as a graph with result buffers of its own.
+
+        Raises:
+            DeviceError, DeviceMemoryError: the driver refuses, or there is not enough memory.
+        """
+        device, trace = self.device, self.trace
+        assert trace is not None
+        results = {
+            o: device.allocate(trace.sizes[number], self.name)
+            for o, number in self.requests.items()
+            if o not in self.donations
+        }
+        elsewhere = {self.requests[o]: memory for o, memory in results.items()}
+        states = {o: self.buffers[p] for o, p in self.donations.items() if o in self.requests}
+        elsewhere.update({self.requests[o]: states[o] for o in self.in_place if o in states})
+        if self.arena is None:
+            self.offsets, nbytes = trace.arrange(set(elsewhere))
+            if nbytes >= LARGE:
+                device.empty_cache()
+            self.arena = device.allocate(nbytes, self.name)
+        places = Places(trace, self.arena, self.offsets, elsewhere)
+        operands = [
+            Memory(pointer, self.program.sizes[slot])
+            for pointer, slot in zip(self.operands, self.program.params)
+        ]
+
+        def run() -> None:
+            made = self._run(operands)
+            for o, buffer in states.items():
+                if o not in self.in_place:
+                    _copy(device, self.name, buffer, made[o])
+                elif made[o].pointer != buffer.pointer:
+                    raise DeviceError("a step has not written its result where it was told to")
+
+        return Graph(device, self._graph_of(lambda: lent(device.pool, places, run)), results)
+
+    def _graph_of(self, run: Any) -> Any:
+        """Return the executable graph of what `run` launches."""
         device = self.device
         module = device.driver.module
-        copies = [device.counts[name] for name in ("copies_in", "copies_out")]
-        self.blocks.start(False)
-        self.results = self._lent()
-        if copies != [device.counts[name] for name in ("copies_in", "copies_out")]:
-            return None
-        # a result that aliases an operand would be overwritten before it is copied out
-        operands = {m.pointer for m in self.inputs}
-        if not any(r.nbytes and r.pointer in operands for r in self.results):
-            self.states = {o: p for o, p in self.donations.items() if self.results[o].nbytes}
-        self.blocks.start(True)
+        launches = device.gate.launches, device.counts["launches"]
+        record = device.record
+        unread = record is not None and record.unread
+        if record is not None:
+            record.unread = False
         mode = module.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         device.checked(self.name, "cuStreamBeginCapture", device.stream, mode)
         try:
-            captured = self._lent()
+            run()
         except BaseException:
             module.cuStreamEndCapture(device.stream)  # it fails too, and ends the capture
             raise
+        finally:
+            device.gate.launches, device.counts["launches"] = launches
+            if record is not None:
+                self.watches = self.watches or record.unread
+                record.unread = unread
         graph = device.checked(self.name, "cuStreamEndCapture", device.stream)
-        assert [m.pointer for m in captured] == [m.pointer for m in self.results]
         try:
             return device.checked(self.name, "cuGraphInstantiate", graph, 0)
         finally:
             device.checked(self.name, "cuGraphDestroy", graph)
 
-    def _lent(self) -> list[Memory]:
-        """Run the program with all allocations in its own memory blocks.
-
-        Returns its result handles.
-        """
-        self.device.pool.lend(self.blocks)
-        try:
-            made = self._run(self.inputs)
-            for o, p in self.states.items():
-                _copy(self.device, self.name, self.inputs[p], made[o])
-            return made
-        finally:
-            self.device.pool.lend(None)
+    # ---- running steps --------------------------------------------------------------------------
 
     def _run(self, given: list[Memory]) -> list[Memory]:
-        """Run the program's instructions one by one, without a CUDA graph."""
+        """Run the program's instructions one by one; each result has memory of its own."""
         program = self.program
         slots: dict[int, Any] = dict(program.constants)
         slots.update(zip(program.params, given))
@@ -267,19 +362,27 @@ class Captured:
                 got = step.call.run(*[None if k < 0 else slots[k] for k in step.operands])
                 slots.update(zip(step.results, (got,) if step.single else got))
             elif isinstance(step, Copy):
-                source = slots[step.source]
-                target = self.device.allocate(program.sizes[step.target], self.name)
-                _copy(self.device, self.name, target, source)
-                slots[step.target] = target
+                slots[step.target] = self._copied(slots[step.source])
             elif isinstance(step, Alias):
                 slots[step.target] = slots[step.source]
             for slot in done:
                 del slots[slot]
-        return [slots[k] for k in program.outputs]
+        # by identity: a result that is written in place has an operand's address, too
+        known = {id(m) for k, m in slots.items() if k not in program.outputs}
+        known |= {id(m) for m in given}
+        made = []
+        for slot in program.outputs:
+            memory = slots[slot]
+            if id(memory) in known:
+                memory = self._copied(memory)
+            known.add(id(memory))
+            made.append(memory)
+        return made
 
-    def __del__(self) -> None:
-        if self.graph is not None and self.device.problem is None:
-            self.device.checked(self.name, "cuGraphExecDestroy", self.graph)
+    def _copied(self, source: Memory) -> Memory:
+        target = self.device.allocate(source.nbytes, self.name)
+        _copy(self.device, self.name, target, source)
+        return target
 
 
 def _copy(device: CudaDevice, name: str, target: Memory, source: Memory) -> None:
@@ -292,3 +395,34 @@ def _copy(device: CudaDevice, name: str, target: Memory, source: Memory) -> None
 def _read(step: Any) -> tuple[int, ...]:
     """Return the value slots (numbers) that an instruction of a program reads."""
     return tuple(k for k in step.operands if k >= 0) if isinstance(step, Step) else (step.source,)
+
+
+def _written_in_place(program: Program) -> set[int]:
+    """Return the outputs that a step may write over the parameters that they update.
+
+    No later instruction reads the parameter, and if the step reads it itself, its call says that
+    the result may share the operand's memory.
+    """
+    last: dict[int, int] = {}
+    aliased, writers = set(), {}
+    for at, each in enumerate(program.instructions):
+        last.update(dict.fromkeys(_read(each), at))
+        if isinstance(each, Step):
+            writers.update({slot: (at, each) for slot in each.results})
+        elif isinstance(each, Alias):
+            aliased |= {each.source, each.target}
+    found = set()
+    for o, p in program.updates.items():
+        slot, parameter = program.outputs[o], program.params[p]
+        if slot not in writers or {slot, parameter} & aliased or parameter in program.outputs:
+            continue
+        at, step = writers[slot]
+        if program.outputs.count(slot) > 1 or program.sizes[slot] != program.sizes[parameter]:
+            continue
+        reads = step.operands.count(parameter)
+        over = reads == 1 and (
+            (step.operands.index(parameter), step.results.index(slot)) in step.call.overwrites
+        )
+        if last.get(parameter, -1) < at or (last[parameter] == at and over):
+            found.add(o)
+    return found

@@ -163,7 +163,7 @@ class Library:
         lengths, steps = merged(product.batch, [list(x.batch_steps), list(y.batch_steps)])
         if (
             x.dtype not in TYPES
-            or dtype is not x.dtype
+            or not (dtype is x.dtype or (dtype is float32 and x.dtype.itemsize == 2))
             or len(lengths) > 1
             or product.run != product.sizes[1]
         ):
@@ -171,10 +171,11 @@ class Library:
         parts = tuple(
             (o.line_step, o.step, by[0] * o.lines * o.depth) for o, by in zip((x, y), steps)
         )
-        key = (product.sizes, count, parts, dtype, uses_tf32())
+        dtypes = (x.dtype, dtype)
+        key = (product.sizes, count, parts, dtypes, uses_tf32())
         if key not in self._chosen:
             try:
-                self._chosen[key] = _Chosen(self, product.sizes, count, parts, dtype)
+                self._chosen[key] = _Chosen(self, product.sizes, count, parts, dtypes)
             except Refused:  # no algorithm within the workspace
                 self._chosen[key] = None
         return self._chosen[key]
@@ -248,7 +249,7 @@ class _Chosen:
         sizes: rows, columns and depth.
         count: number of matrices.
         parts: strides of x and y in elements: from line to line, along the depth, between matrices.
-        dtype: dtype of operands and result.
+        dtypes: dtype of the operands, and of the result.
     """
 
     def __init__(
@@ -257,10 +258,11 @@ class _Chosen:
         sizes: tuple[int, int, int],
         count: int,
         parts: tuple[Any, ...],
-        dtype: DType,
+        dtypes: tuple[DType, DType],
     ) -> None:
         m, n, depth = sizes
         self.library, ffi, c = library, library.ffi, library.functions
+        dtype = dtypes[0]
         wide = dtype is float64
         compute, scale = c.CUBLAS_COMPUTE_32F, c.CUDA_R_32F
         if wide:
@@ -273,7 +275,7 @@ class _Chosen:
         found = [
             _matrix(dtype, n, depth, y_line, y_step),
             _matrix(dtype, depth, m, x_step, x_line),
-            _Matrix(dtype, n, m, n, n, False),
+            _Matrix(dtypes[1], n, m, n, n, False),
         ]
         self.matrices = _pitches(found, m * n * depth) if count == 1 else found
         transposes = (c.CUBLASLT_MATMUL_DESC_TRANSA, c.CUBLASLT_MATMUL_DESC_TRANSB)

@@ -88,7 +88,7 @@ static int fits(const desc *d, const layout *a, const layout *b, const layout *c
     const uint64_t n = d->turned[1] ? b->rows : b->cols, other = d->turned[1] ? b->cols : b->rows;
     const int wide = d->compute == 70;
     return d->magic == 1 && a->magic == 2 && b->magic == 2 && c->magic == 2 && k == other && m == c->rows &&
-           n == c->cols && a->type == b->type && a->type == c->type && (a->type == R_64F) == wide &&
+           n == c->cols && a->type == b->type && (a->type == c->type || (c->type == R_32F && a->type > R_64F)) && (a->type == R_64F) == wide &&
            (d->compute != 77 || a->type == R_32F) && a->count == c->count && b->count == c->count;
 }
 int cublasLtMatmulAlgoGetHeuristic(void *handle, void *d, void *a, void *b, void *c, void *c2, void *p, int wanted,

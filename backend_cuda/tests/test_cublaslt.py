@@ -60,7 +60,7 @@ def backend(path, monkeypatch):
     registry.register(BackendSpec(NAME, lambda: made, priority=None))
     yield made
     registry.unregister(NAME)
-    for name in ("matmul", "conv", "conv_input_grad"):
+    for name in ("matmul", "conv", "conv_input_grad", "conv_weight_grad"):
         OPS[name].forget_calls()
 
 
@@ -169,20 +169,25 @@ def test_algorithm_is_chosen_once_per_shape(backend, fake):
     assert fake.fake_heuristics() == before + 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("groups", [1, 2])
-def test_1x1_convolution_is_a_matmul(backend, fake, groups):
+def test_1x1_convolution_is_a_matmul(backend, fake, groups, dtype):
+    """The weight gradient is the sum of one product, in float32, for each image."""
     window = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": groups}
-    x, w = _tensors("float32", (3, 8, 12, 11), (6, 8 // groups, 1, 1))
-    want = OPS["conv"](x, w, **window)
-    before = fake.fake_calls()
-    got = OPS["conv"](x.move_to(NAME), w.move_to(NAME), **window)
-    assert fake.fake_calls() == before + (groups == 1), "two axes of a batch have two steps"
-    np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), atol=1e-5)
-    attributes = {"input_shape": x.shape, **window}
-    want = OPS["conv_input_grad"](want, w, **attributes)
-    got = OPS["conv_input_grad"](got, w.move_to(NAME), **attributes)
-    assert fake.fake_calls() == before + 2 * (groups == 1)
-    np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), atol=1e-5)
+    x, w, dout = _tensors(dtype, (3, 8, 12, 11), (6, 8 // groups, 1, 1), (3, 6, 12, 11))
+    calls = {
+        "conv": (x, w, {}),
+        "conv_input_grad": (dout, w, {"input_shape": x.shape}),
+        "conv_weight_grad": (x, dout, {"weight_shape": w.shape}),
+    }
+    for name, (a, b, more) in calls.items():
+        want = _wide(OPS[name](a, b, **more, **window))
+        before = fake.fake_calls()
+        got = _wide(OPS[name](a.move_to(NAME), b.move_to(NAME), **more, **window))
+        # weights are the same for all images, so that the axes of the batch have two steps
+        assert fake.fake_calls() == before + (groups == 1 or name == "conv_weight_grad")
+        np.testing.assert_allclose(got, want, atol=NEAR[dtype] * 10 * np.abs(want).max())
+        OPS[name].forget_calls()
 
 
 def test_own_kernel_runs_without_an_algorithm(backend, fake):

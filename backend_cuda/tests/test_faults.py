@@ -131,9 +131,7 @@ def test_program_continues_after_out_of_memory(small, level):
         warnings.simplefilter("always")
         with pytest.raises(DeviceMemoryError, match=said):
             kept.append([twice(kept[0]) for _ in range(2)])
-    assert len(warned) == (level == "O2"), (
-        "there is no memory for what a graph keeps, and that is said"
-    )
+    assert not warned
     del kept[1:]
     assert float(twice(kept[0])[0, 0]) == 257
 

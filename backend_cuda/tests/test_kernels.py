@@ -261,3 +261,110 @@ def test_sums_over_channels_of_nan():
     mean, variance = OPS["batch_moments"](ms.Tensor(x, device=DEVICE))
     assert np.isnan(mean.asnumpy()).tolist() == [True, False, False]
     assert np.isnan(variance.asnumpy()).tolist() == [True, True, False]
+
+
+REALS = ["float32", "float16", "bfloat16", "float64", "int8", "int32", "int64", "uint8", "bool"]
+
+
+@pytest.mark.parametrize(
+    "shape, axis, dtype, descending",
+    [
+        *[((2, 300, 2), 1, dtype, dtype < "g") for dtype in REALS],
+        *[((2, 5000), 1, dtype, dtype > "g") for dtype in REALS],
+        ((3, 5), 1, "float32", True),
+        ((3000, 2), 0, "float32", False),
+        ((9000, 2), 0, "float32", True),
+    ],
+)
+def test_sort(shape, axis, dtype, descending):
+    """Equal elements keep their order, -0 equals 0, NaN comes last: in one block, and in tiles."""
+    rng = np.random.default_rng(7)
+    x = rng.integers(-40, 40, shape).astype(np.float64)
+    if dtype.startswith(("float", "bfloat")):
+        x = np.where(rng.integers(0, 9, shape) == 0, np.nan, x)
+        x = np.where(rng.integers(0, 9, shape) == 0, -0.0, x)
+        x[0, :2] = np.inf, -np.inf
+    elif dtype[0] in "ub":
+        x = np.abs(x)
+    tensor = ms.Tensor(x, ms.float64, device="CPU").astype(getattr(ms, dtype))
+    for name, attributes in (
+        ("sort", {"descending": descending}),
+        ("topk", {"k": 2, "largest": descending}),
+    ):
+        here = OPS[name](tensor, axis=axis, **attributes)
+        there = OPS[name](tensor.move_to(DEVICE), axis=axis, **attributes)
+        for values in zip(here, there, strict=True):
+            want, got = (v.asnumpy() for v in values)
+            exact = np.float64 if want.dtype.itemsize == 2 else want.dtype
+            np.testing.assert_array_equal(want.astype(exact), got.astype(exact))
+
+
+# shape, axis, tokens; indices of one row, of every row, and out of the order of rows
+SCATTERS = [((7, 3), 0, 200), ((50, 8), 0, 5000), ((2, 300, 5), 1, 4097), ((1, 1), 0, 100)]
+
+
+@pytest.mark.parametrize("shape, axis, tokens", SCATTERS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64", "int8", "int64", "bool"])
+@pytest.mark.parametrize("kind", ["any", "one", "few"])
+def test_scatter_add_by_sorted_indices(shape, axis, tokens, dtype, kind):
+    """Rows whose indices lie in one part of the sorted indices, and in many."""
+    rng = np.random.default_rng(9)
+    n = shape[axis]
+    indices = {
+        "any": rng.integers(-n, n, tokens),
+        "one": np.full(tokens, n - 1),
+        "few": rng.integers(0, 2, tokens) * (n - 1),
+    }[kind]
+    updates = (*shape[:axis], tokens, *shape[axis + 1 :])
+    x, u = (
+        ms.Tensor(rng.integers(0, 3, s), getattr(ms, dtype), device="CPU") for s in (shape, updates)
+    )
+    i = ms.Tensor(indices, ms.int64, device="CPU")
+    if dtype == "bfloat16":  # the CPU rounds each sum
+        want = np.moveaxis(x.asnumpy().astype(np.float64), axis, 0).copy()
+        np.add.at(want, indices, np.moveaxis(u.asnumpy().astype(np.float64), axis, 0))
+        got = OPS["scatter_add"](*[t.move_to(DEVICE) for t in (x, i, u)], axis=axis)
+        got = np.moveaxis(got.asnumpy().astype(np.float64), axis, 0)
+        np.testing.assert_allclose(got, want, rtol=4e-3)
+    else:
+        _compare("scatter_add", (x, i, u), {"axis": axis}, 0)
+
+
+LINES = [((3, 5), 1), ((3, 2500), 1), ((1, 40000), 1), ((2, 700, 3), 1), ((900, 2), 0)]
+
+
+def _reals(shape, dtype, special):
+    """Small integers, so that sums are exact and equal elements meet."""
+    x = np.random.default_rng(11).integers(-3, 4, shape).astype(np.float64)
+    if dtype.startswith(("float", "bfloat")) and special:
+        x.flat[x.size // 3 :: 977] = np.nan
+    elif dtype[0] in "ub":
+        x = np.abs(x)
+    return ms.Tensor(x, ms.float64, device="CPU").astype(getattr(ms, dtype))
+
+
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("shape, axis", LINES)
+def test_extremes(shape, axis, dtype):
+    """Warps, blocks and threads; lines in one part and in several."""
+    for special in (False, True):
+        x = _reals(shape, dtype, special)
+        for name in ("argmax", "argmin"):
+            _compare(name, (x,), {"axis": axis}, 0)
+
+
+@pytest.mark.parametrize("dtype", REALS[:-1])
+@pytest.mark.parametrize("shape, axis", LINES)
+def test_scans(shape, axis, dtype):
+    x = _reals(shape, dtype, False)
+    for exclusive, reverse in ((False, False), (True, dtype == "float32"), (False, True)):
+        _compare("cumsum", (x,), {"axis": axis, "exclusive": exclusive, "reverse": reverse}, 0)
+    ones = OPS["cast"](OPS["equal"](x, x), x.dtype)
+    _compare("cumprod", (ones,), {"axis": axis, "exclusive": True, "reverse": False}, 0)
+    for special in (False, dtype.startswith("float")):
+        x = _reals(shape, dtype, special)
+        for name in ("cummax", "cummin"):
+            here, there = (OPS[name](v, axis=axis) for v in (x, x.move_to(DEVICE)))
+            for values in zip(here, there, strict=True):
+                want, got = (v.asnumpy().astype(np.float64) for v in values)
+                np.testing.assert_array_equal(want, got)

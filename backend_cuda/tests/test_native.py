@@ -143,6 +143,22 @@ def test_memory_of_another_owner_and_moves():
         pool.allocate(8, "x").move(3)
 
 
+def test_a_shared_block_stays_when_its_handle_moves():
+    pool = Pool(Driver().take, True, MIB)
+    handle = pool.allocate(8, "handle")
+    before = sys.getrefcount(handle)
+    second = handle.share()
+    third = handle.share()
+    place = handle.pointer
+    assert sys.getrefcount(handle) == before and (second.pointer, third.pointer) == (place, place)
+    handle.move(pool.allocate(8, "fresh"))
+    del third
+    assert pool.in_use == 16 and pool.allocate(8, "other").pointer not in (place, handle.pointer)
+    del second
+    assert pool.in_use == 8 and pool.allocate(8, "other").pointer == place
+    assert Memory(7, 8).share().pointer == 7
+
+
 def test_devices_are_collected():
     on = device()
     run("DG_KERNEL void k(f32 *out) { out[0] = 1.0f; }", out=np.zeros(1, np.float32), on=on)

@@ -13,7 +13,10 @@ import pytest
 from duograph import ops
 from duograph.backend import registry
 from duograph.errors import DeviceMemoryError
+from duograph_cuda import captured_graph
+from duograph_cuda._native import Pool
 from duograph_cuda.emulation import driver as emulated
+from duograph_cuda.graph_memory import Trace
 
 DEVICE = os.environ.get("DUOGRAPH_CUDA_DEVICE", "CUDA-emulated")  # `make test-gpu` says GPU
 emulated_only = pytest.mark.skipif(DEVICE != "CUDA-emulated", reason="a driver that obeys the test")
@@ -77,6 +80,7 @@ def test_memory_is_freed_with_the_function(device):
     gc.collect()
     before = device.memory_stats()["in_use"]
     whole = ms.jit(lambda x, w: _net(x, w)[1], jit_level="O2")
+    float(whole(*_operands(0)))
     float(whole(*_operands(0)))
     assert device.memory_stats()["in_use"] > before
     del whole
@@ -144,6 +148,7 @@ def test_failed_capture(device, fails, monkeypatch):
     whole = ms.jit(lambda x, w: _net(x, w)[1], jit_level="O2")
     x, w = _operands(3)
     wanted = float(ms.jit(_net, jit_level="O0")(x, w)[1])
+    assert float(whole(x, w)) == pytest.approx(wanted, rel=1e-5)
     module = device.driver.module
 
     def refuse(*arguments):
@@ -187,32 +192,205 @@ class Stepper:
         return value
 
 
-@emulated_only
-def test_updated_parameter_stays_in_place(device):
-    """From the second call on nothing is copied but the operand and the result that is no
-    parameter.
-    """
-    run = Stepper()
-    run()
-    run()
-    copies = []
-    real = device.driver.module.cuMemcpyDtoDAsync
+@pytest.fixture
+def copies(device, monkeypatch):
+    """Targets of the copies that calls of programs make, apart from their graphs."""
+    found = []
+    real = captured_graph._copy
 
-    def counted(*arguments):
+    def counted(device, name, target, source):
         if device.driver.module.capture is None:
-            copies.append(arguments)
-        return real(*arguments)
+            found.append(target.pointer)
+        real(device, name, target, source)
 
+    monkeypatch.setattr(captured_graph, "_copy", counted)
+    return found
+
+
+@emulated_only
+def test_updated_parameter_stays_in_place(device, copies):
+    """From the third call on nothing is copied but the operand that is another one each time."""
+    run = Stepper()
+    kept = [ms.Tensor(np.ones(64, np.float32), device=DEVICE)]
+    for _ in range(3):
+        run()
     place = run.w._buf.pointer
-    device.driver.module.cuMemcpyDtoDAsync = counted
-    try:
-        x = ms.Tensor(np.ones(64, np.float32), device=DEVICE)
-        run.step(x)
-    finally:
-        del device.driver.module.cuMemcpyDtoDAsync
-    assert len(copies) == 2 and place not in [target for target, *_ in copies]
+    copies.clear()
+    run.step(kept[0])
+    assert len(copies) == 1 and place not in copies
     assert run.w._buf.pointer == place
     float(run.w[0])
+
+
+@emulated_only
+def test_what_stays_the_same_is_not_copied(device, copies):
+    """Weights, and results of which nobody holds the last but one."""
+    whole = ms.jit(_net, jit_level="O2")
+    (x, w), (y, _) = _operands(0), _operands(1)
+    stepwise = ms.jit(_net, jit_level="O0")
+    wanted = {id(v): [t.asnumpy() for t in stepwise(v, w)] for v in (x, y)}
+    whole(x, w), whole(y, w)
+    got = whole(x, w)
+    for v in (y, x, x, y, x):
+        copies.clear()
+        got = whole(v, w)
+        assert len(copies) == 1, "x has a buffer since another one came"
+        for a, b in zip(got, wanted[id(v)], strict=True):
+            np.testing.assert_allclose(a.asnumpy(), b, rtol=1e-5)
+    same = ms.jit(_net, jit_level="O2")
+    for _ in range(5):
+        copies.clear()
+        got = same(x, w)
+        assert not copies
+    np.testing.assert_allclose(got[0].asnumpy(), wanted[id(x)][0], rtol=1e-5)
+
+
+def test_results_that_are_kept(device):
+    """More of them than graphs, also those of which only some are kept."""
+    whole, stepwise = ms.jit(_net, jit_level="O2"), ms.jit(_net, jit_level="O0")
+    kept = []
+    for seed in range(9):
+        x, w = _operands(seed % 4)
+        got, want = whole(x, w), stepwise(x, w)
+        kept += [(a, b.asnumpy()) for a, b in list(zip(got, want, strict=True))[: seed % 3]]
+    for a, b in kept:
+        np.testing.assert_allclose(a.asnumpy(), b, rtol=1e-5)
+
+
+def test_result_that_is_the_next_operand(device):
+    whole = ms.jit(lambda x, w: ops.tanh(ops.matmul(x, w)) + x, jit_level="O2")
+    stepwise = ms.jit(lambda x, w: ops.tanh(ops.matmul(x, w)) + x, jit_level="O0")
+    a, w = _operands(0)
+    b = a
+    for _ in range(6):
+        a, b = whole(a, w), stepwise(b, w)
+    np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-5)
+
+
+def test_operand_that_moves_later(device):
+    """The graph has the address of the first one, until another one comes."""
+    whole, stepwise = ms.jit(_net, jit_level="O2"), ms.jit(_net, jit_level="O0")
+    for order in ((0, 0, 0, 1, 0, 2, 2), (0, 1, 1, 1)):
+        tensors = {k: _operands(k) for k in order}
+        for k in order:
+            for swap in (False, True):
+                x, w = tensors[k][0], tensors[0 if swap else k][1]
+                np.testing.assert_allclose(
+                    whole(x, w)[0].asnumpy(), stepwise(x, w)[0].asnumpy(), rtol=1e-5
+                )
+
+
+def test_failed_second_graph(device):
+    """There is no memory for a second graph, so the values of the first one move."""
+    whole, stepwise = ms.jit(_net, jit_level="O2"), ms.jit(_net, jit_level="O0")
+    x, w = _operands(0)
+    kept = [whole(x, w), whole(x, w)]
+    module = device.driver.module
+    if DEVICE == "CUDA-emulated":
+        module.cuGraphInstantiate = lambda *_: (emulated.CUresult.CUDA_ERROR_OUT_OF_MEMORY, None)
+    try:
+        kept += [whole(x, w) for _ in range(3)]
+    finally:
+        vars(module).pop("cuGraphInstantiate", None)
+    for got in kept:
+        np.testing.assert_allclose(got[0].asnumpy(), stepwise(x, w)[0].asnumpy(), rtol=1e-5)
+
+
+def _sgd(w, v, x):
+    ops.assign(v, v * 0.9 + x * w)
+    ops.assign(w, w - 0.1 * v)
+    return x.sum()
+
+
+def _old_value_is_read_later(w, v, x):
+    old = w + 0.0
+    ops.assign(w, w * 0.5 + x)
+    ops.assign(v, ops.tanh(ops.matmul(old, v)))
+    return (old * v).sum()
+
+
+def _other_places_are_read(w, v, x):
+    ops.assign(w, w.transpose() + x)
+    ops.assign(v, v.sum(0, keepdims=True) + w)
+    return v.sum()
+
+
+def _both_become_one(w, v, x):
+    ops.assign(w, v * x)
+    ops.assign(v, w)
+    return w.mean()
+
+
+def _unread(w, v, x):
+    ops.assign(w, ops.sin(x))
+    return ops.matmul(v, x).sum()
+
+
+UPDATES = (_sgd, _old_value_is_read_later, _other_places_are_read, _both_become_one, _unread)
+
+
+@pytest.mark.parametrize("update", UPDATES, ids=lambda f: f.__name__)
+def test_updates_as_step_by_step(update, device):
+    def run(level):
+        rng = np.random.default_rng(5)
+        arrays = [rng.normal(size=(6, 6)).astype(np.float32) * 0.5 for _ in range(7)]
+        w, v = (ms.Parameter(ms.Tensor(a, device=DEVICE), name=n) for a, n in zip(arrays, "wv"))
+        step = ms.jit(lambda x: update(w, v, x), jit_level=level)
+        found = []
+        for k, a in enumerate(arrays[2:]):
+            found.append(step(ms.Tensor(a, device=DEVICE)).asnumpy())
+            if k % 2:
+                found += [w.asnumpy(), v.asnumpy()]
+        return [*found, w.asnumpy(), v.asnumpy()]
+
+    for a, b in zip(run("O2"), run("O0"), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+@emulated_only
+def test_an_update_writes_over_the_old_value(device):
+    """So the graph has kernels alone, and copies nothing."""
+    w, v = (ms.Parameter(ms.Tensor(np.ones(64, np.float32), device=DEVICE), name=n) for n in "wv")
+    step = ms.jit(lambda x: _sgd(w, v, x), jit_level="O2")
+    x = ms.Tensor(np.ones(64, np.float32), device=DEVICE)
+    graphs = []
+    module = device.driver.module
+    real = module.cuGraphInstantiate
+    module.cuGraphInstantiate = lambda graph, flags: graphs.append(graph) or real(graph, flags)
+    try:
+        for _ in range(3):
+            step(x)
+    finally:
+        del module.cuGraphInstantiate
+    assert graphs
+    for graph in graphs:
+        assert {function.__name__ for function, *_ in graph} == {"cuLaunchKernel"}
+
+
+def test_requests_are_placed_without_overlap():
+    draw = np.random.default_rng(0)
+    pool = Pool(lambda size, *_: (1 << 30, 1 << 40), True, 1 << 20)
+    trace = Trace(pool)
+    pool.lend(trace)
+    live, most, spans = [], 0, {}
+    for _ in range(800):
+        if live and draw.random() < 0.48:
+            live.pop(draw.integers(len(live)))
+        else:
+            live.append(pool.allocate(int(2 ** draw.uniform(0, 26)), "x"))
+        most = max(most, sum(m.nbytes for m in live))
+    pool.lend(None)
+    offsets, nbytes = trace.arrange({3})
+    assert set(offsets) == set(range(len(trace.sizes))) - {3}
+    for event in trace.events:
+        if event < 0:
+            spans.pop(~event, None)
+        elif event != 3:
+            begin, end = offsets[event], offsets[event] + trace.sizes[event]
+            assert all(end <= a or b <= begin for a, b in spans.values())
+            assert begin % 512 == 0 and end <= nbytes
+            spans[event] = begin, end
+    assert nbytes < 1.3 * most
 
 
 def test_other_holders_of_a_parameter_keep_its_value(device):
@@ -285,6 +463,8 @@ def test_swapped_parameters(device):
 def test_out_of_memory_in_a_step_changes_nothing(device, monkeypatch):
     """Somebody holds the parameter, and there is no memory to take the old value elsewhere."""
     run = Stepper()
+    run()
+    run()
     run()
     kept, before = run.w.value(), run.w.asnumpy()
     x = ms.Tensor(np.ones(64, np.float32), device=DEVICE)

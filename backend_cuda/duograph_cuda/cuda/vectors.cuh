@@ -4,10 +4,11 @@
 
 /* ---- stored dtypes: conversion to and from float32 --------------------------------------------------------------- */
 
-/* `least` is a 32-bit word of elements that are -inf; `part` is element i of some words, `words` joins two elements. */
+/* T is an element in memory, E one in computations; `logical`: bool; `least` is a 32-bit word of elements that are -inf; `part` is element i of some words, `words` joins two elements. */
 template <class Of> struct dg_short {
     typedef u16 T;
-    enum { V = 8 };
+    typedef f32 E;
+    enum { V = 8, logical = 0 };
     DG_METHOD static f32 part(const u32 *w, int i) { return Of::load((u16)(w[i / 2] >> (i % 2 * 16))); }
     DG_METHOD static u32 word(const f32 *v, int i) { return Of::store(v[2 * i]) | (u32)Of::store(v[2 * i + 1]) << 16; }
 };
@@ -23,13 +24,33 @@ struct dg_of_bf16 : dg_short<dg_of_bf16> {
 };
 struct dg_of_f32 {
     typedef f32 T;
-    enum { V = 4 };
+    typedef f32 E;
+    enum { V = 4, logical = 0 };
     enum : u32 { least = 0xff800000u };
     DG_METHOD static f32 load(f32 v) { return v; }
     DG_METHOD static f32 store(f32 v) { return v; }
     DG_METHOD static f32 part(const u32 *w, int i) { return dg_from_bits_f32(w[i]); }
     DG_METHOD static u32 word(const f32 *v, int i) { return dg_bits_f32(v[i]); }
 };
+
+/* the other dtypes, which have no vectors */
+template <class Of> struct dg_alone {
+    typedef Of T;
+    typedef Of E;
+    enum { logical = 0 };
+    DG_METHOD static Of load(Of v) { return v; }
+    DG_METHOD static Of store(Of v) { return v; }
+};
+struct dg_of_f64 : dg_alone<f64> {};
+struct dg_of_i8 : dg_alone<i8> {};
+struct dg_of_i16 : dg_alone<i16> {};
+struct dg_of_i32 : dg_alone<i32> {};
+struct dg_of_i64 : dg_alone<i64> {};
+struct dg_of_u8 : dg_alone<u8> {};
+struct dg_of_u16 : dg_alone<u16> {};
+struct dg_of_u32 : dg_alone<u32> {};
+struct dg_of_u64 : dg_alone<u64> {};
+struct dg_of_b8 : dg_alone<b8> { enum { logical = 1 }; };
 
 /* dg_fetch: N adjacent elements as 32-bit words, by the widest loads; dg_put: the opposite, from float32. */
 template <class X, int N> struct dg_words { enum { bytes = N * sizeof(typename X::T), n = bytes < 4 ? 1 : bytes / 4 }; };

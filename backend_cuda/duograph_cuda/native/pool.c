@@ -325,6 +325,17 @@ static PyObject *Memory_move(Memory *memory, PyObject *other) {
     Py_RETURN_NONE;
 }
 
+static PyObject *Memory_share(Memory *memory, PyObject *unused) {
+    PyObject *made = new_memory(memory->pointer, memory->nbytes, memory->owner, memory->block);
+    if (!made || !memory->block) return made;
+    PyObject *pool = memory->owner;
+    memory->block = NULL;
+    memory->owner = made;
+    Py_INCREF(made);
+    Py_DECREF(pool);
+    return made;
+}
+
 static void Memory_dealloc(Memory *memory) {
     PyTypeObject *type = Py_TYPE((PyObject *)memory);
     if (memory->weak) PyObject_ClearWeakRefs((PyObject *)memory);
@@ -334,7 +345,9 @@ static void Memory_dealloc(Memory *memory) {
 }
 
 static PyMethodDef Memory_methods[] = {
-    {"move", (PyCFunction)Memory_move, METH_O, "Stand for the memory of another handle from now on."}, {NULL}};
+    {"move", (PyCFunction)Memory_move, METH_O, "Stand for the memory of another handle from now on."},
+    {"share", (PyCFunction)Memory_share, METH_NOARGS, "Return a second handle, which keeps the memory after a `move` of this one."},
+    {NULL}};
 static PyMemberDef Memory_members[] = {
     {"pointer", T_ULONGLONG, offsetof(Memory, pointer), READONLY, "address on the device; 0 for no bytes"},
     {"nbytes", T_ULONGLONG, offsetof(Memory, nbytes), READONLY, "size in bytes"},

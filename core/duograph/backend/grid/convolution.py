@@ -53,6 +53,12 @@ class _Geometry:
         return math.prod(self.kernel)
 
     @property
+    def plain(self) -> bool:
+        """Whether the columns of a convolution are its input: one tap that meets each element."""
+        unmoved = set(self.stride) == {1} and not any(self.low)
+        return self.taps == 1 and unmoved and self.size == self.places
+
+    @property
     def n_places(self) -> int:
         """Number of spatial positions in a convolution's result."""
         return math.prod(self.places)
@@ -382,8 +388,7 @@ def _over_images(
 ) -> Plan:
     """Return the plan of one matmul over all images, so that small images share tiles."""
     rows, run, depth = sizes
-    plain = g.taps == 1 and set(g.stride) == {1} and not any(g.low) and g.size == g.places
-    if plain and run >= 128:  # the columns are the image itself
+    if g.plain and run >= 128:  # the columns are the image itself
         x = Matrices(
             0, columns.dtype, columns.size, (g.groups, 1), g.images * g.groups, run, depth, 1, run
         )
@@ -521,8 +526,12 @@ def conv_weight_grad(
     acc = sum_dtype(x.dtype)
     partial = count * groups * rows * columns
     place, dtype = (2, out.dtype) if count == 1 else (3, acc)
-    results_ = _Results(1, y.dtype, y.size, (groups, 1), count * groups, g, each)
-    window = _Window(0, x.dtype, x.size, (groups, 1), count * groups, g, True, False, 0, each)
+    steps, matrices = (groups, 1), count * groups
+    results_: Operand = _Results(1, y.dtype, y.size, steps, matrices, g, each)
+    window: Operand = _Window(0, x.dtype, x.size, steps, matrices, g, True, False, 0, each)
+    if g.plain and each == 1 and not device.serial:  # both are multiplied as they are in memory
+        results_ = Matrices(1, y.dtype, y.size, steps, matrices, rows, depth, depth, 1)
+        window = Matrices(0, x.dtype, x.size, steps, matrices, columns, depth, depth, 1)
     batch = (count, groups)
     problem = Matmul((rows, columns, depth), batch, results_, window, dtype, place)
     made = matmul_plan(device, problem)

@@ -21,9 +21,10 @@ from ..codegen.column_schedule import column_program, scatters_of
 from ..codegen.expression import Expr
 from ..codegen.loop_printer import GridPrinter
 from ..codegen.loop_program import LoopProgram, Work
-from ..codegen.region_plan import RegionPlan, Scatter, plan_region
+from ..codegen.region_plan import RegionPlan, Scatter, overwrites, plan_region
 from ..codegen.row_schedule import row_program
 from ..codegen.scheduling import Target, element_program
+from ..prepared import PreparedCall
 from ..protocol import Call
 from .device import GridDevice, Launch, Plan, Scalar
 from .index_errors import RECORD, number_of
@@ -197,17 +198,28 @@ def compile_regions(
         for k in keys:
             n_params, plan_ = graphs[k].n_params, launches.get(k)
             whole = joined(splits[k], plan_, n_params) if k in splits else launches[k]
-            found[k] = _call(backend, device, names[k], whole, graphs[k])
+            region = None if k in splits else plans[k]
+            found[k] = _call(backend, device, names[k], whole, graphs[k], region)
     return found
 
 
 def _call(
-    backend: GridBackend, device: GridDevice, name: str, plan: Plan, graph: Graph
+    backend: GridBackend,
+    device: GridDevice,
+    name: str,
+    plan: Plan,
+    graph: Graph,
+    region: RegionPlan | None,
 ) -> Call | str:
-    """Return the prepared call of a fused region, or the reason why the device cannot build it."""
+    """Return the prepared call of a fused region, or the reason why the device cannot build it.
+
+    `region` is the plan of all of it, if it is one kernel.
+    """
     results = tuple([graph.types[i] for i in graph.outputs])
+    over = () if region is None or region.columns is not None else tuple(overwrites(region))
     try:
-        return backend.call(device, name, plan, graph.n_params, results, graph.single)
+        run = backend.call(device, name, plan, graph.n_params, results, graph.single)
+        return PreparedCall(run, over) if over and not isinstance(run, PreparedCall) else run
     except (DeviceError, UnsupportedOpError) as error:
         _warn(backend.name, str(error))
         return str(error)

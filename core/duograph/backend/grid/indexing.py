@@ -19,7 +19,7 @@ from .movement import WORDS, copy_launch, fill_launch
 from .strides import dense, split_at
 from .table import Types, kernel
 
-__all__: list[str] = []
+__all__ = ["copy_of_target", "rows_of_indices"]
 
 # Columns that fill a grid with one work item each.
 MANY_COLUMNS = 4096
@@ -100,7 +100,7 @@ def checked_labels(
     return Plan((k.launch_items(labels.size),))
 
 
-def _copied(device: GridDevice, x: TensorType) -> Launch:
+def copy_of_target(device: GridDevice, x: TensorType) -> Launch:
     """Return the launch that copies a scatter's operand 0 to its result."""
     steps = dense(x.shape)
     return copy_launch(device, x.dtype, x.shape, (0, steps, 0, x.size), (3, steps, 0, x.size))
@@ -167,7 +167,7 @@ def scatter_set(device: GridDevice, types: Types, results: Types, *, axis: int) 
     """Return the launch plan of a copy of x with indexed rows replaced; the last duplicate wins."""
     x, indices, updates = types
     word, words = WORDS[x.dtype.itemsize]
-    copied = _copied(device, x)
+    copied = copy_of_target(device, x)
     if device.serial:
         text = "out[to] = updates[from];"
         return Plan((copied, _columns(device, "scatter_set", types, axis, word, words, text)))
@@ -206,7 +206,7 @@ def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) 
     if x.dtype.is_complex:
         return None
     outer, n, inner = split_at(x.shape, axis)
-    copied = _copied(device, x)
+    copied = copy_of_target(device, x)
     exact = x.dtype in (int32, uint32)  # sums do not depend on the order
     many = outer * inner >= MANY_COLUMNS or (indices.size > MANY_INDICES and not exact)
     if device.serial or many or not updates.size or n >= 1 << 31:
@@ -224,6 +224,25 @@ def scatter_add(device: GridDevice, types: Types, results: Types, *, axis: int) 
         k.line(f"if (row >= 0) {add}(out + (o * n + row) * inner + c, updates[e]);")
         return Plan((copied, k.launch_items(updates.size)))
     return _chains(device, copied, types, axis)
+
+
+def rows_of_indices(device: GridDevice, types: Types, axis: int) -> Launch:
+    """Return the launch that writes the row of each index of a scatter_add to buffer 4, as int32.
+
+    It writes -1 for an index out of range, and reports that.
+    """
+    x, indices, _ = types
+    count = indices.size
+    rows = Kernel(device, "rows_of_indices", count)
+    rows.read("indices", indices.dtype, 1)
+    rows.write("rows", int32, 4)
+    rows.watch("scatter_add", axis)
+    rows.number("count", count)
+    rows.number("n", x.shape[axis])
+    rows.line("const ix i = (ix)DG_ITEM(0);", "if (i >= count) return;")
+    rows.row(indices.dtype, "indices[i]", "n")
+    rows.line("rows[i] = (i32)row;")
+    return rows.launch_items(count)
 
 
 def _links(device: GridDevice, count: int) -> Launch:
@@ -251,15 +270,6 @@ def _chains(device: GridDevice, copied: Launch, types: Types, axis: int) -> Plan
     x, indices, updates = types
     _, n, inner = split_at(x.shape, axis)
     count, total = indices.size, updates.size
-    rows = Kernel(device, "rows_of_indices", count)
-    rows.read("indices", indices.dtype, 1)
-    rows.write("rows", int32, 4)
-    rows.watch("scatter_add", axis)
-    rows.number("count", count)
-    rows.number("n", n)
-    rows.line("const ix i = (ix)DG_ITEM(0);", "if (i >= count) return;")
-    rows.row(indices.dtype, "indices[i]", "n")
-    rows.line("rows[i] = (i32)row;")
     walk = Kernel(device, "sums_along_chains", max(x.size, total))
     for label, dtype, place in (
         ("rows", int32, 4),
@@ -288,7 +298,7 @@ def _chains(device: GridDevice, copied: Launch, types: Types, axis: int) -> Plan
     walk.line("out[to] = sum;")
     launches = (
         copied,
-        rows.launch_items(count),
+        rows_of_indices(device, types, axis),
         _links(device, count),
         walk.launch_items(total),
     )

@@ -1,0 +1,262 @@
+/* Extremes with their places, and scans (cumulative sums, products and extremes), along an axis.
+ *
+ * A line begins at line / step * n * step + line % step, where `step` is the axis's stride. Where lines are few, each is
+ * divided into `parts` of `each` elements. Lines of adjacent elements (step 1) have a block, others a thread, for each part.
+ * What the parts have is combined in order. */
+
+enum { dg_threads = 256, dg_warps = 8 };
+
+/* The type in which elements are compared and added: at least 32 bits. */
+template <class E> struct dg_wide { typedef E W; };
+template <> struct dg_wide<i8> { typedef i32 W; };
+template <> struct dg_wide<i16> { typedef i32 W; };
+template <> struct dg_wide<u8> { typedef u32 W; };
+template <> struct dg_wide<u16> { typedef u32 W; };
+
+DG_FN i64 dg_line_start(i64 line, i64 n, i64 step) { return line / step * n * step + line % step; }
+
+/* ---- what is scanned ---------------------------------------------------------------------------------------------- */
+
+enum { dg_sums, dg_products, dg_most, dg_least };
+
+/* A sum or a product; integers wrap. */
+template <class X, int kind> struct dg_state {
+    typedef typename dg_wide<typename X::E>::W W;
+    W v;
+    DG_METHOD static dg_state none() { return dg_state{(W)(kind == dg_sums ? 0 : 1)}; }
+    DG_METHOD static dg_state of(typename X::T x, i32) { return dg_state{(W)X::load(x)}; }
+    DG_METHOD dg_state then(dg_state o) const {
+        if constexpr ((W)0.5f != 0) return dg_state{kind == dg_sums ? v + o.v : v * o.v};
+        else if constexpr (sizeof(W) == 8) return dg_state{(W)(kind == dg_sums ? (u64)v + (u64)o.v : (u64)v * (u64)o.v)};
+        else return dg_state{(W)(kind == dg_sums ? (u32)v + (u32)o.v : (u32)v * (u32)o.v)};
+    }
+    DG_METHOD dg_state shifted(int by) const { return dg_state{__shfl_up_sync(0xffffffffu, v, by)}; }
+    DG_METHOD dg_state from(int lane) const { return dg_state{__shfl_sync(0xffffffffu, v, lane)}; }
+    template <class I> DG_METHOD void write(typename X::T *values, I *, i64 at) const {
+        values[at] = X::store((typename X::E)v);
+    }
+};
+
+/* The greatest or least element so far and its place: the last of equals, the last NaN if there is one. */
+template <class X, int kind> struct dg_place {
+    typedef typename dg_wide<typename X::E>::W W;
+    W v;
+    i32 at; /* -1: no element yet */
+    DG_METHOD static dg_place none() { return dg_place{(W)0, -1}; }
+    DG_METHOD static dg_place of(typename X::T x, i32 j) { return dg_place{(W)X::load(x), j}; }
+    DG_METHOD dg_place then(dg_place o) const {
+        const bool better = o.v != o.v || (v == v && (kind == dg_most ? o.v >= v : o.v <= v));
+        return o.at < 0 || (at >= 0 && !better) ? *this : o;
+    }
+    DG_METHOD dg_place shifted(int by) const {
+        return dg_place{__shfl_up_sync(0xffffffffu, v, by), __shfl_up_sync(0xffffffffu, at, by)};
+    }
+    DG_METHOD dg_place from(int lane) const {
+        return dg_place{__shfl_sync(0xffffffffu, v, lane), __shfl_sync(0xffffffffu, at, lane)};
+    }
+    DG_METHOD void write(typename X::T *values, i64 *indices, i64 to) const {
+        values[to] = X::store((typename X::E)v);
+        indices[to] = at;
+    }
+    /* For argmax and argmin: the better of two, else the first. `later`: of an element with a greater place. */
+    DG_METHOD dg_place later(dg_place o) const {
+        const bool better = v == v && (kind == dg_most ? !(o.v <= v) : !(o.v >= v));
+        return at < 0 || better ? o : *this;
+    }
+    DG_METHOD dg_place best(dg_place o) const {
+        bool better;
+        if (at < 0 || o.at < 0) better = at < 0;
+        else if (v != v || o.v != o.v) better = o.v != o.v && (v == v || o.at < at);
+        else better = (kind == dg_most ? o.v > v : o.v < v) || (o.v == v && o.at < at);
+        return better ? o : *this;
+    }
+    DG_METHOD dg_place other(int by) const {
+        return dg_place{__shfl_xor_sync(0xffffffffu, v, by), __shfl_xor_sync(0xffffffffu, at, by)};
+    }
+};
+template <class X, int kind, bool running> struct dg_choice { typedef dg_state<X, kind> S; };
+template <class X, int kind> struct dg_choice<X, kind, true> { typedef dg_place<X, kind> S; };
+/* the state of a scan */
+#define DG_STATE typename dg_choice<X, kind, (kind >= dg_most)>::S
+
+/* ---- argmax and argmin -------------------------------------------------------------------------------------------- */
+
+/* A block for each part of a line. */
+template <class X, int kind>
+DG_FN void dg_extreme_rows(const typename X::T *x, i64 *found, i64 n, i64 parts, i64 each) {
+    typedef dg_place<X, kind> S;
+    enum { together = 8 };
+    const i64 line = blockIdx.x / parts, first = blockIdx.x % parts * each, last = first + each < n ? first + each : n;
+    S best = S::none();
+    for (i64 j = first + threadIdx.x; j < last; j += together * dg_threads) {
+        typename X::T v[together];
+        #pragma unroll
+        for (int k = 0; k < together; k++)
+            if (j + k * dg_threads < last) v[k] = x[line * n + j + k * dg_threads];
+        #pragma unroll
+        for (int k = 0; k < together; k++)
+            if (j + k * dg_threads < last) best = best.later(S::of(v[k], (i32)(j + k * dg_threads)));
+    }
+    for (int by = 16; by > 0; by /= 2) best = best.best(best.other(by));
+    DG_SHARED typename S::W values[dg_warps];
+    DG_SHARED i32 places[dg_warps];
+    if (threadIdx.x % 32 == 0) values[threadIdx.x / 32] = best.v, places[threadIdx.x / 32] = best.at;
+    __syncthreads();
+    if (threadIdx.x) return;
+    for (int w = 1; w < dg_warps; w++) best = best.best(S{values[w], places[w]});
+    found[blockIdx.x] = best.at;
+}
+
+/* A warp for each short line. */
+template <class X, int kind> DG_FN void dg_extreme_short(const typename X::T *x, i64 *found, i64 lines, i64 n) {
+    typedef dg_place<X, kind> S;
+    const i64 line = DG_ITEM(0) / 32;
+    if (line >= lines) return;
+    S best = S::none();
+    #pragma unroll 8
+    for (i64 j = threadIdx.x % 32; j < n; j += 32) best = best.later(S::of(x[line * n + j], (i32)j));
+    for (int by = 16; by > 0; by /= 2) best = best.best(best.other(by));
+    if (threadIdx.x % 32 == 0) found[line] = best.at;
+}
+
+/* A thread for each part of a line; adjacent threads have adjacent lines. */
+template <class X, int kind>
+DG_FN void dg_extreme_columns(const typename X::T *x, i64 *found, i64 lines, i64 n, i64 step, i64 parts, i64 each) {
+    typedef dg_place<X, kind> S;
+    const i64 item = DG_ITEM(0), part = item / lines, line = item - part * lines;
+    if (part >= parts) return;
+    const i64 from = dg_line_start(line, n, step), first = part * each, last = first + each < n ? first + each : n;
+    S best = S::none();
+    #pragma unroll 8
+    for (i64 j = first; j < last; j++) best = best.later(S::of(x[from + j * step], (i32)j));
+    found[line * parts + part] = best.at;
+}
+
+template <class X, int kind>
+DG_FN void dg_extreme_joined(const typename X::T *x, const i64 *found, i64 *out, i64 lines, i64 n, i64 step, i64 parts) {
+    typedef dg_place<X, kind> S;
+    const i64 line = DG_ITEM(0);
+    if (line >= lines) return;
+    const i64 from = dg_line_start(line, n, step);
+    S best = S::none();
+    for (i64 part = 0; part < parts; part++) {
+        const i64 at = found[line * parts + part];
+        if (at >= 0) best = best.later(S::of(x[from + at * step], (i32)at));
+    }
+    out[line] = best.at;
+}
+
+/* ---- scans -------------------------------------------------------------------------------------------------------- */
+
+/* A part's total is kept as an element and a place, so that it needs no buffer of a struct. */
+template <class S> DG_FN void dg_keep(S s, typename S::W *values, i32 *places, i64 at) {
+    values[at] = s.v;
+    if constexpr (sizeof(S) > sizeof(typename S::W)) places[at] = s.at;
+}
+template <class S> DG_FN S dg_kept(const typename S::W *values, const i32 *places, i64 at) {
+    if constexpr (sizeof(S) > sizeof(typename S::W)) return S{values[at], places[at]};
+    else return S{values[at]};
+}
+
+/* The state before this thread's, over the threads of a block that come before; `whole` is that of all threads. */
+template <class S> DG_FN S dg_before(S own, S *whole) {
+    DG_SHARED typename S::W values[dg_warps];
+    DG_SHARED i32 places[dg_warps];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    S sum = own;
+    for (int by = 1; by < 32; by *= 2) {
+        const S left = sum.shifted(by);
+        if (lane >= by) sum = left.then(sum);
+    }
+    S before = sum.shifted(1);
+    if (lane == 0) before = S::none();
+    __syncthreads(); /* those of the previous call have been read */
+    if (lane == 31) dg_keep(sum, values, places, warp);
+    __syncthreads();
+    S others = S::none(), all = S::none();
+    for (int w = 0; w < dg_warps; w++) {
+        if (w == warp) others = all;
+        all = all.then(dg_kept<S>(values, places, w));
+    }
+    *whole = all;
+    return others.then(before);
+}
+
+/* A block for each part of a line: its total, or the scan that starts from the totals before (`bases`, if `based`). */
+template <class X, int kind, bool exclusive, bool reverse, bool based, bool totals_only>
+DG_FN void dg_scan_rows(const typename X::T *x, typename X::T *values, i64 *indices,
+                        typename dg_wide<typename X::E>::W *bases, i32 *base_places, i64 n, i64 parts, i64 each) {
+    typedef DG_STATE S;
+    enum { E = 4 };
+    const i64 line = blockIdx.x / parts, first = blockIdx.x % parts * each, last = first + each < n ? first + each : n;
+    S carry = S::none();
+    if constexpr (based && !totals_only) carry = dg_kept<S>(bases, base_places, blockIdx.x);
+    for (i64 start = first; start < last; start += E * dg_threads) {
+        const i64 mine = start + threadIdx.x * E;
+        typename X::T v[E];
+        #pragma unroll
+        for (int e = 0; e < E; e++)
+            if (mine + e < last) v[e] = x[line * n + (reverse ? n - 1 - mine - e : mine + e)];
+        S own = S::none(), whole;
+        #pragma unroll
+        for (int e = 0; e < E; e++)
+            if (mine + e < last) own = own.then(S::of(v[e], (i32)(reverse ? n - 1 - mine - e : mine + e)));
+        S sum = carry.then(dg_before(own, &whole));
+        carry = carry.then(whole);
+        if constexpr (totals_only) continue;
+        #pragma unroll
+        for (int e = 0; e < E; e++) {
+            if (mine + e >= last) continue;
+            const i64 j = reverse ? n - 1 - mine - e : mine + e;
+            const S next = sum.then(S::of(v[e], (i32)j));
+            (exclusive ? sum : next).write(values, indices, line * n + j);
+            sum = next;
+        }
+    }
+    if constexpr (totals_only)
+        if (threadIdx.x == 0) dg_keep(carry, bases, base_places, blockIdx.x);
+}
+
+/* A thread for each part of a line, as above. */
+template <class X, int kind, bool exclusive, bool reverse, bool based, bool totals_only>
+DG_FN void dg_scan_columns(const typename X::T *x, typename X::T *values, i64 *indices,
+                           typename dg_wide<typename X::E>::W *bases, i32 *base_places, i64 lines, i64 n, i64 step,
+                           i64 parts, i64 each) {
+    typedef DG_STATE S;
+    const i64 item = DG_ITEM(0), part = item / lines, line = item - part * lines;
+    if (part >= parts) return;
+    const i64 from = dg_line_start(line, n, step), first = part * each, last = first + each < n ? first + each : n;
+    S sum = S::none();
+    if constexpr (based && !totals_only) sum = dg_kept<S>(bases, base_places, line * parts + part);
+    #pragma unroll 4
+    for (i64 j = first; j < last; j++) {
+        const i64 place = reverse ? n - 1 - j : j, at = from + place * step;
+        const S next = sum.then(S::of(x[at], (i32)place));
+        if constexpr (!totals_only) (exclusive ? sum : next).write(values, indices, at);
+        sum = next;
+    }
+    if constexpr (totals_only) dg_keep(sum, bases, base_places, line * parts + part);
+}
+
+/* The totals of the parts of a line become those of the parts before; a warp for each line. */
+template <class X, int kind>
+DG_FN void dg_scan_bases(typename dg_wide<typename X::E>::W *bases, i32 *base_places, i64 lines, i64 parts) {
+    typedef DG_STATE S;
+    const i64 line = DG_ITEM(0) / 32;
+    const int lane = threadIdx.x % 32;
+    if (line >= lines) return;
+    S carry = S::none();
+    for (i64 start = 0; start < parts; start += 32) {
+        const i64 at = line * parts + start + lane;
+        const bool there = start + lane < parts;
+        S sum = there ? dg_kept<S>(bases, base_places, at) : S::none();
+        for (int by = 1; by < 32; by *= 2) {
+            const S left = sum.shifted(by);
+            if (lane >= by) sum = left.then(sum);
+        }
+        S before = sum.shifted(1);
+        if (lane == 0) before = S::none();
+        if (there) dg_keep(carry.then(before), bases, base_places, at);
+        carry = carry.then(sum.from(31));
+    }
+}

@@ -1,0 +1,135 @@
+"""The memory of a program that becomes a CUDA graph: requests of its first run, in one arena.
+
+`captured_graph` runs a program once with ordinary memory and a `Trace`, which notes every request
+and release. `arrange` places the requests in an arena as the device's own pool would, so that the
+arena is about as large as the memory that the first run needed at once. While the stream captures,
+the same requests get their places from `Places`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from duograph.errors import DeviceError
+
+from ._native import Memory, Pool
+
+__all__ = ["Places", "Trace", "lent"]
+
+# Where the arena is said to begin while it is planned, a size that it never has, and the multiple
+# to which the pool rounds requests.
+BASE, ENDLESS, UNIT = 1 << 20, 1 << 60, 512
+
+
+class Trace:
+    """Notes the memory requests of one run of a program, which a pool serves.
+
+    Attributes:
+        sizes: bytes of each request.
+        events: k for the request number k and ~k for its release, in the order of the run.
+        numbers: address -> number of the last request that got it.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.sizes: list[int] = []
+        self.events: list[int] = []
+        self.numbers: dict[int, int] = {}
+
+    def allocate(self, nbytes: int, what: str) -> Memory:
+        """Return memory of the pool; its release will be noted."""
+        self.pool.lend(None)
+        try:
+            block = self.pool.allocate(nbytes, what)
+        finally:
+            self.pool.lend(self)
+        number = len(self.sizes)
+        self.sizes.append(nbytes)
+        self.events.append(number)
+        self.numbers[block.pointer] = number
+        return Memory(block.pointer, nbytes, _Use(self, number, block))
+
+    def alive(self) -> set[int]:
+        """Return the numbers of the requests that are not released."""
+        gone = {~e for e in self.events if e < 0}
+        return set(range(len(self.sizes))) - gone
+
+    def arrange(self, elsewhere: set[int]) -> tuple[dict[int, int], int]:
+        """Return (offset of each request in an arena, bytes of the arena).
+
+        Requests in `elsewhere` get no place in it.
+        """
+        pool = Pool(lambda *_: (BASE, ENDLESS), True, ENDLESS)
+        offsets: dict[int, int] = {}
+        held: dict[int, Memory] = {}
+        top = 0
+        for event in self.events:
+            if event < 0:
+                held.pop(~event, None)
+            elif event not in elsewhere:
+                held[event] = made = pool.allocate(self.sizes[event], "arena")
+                offsets[event] = made.pointer - BASE
+                top = max(top, offsets[event] + -(-made.nbytes // UNIT) * UNIT)
+        return offsets, top
+
+
+class _Use:
+    """Keeps a block while a handle to it lives, and tells a trace when it dies."""
+
+    def __init__(self, trace: Trace, number: int, block: Memory) -> None:
+        self.trace = weakref.ref(trace)
+        self.number = number
+        self.block = block
+
+    def __del__(self) -> None:
+        trace = self.trace()
+        if trace is not None:
+            trace.events.append(~self.number)
+
+
+class Places:
+    """Gives the requests of a later run of the program their places.
+
+    Args:
+        trace: the requests of the first run.
+        arena: the memory in which `offsets` are.
+        elsewhere: memory of the requests that have no place in the arena.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        arena: Memory,
+        offsets: Mapping[int, int],
+        elsewhere: Mapping[int, Memory],
+    ) -> None:
+        self.sizes = trace.sizes
+        self.arena = arena
+        self.offsets = offsets
+        self.elsewhere = elsewhere
+        self.at = 0
+
+    def allocate(self, nbytes: int, what: str) -> Memory:
+        """Return the memory of the next request.
+
+        Raises:
+            DeviceError: the first run asked for something else here.
+        """
+        number, self.at = self.at, self.at + 1
+        if number >= len(self.sizes) or self.sizes[number] != nbytes:
+            raise DeviceError(f"{what}: asks for other memory than in its first run")
+        own = self.elsewhere.get(number)
+        if own is not None:
+            return Memory(own.pointer, nbytes, own)
+        return Memory(self.arena.pointer + self.offsets[number], nbytes, self.arena)
+
+
+def lent(pool: Pool, lender: Any, run: Callable[[], Any]) -> Any:
+    """Return what `run` returns; its memory requests go to `lender`."""
+    before = pool.lend(lender)
+    try:
+        return run()
+    finally:
+        pool.lend(before)

@@ -1,0 +1,159 @@
+"""CUDA kernels of argmax, argmin and scans along an axis (cuda/lines.cuh).
+
+The CUDA backend's kernel table has the builders.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+from duograph.backend.grid import GridDevice, Plan
+from duograph.backend.grid.kernel_writer import ceil_div
+from duograph.backend.grid.strides import split_at
+from duograph.dtype import DType, bfloat16, float16, float32, int32, int64, uint32
+
+from .templates import launch_of
+
+__all__ = ["KERNELS"]
+
+# Threads of a block; elements of a line up to which it has a warp.
+THREADS, SHORT = 256, 2048
+# Elements of a part of a line at least: of a block, of a thread. Blocks, and threads, for each
+# multiprocessor, up to which lines are divided into parts.
+ROW_PART, COLUMN_PART, BLOCKS, BUSY = 4096, 64, 8, 2048
+SUMS, PRODUCTS, MOST, LEAST = range(4)
+
+launch = functools.partial(launch_of, ("vectors.cuh", "lines.cuh"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Lines:
+    """The lines of a tensor along an axis, and how they are divided.
+
+    Attributes:
+        count: number of lines.
+        n: elements of a line.
+        step: stride of the axis; if it is 1, a block processes a part of a line, else a thread.
+        parts: parts of each line.
+        each: elements of a part.
+    """
+
+    count: int
+    n: int
+    step: int
+    parts: int
+    each: int
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks of threads for all parts."""
+        items = self.count * self.parts
+        return items if self.step == 1 else ceil_div(items, THREADS)
+
+    @property
+    def sizes(self) -> list[tuple[DType, int]]:
+        """The size arguments of the kernels: of rows, or of columns."""
+        where = (self.n,) if self.step == 1 else (self.count, self.n, self.step)
+        return [(int64, v) for v in (*where, self.parts, self.each)]
+
+
+def _lines(device: GridDevice, x: Any, axis: int) -> Lines | None:
+    """Return the division of a tensor's lines; None if the kernels do not support them."""
+    outer, n, step = split_at(x.shape, axis)
+    count = outer * step
+    if not x.size or n >= 1 << 31 or x.dtype.is_complex:
+        return None
+    least, most = (ROW_PART, BLOCKS) if step == 1 else (COLUMN_PART, BUSY)
+    parts = max(1, min(ceil_div(most * device.units, count), n // least))
+    each = ceil_div(n, parts)
+    return Lines(count, n, step, ceil_div(n, each), each)
+
+
+def _extreme(kind: int) -> Any:
+    def builder(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+        (x,) = types
+        lines = _lines(device, x, axis)
+        if lines is None:
+            return None
+        read, out, of = (x.dtype, 0), (int64, 1), (x.dtype,)
+        if lines.step == 1 and lines.parts == 1 and lines.n <= SHORT:
+            sizes = [(int64, lines.count), (int64, lines.n)]
+            blocks = ceil_div(lines.count * 32, THREADS)
+            return Plan(
+                (launch("extreme_short", of, (kind,), [read, out], sizes, blocks, THREADS),)
+            )
+        name = "extreme_rows" if lines.step == 1 else "extreme_columns"
+        found = out if lines.parts == 1 else (int64, 2)
+        first = launch(name, of, (kind,), [read, found], lines.sizes, lines.blocks, THREADS)
+        if lines.parts == 1:
+            return Plan((first,))
+        joined = launch(
+            "extreme_joined", of, (kind,), [read, found, out],
+            [(int64, v) for v in (lines.count, lines.n, lines.step, lines.parts)],
+            ceil_div(lines.count, 64), 64,
+        )  # fmt: skip
+        return Plan((first, joined), (8 * lines.count * lines.parts,))
+
+    return builder
+
+
+def _scan(
+    device: GridDevice, x: Any, axis: int, kind: int, exclusive: bool, reverse: bool
+) -> Plan | None:
+    lines = _lines(device, x, axis)
+    if lines is None:
+        return None
+    acc = float32 if x.dtype in (float16, bfloat16) else x.dtype
+    if acc.itemsize < 4:
+        acc = int32 if acc.kind == "i" else uint32
+    places = kind >= MOST
+    last = 3 if places else 2  # buffers before the scratch
+    bases: Any = [(acc, last), (int32, last + 1)]
+    if not places:
+        bases[1] = (int32, last)  # not used
+    results: Any = [(x.dtype, 1), (int64, 2 if places else 1)]
+    if lines.parts == 1:
+        bases = [(acc, 1), (int32, 1)]  # not used
+    name = "scan_rows" if lines.step == 1 else "scan_columns"
+
+    def run(totals_only: bool) -> Any:
+        choices = (kind, exclusive, reverse, lines.parts > 1, totals_only)
+        buffers = [(x.dtype, 0), *results, *bases]
+        return launch(name, (x.dtype,), choices, buffers, lines.sizes, lines.blocks, THREADS)
+
+    if lines.parts == 1:
+        return Plan((run(False),))
+    sizes = [(int64, lines.count), (int64, lines.parts)]
+    blocks = ceil_div(lines.count * 32, THREADS)
+    joined = launch("scan_bases", (x.dtype,), (kind,), bases, sizes, blocks, THREADS)
+    parts = lines.count * lines.parts
+    scratch = (parts * acc.itemsize, parts * 4)
+    return Plan((run(True), joined, run(False)), scratch[: 2 if places else 1])
+
+
+def _sums(kind: int) -> Any:
+    def builder(
+        device: GridDevice, types: Any, results: Any, *, axis: int, exclusive: bool, reverse: bool
+    ) -> Plan | None:
+        return _scan(device, types[0], axis, kind, exclusive, reverse)
+
+    return builder
+
+
+def _running(kind: int) -> Any:
+    def builder(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+        return _scan(device, types[0], axis, kind, False, False)
+
+    return builder
+
+
+KERNELS: dict[str, Any] = {
+    "argmax": _extreme(MOST),
+    "argmin": _extreme(LEAST),
+    "cumsum": _sums(SUMS),
+    "cumprod": _sums(PRODUCTS),
+    "cummax": _running(MOST),
+    "cummin": _running(LEAST),
+}

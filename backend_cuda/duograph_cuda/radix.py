@@ -1,0 +1,61 @@
+"""Launches of the stable radix sort of cuda/radix.cuh, by digits of 8 bits."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from duograph.backend.grid import Launch
+from duograph.backend.grid.kernel_writer import ceil_div
+from duograph.dtype import DType, int32, int64, uint32
+
+from .templates import launch_of
+
+__all__ = ["BITS", "THREADS", "TILE", "radix_passes", "scratch_of"]
+
+# Bits of a digit; threads of a block; elements that a block sorts at once.
+BITS, THREADS, TILE = 8, 256, 4096
+
+launch = functools.partial(launch_of, ("vectors.cuh", "radix.cuh"))
+
+
+def scratch_of(key: DType, rows: int, n: int) -> tuple[int, ...]:
+    """Return the bytes of each of the six scratch buffers of `radix_passes`."""
+    counts = rows << BITS
+    keys, ids = rows * n * key.itemsize, rows * n * 4
+    return keys, ids, keys, ids, counts * ceil_div(n, _tile(key)) * 4, counts * 4
+
+
+def _tile(key: DType) -> int:
+    return TILE * 4 // max(4, key.itemsize)
+
+
+def radix_passes(key: DType, rows: int, n: int, bits: int, place: int) -> tuple[list[Launch], int]:
+    """Return the launches that sort rows of unsigned keys, and the number of passes.
+
+    They sort by the lowest `bits`. Buffers from `place` on are those of `scratch_of`: keys, ids,
+    the same again, and two more. The keys are in the first; after the last of p passes, keys and
+    ids (places in the row before sorting) are in the first two if p is even, else in the next two.
+    """
+    tile = _tile(key)
+    tiles, each = ceil_div(n, tile), tile // THREADS
+    counts, totals = (uint32, place + 4), (uint32, place + 5)
+    found = []
+    passes = ceil_div(bits, BITS)
+    for k in range(passes):
+        here, there = place + k % 2 * 2, place + (k + 1) % 2 * 2
+        keys: Any = (key, here)
+        sizes = [(int64, n), (int64, tiles), (int32, BITS * k)]
+        found += [
+            launch("radix_count", (key,), (each,), [keys, counts], sizes, rows * tiles, THREADS),
+            launch(
+                "radix_scan", (), (), [counts, totals], [(int64, rows << BITS), sizes[1]],
+                ceil_div(rows << BITS, THREADS // 32), THREADS,
+            ),
+            launch(
+                "radix_move", (key,), (each, k == 0),
+                [keys, (uint32, here + 1), counts, totals, (key, there), (uint32, there + 1)],
+                sizes, rows * tiles, THREADS,
+            ),
+        ]  # fmt: skip
+    return found, passes

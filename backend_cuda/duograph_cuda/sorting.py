@@ -1,0 +1,108 @@
+"""CUDA kernels of sort and topk along an axis, and of scatter_add (cuda/sort.cuh, scatter.cuh).
+
+Both build on the radix sort of `radix`. The CUDA backend's kernel table has the builders.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+from duograph.backend.grid import GridDevice, Plan
+from duograph.backend.grid.indexing import copy_of_target, rows_of_indices
+from duograph.backend.grid.kernel_writer import ceil_div
+from duograph.dtype import DType, bfloat16, float16, float32, int32, int64, uint32, uint64
+
+from .radix import THREADS, TILE, radix_passes, scratch_of
+from .templates import launch_of
+
+__all__ = ["KERNELS"]
+
+# Sorted indices that one work item of a scatter adds up, as in scatter.cuh.
+CHUNK = 32
+
+launch = functools.partial(launch_of, ("vectors.cuh", "radix.cuh", "sort.cuh"))
+scatter = functools.partial(launch_of, ("vectors.cuh", "scatter.cuh"))
+
+
+def _sort(x: Any, axis: int, descending: bool, chosen: int) -> Plan | None:
+    """Return the launches that sort lines and write the first `chosen` elements of each."""
+    n, step = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    if not x.size or not chosen or n >= 1 << 31 or x.dtype.is_complex:
+        return None
+    key: DType = uint64 if x.dtype.itemsize == 8 else uint32
+    lines = x.size // n
+    if n <= TILE * 4 // key.itemsize:
+        each = 1
+        while each * THREADS < n:
+            each *= 2
+        buffers = [(x.dtype, 0), (x.dtype, 1), (int64, 2)]
+        sizes = [(int32, n), (int64, step), (int32, chosen)]
+        choices = (each, descending)
+        dtypes = (x.dtype, key)
+        return Plan((launch("sort_lines", dtypes, choices, buffers, sizes, lines, THREADS),))
+    sizes = [(int64, x.size), (int64, n), (int64, step)]
+    keys = launch(
+        "sort_keys", (x.dtype, key), (descending,), [(x.dtype, 0), (key, 3)], sizes,
+        ceil_div(x.size, THREADS), THREADS,
+    )  # fmt: skip
+    passes, count = radix_passes(key, lines, n, 8 * x.dtype.itemsize, 3)
+    ids = (uint32, 4 if count % 2 == 0 else 6)
+    sizes = [(int64, v) for v in (lines * chosen, n, step, chosen)]
+    results = launch(
+        "sort_results", (x.dtype,), (), [(x.dtype, 0), ids, (x.dtype, 1), (int64, 2)], sizes,
+        ceil_div(lines * chosen, THREADS), THREADS,
+    )  # fmt: skip
+    return Plan((keys, *passes, results), scratch_of(key, lines, n))
+
+
+def sort(
+    device: GridDevice, types: Any, results: Any, *, axis: int, descending: bool
+) -> Plan | None:
+    """Return the launches of a stable sort along an axis; None if unsupported."""
+    return _sort(types[0], axis, descending, types[0].shape[axis])
+
+
+def topk(
+    device: GridDevice, types: Any, results: Any, *, k: int, axis: int, largest: bool
+) -> Plan | None:
+    """Return the launches of topk, the beginning of a sort; None if unsupported."""
+    return _sort(types[0], axis, largest, k)
+
+
+def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+    """Return the launches of scatter_add, or None for those that the common kernels do better.
+
+    The sums have a fixed order: updates of the same row in parts by the sorted indices.
+    """
+    x, indices, updates = types
+    n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
+    count = indices.size
+    if x.dtype in (int32, uint32) or x.dtype.is_complex:
+        return None  # the common kernels use atomic additions of 32-bit integers
+    if not updates.size or not x.size or max(n, count) >= 1 << 31:
+        return None
+    columns = x.size // n
+    acc = float32 if x.dtype in (float16, bfloat16) else x.dtype
+    # scratch: keys and ids twice, two for the sort, and the partial sums
+    passes, p = radix_passes(uint32, 1, count, n.bit_length(), 4)
+    rows, ids = (int32, 4 if p % 2 == 0 else 6), (uint32, 5 if p % 2 == 0 else 7)
+    heads, tails = (acc, 10), (acc, 11)
+    items = ceil_div(count, CHUNK) * columns
+    sizes = [(int64, v) for v in (count, n, inner, columns)]
+    groups = ceil_div(items, THREADS)
+    chunks = scatter(
+        "scatter_chunks", (x.dtype,), (),
+        [rows, ids, (x.dtype, 2), (x.dtype, 3), heads, tails], sizes, groups, THREADS,
+    )  # fmt: skip
+    joined = scatter(
+        "scatter_joined", (x.dtype,), (), [rows, heads, tails, (x.dtype, 3)],
+        sizes, groups, THREADS,
+    )  # fmt: skip
+    before = copy_of_target(device, x), rows_of_indices(device, types, axis)
+    sums = items * acc.itemsize
+    return Plan((*before, *passes, chunks, joined), (*scratch_of(uint32, 1, count), sums, sums))
+
+
+KERNELS: dict[str, Any] = {"sort": sort, "topk": topk, "scatter_add": scatter_add}
