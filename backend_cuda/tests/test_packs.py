@@ -230,3 +230,67 @@ def test_fused_rows_of_infinities(row):
         want /= want.sum(1, keepdims=True)
     got = ms.jit(softmax, jit_level="O1")(ms.Tensor(x, device=DEVICE), ms.Tensor(0.0)).asnumpy()
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-7)
+
+
+REDUCED = {
+    "a vector": ((100_003,), (0,)),
+    "all": ((37, 64), (0, 1)),
+    "nothing": ((0, 5), (0,)),
+    "rows": ((9, 1024), (1,)),
+    "odd rows": ((9, 1021), (1,)),
+    "short rows": ((300, 6), (1,)),
+    "columns": ((700, 136), (0,)),
+    "odd columns": ((700, 33), (0,)),
+    "few columns": ((3000, 3), (0,)),
+    "one column": ((3000, 1), (0,)),
+    "many columns": ((3, 5000), (0,)),
+    "a middle axis": ((4, 90, 20), (1,)),
+    "channels": ((6, 8, 7, 7), (0, 2, 3)),
+    "two runs": ((6, 8, 5, 12), (0, 2)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64", "int32", "int8", "bool"])
+@pytest.mark.parametrize("case", REDUCED)
+def test_reductions(case, dtype):
+    shape, axis = REDUCED[case]
+    x = np.random.default_rng(3).integers(-3, 4, shape)  # sums are exact
+    x = ms.Tensor(x, getattr(ms, dtype), device="CPU")
+    names = ["any", "all"] if dtype == "bool" else ["sum"]
+    if 0 not in shape and dtype != "bool":
+        names += ["max", "min"]
+    for name in names:
+        op = ms.op.OPS[f"reduce_{name}"]
+        same(lambda x: op(x, axis=axis, keepdims=False), x)  # noqa: B023 (called at once)
+
+
+def test_reductions_of_nan_and_many_units(monkeypatch):
+    """More parts than rows of a group, as on a device with many multiprocessors."""
+    device = ms.backend.registry.backend(DEVICE).device(0)
+    monkeypatch.setattr(device, "units", 132)
+    for shape, axis in (((5000, 40), (0,)), ((70_000,), (0,)), ((2, 5000, 8), (1,))):
+        x = np.random.default_rng(4).integers(-9, 9, shape).astype(np.float32)
+        for value in (x, np.where(x == 8, np.float32(np.nan), x)):
+            for name in ("sum", "max"):
+                op = ms.op.OPS[f"reduce_{name}"]
+                op.forget_calls()
+                same(lambda x: op(x, axis=axis, keepdims=True), ms.Tensor(value))  # noqa: B023
+                op.forget_calls()
+
+
+def columns(x, y, z):
+    """Sums over the rows of two values, one of which is also a result, and an extreme."""
+    v = x * y + z
+    return v, v.sum(0), (v * x).astype(ms.float32).sum(0), ops.amax(v, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("shape", [(5, 40), (300, 66), (300, 33), (2000, 8), (7, 3000)])
+def test_fused_columns(shape, dtype, monkeypatch):
+    monkeypatch.setattr(ms.backend.registry.backend(DEVICE).device(0), "units", 132)
+    rng = np.random.default_rng(shape)
+    operands = [rng.integers(-2, 3, s) for s in (shape, shape, shape[1:])]  # sums are exact
+    same(
+        ms.jit(columns, jit_level="O1"),
+        *[ms.Tensor(x, getattr(ms, dtype), device="CPU") for x in operands],
+    )

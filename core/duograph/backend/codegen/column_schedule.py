@@ -13,6 +13,7 @@ result rows that the indices name. Another kernel initialises the result first.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 from ...ir.loops import Columns
 from .dialect import SUFFIX
@@ -21,27 +22,31 @@ from .loop_program import (
     Array,
     Assign,
     Combine,
-    Declare,
     Exit,
     For,
     Index,
     Let,
+    Load,
     Locate,
     LoopProgram,
+    NewPack,
     Order,
     Partial,
     Pointer,
     Position,
     Prefetch,
+    ReadPack,
     Statement,
     Store,
     Stream,
     Take,
     Work,
+    WritePack,
     least,
     name,
     number,
 )
+from .packs import pack_width
 from .region_plan import Reduction, RegionPlan, Scatter
 from .scheduling import FETCH_BYTES, STREAM_BYTES, Scheduler, Target, array_of
 
@@ -67,14 +72,17 @@ class Cut:
     pieces: int
 
 
-def cut_of(target: Target, columns: Columns, scatters: bool) -> Cut:
-    """Return how the columns and rows of a reduction are divided into units of work."""
+def cut_of(target: Target, columns: Columns, scatters: bool, pack: int = 1) -> Cut:
+    """Return how the columns and rows of a reduction are divided into units of work.
+
+    `pack`: adjacent columns of a work item of a grid.
+    """
     outer, rows, width = columns
     tiles = -(-width // (SCATTER_TILE if scatters else TILE))
     tile = -(-width // tiles)
     piece = rows if scatters else max(LEAST_ROWS, PIECE // tile)
     if target.split is not None:
-        piece = -(-rows // target.split(outer, rows, width))
+        piece = -(-rows // target.split(outer, rows, width // pack))
     return Cut(tile, tiles, piece, -(-rows // piece))
 
 
@@ -96,7 +104,6 @@ class _Columns(Scheduler):
         assert plan.columns is not None
         self.columns = plan.columns
         self.scatters = scatters_of(plan)
-        self.cut = cut_of(target, plan.columns, bool(self.scatters))
         self.sums = [v for v in plan.values if isinstance(v, Reduction)]
         self.results = {result: k for k, (result, _) in enumerate(plan.outputs)}
         self.inner_results = [
@@ -109,6 +116,16 @@ class _Columns(Scheduler):
         labels = [*self.read_by(self.needed), *(v.at.label for v in self.scatters)]
         self.labels = list(dict.fromkeys(labels))
         self.moving = [x for x in self.labels if self.moves(x)]
+        self.pack = 1 if target.spans else self.pack_of_columns()
+        self.cut = cut_of(target, plan.columns, bool(self.scatters), self.pack)
+
+    def pack_of_columns(self) -> int:
+        """Return how many adjacent columns a work item of a grid reduces."""
+        dense = [x for x in self.moving if self.is_pack(x, 1)]
+        sizes = [self.plan.accesses[x].dtype.itemsize for x in dense]
+        sizes += [dtype.itemsize for _, _, dtype in self.inner_results]
+        # at most four: a work item has an accumulator for each, and many rows must be in flight
+        return pack_width([max(size, 4) for size in sizes or [4]], self.columns.width, False)
 
     def made(self) -> LoopProgram:
         (outer, rows, width), cut = self.columns, self.cut
@@ -116,7 +133,8 @@ class _Columns(Scheduler):
             units, unit = outer * cut.pieces * cut.tiles, cut.tile * min(cut.piece, rows)
             made = self.program(Work.SPAN, units, unit, self.span())
         else:
-            made = self.program(Work.ITEM, outer * cut.pieces * width, 1, self.item())
+            items = outer * cut.pieces * (width // self.pack)
+            made = self.program(Work.ITEM, items, self.pack, self.item())
         if cut.pieces == 1:
             return made
         count = outer * cut.pieces * width
@@ -142,31 +160,48 @@ class _Columns(Scheduler):
             self.let("bottom", end),
         ]
 
-    # ---- one column of a piece for each work item ------------------------------------------------
+    # ---- adjacent columns of a piece for each work item ------------------------------------------
 
     def item(self) -> list[Statement]:
-        (outer, _, width), cut = self.columns, self.cut
-        at, piece, row, j = name("at"), name("piece"), name("row"), name("j")
-        columns = (("piece", at // width), ("j", at - piece * width))
+        (outer, _, width), cut, pack = self.columns, self.cut, self.pack
+        at, piece, row, j, e = (name(x) for x in ("at", "piece", "row", "j", "e"))
+        packs = width // pack
+        columns = (("piece", at // packs), ("j", (at - piece * packs) * pack))
         body: list[Statement] = [
             Position(self.index, "at", "item"),
-            Exit(at >= outer * cut.pieces * width, "return"),
+            Exit(at >= outer * cut.pieces * packs, "return"),
             Let(self.index, columns),
             *self.rows(),
         ]
         for v in self.sums:
-            c = self.combine(v)
-            body.append(Declare(SUFFIX[c.dtype], v.name, c.start))
+            body.append(Array(SUFFIX[self.combine(v).dtype], v.name, number(pack)))
+        starts = [Assign(v.name, e, self.combine(v).start, None) for v in self.sums]
+        body.append(self.each(starts))
         loop = [*self.offsets(row), *self.hoist(x for x in self.labels if x not in self.moving)]
+        loads: list[Statement] = []
         for x in self.moving:
-            loop += [*self.point(x), *self.load(x, j)]
-        for value in self.needed:
-            loop += self.define(value)
-        for k, result, dtype in self.inner_results:
-            loop.append(Store(f"out{k}", row * width + j, dtype, result))
-        loop += [self.take(v, v.name) for v in self.sums]
+            loop += self.point(x)
+            if pack > 1 and self.is_pack(x, pack):
+                dtype = self.plan.accesses[x].dtype
+                loop.append(ReadPack(f"{x}_pack", dtype, pack, Address(f"{x}_row", (j,))))
+                loads.append(Load(x, dtype, Address(f"{x}_pack.v"), e))
+            else:
+                loads += self.load(x, j + e)
+        loop += [NewPack(f"made{k}", dtype, pack) for k, _, dtype in self.inner_results]
+        inner = [*loads, *(s for value in self.needed for s in self.define(value))]
+        inner += [Store(f"made{k}.v", e, dtype, v) for k, v, dtype in self.inner_results]
+        inner += [self.take(v, f"{v.name}[e]") for v in self.sums]
+        loop.append(self.each(inner))
+        for k, _, dtype in self.inner_results:
+            target = Address(f"out{k}", (row * width, j))
+            loop.append(WritePack(target, dtype, pack, f"made{k}"))
         body.append(For("row", name("top"), name("bottom"), loop, type=self.index))
-        return [*body, *(self.finished(v, at, v.name) for v in self.sums)]
+        ends = [self.finished(v, piece * width + j + e, f"{v.name}[e]") for v in self.sums]
+        return [*body, self.each(ends)]
+
+    def each(self, body: Sequence[Statement]) -> For:
+        """Return the loop over the columns ``e`` of a work item."""
+        return For("e", number(0), number(self.pack), body, Order.UNROLLED, "i32")
 
     def take(self, v: Reduction, target: str) -> Take:
         """Return the statement that combines one element into the accumulator named `target`."""

@@ -33,7 +33,8 @@ typedef double f64;
 #define DG_PACK(T, N) dg_pack_##T##_##N
 #define DG_PACK_OF(T, N)                                                                                     \
     typedef struct { T v[N]; } __attribute__((aligned(sizeof(T) * N < 16 ? sizeof(T) * N : 16))) DG_PACK(T, N);
-#define DG_PACKS(T) DG_PACK_OF(T, 2) DG_PACK_OF(T, 4) DG_PACK_OF(T, 8) DG_PACK_OF(T, 16)
+#define DG_PACKS(T)                                                                                          \
+    DG_PACK_OF(T, 1) DG_PACK_OF(T, 2) DG_PACK_OF(T, 4) DG_PACK_OF(T, 8) DG_PACK_OF(T, 16)
 DG_PACKS(i8) DG_PACKS(i16) DG_PACKS(i32) DG_PACKS(i64) DG_PACKS(u8) DG_PACKS(u16) DG_PACKS(u32) DG_PACKS(u64)
 DG_PACKS(b8) DG_PACKS(f16) DG_PACKS(bf16) DG_PACKS(f32)
 #if defined(cl_khr_fp64) || defined(__opencl_c_fp64)

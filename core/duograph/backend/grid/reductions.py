@@ -1,8 +1,8 @@
 """Reduction kernels over any axes: one pass for each run of adjacent axes, two if results are few.
 
 A pass reduces a source of shape (outer, n, inner) to (outer, parts, inner): part p has elements
-p * chunk ... of the run. A group of work items shares a row (inner is 1); a column has a work item
-of its own. Fused regions use `combine_of`, `combine_parts` and `parts_of` too.
+p * chunk ... of the run. A group of work items shares a row (inner is 1), or the rows of adjacent
+columns. Fused regions use `combine_of`, `combine_parts` and `parts_of` too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from ..codegen.expression import constant
 from ..codegen.group_reduce import group_reduction
+from ..codegen.packs import pack_width, read_pack
 from ..codegen.printer import print_expression
 from ..codegen.row_schedule import HELD
 from .device import GridDevice, Launch, Plan
@@ -164,7 +165,8 @@ def _passes(device: GridDevice, shape: Sequence[int], axes: Sequence[int]) -> li
                 n *= size
         for axis in run:
             sizes[axis] = 1
-        parts = parts_of(device, outer, n, inner)
+        columns = inner > 1 and not device.serial
+        parts = (_column_parts if columns else parts_of)(device, outer, n, inner)
         if parts > 1:
             found.append(_Pass(outer, n, inner, parts))
             n = parts
@@ -186,6 +188,29 @@ def parts_of(device: GridDevice, outer: int, n: int, inner: int) -> int:
     return max(1, min(ceil_div(workers, max(busy, 1)), row // least, n))
 
 
+def _width_of(step: _Pass, source: DType) -> int:
+    """Return how many adjacent elements of its source a reduction pass of a grid loads at once."""
+    if step.inner > 1:
+        return pack_width([max(source.itemsize, 4)], step.inner, False)
+    return pack_width([source.itemsize], step.n, step.outer == 1)
+
+
+def _shape_of_group(device: GridDevice, inner: int, width: int) -> tuple[int, int]:
+    """Return (items along the columns, items along the rows) of a group that reduces columns."""
+    across = 1
+    while across < min(32, device.group) and across * width < inner:
+        across *= 2
+    return across, device.group // across
+
+
+def _column_parts(device: GridDevice, outer: int, n: int, inner: int) -> int:
+    """Return into how many parts a grid divides the rows of a reduction of columns."""
+    width = pack_width([4], inner, False)
+    across, down = _shape_of_group(device, inner, width)
+    busy = max(1, outer * ceil_div(inner, across * width))
+    return max(1, min(ceil_div(4 * device.units, busy), n // (8 * down)))
+
+
 class _Reduction:
     """Writes the kernel of one reduction pass, in one of four forms of its loop."""
 
@@ -204,7 +229,10 @@ class _Reduction:
         self.k = k = Kernel(device, f"reduce_{combine.name}", extent)
         k.read("x", source[1], source[0])
         k.write("out", target[1], target[0])
+        self.width = 1 if device.serial else _width_of(step, source[1])
         self.chunk = ceil_div(step.n, step.parts)
+        if step.inner == 1:  # packs of a row belong to one part
+            self.chunk = ceil_div(self.chunk, self.width) * self.width
         for name, value in (
             ("count", step.size), ("n", step.n), ("inner", step.inner), ("parts", step.parts),
             ("chunk", self.chunk),
@@ -212,8 +240,8 @@ class _Reduction:
             k.number(name, value)
 
     def element(self, at: str) -> str:
-        """Return the C expression for the element at an offset, in the accumulator's dtype."""
-        loaded = self.device.dialect.load(self.source, f"x[{at}]")
+        """Return the C expression for an element of the source, in the accumulator's dtype."""
+        loaded = self.device.dialect.load(self.source, at)
         if self.combine.name in ("all", "any"):
             return f"({loaded} != 0)"
         return f"({self.acc}){loaded}" if self.source is not self.combine.dtype else loaded
@@ -236,7 +264,7 @@ class _Reduction:
     def group_row(self) -> Launch:
         """Return the launch of a reduction pass in which a group of work items reduces each row."""
         k, acc, combine = self.k, self.acc, self.combine
-        lanes = lanes_for(self.device, self.chunk)
+        lanes = lanes_for(self.device, ceil_div(self.chunk, self.width))
         k.line(
             f"enum {{ lanes = {lanes} }};",
             f"DG_SHARED {acc} shared[lanes];",
@@ -244,15 +272,44 @@ class _Reduction:
             "const ix at = (ix)DG_GROUP(0);",
         )
         self.range_of("(at % parts)")
-        k.line(
-            "const ix from = at / parts * n;",
-            f"{acc} acc = {combine.start};",
-            "for (ix j = first + lane; j < last; j += lanes) "
-            f"{{ const {acc} v = {self.element('from + j')}; {combine.text('acc', 'v')} }}",
-        )
+        k.line("const ix from = at / parts * n;")
+        self.start_columns()
+        k.open(f"for (ix j = first + lane * {self.width}; j < last; j += lanes * {self.width})")
+        self.take("from + j", "last - j" if self.step.n % self.width else "")
+        k.close()
+        k.line(f"{acc} acc = column[0];")
+        folded = combine.text("acc", "column[e]")
+        if self.width > 1:
+            k.line("DG_UNROLL", f"for (i32 e = 1; e < {self.width}; e++) {{ {folded} }}")
         share_row(k, combine, "acc", lanes)
         k.line(f"if (lane == 0) out[at] = {self.rounded('acc')};")
         return k.launch(self.step.size, size=(lanes,))
+
+    def start_columns(self) -> None:
+        """Emit the definition of `column`: an accumulator for each element of a pack."""
+        self.k.line(
+            f"{self.acc} column[{self.width}];",
+            "DG_UNROLL",
+            f"for (i32 e = 0; e < {self.width}; e++) column[e] = {self.combine.start};",
+        )
+
+    def take(self, at: str, left: str = "") -> None:
+        """Emit lines that combine the pack at an offset of the source into `column`.
+
+        `left`: source of the number of elements there, if they may be fewer than a pack.
+        """
+        k, width = self.k, self.width
+        if width == 1:
+            k.line(f"const {self.acc} v = {self.element(f'x[{at}]')};")
+            k.line(self.combine.text("column[0]", "v"))
+            return
+        k.line(*read_pack(k.dialect, self.source, width, "pack", f"x + {at}", left), "DG_UNROLL")
+        k.open(f"for (i32 e = 0; e < {width}; e++)")
+        if left:
+            k.line(f"if (e >= {left}) break;")
+        k.line(f"const {self.acc} v = {self.element('pack.v[e]')};")
+        k.line(self.combine.text("column[e]", "v"))
+        k.close()
 
     def span_of_rows(self) -> Launch:
         """Return the launch of a reduction pass in which each processor thread reduces rows."""
@@ -264,34 +321,53 @@ class _Reduction:
         self.range_of("(at % parts)")
         k.line("const ix from = at / parts * n;")
         if combine.name in ("max", "min"):
-            greatest(k, combine, "acc", self.element("from + j"), "first", "last")
+            greatest(k, combine, "acc", self.element("x[from + j]"), "first", "last")
         else:
             k.line(f"{acc} acc = {combine.start};", "DG_ANY_ORDER")
             k.open("for (ix j = first; j < last; j++)")
-            k.line(f"const {acc} v = {self.element('from + j')};", combine.text("acc", "v"))
+            k.line(f"const {acc} v = {self.element('x[from + j]')};", combine.text("acc", "v"))
             k.close()
         k.line(f"out[at] = {self.rounded('acc')};")
         k.close()
         return k.launch(ceil_div(size, grain))
 
-    def item_column(self) -> Launch:
-        """Return the launch of a reduction pass in which each work item reduces one column.
+    def group_columns(self) -> Launch:
+        """Return the launch of a reduction pass in which a group of work items reduces columns.
 
-        For devices that run a grid of work items.
+        For devices that run a grid of work items. Each item has a pack of adjacent columns and some
+        of the rows; the items of a column combine their values in shared memory.
         """
-        k, acc, combine = self.k, self.acc, self.combine
-        k.line("const ix at = (ix)DG_ITEM(0);", "if (at >= count) return;")
-        k.line("const ix row = at / inner, column = at - row * inner;")
-        self.range_of("(row % parts)")
-        element = self.element("from + j * inner")
+        k, combine, width = self.k, self.combine, self.width
+        across, down = _shape_of_group(self.device, self.step.inner, width)
+        lanes = across * down
+        blocks = ceil_div(self.step.inner, across * width)
+        k.number("blocks", blocks)
         k.line(
-            "const ix from = row / parts * n * inner + column;",
-            f"{acc} acc = {combine.start};",
-            f"for (ix j = first; j < last; j++) {{ const {acc} v = {element}; "
-            f"{combine.text('acc', 'v')} }}",
-            f"out[at] = {self.rounded('acc')};",
+            f"enum {{ across = {across}, down = {down}, lanes = {lanes} }};",
+            f"DG_SHARED {self.acc} shared[{width}][lanes];",
+            "const i32 lane = DG_PLACE(0);",
+            "const ix row = (ix)DG_GROUP(0) / blocks;",
+            "const ix block = (ix)DG_GROUP(0) - row * blocks;",
+            f"const ix place = (block * across + lane % across) * {width};",
         )
-        return k.launch_items(self.step.size)
+        self.range_of("(row % parts)")
+        k.line("const ix from = row / parts * n * inner + place;")
+        self.start_columns()
+        k.open("if (place < inner)")
+        k.open("for (ix j = first + lane / across; j < last; j += down)")
+        self.take("from + j * inner")
+        k.close()
+        k.close()
+        k.line("DG_UNROLL", f"for (i32 e = 0; e < {width}; e++) shared[e][lane] = column[e];")
+        k.open("for (i32 far = lanes / 2; far >= across; far /= 2)")
+        k.line("DG_BARRIER();", "if (lane >= far) continue;", "DG_UNROLL")
+        both = combine.text("shared[e][lane]", "shared[e][lane + far]")
+        k.line(f"for (i32 e = 0; e < {width}; e++) {{ {both} }}")
+        k.close()
+        k.line("if (lane >= across || place >= inner) return;", "DG_UNROLL")
+        stored = f"out[row * inner + place + e] = {self.rounded('shared[e][lane]')};"
+        k.line(f"for (i32 e = 0; e < {width}; e++) {stored}")
+        return k.launch(self.step.outer * self.step.parts * blocks, size=(lanes,))
 
     def block_of_columns(self) -> Launch:
         """Return the launch of a reduction pass in which a work item reduces adjacent columns.
@@ -315,7 +391,7 @@ class _Reduction:
         k.open("for (ix j = first; j < last; j++)")
         k.line("const ix line = from + j * inner;", "DG_INDEPENDENT")
         k.open("for (ix c = 0; c < width; c++)")
-        k.line(f"const {acc} v = {self.element('line + c')};", combine.text("acc[c]", "v"))
+        k.line(f"const {acc} v = {self.element('x[line + c]')};", combine.text("acc[c]", "v"))
         k.close()
         k.close()
         stored = f"out[row * inner + column + c] = {self.rounded('acc[c]')};"
@@ -327,7 +403,7 @@ class _Reduction:
 _FORMS = {
     (False, True): _Reduction.group_row,
     (True, True): _Reduction.span_of_rows,
-    (False, False): _Reduction.item_column,
+    (False, False): _Reduction.group_columns,
     (True, False): _Reduction.block_of_columns,
 }
 
