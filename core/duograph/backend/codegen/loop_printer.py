@@ -359,6 +359,8 @@ class GridPrinter(LoopPrinter):
             parameters.append(f"{memory}i64 *record")
         if p.work is Work.SPAN:
             parameters += ["const i64 total", "const i64 grain"]
+        if p.elements is not None:
+            parameters.append("const i64 elements")
         parameters += [f"const i32 watched{k}" for k in range(len(p.watched))]
         lanes = p.lanes if p.work is Work.GROUP else 0
         return f"{self.dialect.definition(name, lanes)}({', '.join(parameters)}) {{"

@@ -267,9 +267,9 @@ class _Elements(Scheduler):
         if self.target.spans:
             return self.program(Work.SPAN, self.plan.n, 1, self.span())
         width = self.pack_width()
-        if width > 1:
-            return self.program(Work.ITEM, -(-self.plan.n // width), width, self.packs(width))
-        return self.program(Work.ITEM, self.plan.n, 1, self.item())
+        body = self.packs(width) if width > 1 else self.item()
+        made = self.program(Work.ITEM, -(-self.plan.n // width), width, body)
+        return dataclasses.replace(made, elements=self.plan.n)
 
     def pack_width(self) -> int:
         """Return how many adjacent elements each work item of a grid computes."""
@@ -289,7 +289,7 @@ class _Elements(Scheduler):
         body: list[Statement] = [
             Position(self.index, "item", "item"),
             self.let("i", name("item") * width),
-            Exit(i >= self.plan.n, "return"),
+            Exit(i >= name("elements"), "return"),
         ]
         left = None
         if len(self.plan.axes) > 1:
@@ -298,7 +298,7 @@ class _Elements(Scheduler):
             body += [Let(self.index, values), *self.offsets(row)]
         elif self.plan.n % width:
             left = name("left")
-            body.append(self.let("left", number(self.plan.n) - i))
+            body.append(self.let("left", name("elements") - i))
         body += self.hoist(x for x in self.labels if x not in self.moving)
         loads: list[Statement] = []
         for x in self.moving:
@@ -322,7 +322,7 @@ class _Elements(Scheduler):
         i, j = name("i"), name("i")
         body: list[Statement] = [
             Position(self.index, "i", "item"),
-            Exit(i >= self.plan.n, "return"),
+            Exit(i >= name("elements"), "return"),
         ]
         if len(self.plan.axes) > 1:
             row, j = name("row"), name("j")
