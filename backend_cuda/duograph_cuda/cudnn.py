@@ -8,6 +8,7 @@ DUOGRAPH_CUDA_CUDNN    `0` disables the library
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import importlib
 import os
@@ -81,7 +82,9 @@ def find(stream: int) -> Library | str:
         return "DUOGRAPH_CUDA_CUDNN=0"
     try:
         _load_runtime()
-        return Library(importlib.import_module("cudnn"), stream)
+        library = Library(importlib.import_module("cudnn"), stream)
+        atexit.register(library.close)
+        return library
     except ImportError as error:
         return (
             f"it is not installed ({_line(error)}); "
@@ -101,6 +104,13 @@ def _load_runtime() -> None:
 def _line(error: Exception) -> str:
     """Return the first line of an exception's message."""
     return (str(error) or type(error).__name__).splitlines()[0]
+
+
+class _Plan:
+    """A cuDNN graph with one plan built, until `Library.close`."""
+
+    def __init__(self, graph: Any) -> None:
+        self.graph = graph
 
 
 class Library:
@@ -125,7 +135,15 @@ class Library:
         module.set_stream(self.handle, stream)
         self.failures = (RuntimeError, module.cudnnGraphNotSupportedError)
         self.refusals = (*self.failures, ValueError)
-        self._graphs: dict[tuple[Operation, str | None], Any] = {}
+        self._plans: dict[tuple[Operation, str | None], _Plan | None] = {}
+
+    def close(self) -> None:
+        """Free all graphs and the handle: the package complains about those left at exit."""
+        for plan in self._plans.values():
+            if plan is not None:
+                plan.graph = None
+        self._plans.clear()
+        self.handle = None
 
     def call(
         self,
@@ -146,14 +164,14 @@ class Library:
             own: returns the prepared call that takes over when cuDNN fails.
             plan: name of the algorithm (`plans`); None: the one that cuDNN selects.
         """
-        graph = self._graph(device, operation, plan)
-        if graph is None:
+        built = self._built(device, operation, plan)
+        if built is None:
             return None
-        workspace = int(graph.get_workspace_size())
+        workspace = int(built.graph.get_workspace_size())
         places = [
             (k + 1, b.place, b.first * b.dtype.itemsize) for k, b in enumerate(operation.buffers)
         ]
-        handle, single = self.handle, len(sizes) == 1
+        single = len(sizes) == 1
         instead: list[Call | None] = []
 
         def run(*operands: Any) -> Any:
@@ -165,7 +183,7 @@ class Library:
                 with device.lock:
                     device.enter()
                     try:
-                        graph.execute(pointers, room.pointer, handle=handle)
+                        built.graph.execute(pointers, room.pointer, handle=self.handle)
                         device.counts["launches"] += 1
                         return made[0] if single else tuple(made)
                     except self.failures as error:
@@ -211,16 +229,16 @@ class Library:
                     break
         return found
 
-    def _graph(self, device: CudaDevice, operation: Operation, plan: str | None) -> Any:
+    def _built(self, device: CudaDevice, operation: Operation, plan: str | None) -> _Plan | None:
         """Return a cuDNN graph with one plan built, or None if cuDNN cannot compute it.
 
         `plan` is the plan's name; None: the one that cuDNN selects.
         """
         key = operation, plan
         with device.lock:
-            if key not in self._graphs:
+            if key not in self._plans:
                 device.enter()
-                self._graphs[key] = None
+                self._plans[key] = None
                 try:
                     graph = self._described(operation)
                 except self.refusals:
@@ -228,9 +246,9 @@ class Library:
                 for index in range(graph.get_execution_plan_count()):
                     named = plan is None or graph.get_plan_name_at_index(index) == plan
                     if named and self._builds(graph, index):
-                        self._graphs[key] = graph
+                        self._plans[key] = _Plan(graph)
                         break
-            return self._graphs[key]
+            return self._plans[key]
 
     def _builds(self, graph: Any, index: int) -> bool:
         """Build and select a plan of a graph; return False if that is not possible."""

@@ -9,7 +9,8 @@ import functools
 import math
 from typing import Any
 
-from duograph.backend.grid import GridDevice, Plan
+from duograph.backend.grid import GridDevice, Launch, Plan
+from duograph.backend.grid.along_axis import lined_up, places_of_indices
 from duograph.backend.grid.indexing import copy_of_target, rows_of_indices
 from duograph.backend.grid.kernel_writer import ceil_div
 from duograph.dtype import DType, bfloat16, float16, float32, int32, int64, uint32, uint64
@@ -21,6 +22,9 @@ __all__ = ["KERNELS"]
 
 # Sorted indices that one work item of a scatter adds up, as in scatter.cuh.
 CHUNK = 32
+# Lines for each element that a scatter of elements writes to a line, from which it has a work item
+# for each line instead.
+FEW = 64
 
 launch = functools.partial(launch_of, ("vectors.cuh", "radix.cuh", "sort.cuh"))
 scatter = functools.partial(launch_of, ("vectors.cuh", "scatter.cuh"))
@@ -71,6 +75,49 @@ def topk(
     return _sort(types[0], axis, largest, k)
 
 
+def _added(
+    device: GridDevice, types: Any, rows_of: Launch, shape: tuple[int, int, int], last: bool = False
+) -> Plan:
+    """Return the launches that copy x, sort the rows of the updates, and add the updates in order.
+
+    Args:
+        device: the device.
+        types: of x, of the indices, and of the updates.
+        rows_of: the launch that writes the rows to buffer 4.
+        shape: updates to each column, rows of x, elements of a row.
+        last: the last update of a row replaces it; then a row is one element.
+    """
+    x = types[0]
+    count, n, inner = shape
+    columns = x.size // n
+    passes, p = radix_passes(uint32, 1, count, n.bit_length(), 4)
+    rows, ids = (int32, 4 if p % 2 == 0 else 6), (uint32, 5 if p % 2 == 0 else 7)
+    before = (copy_of_target(device, x), rows_of, *passes)
+    scratch = scratch_of(uint32, 1, count)
+    updates, out = (x.dtype, 2), (x.dtype, 3)
+    if last:
+        groups = ceil_div(count, THREADS)
+        sizes = [(int64, count)]
+        set_ = scatter(
+            "scatter_last", (x.dtype,), (), [rows, ids, updates, out], sizes, groups, THREADS
+        )
+        return Plan((*before, set_), scratch)
+    acc = float32 if x.dtype in (float16, bfloat16) else x.dtype
+    heads, tails = (acc, 10), (acc, 11)
+    items = ceil_div(count, CHUNK) * columns
+    sizes = [(int64, v) for v in (count, n, inner, columns)]
+    groups = ceil_div(items, THREADS)
+    chunks = scatter(
+        "scatter_chunks", (x.dtype,), (), [rows, ids, updates, out, heads, tails], sizes, groups,
+        THREADS,
+    )  # fmt: skip
+    joined = scatter(
+        "scatter_joined", (x.dtype,), (), [rows, heads, tails, out], sizes, groups, THREADS
+    )
+    sums = items * acc.itemsize
+    return Plan((*before, chunks, joined), (*scratch, sums, sums))
+
+
 def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
     """Return the launches of scatter_add, or None for those that the common kernels do better.
 
@@ -83,26 +130,28 @@ def scatter_add(device: GridDevice, types: Any, results: Any, *, axis: int) -> P
         return None  # the common kernels use atomic additions of 32-bit integers
     if not updates.size or not x.size or max(n, count) >= 1 << 31:
         return None
-    columns = x.size // n
-    acc = float32 if x.dtype in (float16, bfloat16) else x.dtype
-    # scratch: keys and ids twice, two for the sort, and the partial sums
-    passes, p = radix_passes(uint32, 1, count, n.bit_length(), 4)
-    rows, ids = (int32, 4 if p % 2 == 0 else 6), (uint32, 5 if p % 2 == 0 else 7)
-    heads, tails = (acc, 10), (acc, 11)
-    items = ceil_div(count, CHUNK) * columns
-    sizes = [(int64, v) for v in (count, n, inner, columns)]
-    groups = ceil_div(items, THREADS)
-    chunks = scatter(
-        "scatter_chunks", (x.dtype,), (),
-        [rows, ids, (x.dtype, 2), (x.dtype, 3), heads, tails], sizes, groups, THREADS,
-    )  # fmt: skip
-    joined = scatter(
-        "scatter_joined", (x.dtype,), (), [rows, heads, tails, (x.dtype, 3)],
-        sizes, groups, THREADS,
-    )  # fmt: skip
-    before = copy_of_target(device, x), rows_of_indices(device, types, axis)
-    sums = items * acc.itemsize
-    return Plan((*before, *passes, chunks, joined), (*scratch_of(uint32, 1, count), sums, sums))
+    return _added(device, types, rows_of_indices(device, types, axis), (count, n, inner))
 
 
-KERNELS: dict[str, Any] = {"sort": sort, "topk": topk, "scatter_add": scatter_add}
+def _scatter_elements(name: str) -> Any:
+    def builder(device: GridDevice, types: Any, results: Any, *, axis: int) -> Plan | None:
+        x, indices, _ = types
+        if not lined_up(x, indices, axis) or x.dtype.is_complex or not indices.size or not x.size:
+            return None
+        chosen = indices.shape[axis]
+        if max(x.size, indices.size) >= 1 << 28 or x.size // x.shape[axis] >= FEW * chosen:
+            return None  # the common kernels let a work item process a line
+        places = places_of_indices(device, types, axis, name)
+        last = name == "scatter_elements_set"
+        return _added(device, types, places, (indices.size, x.size, 1), last)
+
+    return builder
+
+
+KERNELS: dict[str, Any] = {
+    "sort": sort,
+    "topk": topk,
+    "scatter_add": scatter_add,
+    "scatter_elements_add": _scatter_elements("scatter_elements_add"),
+    "scatter_elements_set": _scatter_elements("scatter_elements_set"),
+}

@@ -237,7 +237,7 @@ def tuned(library, monkeypatch, tmp_path):
 def _chosen(package):
     """Prepare and run a convolution anew; return the plans that ran, and how many were measured."""
     backend = package.backend
-    backend.device(0).cudnn()._graphs.clear()  # as in another process
+    backend.device(0).cudnn()._plans.clear()  # as in another process
     types = [TensorType.of(shape, ms.float32) for shape in ((2, 3, 8, 8), (4, 3, 3, 3))]
     package.slow.clear()
     call = backend.prepare(OPS["conv"], types, WINDOW, 0)
@@ -299,3 +299,15 @@ def test_unusable_library(how, words, monkeypatch):
 def test_devices_command_names_the_library(library):
     assert library.backend.compiler(0).endswith("; convolution and attention by cuDNN 9.19.0")
     assert library.streams == [(fake_cudnn.HANDLE, int(library.backend.device(0).stream))]
+
+
+def test_closing_frees_every_graph(library):
+    """The package prints a warning for each object that is left at exit."""
+    x = ms.Tensor(np.ones((1, 2, 8, 8), np.float32), device=NAME)
+    w = ms.Tensor(np.ones((3, 2, 3, 3), np.float32), device=NAME)
+    ms.ops.conv2d(x, w)
+    loaded = library.backend.device(0).cudnn()
+    plans = [plan for plan in loaded._plans.values() if plan is not None]
+    assert plans and all(plan.graph is not None for plan in plans)
+    loaded.close()
+    assert all(plan.graph is None for plan in plans) and not loaded._plans

@@ -368,3 +368,19 @@ def test_scans(shape, axis, dtype):
             for values in zip(here, there, strict=True):
                 want, got = (v.asnumpy().astype(np.float64) for v in values)
                 np.testing.assert_array_equal(want, got)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "bool"])
+@pytest.mark.parametrize(
+    "shape, axis, chosen", [((2, 50), 1, 700), ((30, 3), 0, 20), ((1,), 0, 90)]
+)
+def test_scatter_of_elements(shape, axis, chosen, dtype):
+    """The last of equal indices is set; equal indices are added in parts."""
+    rng = np.random.default_rng(13)
+    many = (*shape[:axis], chosen, *shape[axis + 1 :])
+    indices = ms.Tensor(rng.integers(-shape[axis], shape[axis], many), ms.int64, device="CPU")
+    x, u = (
+        ms.Tensor(rng.integers(0, 2, s), getattr(ms, dtype), device="CPU") for s in (shape, many)
+    )
+    for name in ("scatter_elements_set", "scatter_elements_add"):
+        _compare(name, (x, indices, u), {"axis": axis}, 0)

@@ -1,4 +1,5 @@
-/* scatter_add: adds rows of updates to rows of a tensor by index, after the indices are sorted.
+/* scatter_add: adds rows of updates to rows of a tensor by index, after the indices are sorted. An op on single elements is
+ * one on rows of one element.
  *
  * `rows` are the sorted indices (those out of range, -1, come last) and `ids` their places before sorting. A work item adds up
  * one column of `chunk` sorted indices. Where a row's indices end in later chunks, the sum goes to `tails`, and those of the
@@ -71,4 +72,12 @@ DG_FN void dg_scatter_joined(const i32 *rows, const typename X::E *heads, const 
     sum = dg_sum_of<X>(sum, heads[next * columns + column]);
     typename X::T *const to = out + (column / inner * n + row) * inner + column % inner;
     *to = X::store(dg_sum_of<X>(X::load(*to), sum));
+}
+
+/* The last update of each row replaces it. */
+template <class X>
+DG_FN void dg_scatter_last(const i32 *rows, const u32 *ids, const typename X::T *updates, typename X::T *out, i64 count) {
+    const i64 i = DG_ITEM(0);
+    if (i >= count || rows[i] < 0 || (i + 1 < count && rows[i + 1] == rows[i])) return;
+    out[rows[i]] = updates[ids[i]];
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...dtype import bfloat16, bool_, float16, int64
+from ...dtype import bfloat16, bool_, float16, int32, int64
 from ...types import TensorType
 from ..codegen.dialect import SUFFIX
 from .device import GridDevice, Launch, Plan
@@ -19,7 +19,7 @@ from .reductions import combine_of, greatest
 from .strides import dense, split_at
 from .table import Types, kernel
 
-__all__ = ["Lines"]
+__all__ = ["Lines", "lined_up", "places_of_indices"]
 
 # On a grid, fewer lines than FEW_LINES that are longer than LONG_LINE are better decomposed.
 FEW_LINES, LONG_LINE = 256, 4096
@@ -232,7 +232,7 @@ def sort(
     return Plan((lines.end(),), (max(8, x.size * 8),))
 
 
-def _lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
+def lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
     """Return whether indices and operand of a gather have equal shapes except at `axis`."""
     return x.shape[:axis] + x.shape[axis + 1 :] == indices.shape[:axis] + indices.shape[axis + 1 :]
 
@@ -241,7 +241,7 @@ def _lined_up(x: TensorType, indices: TensorType, axis: int) -> bool:
 def gather_elements(device: GridDevice, types: Types, results: Types, *, axis: int) -> Plan | None:
     """Return the kernel launch plan of out[line, i] = x[line, indices[line, i]]."""
     x, indices = types
-    if not _lined_up(x, indices, axis):
+    if not lined_up(x, indices, axis):
         return None
     word, words = WORDS[x.dtype.itemsize]
     lines = Lines(device, "gather_elements", x.shape, axis, max(x.size, indices.size) * words)
@@ -251,21 +251,57 @@ def gather_elements(device: GridDevice, types: Types, results: Types, *, axis: i
     k.write("out", word, 2)
     k.watch("gather_elements", axis)
     k.number("chosen", indices.shape[axis])
+
+    def copy(to: str) -> None:
+        k.row(indices.dtype, f"indices[{to}]", "n")
+        for part in range(words):
+            at = "from + (row < 0 ? 0 : row) * step"
+            read = f"x[({at}) * {words} + {part}]" if x.size else "0"
+            k.line(f"out[({to}) * {words} + {part}] = {read};")
+
+    if not device.serial:
+        total = k.number("total", indices.size)
+        k.number("n", lines.n)
+        k.number("step", lines.inner)
+        k.line(
+            "const ix e = (ix)DG_ITEM(0);",
+            f"if (e >= {total}) return;",
+            "const ix outer = e / (chosen * step), from = outer * n * step + e % step;",
+        )
+        copy("e")
+        return Plan((k.launch_items(indices.size),))
     lines.begin()
     k.line("const ix to = line / step * chosen * step + line % step;")
     k.open("for (ix j = 0; j < chosen; j++)")
-    k.row(indices.dtype, "indices[to + j * step]", "n")
-    for part in range(words):
-        at = "from + (row < 0 ? 0 : row) * step"
-        read = f"x[({at}) * {words} + {part}]" if x.size else "0"
-        k.line(f"out[(to + j * step) * {words} + {part}] = {read};")
+    copy("to + j * step")
     k.close()
     return Plan((lines.end(),))
 
 
+def places_of_indices(device: GridDevice, types: Types, axis: int, name: str) -> Launch:
+    """Return the launch that writes where each element of a scatter belongs to buffer 4, as int32.
+
+    It writes -1 for an index out of range, and reports that for the op `name`.
+    """
+    x, indices = types[:2]
+    _, n, step = split_at(x.shape, axis)
+    k = Kernel(device, "places_of_indices", max(x.size, indices.size))
+    k.read("indices", indices.dtype, 1)
+    k.write("places", int32, 4)
+    k.watch(name, axis)
+    for label, value in (
+        ("total", indices.size), ("chosen", indices.shape[axis]), ("n", n), ("step", step),
+    ):  # fmt: skip
+        k.number(label, value)
+    k.line("const ix e = (ix)DG_ITEM(0);", "if (e >= total) return;")
+    k.row(indices.dtype, "indices[e]", "n")
+    k.line("places[e] = row < 0 ? -1 : (i32)((e / (chosen * step) * n + row) * step + e % step);")
+    return k.launch_items(indices.size)
+
+
 def _scatter_elements(device: GridDevice, types: Types, axis: int, add: bool) -> Plan | None:
     x, indices = types[:2]
-    if not _lined_up(x, indices, axis) or x.dtype.is_complex:
+    if not lined_up(x, indices, axis) or x.dtype.is_complex:
         return None
     lines = Lines(device, "scatter_elements", x.shape, axis, max(x.size, indices.size))
     if not lines.suits:

@@ -39,7 +39,11 @@ def gather(device: GridDevice, types: Types, results: Types, *, axis: int) -> Pl
     """Return the kernel launch plan of out[outer, i, inner] = x[outer, indices[i], inner]."""
     x, indices = types
     outer, n, inner = split_at(x.shape, axis)
+    row_bytes = inner * x.dtype.itemsize
+    word: DType | str
     word, inner = _words(x.dtype, inner)
+    if not device.serial and n and row_bytes % 16 == 0:
+        word, inner = "uint4", row_bytes // 16
     total = outer * indices.size * inner
     k = Kernel(device, "gather", max(total, outer * n * inner))
     k.read("x", word, 0)
