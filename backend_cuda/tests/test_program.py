@@ -370,13 +370,15 @@ def test_an_update_writes_over_the_old_value(device):
 def test_programs_share_an_arena(device):
     """What is in it is not needed after a launch, and launches follow each other."""
     gc.collect()
-    programs = [(f, ms.jit(f, jit_level="O2"), ms.jit(f, jit_level="O0")) for f in (
-        lambda x, w: ops.matmul(ops.matmul(x, w), w), lambda x, w: ops.matmul(ops.tanh(ops.matmul(x, w)), w)
-    )]  # fmt: skip
+    functions = (
+        lambda x, w: ops.matmul(ops.matmul(x, w), w),
+        lambda x, w: ops.matmul(ops.tanh(ops.matmul(x, w)), w),
+    )
+    programs = [[ms.jit(f, jit_level=level) for level in ("O2", "O0")] for f in functions]
     x, w = _operands(0)
-    found = [[run(x, w) for _ in range(3)] for _, run, _ in programs]
+    found = [[run(x, w) for _ in range(3)] for run, _ in programs]
     arena = device.arena(1, "test")
-    for (_, run, want), kept in zip(programs, found, strict=True):
+    for (run, want), kept in zip(programs, found, strict=True):
         for got in (*kept, run(x, w)):
             np.testing.assert_allclose(got.asnumpy(), want(x, w).asnumpy(), rtol=1e-4)
     assert device.arena(1, "test").pointer == arena.pointer
