@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import collections
-import contextlib
 import math
 import os
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -58,6 +57,22 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+class Alone:
+    """Context manager that keeps other threads from using a device's stream."""
+
+    def __init__(self, device: CudaDevice) -> None:
+        self.lock = device.lock
+        self.gate = device.gate
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        self.gate.hold()
+
+    def __exit__(self, *_: object) -> None:
+        self.gate.let_go()
+        self.lock.release()
 
 
 class Module:
@@ -159,7 +174,9 @@ class CudaDevice(GridDevice):
             self.lock,
             self.refuse,
             self.failed,
+            driver.address("cuGraphLaunch"),
         )
+        self.alone = Alone(self)
         self.caching = driver.caching
         self.pool = Pool(self._segment, self.caching, SMALL)
         self.__dict__["allocate"] = self.pool.allocate  # calls need no function of Python
@@ -193,16 +210,6 @@ class CudaDevice(GridDevice):
             DeviceError: the device was lost, or this process was forked after its use.
         """
         return self.gate.enter()
-
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Keep other threads from using the device's stream for the time of a block."""
-        with self.lock:
-            self.gate.hold()
-            try:
-                yield
-            finally:
-                self.gate.let_go()
 
     def failed(self, code: Any, what: str) -> NoReturn:
         """Raise the exception for a CUDA error code; mark the device if it is lost."""

@@ -227,7 +227,7 @@ def test_a_thread_that_holds_the_device_is_alone():
             kernel(x)
 
     threads = [threading.Thread(target=work) for _ in range(3)]
-    with on.alone(), on.alone():
+    with on.alone, on.alone:
         for t in threads:
             t.start()
         started.wait()

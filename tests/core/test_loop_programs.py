@@ -80,7 +80,7 @@ def test_index_arithmetic_has_the_parentheses_that_it_needs():
         (PROCESSOR, (64, 100), (Work.SPAN, 6400, 1)),
         (GRID, (64, 100), (Work.ITEM, 1600, 4)),
         (GRID, (64, 102), (Work.ITEM, 3264, 2)),
-        (GRID, (64, 101), (Work.ITEM, 6464, 1)),
+        (GRID, (64, 101), (Work.ITEM, 1616, 4)),
     ],
 )
 def test_an_elementwise_region_has_a_span_or_a_pack_for_each_work_item(target, shape, expected):

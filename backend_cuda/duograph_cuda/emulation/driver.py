@@ -101,6 +101,7 @@ class EmulatedDriver:
         self.functions: dict[int, tuple[int, str]] = {}
         self.pointers: dict[str, Any] = {}
         self.pinned: dict[int, Any] = {}
+        self.graphs: dict[int, list[Any]] = {}
         self.threads = threading.local()
         self.text = ""
         self.lose = False
@@ -267,16 +268,18 @@ class EmulatedDriver:
         return _OK, captured
 
     def cuGraphInstantiate(self, graph: Any, flags: int) -> Answer:
-        return _OK, list(graph)
+        self.graphs[len(self.graphs) + 1] = list(graph)
+        return _OK, len(self.graphs)
 
     def cuGraphDestroy(self, graph: Any) -> Answer:
         return (_OK,)
 
-    def cuGraphExecDestroy(self, graph: Any) -> Answer:
+    def cuGraphExecDestroy(self, graph: int) -> Answer:
+        self.graphs[graph] = []
         return (_OK,)
 
-    def cuGraphLaunch(self, graph: Any, stream: int) -> Answer:
-        for function, arguments, _ in graph:
+    def cuGraphLaunch(self, graph: int, stream: int) -> Answer:
+        for function, arguments, _ in self.graphs[graph]:
             answer: Answer = function(*arguments)
             if answer[0]:
                 return answer
@@ -389,7 +392,14 @@ def _launch_kernel(driver: EmulatedDriver) -> Any:
     return kind(lambda *arguments: int(driver.cuLaunchKernel(*arguments)[0]))
 
 
+def _launch_graph(driver: EmulatedDriver) -> Any:
+    """Return `cuGraphLaunch` of an emulated driver as a C function."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    return kind(lambda graph, stream: int(driver.cuGraphLaunch(graph, stream)[0]))
+
+
 _POINTERS = {
+    "cuGraphLaunch": _launch_graph,
     "cuCtxGetCurrent": _get_current,
     "cuCtxSetCurrent": _set_current,
     "cuLaunchKernel": _launch_kernel,

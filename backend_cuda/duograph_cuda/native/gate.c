@@ -8,15 +8,17 @@ static PyTypeObject *Gate_type, *Kernel_type;
 /* ---- the type Gate -------------------------------------------------------------------------------------------------- */
 
 static int Gate_init(Gate *gate, PyObject *arguments, PyObject *named) {
-    static char *names[] = {"get_current", "set_current", "launch", "context", "stream", "lock", "refuse", "failed", NULL};
-    unsigned long long get, set, launch, context, stream;
+    static char *names[] = {"get_current", "set_current", "launch", "context", "stream",
+                            "lock", "refuse", "failed", "launch_graph", NULL};
+    unsigned long long get, set, launch, context, stream, launch_graph = 0;
     PyObject *lock, *refuse, *failed;
-    if (!PyArg_ParseTupleAndKeywords(arguments, named, "KKKKKOOO", names, &get, &set, &launch, &context, &stream, &lock,
-                                     &refuse, &failed))
+    if (!PyArg_ParseTupleAndKeywords(arguments, named, "KKKKKOOO|K", names, &get, &set, &launch, &context, &stream, &lock,
+                                     &refuse, &failed, &launch_graph))
         return -1;
     *(void **)&gate->get_current = (void *)(uintptr_t)get;
     *(void **)&gate->set_current = (void *)(uintptr_t)set;
     *(void **)&gate->launch = (void *)(uintptr_t)launch;
+    *(void **)&gate->launch_graph = (void *)(uintptr_t)launch_graph;
     gate->context = (void *)(uintptr_t)context;
     gate->stream = (void *)(uintptr_t)stream;
     set_reference(&gate->lock, lock);
@@ -53,24 +55,53 @@ static int fail(Gate *gate, int code, PyObject *what) {
     return -1;
 }
 
+static PyObject *fail_at(Gate *gate, int code, const char *what) {
+    PyObject *text = PyUnicode_FromString(what);
+    if (text) fail(gate, code, text);
+    Py_XDECREF(text);
+    return NULL;
+}
+
+/* Make the device's context current; `before` becomes the one to restore, or NULL. */
+static int entered(Gate *gate, void **before) {
+    *before = NULL;
+    int code = gate->get_current(before);
+    if (*before == gate->context) *before = NULL;
+    else if (!code) code = gate->set_current(gate->context);
+    return code;
+}
+
+static void left(Gate *gate, void *before) {
+    if (before) gate->set_current(before); /* another library's */
+}
+
 static PyObject *Gate_enter(Gate *gate, PyObject *unused) {
-    void *before = NULL;
+    void *before;
     if (pass(gate)) return NULL;
-    int code = gate->get_current(&before);
-    if (!code && before != gate->context) code = gate->set_current(gate->context);
-    if (code) {
-        PyObject *what = PyUnicode_FromString("cuCtxSetCurrent");
-        if (what) fail(gate, code, what);
-        Py_XDECREF(what);
-        return NULL;
-    }
-    return PyLong_FromVoidPtr(before == gate->context ? NULL : before);
+    int code = entered(gate, &before);
+    return code ? fail_at(gate, code, "cuCtxSetCurrent") : PyLong_FromVoidPtr(before);
 }
 
 static PyObject *Gate_leave(Gate *gate, PyObject *before) {
     void *context = PyLong_AsVoidPtr(before);
     if (PyErr_Occurred()) return NULL;
-    if (context) gate->set_current(context);
+    left(gate, context);
+    Py_RETURN_NONE;
+}
+
+static PyObject *Gate_launch_graph(Gate *gate, PyObject *graph) {
+    void *before, *handle = PyLong_AsVoidPtr(graph);
+    int code;
+    if (PyErr_Occurred() || pass(gate)) return NULL;
+    gate->in_flight++;
+    gate->launches++;
+    Py_BEGIN_ALLOW_THREADS
+    code = entered(gate, &before);
+    if (!code) code = gate->launch_graph(handle, gate->stream);
+    left(gate, before);
+    Py_END_ALLOW_THREADS
+    gate->in_flight--;
+    if (code) return fail_at(gate, code, "cuGraphLaunch");
     Py_RETURN_NONE;
 }
 
@@ -120,6 +151,7 @@ static PyMethodDef Gate_methods[] = {
     {"hold", (PyCFunction)Gate_hold, METH_NOARGS,
      "Keep other threads from launching until `let_go`; the caller has the lock, and waits for launches that run."},
     {"let_go", (PyCFunction)Gate_let_go, METH_NOARGS, "End what `hold` began."},
+    {"launch_graph", (PyCFunction)Gate_launch_graph, METH_O, "Launch an executable CUDA graph, and do not wait."},
     {NULL}};
 static PyMemberDef Gate_members[] = {
     {"blocked", T_BOOL, offsetof(Gate, blocked), 0, "whether every use is refused"},
@@ -190,17 +222,16 @@ static PyObject *Kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *n
 static int launched(Kernel *kernel, void **parameters) {
     Gate *gate = kernel->gate;
     const unsigned *g = kernel->grid, *b = kernel->block;
-    void *before = NULL;
+    void *before;
     int code;
     gate->in_flight++;
     gate->launches++;
     Py_BEGIN_ALLOW_THREADS
-    code = gate->get_current(&before);
-    if (!code && before != gate->context) code = gate->set_current(gate->context);
+    code = entered(gate, &before);
     if (!code)
         code = gate->launch(kernel->function, g[0], g[1], g[2], b[0], b[1], b[2], kernel->shared, gate->stream, parameters,
                             NULL);
-    if (before && before != gate->context) gate->set_current(before); /* another library's */
+    left(gate, before);
     Py_END_ALLOW_THREADS
     gate->in_flight--;
     return code;

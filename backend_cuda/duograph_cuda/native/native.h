@@ -34,6 +34,7 @@ typedef struct {
     int (*get_current)(void **);
     int (*set_current)(void *);
     int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+    int (*launch_graph)(void *, void *);
     void *context, *stream;
     char blocked;              /* every use must be refused */
     unsigned long holder;      /* the thread that has the device for itself; 0: none */

@@ -7,7 +7,6 @@ item computes whole rows, or a group of work items shares the elements of each r
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 
 from ...dtype import DType
@@ -255,11 +254,7 @@ class _GroupRow(_Rows):
 
     def in_packs(self, label: str) -> bool:
         """Return whether the packs of an operand are aligned like those of the results."""
-        a = self.plan.accesses[label]
-        if self.uneven:
-            in_order = [math.prod(self.plan.axes[k + 1 :]) for k in range(len(self.plan.axes))]
-            return a.gathered is None and list(a.strides) == in_order
-        return self.is_pack(label, self.width)
+        return self.is_in_order(label) if self.uneven else self.is_pack(label, self.width)
 
     def combine(self, v: Reduction) -> Combine:
         """Return the object that prints how two partial values of a reduction are combined."""

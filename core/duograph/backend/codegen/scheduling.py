@@ -8,7 +8,9 @@ scatters. This package prints nothing and names no language.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from ...dtype import DType
 from .dialect import SUFFIX
@@ -54,6 +56,9 @@ __all__ = ["FETCH_BYTES", "STREAM_BYTES", "Scheduler", "Target", "element_progra
 FETCH_BYTES, STREAM_BYTES, BLOCK, HEAVY_BLOCK = 1 << 20, 32 << 20, 512, 128
 # Elements that an index of 32 bits may count; the rest of its range is for positions past the end.
 NARROW = 1 << 30
+
+
+_Read: TypeAlias = Callable[[int, Index | None], tuple[list[Statement], list[Statement]]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,6 +136,12 @@ class Scheduler:
         a = self.plan.accesses[label]
         offset = a.gathered.stride if a.gathered is not None else 0
         return not self.is_indexed(label) and fits(width, a.strides, offset)
+
+    def is_in_order(self, label: str) -> bool:
+        """Return whether an operand has an element for each of the region, in the same order."""
+        axes, a = self.plan.axes, self.plan.accesses[label]
+        in_order = tuple(math.prod(axes[k + 1 :]) for k in range(len(axes)))
+        return a.gathered is None and a.strides == in_order
 
     # ---- statements -----------------------------------------------------------------------------
 
@@ -266,9 +277,12 @@ class _Elements(Scheduler):
         self.moving = [x for x in self.labels if self.moves(x)]
         if self.target.spans:
             return self.program(Work.SPAN, self.plan.n, 1, self.span())
-        width = self.pack_width()
-        if width > 1:
-            return self.program(Work.ITEM, -(-self.plan.n // width), width, self.packs(width))
+        width, widest = self.pack_width(), self.widest_pack()
+        across = 2 * width < widest
+        if across or width > 1:
+            width = widest if across else width
+            body = self.packs(width, self.read_across if across else self.read_row)
+            return self.program(Work.ITEM, -(-self.plan.n // width), width, body)
         return self.program(Work.ITEM, self.plan.n, 1, self.item())
 
     def pack_width(self) -> int:
@@ -280,42 +294,83 @@ class _Elements(Scheduler):
         tail = len(self.plan.axes) == 1 and len(dense) == len(self.moving)
         return pack_width(sizes, self.inner, tail)
 
-    def packs(self, width: int) -> list[Statement]:
+    def widest_pack(self) -> int:
+        """Return how many elements each work item may compute if packs may lie in two rows."""
+        sizes = [dtype.itemsize for _, dtype in self.plan.outputs]
+        whole = [x for x in self.moving if self.is_in_order(x)]
+        sizes += [self.plan.accesses[x].dtype.itemsize for x in whole]
+        return pack_width(sizes, self.plan.n, True)
+
+    def packs(self, width: int, read: _Read) -> list[Statement]:
         """Return the body of a kernel in which each work item computes `width` adjacent elements.
 
-        Operands that do not lie in packs are loaded one element at a time.
+        `read` returns the statements before the loop over these elements, and those in it, that
+        read the operands.
         """
-        i, j, e = name("i"), name("i"), name("e")
+        i, e = name("i"), name("e")
         body: list[Statement] = [
             Position(self.index, "item", "item"),
             self.let("i", name("item") * width),
             Exit(i >= self.plan.n, "return"),
         ]
         left = None
-        if len(self.plan.axes) > 1:
-            row, j = name("row"), name("j")
-            values = (("row", i // self.inner), ("j", i - row * self.inner))
-            body += [Let(self.index, values), *self.offsets(row)]
-        elif self.plan.n % width:
+        if self.plan.n % width:
             left = name("left")
             body.append(self.let("left", number(self.plan.n) - i))
-        body += self.hoist(x for x in self.labels if x not in self.moving)
-        loads: list[Statement] = []
-        for x in self.moving:
-            body += self.point(x)
-            if self.is_pack(x, width):
-                dtype, source = self.plan.accesses[x].dtype, Address(f"{x}_row", (j,))
-                body.append(ReadPack(f"{x}_pack", dtype, width, source, left))
-                loads.append(Load(x, dtype, Address(f"{x}_pack.v"), e))
-            else:
-                loads += self.load(x, j + e)
+        before, loads = read(width, left)
         results = [(f"made{k}", dtype) for k, (_, dtype) in enumerate(self.plan.outputs)]
-        body += [NewPack(made, dtype, width) for made, dtype in results]
-        values_ = self.compute([(f"{made}.v", e) for made, _ in results])
-        body.append(For("e", number(0), number(width), [*loads, *values_], Order.UNROLLED, "i32"))
+        body += [*before, *(NewPack(made, dtype, width) for made, dtype in results)]
+        values = self.compute([(f"{made}.v", e) for made, _ in results])
+        body.append(For("e", number(0), number(width), [*loads, *values], Order.UNROLLED, "i32"))
         for k, (made, dtype) in enumerate(results):
             body.append(WritePack(Address(f"out{k}", (i,)), dtype, width, made, left))
         return body
+
+    def read_row(self, width: int, left: Index | None) -> tuple[list[Statement], list[Statement]]:
+        """Return the statements that read operands for a pack that lies in one row.
+
+        Operands that do not lie in packs are loaded one element at a time.
+        """
+        j, e = name("i"), name("e")
+        before: list[Statement] = []
+        if len(self.plan.axes) > 1:
+            row, j = name("row"), name("j")
+            values = (("row", name("i") // self.inner), ("j", name("i") - row * self.inner))
+            before += [Let(self.index, values), *self.offsets(row)]
+        before += self.hoist(x for x in self.labels if x not in self.moving)
+        loads: list[Statement] = []
+        for x in self.moving:
+            before += self.point(x)
+            if self.is_pack(x, width):
+                dtype, source = self.plan.accesses[x].dtype, Address(f"{x}_row", (j,))
+                before.append(ReadPack(f"{x}_pack", dtype, width, source, left))
+                loads.append(Load(x, dtype, Address(f"{x}_pack.v"), e))
+            else:
+                loads += self.load(x, j + e)
+        return before, loads
+
+    def read_across(
+        self, width: int, left: Index | None
+    ) -> tuple[list[Statement], list[Statement]]:
+        """Return the statements that read operands for a pack that may lie in several rows.
+
+        Operands that are not read in the order of the results are loaded one element at a time.
+        """
+        i, e, at, row, j = (name(x) for x in ("i", "e", "at", "row", "j"))
+        before = self.hoist(x for x in self.labels if self.is_invariant(x))
+        place = i + e if left is None else Index("?", (e < left, i + e, i))
+        values = (("at", place), ("row", at // self.inner), ("j", at - row * self.inner))
+        loads: list[Statement] = [Let(self.index, values), *self.offsets(row)]
+        fixed = [x for x in self.labels if x not in self.moving and not self.is_invariant(x)]
+        loads += self.hoist(fixed)
+        for x in self.moving:
+            if self.is_in_order(x):
+                dtype, source = self.plan.accesses[x].dtype, Address(f"{x}_data", (i,))
+                before.append(ReadPack(f"{x}_pack", dtype, width, source, left))
+                loads.append(Load(x, dtype, Address(f"{x}_pack.v"), e))
+            else:
+                loads += [*self.point(x), *self.load(x, j)]
+        return before, loads
 
     def item(self) -> list[Statement]:
         """Return the body of a kernel in which each work item computes one element."""
