@@ -13,8 +13,8 @@ from .templates import launch_of
 
 __all__ = ["BITS", "THREADS", "TILE", "radix_passes", "scratch_of"]
 
-# Bits of a digit; threads of a block; elements that a block sorts at once.
-BITS, THREADS, TILE = 8, 256, 4096
+# Bits of a digit; threads of a block; elements that a block sorts at once, and if all are few.
+BITS, THREADS, TILE, FEW_TILE = 8, 256, 4096, 1024
 
 launch = functools.partial(launch_of, ("vectors.cuh", "radix.cuh"))
 
@@ -23,11 +23,11 @@ def scratch_of(key: DType, rows: int, n: int) -> tuple[int, ...]:
     """Return the bytes of each of the six scratch buffers of `radix_passes`."""
     counts = rows << BITS
     keys, ids = rows * n * key.itemsize, rows * n * 4
-    return keys, ids, keys, ids, counts * ceil_div(n, _tile(key)) * 4, counts * 4
+    return keys, ids, keys, ids, counts * ceil_div(n, _tile(key, rows * n)) * 4, counts * 4
 
 
-def _tile(key: DType) -> int:
-    return TILE * 4 // max(4, key.itemsize)
+def _tile(key: DType, size: int) -> int:
+    return FEW_TILE if size < 128 * TILE else TILE * 4 // max(4, key.itemsize)
 
 
 def radix_passes(key: DType, rows: int, n: int, bits: int, place: int) -> tuple[list[Launch], int]:
@@ -37,7 +37,7 @@ def radix_passes(key: DType, rows: int, n: int, bits: int, place: int) -> tuple[
     the same again, and two more. The keys are in the first; after the last of p passes, keys and
     ids (places in the row before sorting) are in the first two if p is even, else in the next two.
     """
-    tile = _tile(key)
+    tile = _tile(key, rows * n)
     tiles, each = ceil_div(n, tile), tile // THREADS
     counts, totals = (uint32, place + 4), (uint32, place + 5)
     found = []

@@ -133,6 +133,14 @@ def test_convolutions(case, dtype, monkeypatch):
         OPS[name].forget_calls()
 
 
+def _spread(shapes, dtypes, each=1):
+    """Pairs of all shapes with the first dtype, and of some with each of the others, in turn."""
+    first, *others = dtypes
+    turns = itertools.cycle(shapes)
+    some = [(s, d) for d in others for s in itertools.islice(turns, each)]
+    return [*((s, first) for s in shapes), *some]
+
+
 # parts of a warp, warps, blocks of all sizes, pages; lengths that are a multiple of a vector or not
 ROWS = [
     (3, 1), (3, 5), (21, 8), (9, 40), (7, 64), (5, 130), (5, 768), (5, 1024), (5, 1025), (2, 2048),
@@ -140,8 +148,7 @@ ROWS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", NEAR)
-@pytest.mark.parametrize("shape", ROWS)
+@pytest.mark.parametrize("shape, dtype", _spread(ROWS, NEAR, 8))
 def test_softmax_of_rows(shape, dtype):
     """The last block has rows that are not there."""
     near = NEAR[dtype]
@@ -151,8 +158,7 @@ def test_softmax_of_rows(shape, dtype):
         _compare(f"{name}_grad", (OPS[name](x, axis=1), dout), {"axis": 1}, near)
 
 
-@pytest.mark.parametrize("dtype", NEAR)
-@pytest.mark.parametrize("shape", [*ROWS, (130, 33), (300, 768)])
+@pytest.mark.parametrize("shape, dtype", _spread([*ROWS, (130, 33), (300, 768)], NEAR, 9))
 def test_layer_norm(shape, dtype):
     x, dout, gamma, beta = _tensors(dtype, shape, shape, shape[1:], shape[1:])
     near = NEAR[dtype]
@@ -223,8 +229,7 @@ POOLS = {
 }
 
 
-@pytest.mark.parametrize("dtype", [*NEAR, "int32", "int8"])
-@pytest.mark.parametrize("case", POOLS)
+@pytest.mark.parametrize("case, dtype", _spread([*POOLS], [*NEAR, "int32", "int8"], 2))
 def test_gradients_of_pooling(case, dtype):
     planes, size, kernel, stride, padding, dilation = POOLS[case]
     window = {"kernel": kernel, "stride": stride, "padding": padding}
@@ -303,11 +308,14 @@ def test_sort(shape, axis, dtype, descending):
 SCATTERS = [((7, 3), 0, 200), ((50, 8), 0, 5000), ((2, 300, 5), 1, 4097), ((1, 1), 0, 100)]
 
 
-@pytest.mark.parametrize("shape, axis, tokens", SCATTERS)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64", "int8", "int64", "bool"])
+@pytest.mark.parametrize(
+    "case, dtype",
+    _spread(SCATTERS, ["float32", "bfloat16", "float64", "int8", "int64", "bool"], 2),
+)
 @pytest.mark.parametrize("kind", ["any", "one", "few"])
-def test_scatter_add_by_sorted_indices(shape, axis, tokens, dtype, kind):
+def test_scatter_add_by_sorted_indices(case, dtype, kind):
     """Rows whose indices lie in one part of the sorted indices, and in many."""
+    shape, axis, tokens = case
     rng = np.random.default_rng(9)
     n = shape[axis]
     indices = {
@@ -343,19 +351,19 @@ def _reals(shape, dtype, special):
     return ms.Tensor(x, ms.float64, device="CPU").astype(getattr(ms, dtype))
 
 
-@pytest.mark.parametrize("dtype", REALS)
-@pytest.mark.parametrize("shape, axis", LINES)
-def test_extremes(shape, axis, dtype):
+@pytest.mark.parametrize("case, dtype", _spread(LINES, REALS, 2))
+def test_extremes(case, dtype):
     """Warps, blocks and threads; lines in one part and in several."""
+    shape, axis = case
     for special in (False, True):
         x = _reals(shape, dtype, special)
         for name in ("argmax", "argmin"):
             _compare(name, (x,), {"axis": axis}, 0)
 
 
-@pytest.mark.parametrize("dtype", REALS[:-1])
-@pytest.mark.parametrize("shape, axis", LINES)
-def test_scans(shape, axis, dtype):
+@pytest.mark.parametrize("case, dtype", _spread(LINES, REALS[:-1]))
+def test_scans(case, dtype):
+    shape, axis = case
     x = _reals(shape, dtype, False)
     for exclusive, reverse in ((False, False), (True, dtype == "float32"), (False, True)):
         _compare("cumsum", (x,), {"axis": axis, "exclusive": exclusive, "reverse": reverse}, 0)
@@ -370,12 +378,16 @@ def test_scans(shape, axis, dtype):
                 np.testing.assert_array_equal(want, got)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "bool"])
 @pytest.mark.parametrize(
-    "shape, axis, chosen", [((2, 50), 1, 700), ((30, 3), 0, 20), ((1,), 0, 90)]
+    "case, dtype",
+    _spread(
+        [((2, 50), 1, 700), ((30, 3), 0, 20), ((1,), 0, 90)],
+        ["float32", "bfloat16", "int32", "bool"],
+    ),
 )
-def test_scatter_of_elements(shape, axis, chosen, dtype):
+def test_scatter_of_elements(case, dtype):
     """The last of equal indices is set; equal indices are added in parts."""
+    shape, axis, chosen = case
     rng = np.random.default_rng(13)
     many = (*shape[:axis], chosen, *shape[axis + 1 :])
     indices = ms.Tensor(rng.integers(-shape[axis], shape[axis], many), ms.int64, device="CPU")

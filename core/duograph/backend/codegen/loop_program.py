@@ -165,13 +165,12 @@ class Space(enum.Enum):
 class Work(enum.Enum):
     """What one work item of a generated kernel computes.
 
-    SPAN: a range of elements or rows, as a processor's thread does. ITEM: one element. GROUP: a
-    group
-    of work items computes one row together.
+    SPAN: a range of elements or rows, as a processor's thread does. ITEM: adjacent elements.
+    GROUP: a group of work items computes one row together.
     """
 
     SPAN = "span"  # a range begin .. end of elements, rows or units
-    ITEM = "item"  # one element or column each
+    ITEM = "item"  # a pack of elements or columns each
     GROUP = "group"  # one row for each group of work items
 
 

@@ -11,9 +11,13 @@ then, with a kernel for each op and fused regions. This package opens no device 
    DG_GROUP(d) DG_GROUPS(d)`` (along axis d: global work item id and their number, local id in the
    group, group id and the number of groups; i64, local ids i32); ``DG_BARRIER()``;
    ``DG_INDEPENDENT``, ``DG_ANY_ORDER`` (lines before loops; may be empty) and ``DG_ADD_TO(sum,
-   x)``; ``dg_bits_*``, ``dg_fma_*``, ``DG_SQRT_*``, ``DG_LIBM_*`` as in `prelude_c.h`;
-   ``dg_atomic_add_i32/u32``, ``dg_atomic_max_i32``, ``dg_atomic_claim_i32``. `prelude_opencl.h` is
-   the example. Nothing may be compiled with contraction of ``a*b + c`` or with fast mathematics.
+   x)``; ``DG_PACK(T, N)`` (a structure with the member ``T v[N]``, aligned to its size or 16 bytes)
+   and ``DG_UNROLL`` (the line before a loop that must be unrolled); ``DG_TO_BF16(x, by)``,
+   ``DG_TO_F16`` and ``DG_FROM_F16`` (the device's conversion, or ``by(x)``); ``DG_SHUFFLE`` and
+   ``DG_OF_FIRST`` if the dialect `shuffles`; ``dg_bits_*``, ``dg_fma_*``, ``DG_SQRT_*``,
+   ``DG_LIBM_*`` as in `prelude_c.h`; ``dg_atomic_add_i32/u32``, ``dg_atomic_max_i32``,
+   ``dg_atomic_claim_i32``. `prelude_opencl.h` is the example. Nothing may be compiled with
+   contraction of ``a*b + c`` or with fast mathematics.
 2. **A driver**: a subclass of `GridDevice` (`device.py`): `build` a source, make a `launcher` of a
    kernel, allocate, copy in and out, synchronize; `Pool` (`memory.py`) may hold its buffers.
 
@@ -29,9 +33,9 @@ can also be compiled without a device.
 
 Kernels are plain C with the macros above: pointers to shared memory do not leave the kernel, shared
 arrays are declared at its head with constant sizes, and every work item of a group reaches every
-barrier. `GridDevice.serial` selects one of two ways to divide the work: one element for each work
-item and one row for each group; or, for a processor, a range of elements or rows for each work
-item, in groups of one.
+barrier. `GridDevice.serial` selects one of two ways to divide the work: a pack of adjacent elements
+for each work item (`codegen.packs`) and one row for each group; or, for a processor, a range of
+elements or rows for each work item, in groups of one.
 """
 
 from .backend import GridBackend

@@ -69,7 +69,7 @@ class GridDevice:
         dialect: the language of its kernels.
         serial: whether a work item is a processor's thread, which does best with long loops over
             adjacent elements. Each work item then computes a range of elements, in groups of one
-            item; otherwise each item computes one element, and a group shares a row.
+            item; otherwise each item computes a few adjacent elements, and a group shares a row.
         group: work items of a group that shares a row or a tile; a power of two, within the
             device's limit.
         widest: work items of the largest group that may share a long row.
