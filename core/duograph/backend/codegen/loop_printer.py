@@ -351,8 +351,10 @@ class GridPrinter(LoopPrinter):
         p, memory = self.program, self.memory
         dtypes = {x.operand: SUFFIX[x.dtype] for x in p.operands}
         parameters = [f"{memory}const {dtypes.get(k, 'u8')} *arg{k}" for k in range(p.n_operands)]
+        # results of an element-wise kernel may share memory with operands: see `overwrites`
+        alone = "DG_RESTRICT " if p.elements is None else ""
         parameters += [
-            f"{memory}{SUFFIX[dtype]} *DG_RESTRICT out{k}" for k, dtype in enumerate(p.results)
+            f"{memory}{SUFFIX[dtype]} *{alone}out{k}" for k, dtype in enumerate(p.results)
         ]
         parameters += [f"{memory}{SUFFIX[x.dtype]} *DG_RESTRICT {x.name}_parts" for x in p.partials]
         if p.checks:
