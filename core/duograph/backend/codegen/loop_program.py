@@ -491,6 +491,8 @@ class LoopProgram:
         checks: the gathers and scatters whose indices the kernel checks.
         body: the kernel's statements.
         lanes: work items in a group, if `work` is GROUP.
+        elements: number of elements that the kernel gets as its argument ``elements``, so that its
+            source does not depend on it; None: there is no such argument.
     """
 
     work: Work
@@ -503,6 +505,7 @@ class LoopProgram:
     body: tuple[Statement, ...]
     partials: tuple[Partial, ...] = ()
     lanes: int = 1
+    elements: int | None = None
 
     @property
     def watched(self) -> list[tuple[str, int]]:
