@@ -490,7 +490,8 @@ class LoopProgram:
         partials: memory for partial results that a second kernel combines.
         checks: the gathers and scatters whose indices the kernel checks.
         body: the kernel's statements.
-        lanes: work items in a group, if `work` is GROUP.
+        lanes: work items that share a row, if `work` is GROUP.
+        rows: rows of a group, if `work` is GROUP.
     """
 
     work: Work
@@ -503,6 +504,7 @@ class LoopProgram:
     body: tuple[Statement, ...]
     partials: tuple[Partial, ...] = ()
     lanes: int = 1
+    rows: int = 1
 
     @property
     def watched(self) -> list[tuple[str, int]]:
